@@ -1,0 +1,75 @@
+# Every step of development and CI, one target each; `.ci/run` calls these in order.
+# Another environment: `make test VENV=/path/to/venv`.
+
+VENV ?= .venv
+PYTHON ?= python3
+PYTEST_ARGS ?=
+# `make bench BENCH_ARGS=` runs the benchmarks at full size.
+BENCH_ARGS ?= --quick
+BENCHMARKS := data
+
+BIN := $(VENV)/bin
+CLEAN := dist/clean-venv
+
+.DEFAULT_GOAL := help
+.PHONY: help install lint format types imports test test-slow coverage docs bench wheel ci clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+
+install: ## make .venv and install Podium in it, editable, with every development tool
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[dev,peers]'
+
+$(BIN)/python:
+	@echo "There is no $@ yet: run 'make install' first." >&2; exit 1
+
+lint: $(BIN)/python ## ruff: rules and formatting, changing nothing
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(BIN)/python ## ruff: mend what can be mended, and format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(BIN)/python ## mypy, strict, on src
+	$(BIN)/mypy
+
+imports: $(BIN)/python ## a room imports only rooms below it
+	$(BIN)/lint-imports
+
+test: $(BIN)/python ## the fast tests and the examples in docstrings
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-slow: $(BIN)/python ## the slow tests alone
+	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+# One run of both, so that the coverage bound in pyproject.toml judges them together.
+coverage: $(BIN)/python ## fast and slow tests in one run, with coverage
+	$(BIN)/python -m pytest -m '' --cov --durations=10 $(PYTEST_ARGS)
+
+# The site must work without a network: no page may load a script, style or image from elsewhere.
+docs: $(BIN)/python ## the site, in site/, with warnings as errors
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@if grep -rlE --include='*.html' \
+	  '<(script|img|iframe)[^>]+src="?(https?:)?//|<link[^>]+href="?(https?:)?//' site; \
+	then echo "The pages above load files from other hosts: serve those files from docs/." >&2; exit 1; fi
+
+bench: $(BIN)/python ## the benchmarks; each fails if a target does not hold
+	for name in $(BENCHMARKS); do $(BIN)/python -m benchmarks.$$name $(BENCH_ARGS) || exit 1; done
+
+# What a user gets: the wheel alone in an empty environment, and the README's tour run there.
+wheel: $(BIN)/python ## build the wheel, install it in an empty environment, run the README's tour there
+	rm -rf dist
+	$(BIN)/python -m build --wheel --outdir dist
+	$(BIN)/python -m venv $(CLEAN)
+	$(CLEAN)/bin/python -m pip install --quiet dist/*.whl
+	$(CLEAN)/bin/python -I -c 'import podium; print("podium", podium.__version__, podium.__file__)'
+	$(CLEAN)/bin/podium --version
+	$(CLEAN)/bin/python tests/run_markdown.py README.md
+
+ci: ## everything, from nothing, as CI does
+	bash .ci/run
+
+clean: ## remove what the other targets made, .venv apart
+	rm -rf dist site htmlcov .coverage .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,35 @@
+"""Podium: from pairwise judgments to a ranker in production.
+
+The names below are imported on first use, so that ``import podium`` stays as quick as
+importing NumPy and PyArrow.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from podium import data as data
+    from podium.errors import DataError as DataError
+    from podium.errors import PodiumError as PodiumError
+
+__version__ = "0.1.0.dev0"
+
+_HOMES = {
+    "DataError": "podium.errors",
+    "PodiumError": "podium.errors",
+}
+_ROOMS = ("data",)
+
+__all__ = ["DataError", "PodiumError", "__version__", "data"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"podium.{name}")
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'podium' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

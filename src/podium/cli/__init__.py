@@ -1,0 +1,62 @@
+"""The ``podium`` command: one file per verb, nothing but parsing, progress and printing."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+import podium
+from podium.cli.convert import convert_command
+from podium.cli.describe import describe_command
+from podium.errors import PodiumError
+
+app = typer.Typer(
+    name="podium",
+    help="From pairwise judgments to a ranker in production, with the ordered top k as truth.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.command("convert")(convert_command)
+app.command("describe")(describe_command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"podium {podium.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """From pairwise judgments to a ranker in production, with the ordered top k as truth."""
+
+
+def main() -> None:
+    """Run the command line; an error of the user's data is one line, not a traceback."""
+    try:
+        app()
+    except PodiumError as error:
+        Console(stderr=True).print(f"[bold red]Error:[/] {_escaped(str(error))}", soft_wrap=True)
+        sys.exit(1)
+    except BrokenPipeError:  # `podium … | head` is no failure of ours
+        sys.stderr.close()
+        sys.exit(0)
+
+
+def _escaped(text: str) -> str:
+    from rich.markup import escape
+
+    # Control characters from a hostile file must not reach the terminal.
+    return escape("".join(char if char.isprintable() else "\ufffd" for char in text))

@@ -1,0 +1,74 @@
+"""Query-grouped data: what every other room stands on."""
+
+from podium.data.candidates import (
+    Candidate,
+    CandidateList,
+    candidate_judgments,
+    candidate_rankings,
+)
+from podium.data.convert import convert, dataset_judgments
+from podium.data.dataset import Dataset, Query, concat
+from podium.data.describe import Description, describe
+from podium.data.formats import FORMATS, Format, format_of
+from podium.data.formats.jsonl import read_jsonl, write_jsonl
+from podium.data.formats.letor import iter_letor, read_letor, write_letor
+from podium.data.formats.parquet import iter_parquet, read_parquet, write_parquet
+from podium.data.formats.trec import (
+    read_pairs,
+    read_prefs,
+    read_qrels,
+    read_run,
+    write_pairs,
+    write_prefs,
+    write_qrels,
+    write_run,
+)
+from podium.data.judged import Joined, Judgments, Rankings
+from podium.data.labels import from_ranks, kind_of, to_full_order, to_top_k
+from podium.data.preferences import PreferenceLevels, Preferences
+from podium.data.shards import Shard, ShardSet, write_shards
+
+__all__ = [
+    "FORMATS",
+    "Candidate",
+    "CandidateList",
+    "Dataset",
+    "Description",
+    "Format",
+    "Joined",
+    "Judgments",
+    "PreferenceLevels",
+    "Preferences",
+    "Query",
+    "Rankings",
+    "Shard",
+    "ShardSet",
+    "candidate_judgments",
+    "candidate_rankings",
+    "concat",
+    "convert",
+    "dataset_judgments",
+    "describe",
+    "format_of",
+    "from_ranks",
+    "iter_letor",
+    "iter_parquet",
+    "kind_of",
+    "read_jsonl",
+    "read_letor",
+    "read_pairs",
+    "read_parquet",
+    "read_prefs",
+    "read_qrels",
+    "read_run",
+    "to_full_order",
+    "to_top_k",
+    "write_jsonl",
+    "write_letor",
+    "write_pairs",
+    "write_parquet",
+    "write_prefs",
+    "write_qrels",
+    "write_run",
+    "write_shards",
+]

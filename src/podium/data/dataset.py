@@ -1,0 +1,263 @@
+"""Query-grouped data in memory: what every ranker, loss and measure works on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import ArrayLike
+
+from podium.data import labels as label_orders
+from podium.data.grouping import Grouping, Strings, as_strings, group_rows, group_sizes
+from podium.data.ids import query_keys
+from podium.data.normalise import normalise_features
+from podium.data.query_rows import QueryRows, join_rows, ordered_columns
+from podium.errors import DataError
+from podium.kernels import Floats
+
+
+@dataclass(frozen=True)
+class Query:
+    """One query of a data set; its arrays are views."""
+
+    id: str
+    features: Floats
+    labels: Floats
+    document_ids: Strings | None
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Dataset(QueryRows):
+    """Queries with their documents: features, labels, and where each query begins.
+
+    Rows of a query are contiguous: ``features[offsets[i]:offsets[i + 1]]`` are the documents of
+    query ``i``. Make one with ``from_arrays`` or a reader; the plain constructor takes arrays that
+    are grouped already and checks that they fit together.
+
+    Attributes:
+        features: float32, a row for each document, possibly memory-mapped; NaN means missing.
+        labels: float32, larger is better, equal means no preference known.
+        offsets: int64, where each query's rows begin, and the number of rows last.
+        query_ids: An id for each query.
+        document_ids: An id for each row, or None.
+        feature_names: A name for each column.
+
+    Example:
+        >>> data = Dataset.from_arrays(
+        ...     [[0.1, 3], [0.7, 1], [0.4, 2]], labels=[0, 2, 1], qid=["q1", "q2", "q1"]
+        ... )
+        >>> data
+        Dataset(2 queries, 3 rows, 2 features)
+        >>> data.labels.tolist(), data.offsets.tolist()
+        ([0.0, 1.0, 2.0], [0, 2, 3])
+    """
+
+    ROW_FIELDS: ClassVar = ("features", "labels", "document_ids")
+
+    features: Floats
+    labels: Floats
+    document_ids: Strings | None = None
+    feature_names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.features.ndim != 2:
+            raise DataError("features are not two-dimensional", hint="Give a row a document.")
+        columns = self.features.shape[1]
+        if not self.feature_names:
+            names = tuple(str(column + 1) for column in range(columns))
+            object.__setattr__(self, "feature_names", names)
+        if len(self.feature_names) != columns:
+            raise DataError(
+                f"{len(self.feature_names)} feature names for {columns} features",
+                hint="Give one name for each column.",
+            )
+        if len(set(self.feature_names)) != columns:
+            raise DataError("two features have one name", hint="Give each column its own name.")
+
+    @classmethod
+    def from_arrays(
+        cls,
+        features: ArrayLike,
+        labels: ArrayLike,
+        *,
+        qid: Any = None,
+        group: ArrayLike | None = None,
+        query_ids: Sequence[str] | None = None,
+        document_ids: Any = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> Dataset:
+        """Make a data set of arrays with rows in any order.
+
+        Args:
+            features: 2-D, converted to float32 without a copy where possible.
+            labels: A label for each row.
+            qid: A query id for each row, in any order; or
+            group: the number of rows of each query, rows being contiguous.
+            query_ids: With ``group``, the id of each query (by default 0, 1, 2, …).
+            document_ids: An id for each row.
+            feature_names: A name for each column (by default 1, 2, 3, …, as in LETOR files).
+        """
+        matrix = _numbers(features, "features", 2)
+        truth = _numbers(labels, "labels", 1)
+        if not np.isfinite(truth).all():
+            row = int(np.argmin(np.isfinite(truth)))
+            raise DataError(f"the label of row {row} is {truth[row]}", hint="Labels are finite.")
+        if np.isinf(matrix).any():
+            raise DataError("a feature is infinite", hint="Use NaN for missing values.")
+        if (qid is None) == (group is None):
+            raise DataError("queries are unknown", hint="Give either qid= or group=.")
+        grouping = group_rows(qid) if group is None else group_sizes(group, len(truth), query_ids)
+        ids = None if document_ids is None else as_strings(document_ids, "document ids")
+        names = () if feature_names is None else tuple(map(str, feature_names))
+        return cls.grouped(matrix, truth, grouping, ids, names)
+
+    @classmethod
+    def grouped(
+        cls,
+        features: Floats,
+        labels: Floats,
+        grouping: Grouping,
+        document_ids: Strings | None = None,
+        feature_names: tuple[str, ...] = (),
+    ) -> Dataset:
+        """Make a data set of rows whose grouping is known, moving rows only if it says so."""
+        columns = {"features": features, "labels": labels, "document ids": document_ids}
+        columns = ordered_columns(grouping, columns)
+        return cls(
+            features=columns["features"],
+            labels=columns["labels"],
+            document_ids=columns["document ids"],
+            offsets=grouping.offsets,
+            query_ids=grouping.query_ids,
+            feature_names=feature_names,
+        )
+
+    def __repr__(self) -> str:
+        columns = len(self.feature_names)
+        return f"Dataset({len(self)} queries, {self.rows} rows, {columns} features)"
+
+    def __iter__(self) -> Iterator[Query]:
+        for query in range(len(self)):
+            yield self[query]
+
+    def __getitem__(self, query: int) -> Query:
+        if not -len(self) <= query < len(self):
+            raise IndexError(f"query {query} of {len(self)}")
+        query %= len(self)
+        rows = slice(int(self.offsets[query]), int(self.offsets[query + 1]))
+        documents = None if self.document_ids is None else self.document_ids[rows]
+        return Query(
+            self.query_ids[query].as_py(), self.features[rows], self.labels[rows], documents
+        )
+
+    def without_features(self) -> Dataset:
+        """The same rows without any feature."""
+        return replace(self, features=np.empty((self.rows, 0), np.float32), feature_names=())
+
+    def with_document_ids(self) -> Dataset:
+        """The same rows with a column of document ids, empty where there was none."""
+        if self.document_ids is not None:
+            return self
+        return replace(self, document_ids=pa.nulls(self.rows, pa.large_string()))
+
+    def split(self, *fractions: float, seed: int = 0) -> tuple[Dataset, ...]:
+        """Divide the queries at random by fractions that sum to 1; queries keep their order.
+
+        Example:
+            >>> data = Dataset.from_arrays(np.zeros((9, 1)), labels=np.zeros(9), group=[1] * 9)
+            >>> [len(part) for part in data.split(0.6, 0.2, 0.2, seed=1)]
+            [5, 2, 2]
+        """
+        if not fractions or min(fractions) < 0 or abs(sum(fractions) - 1) > 1e-9:
+            raise DataError(f"fractions {fractions} do not sum to 1", hint="Give e.g. 0.8, 0.2.")
+        shuffled = np.random.default_rng(seed).permutation(len(self))
+        cuts = np.rint(np.cumsum(fractions[:-1]) * len(self)).astype(np.int64)
+        return tuple(self.select(np.sort(part)) for part in np.split(shuffled, cuts))
+
+    def folds(self, count: int, *, seed: int = 0) -> list[tuple[Dataset, Dataset]]:
+        """Cross-validation by query: ``count`` pairs of (the other folds, this fold).
+
+        Example:
+            >>> data = Dataset.from_arrays(np.zeros((4, 1)), labels=np.zeros(4), group=[1] * 4)
+            >>> [(len(train), len(test)) for train, test in data.folds(2)]
+            [(2, 2), (2, 2)]
+        """
+        if not 2 <= count <= len(self):
+            raise DataError(f"{count} folds of {len(self)} queries", hint="From 2 to the queries.")
+        shuffled = np.random.default_rng(seed).permutation(len(self))
+        pairs = []
+        for fold in range(count):
+            inside = np.zeros(len(self), bool)
+            inside[shuffled[fold::count]] = True
+            pairs.append((self.select(~inside), self.select(inside)))
+        return pairs
+
+    def normalise(self, method: Literal["min-max", "z-score"] = "min-max") -> Dataset:
+        """Bring each feature to one scale within each query (min-max is LETOR's QueryLevelNorm).
+
+        Example:
+            >>> data = Dataset.from_arrays([[2], [4], [6]], labels=[0, 0, 1], group=[3])
+            >>> data.normalise().features.ravel().tolist()
+            [0.0, 0.5, 1.0]
+        """
+        return replace(self, features=normalise_features(self.features, self.offsets, method))
+
+    def top_k(self, k: int, *, seed: int = 0) -> Dataset:
+        """Turn the labels into top-k orders (``podium.data.labels.to_top_k``).
+
+        Example:
+            >>> data = Dataset.from_arrays(np.zeros((4, 1)), labels=[0, 1, 4, 0], group=[4])
+            >>> data.top_k(2).labels.tolist()
+            [0.0, 1.0, 2.0, 0.0]
+        """
+        keys = query_keys(self.query_ids)
+        ordered = label_orders.to_top_k(self.labels, self.offsets, k, seed=seed, keys=keys)
+        return replace(self, labels=ordered)
+
+    def full_order(self, *, seed: int = 0) -> Dataset:
+        """Turn the labels into full orders (``podium.data.labels.to_full_order``)."""
+        keys = query_keys(self.query_ids)
+        ordered = label_orders.to_full_order(self.labels, self.offsets, seed=seed, keys=keys)
+        return replace(self, labels=ordered)
+
+
+def concat(datasets: Sequence[Dataset]) -> Dataset:
+    """Put data sets with the same features and different queries together.
+
+    Example:
+        >>> one = Dataset.from_arrays([[1.0]], labels=[1], qid=["a"])
+        >>> two = Dataset.from_arrays([[2.0]], labels=[0], qid=["b"])
+        >>> concat([one, two]).query_ids.to_pylist()
+        ['a', 'b']
+    """
+    if not datasets:
+        raise DataError("nothing to concatenate", hint="Give at least one data set.")
+    names = datasets[0].feature_names
+    for data in datasets:
+        if data.feature_names != names:
+            raise DataError("the data sets have different features", hint="Bring them in line.")
+    ids = pa.concat_arrays([data.query_ids for data in datasets])
+    if len(pc.unique(ids)) != len(ids):
+        twice = pc.value_counts(ids).to_pylist()
+        name = next(entry["values"] for entry in twice if entry["counts"] > 1)
+        raise DataError(
+            f"query {name!r} is in two of the data sets",
+            hint="A query's documents belong together: join its rows in one of them.",
+        )
+    return Dataset(**join_rows(datasets), feature_names=names)
+
+
+def _numbers(values: ArrayLike, what: str, dimensions: int) -> Floats:
+    try:
+        with np.errstate(over="ignore"):
+            array = np.asarray(values, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{what} are not numbers ({error})", hint="Convert them first.") from error
+    if array.ndim != dimensions:
+        raise DataError(f"{what} have {array.ndim} dimensions", hint=f"Give {dimensions}.")
+    return array

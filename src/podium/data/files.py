@@ -1,0 +1,290 @@
+"""Opening what users name: plain, gzip or zstd files, standard input and output, open streams.
+
+Compression is recognised by a file's first bytes when reading, never trusted from its name, and
+chosen by the name's ending (``.gz``, ``.zst``) when writing. PyArrow's codecs do the work: they
+check the stream's own checksums and say so when a stream is cut short.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from podium.errors import DataError
+from podium.kernels import Bytes
+
+Source = str | os.PathLike[str] | IO[bytes]
+"""A path, ``"-"`` for standard input or output, or an open binary stream."""
+
+CHUNK_BYTES = 2 << 20
+PADDING = 8
+"""Line feeds after each chunk: kernels read eight bytes at a time and need no bounds check."""
+MAX_LINE_BYTES = 64 << 20
+
+_FEED = 10
+_UTF8_MARK = b"\xef\xbb\xbf"
+_SUFFIX_CODECS = {".gz": "gzip", ".zst": "zstd"}
+_MAGIC_CODECS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+_OTHER_MAGIC = {
+    b"BZh": "bzip2",
+    b"\xfd7zXZ": "xz",
+    b"PK\x03\x04": "zip",
+    b"\xff\xfe": "UTF-16 text",
+    b"\xfe\xff": "UTF-16 text",
+    b"PAR1": "Parquet",
+}
+
+
+class Reporter(Protocol):
+    """What a long read or write tells its progress to: bytes of input done, and their total."""
+
+    def __call__(self, done: int, total: int | None) -> None:
+        """Note that ``done`` of ``total`` bytes (None when unknown) have been read."""
+
+
+def source_name(source: Source) -> str:
+    """The name of a source for messages."""
+    if isinstance(source, str | os.PathLike):
+        return "standard input" if os.fspath(source) == "-" else os.fspath(source)
+    return str(getattr(source, "name", "stream"))
+
+
+def plain_suffix(path: Source) -> str:
+    """The ending of a path without its compression: ``.txt`` for ``train.txt.gz``."""
+    if not isinstance(path, str | os.PathLike):
+        return ""
+    name = Path(path)
+    return (name.with_suffix("") if name.suffix in _SUFFIX_CODECS else name).suffix
+
+
+def chunk_loaders(
+    source: Source, *, chunk_bytes: int = CHUNK_BYTES, progress: Reporter | None = None
+) -> Iterator[Callable[[], Bytes]]:
+    """Yield functions that give a source's bytes, decompressed, in chunks of whole lines.
+
+    Each chunk ends with ``PADDING`` line feeds that are not of the source. A plain file's chunks
+    are read when their function is called, so that threads can read at once. A line longer than
+    ``MAX_LINE_BYTES`` is an error: it is not a text file, or one meant to exhaust memory.
+    """
+    name = source_name(source)
+    with _open_raw(source) as (raw, total):
+        head = raw.peek(8)
+        codec = _codec(head, name)
+        if codec is None and total is not None:
+            loaders = _plain_file_chunks(raw, total, chunk_bytes, name)
+        else:
+            # PyArrow's codecs check the stream's checksums and notice when it is cut short.
+            stream = raw if codec is None else pa.CompressedInputStream(pa.PythonFile(raw), codec)
+            loaders = _stream_chunks(stream, chunk_bytes, name)
+        for loader in loaders:
+            if progress is not None:
+                progress(raw.position, total)
+            yield loader
+
+
+def numbered_lines(
+    source: Source, *, progress: Reporter | None = None
+) -> Iterator[tuple[int, bytes]]:
+    """Yield each line of a source with its number, from 1."""
+    number = 0
+    for load in chunk_loaders(source, progress=progress):
+        for line in load()[:-PADDING].tobytes().splitlines(keepends=False):
+            number += 1
+            yield number, line
+
+
+def _plain_file_chunks(
+    raw: _Counted, total: int, chunk_bytes: int, name: str
+) -> Iterator[Callable[[], Bytes]]:
+    begin = 3 if raw.peek(3) == _UTF8_MARK else 0
+    while begin < total:
+        end = min(begin + chunk_bytes, total)
+        while end < total:  # on to the end of the line
+            look = raw.look(4096, end)
+            feed = look.find(b"\n")
+            end += feed + 1 if feed >= 0 else len(look)
+            if feed >= 0 or not look:
+                break
+            if end - begin - chunk_bytes > MAX_LINE_BYTES:
+                raise _long_line(name)
+        raw.position = end
+        yield partial(_load_span, name, begin, end)
+        begin = end
+
+
+def _load_span(path: str, begin: int, end: int) -> Bytes:
+    chunk = np.empty(end - begin + PADDING, np.uint8)
+    chunk[end - begin :] = _FEED
+    filled = 0
+    with Path(path).open("rb", buffering=0) as file:
+        file.seek(begin)
+        while filled < end - begin:
+            got = file.readinto(chunk[filled : end - begin].data)
+            if not got:
+                raise DataError(
+                    "became shorter while it was read",
+                    path=path,
+                    hint="Read it when it is complete.",
+                )
+            filled += got
+    return chunk
+
+
+def _stream_chunks(stream: Any, chunk_bytes: int, name: str) -> Iterator[Callable[[], Bytes]]:
+    tail = b""
+    first = True
+    while True:
+        try:
+            piece = stream.read(chunk_bytes)
+        except (OSError, EOFError) as error:
+            raise DataError(
+                f"cannot be read to its end ({error})",
+                path=name,
+                hint="The file is damaged or cut short: fetch or compress it again.",
+            ) from error
+        if first:
+            piece = piece.removeprefix(_UTF8_MARK)
+            first = False
+        if not piece:
+            break
+        end = piece.rfind(b"\n") + 1
+        if not end:
+            tail += piece
+            if len(tail) > MAX_LINE_BYTES:
+                raise _long_line(name)
+            continue
+        yield partial(_padded, tail, piece, end)
+        tail = piece[end:]
+    if tail:
+        yield partial(_padded, tail, b"", 0)
+
+
+def _padded(tail: bytes, piece: bytes, end: int) -> Bytes:
+    chunk = np.empty(len(tail) + end + PADDING, np.uint8)
+    chunk[: len(tail)] = np.frombuffer(tail, np.uint8)
+    chunk[len(tail) : len(tail) + end] = np.frombuffer(piece, np.uint8, end)
+    chunk[len(tail) + end :] = _FEED
+    return chunk
+
+
+def _long_line(name: str) -> DataError:
+    return DataError(
+        f"a line is longer than {MAX_LINE_BYTES >> 20} MiB",
+        path=name,
+        hint="Is this a text file with one document a line?",
+    )
+
+
+class _Counted(io.RawIOBase):
+    """A stream that can be peeked at and knows how many bytes were taken from it."""
+
+    def __init__(self, inner: IO[bytes]) -> None:
+        self._inner = inner
+        self._peeked = b""
+        self.position = 0
+
+    def look(self, size: int, place: int) -> bytes:
+        self._inner.seek(place)
+        return self._inner.read(size)
+
+    def peek(self, size: int) -> bytes:
+        while len(self._peeked) < size:
+            more = self._inner.read(size - len(self._peeked))
+            if not more:
+                break
+            self._peeked += more
+        return self._peeked[:size]
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._peeked
+        if data:
+            self._peeked = b""
+            if size >= 0 and len(data) > size:
+                data, self._peeked = data[:size], data[size:]
+        else:
+            data = self._inner.read(size) or b""
+        self.position += len(data)
+        return data
+
+
+@contextmanager
+def _open_raw(source: Source) -> Iterator[tuple[_Counted, int | None]]:
+    """Open a source; its size is None where it cannot be read from any place."""
+    if not isinstance(source, str | os.PathLike):
+        yield _Counted(source), None
+    elif os.fspath(source) == "-":
+        yield _Counted(sys.stdin.buffer), None
+    else:
+        path = Path(source)
+        if not path.exists():
+            raise DataError("no such file", path=path, hint="Check the path.")
+        if path.is_dir():
+            raise DataError("is a folder, a file is needed", path=path, hint="Name a file in it.")
+        with path.open("rb", buffering=0) as file:
+            size = path.stat().st_size if path.is_file() else None  # None: a pipe or device
+            yield _Counted(file), size
+
+
+def _codec(head: bytes, name: str) -> str | None:
+    for magic, codec in _MAGIC_CODECS.items():
+        if head.startswith(magic):
+            return codec
+    for magic, kind in _OTHER_MAGIC.items():
+        if head.startswith(magic):
+            raise DataError(
+                f"is {kind}, not plain, gzip or zstd text in UTF-8",
+                path=name,
+                hint="Convert it first, or name its format.",
+            )
+    codec_by_name = _SUFFIX_CODECS.get(Path(name).suffix)
+    if head and codec_by_name:
+        raise DataError(
+            f"its name says {codec_by_name}, its contents do not",
+            path=name,
+            hint="Rename it if it is plain text; otherwise fetch it again.",
+        )
+    return None
+
+
+@contextmanager
+def open_write(target: Source, *, compress: bool = True) -> Iterator[Callable[[bytes], object]]:
+    """Give a function that writes bytes, compressed as the name says unless told not to.
+
+    A path appears under its name only when everything has been written: until then the bytes are
+    in ``NAME.partial``, which is removed when writing fails.
+    """
+    if not isinstance(target, str | os.PathLike):
+        yield target.write
+        return
+    if os.fspath(target) == "-":
+        yield sys.stdout.buffer.write
+        sys.stdout.buffer.flush()
+        return
+    path = Path(target)
+    unfinished = path.with_name(path.name + ".partial")
+    try:
+        with unfinished.open("wb") as file:
+            codec = _SUFFIX_CODECS.get(path.suffix) if compress else None
+            if codec is None:
+                yield file.write
+            else:
+                with pa.CompressedOutputStream(pa.PythonFile(file, mode="w"), codec) as stream:
+                    yield stream.write
+        unfinished.replace(path)
+    except FileNotFoundError as error:
+        raise DataError(f"cannot be written ({error.strerror})", path=path) from error
+    finally:
+        with suppress(FileNotFoundError):
+            unfinished.unlink()

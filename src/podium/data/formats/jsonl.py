@@ -1,0 +1,138 @@
+"""JSONL for queries and candidates with text, a query a line.
+
+    {"query_id": "q1", "query": "red shoes", "description": "…", "candidates": [
+        {"document_id": "d1", "title": "…", "text": "…", "html": "…", "url": "…",
+         "score": 7.5, "label": 2, "metadata": {…}}, …]}
+
+``query_id``, ``query``, ``candidates`` and each ``document_id`` are needed, the rest is optional.
+Other keys are errors, so that a misspelt one is noticed: what is one's own goes into ``metadata``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, fields
+from typing import Any
+
+from podium.data.candidates import Candidate, CandidateList
+from podium.data.files import Reporter, Source, numbered_lines, open_write, source_name
+from podium.errors import DataError
+
+_TEXTS = ("document_id", "title", "text", "html", "url")
+_NUMBERS = ("score", "label")
+_CANDIDATE_KEYS = {field.name for field in fields(Candidate)}
+_LIST_KEYS = {field.name for field in fields(CandidateList)}
+
+
+def read_jsonl(source: Source, *, progress: Reporter | None = None) -> Iterator[CandidateList]:
+    r"""Stream queries with their candidates.
+
+    Example:
+        >>> import io
+        >>> line = b'{"query_id": "q", "query": "shoes", "candidates": [{"document_id": "d"}]}\n'
+        >>> [entry.query for entry in read_jsonl(io.BytesIO(line))]
+        ['shoes']
+    """
+    name = source_name(source)
+    seen: set[str] = set()
+    for number, line in numbered_lines(source, progress=progress):
+        if not line.strip():
+            continue
+        try:
+            entry = _query(_parsed(line))
+            if entry.query_id in seen:
+                raise DataError(f"query {entry.query_id!r} comes twice", hint="One line a query.")
+        except DataError as error:
+            raise DataError(error.problem, path=name, line=number, hint=error.hint) from error
+        seen.add(entry.query_id)
+        yield entry
+
+
+def write_jsonl(lists: Iterable[CandidateList], target: Source) -> None:
+    r"""Write queries with their candidates; what is empty is left out.
+
+    Example:
+        >>> import io
+        >>> write_jsonl([CandidateList("q", "shoes", (Candidate("d"),))], out := io.BytesIO())
+        >>> out.getvalue()
+        b'{"query_id": "q", "query": "shoes", "candidates": [{"document_id": "d"}]}\n'
+    """
+    with open_write(target) as write:
+        for entry in lists:
+            content = asdict(entry)
+            content["candidates"] = [
+                {key: value for key, value in one.items() if value not in ("", None, {})}
+                for one in content["candidates"]
+            ]
+            if not content["description"]:
+                del content["description"]
+            write((json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n").encode())
+
+
+def _parsed(line: bytes) -> Any:
+    def refuse(constant: str) -> None:
+        raise DataError(f"{constant} is no JSON number", hint="Leave it out.")
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            raise DataError("a key comes twice in one object", hint="Keep one of them.")
+        return found
+
+    try:
+        text = line.decode()
+        content = json.loads(text, parse_constant=refuse, object_pairs_hook=unique)
+        json.dumps(content, ensure_ascii=False).encode()  # a lone surrogate cannot be written
+    except (UnicodeError, RecursionError) as error:
+        raise DataError(f"is not UTF-8 text ({error})", hint="Convert the file first.") from error
+    except DataError:
+        raise
+    except ValueError as error:
+        raise DataError(f"is not JSON ({error})", hint="Write one JSON object a line.") from error
+    return content
+
+
+def _query(content: Any) -> CandidateList:
+    _check_keys(content, "a query", _LIST_KEYS, {"query_id", "query", "candidates"})
+    _check_texts(content, ("query_id", "query", "description"))
+    if not content["query_id"]:
+        raise DataError("query_id is empty", hint="Give each query an id.")
+    if not isinstance(content["candidates"], list):
+        raise DataError("candidates is not a list", hint="Give a list of objects.")
+    candidates = tuple(map(_candidate, content["candidates"]))
+    ids = [candidate.document_id for candidate in candidates]
+    if len(set(ids)) != len(ids):
+        raise DataError("a document comes twice among the candidates", hint="Keep one of them.")
+    return CandidateList(**{**content, "candidates": candidates})
+
+
+def _candidate(content: Any) -> Candidate:
+    _check_keys(content, "a candidate", _CANDIDATE_KEYS, {"document_id"})
+    _check_texts(content, _TEXTS)
+    if not content["document_id"]:
+        raise DataError("document_id is empty", hint="Give each candidate an id.")
+    for key in _NUMBERS:
+        value = content.get(key)
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if value is not None and not (number and abs(value) < 1e300 and math.isfinite(value)):
+            raise DataError(f"{key} is not a number", hint="Give a number, or leave it out.")
+    if not isinstance(content.get("metadata", {}), dict):
+        raise DataError("metadata is not an object", hint="Give an object, or leave it out.")
+    return Candidate(**content)
+
+
+def _check_keys(content: Any, what: str, known: set[str], needed: set[str]) -> None:
+    if not isinstance(content, dict):
+        raise DataError(f"{what} is not a JSON object", hint="See the format's description.")
+    for key in sorted(needed - content.keys()):
+        raise DataError(f"{what} lacks {key!r}", hint="Add it.")
+    for key in sorted(content.keys() - known):
+        raise DataError(f"{what} has an unknown key {key!r}", hint="Put it into 'metadata'.")
+
+
+def _check_texts(content: dict[str, Any], keys: Iterable[str]) -> None:
+    for key in keys:
+        if not isinstance(content.get(key, ""), str):
+            raise DataError(f"{key!r} is not a string", hint="Put it into quotes.")

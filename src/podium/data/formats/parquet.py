@@ -1,0 +1,289 @@
+"""Parquet, with a documented Arrow schema for each kind of table.
+
+| kind | columns |
+| --- | --- |
+| data set | ``query_id`` string, ``document_id`` string (optional), ``label`` float32, and a float32 column for each feature, named as the feature |
+| judgments | ``query_id``, ``document_id`` string, ``label`` float32 |
+| rankings | ``query_id``, ``document_id`` string, ``score`` float64 |
+| preferences | ``query_id``, ``left``, ``right`` string, ``verdict`` int8 (1 left, -1 right, 0 tie) |
+| preference levels | ``query_id``, ``group``, ``subgroup``, ``document_id`` string, ``level`` float64 |
+
+Rows of a query are together in files Podium writes, and no row group splits a query. Files from
+elsewhere may have their rows in any order when read whole, other names (``rename=``), other
+numeric types, and columns that are not wanted (``features=``).
+"""  # noqa: E501
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from podium.data.dataset import Dataset
+from podium.data.files import Source, open_write, source_name
+from podium.data.grouping import Strings, as_strings, group_rows
+from podium.data.judged import Judgments, Rankings
+from podium.data.preferences import PreferenceLevels, Preferences
+from podium.data.query_rows import QueryRows
+from podium.data.stream import gathered, whole_queries
+from podium.errors import DataError
+from podium.kernels import Floats
+
+Table = TypeVar("Table", bound=QueryRows)
+
+BLOCK_BYTES = 32 << 20
+
+# Column in the file: field of the table, Arrow type.
+_COLUMNS: dict[type[QueryRows], dict[str, tuple[str, pa.DataType]]] = {
+    Judgments: {"document_id": ("document_ids", pa.string()), "label": ("labels", pa.float32())},
+    Rankings: {"document_id": ("document_ids", pa.string()), "score": ("scores", pa.float64())},
+    Preferences: {
+        "left": ("left", pa.string()),
+        "right": ("right", pa.string()),
+        "verdict": ("verdicts", pa.int8()),
+    },
+    PreferenceLevels: {
+        "group": ("groups", pa.string()),
+        "subgroup": ("subgroups", pa.string()),
+        "document_id": ("document_ids", pa.string()),
+        "level": ("levels", pa.float64()),
+    },
+    Dataset: {"document_id": ("document_ids", pa.string()), "label": ("labels", pa.float32())},
+}
+
+
+def read_parquet(
+    source: Source,
+    kind: type[Table],
+    *,
+    rename: Mapping[str, str] | None = None,
+    features: Sequence[str] | None = None,
+) -> Table:
+    """Read a Parquet file whole.
+
+    Args:
+        source: A path, ``"-"``, or an open binary stream.
+        kind: What to make of it: ``Dataset``, ``Judgments``, ``Rankings``, ``Preferences`` or
+            ``PreferenceLevels``.
+        rename: The file's column names for those of the schema, as ``{"qid": "query_id"}``.
+        features: Which columns are features, by default all that are nothing else.
+
+    Example:
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> write_parquet(Judgments.from_columns(["q"], ["d"], [1]), file)
+        >>> read_parquet(io.BytesIO(file.getvalue()), Judgments)
+        Judgments(1 queries, 1 rows)
+    """
+    name = source_name(source)
+    with _opened(source, name) as file:
+        return table_rows(_read(file, name), kind, name, rename=rename, features=features)
+
+
+def iter_parquet(
+    source: Source,
+    *,
+    rename: Mapping[str, str] | None = None,
+    features: Sequence[str] | None = None,
+) -> Iterator[Dataset]:
+    """Stream a Parquet data set as blocks of whole queries; rows of a query must be together."""
+    name = source_name(source)
+    with _opened(source, name) as file:
+        width = max(1, len(file.schema_arrow))
+        blocks = (
+            table_rows(
+                pa.Table.from_batches([batch]), Dataset, name, rename=rename, features=features
+            )
+            for batch in file.iter_batches(batch_size=max(1, BLOCK_BYTES // (4 * width)))
+            if len(batch)
+        )
+        try:
+            yield from whole_queries(blocks, name)
+        except (pa.ArrowException, OSError) as error:
+            raise _damaged(name, error) from error
+
+
+def write_parquet(tables: QueryRows | Iterable[Dataset], target: Source) -> None:
+    """Write one table, or blocks of a data set, to a Parquet file."""
+    blocks: Iterator[QueryRows]
+    blocks = iter([tables]) if isinstance(tables, QueryRows) else gathered(tables, BLOCK_BYTES)
+    first = next(blocks, None)
+    if first is None:
+        raise DataError("nothing to write", hint="Give at least one table.")
+    schema = table_schema(first)
+    with open_write(target, compress=False) as write:
+        sink = pa.PythonFile(_Sink(write), mode="w")
+        with parquet_writer(sink, schema) as writer:
+            write_row_groups(writer, first, schema)
+            for block in blocks:
+                write_row_groups(writer, block, schema)
+
+
+def parquet_writer(sink: Any, schema: pa.Schema) -> pq.ParquetWriter:
+    """A writer with the settings of all Podium's files."""
+    # Ids repeat, features hardly ever: a dictionary only costs time there.
+    words = [field.name for field in schema if pa.types.is_string(field.type)]
+    return pq.ParquetWriter(
+        sink, schema, compression="zstd", compression_level=1, use_dictionary=words
+    )
+
+
+def write_row_groups(writer: pq.ParquetWriter, rows: QueryRows, schema: pa.Schema) -> None:
+    """Append a block in row groups of whole queries, each about ``BLOCK_BYTES`` large."""
+    most = max(1, BLOCK_BYTES // (4 * len(schema)))
+    first = 0
+    while first < len(rows):
+        last = int(np.searchsorted(rows.offsets, rows.offsets[first] + most, side="right")) - 1
+        last = min(max(last, first + 1), len(rows))
+        part = rows if (first, last) == (0, len(rows)) else rows.select(np.arange(first, last))
+        table = rows_table(part, schema)
+        writer.write_table(table, row_group_size=max(1, len(table)))
+        first = last
+
+
+def table_schema(rows: QueryRows) -> pa.Schema:
+    """The Arrow schema of a table's Parquet file."""
+    fields = [pa.field("query_id", pa.string(), nullable=False)]
+    for column, (field, kind) in _COLUMNS[type(rows)].items():
+        optional = isinstance(rows, Dataset) and column == "document_id"
+        if not optional or getattr(rows, field) is not None:
+            fields.append(pa.field(column, kind, nullable=optional))
+    if isinstance(rows, Dataset):
+        taken = {field.name for field in fields} | {"document_id"}
+        for name in rows.feature_names:
+            if name in taken:
+                raise DataError(f"a feature is named {name!r}", hint="Rename it: it is taken.")
+        fields += [pa.field(name, pa.float32()) for name in rows.feature_names]
+    return pa.schema(fields)
+
+
+def rows_table(rows: QueryRows, schema: pa.Schema) -> pa.Table:
+    """Rows as an Arrow table; features become columns."""
+    columns = {"query_id": rows.query_id_of_row()}
+    for column, (field, _) in _COLUMNS[type(rows)].items():
+        columns[column] = getattr(rows, field)
+    if isinstance(rows, Dataset):
+        by_column = np.ascontiguousarray(rows.features.T)
+        columns |= dict(zip(rows.feature_names, by_column, strict=True))
+    arrays = []
+    for field in schema:
+        if columns.get(field.name) is None:
+            raise DataError(f"a block lacks column {field.name!r}", hint="Write alike blocks.")
+        arrays.append(pa.array(columns[field.name]).cast(field.type))
+    return pa.table(arrays, schema=schema)
+
+
+def table_rows(
+    table: pa.Table,
+    kind: type[Table],
+    name: str,
+    *,
+    rename: Mapping[str, str] | None = None,
+    features: Sequence[str] | None = None,
+) -> Table:
+    """Make rows of an Arrow table."""
+    if rename:
+        table = table.rename_columns([rename.get(column, column) for column in table.column_names])
+    optional = {"document_id"} if kind is Dataset else set()
+    for column in {"query_id", *_COLUMNS[kind]} - optional:
+        if table.column_names.count(column) != 1:
+            raise DataError(
+                f"has {table.column_names.count(column)} columns {column!r}, not one",
+                path=name,
+                hint="Name the right column with rename={'its name': " + f"{column!r}" + "}.",
+            )
+    values = {
+        column: as_strings(table[column], column)
+        if pa.types.is_string(arrow_type)
+        else _numbers(table[column], column, name)
+        for column, (_, arrow_type) in _COLUMNS[kind].items()
+        if column in table.column_names
+    }
+    try:
+        if kind is Dataset:
+            used = {"query_id", *values}
+            names = features or [column for column in table.column_names if column not in used]
+            return _dataset(table, values, tuple(names), name)  # type: ignore[return-value]
+        return kind.from_columns(table["query_id"], *values.values())  # type: ignore[attr-defined,no-any-return]
+    except DataError as error:
+        raise DataError(error.problem, path=name, hint=error.hint) from error
+
+
+def _dataset(table: pa.Table, values: dict[str, Any], names: tuple[str, ...], name: str) -> Dataset:
+    by_column = np.empty((len(names), len(table)), np.float32)
+    for place, column in enumerate(names):
+        if table.column_names.count(column) != 1:
+            raise DataError(f"has no single feature {column!r}", hint="See its columns.")
+        by_column[place] = _numbers(table[column], column, name)
+    matrix = np.ascontiguousarray(by_column.T)
+    if np.isinf(matrix).any():
+        raise DataError("a feature is infinite", hint="Use null or NaN for missing values.")
+    labels = values["label"].astype(np.float32)
+    if not np.isfinite(labels).all():
+        raise DataError("a label is missing or not finite", hint="Drop the row or judge it.")
+    documents: Strings | None = values.get("document_id")
+    return Dataset.grouped(matrix, labels, group_rows(table["query_id"]), documents, names)
+
+
+def _numbers(column: pa.ChunkedArray, what: str, name: str) -> Floats:
+    kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        raise DataError(
+            f"column {what!r} is {kind}, not numbers",
+            path=name,
+            hint="Convert it, or name the columns to use with features=.",
+        )
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.int8())
+    return column.to_numpy()  # type: ignore[no-any-return]
+
+
+def _opened(source: Source, name: str) -> pq.ParquetFile:
+    try:
+        if isinstance(source, str | os.PathLike):
+            if os.fspath(source) == "-":
+                return pq.ParquetFile(pa.BufferReader(sys.stdin.buffer.read()))
+            return pq.ParquetFile(source)
+        return pq.ParquetFile(source)
+    except FileNotFoundError as error:
+        raise DataError("no such file", path=name, hint="Check the path.") from error
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(name, error) from error
+
+
+def _read(file: pq.ParquetFile, name: str) -> pa.Table:
+    try:
+        return file.read()
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(name, error) from error
+
+
+def _damaged(name: str, error: BaseException) -> DataError:
+    reason = str(error).splitlines()[0][:200]
+    return DataError(
+        f"cannot be read as Parquet ({reason})",
+        path=name,
+        hint="It is damaged, cut short or of another format: fetch or write it again.",
+    )
+
+
+class _Sink:
+    """What PyArrow needs of a file to write to, around a function that takes bytes."""
+
+    def __init__(self, write: Any) -> None:
+        self.write = write
+        self.closed = False
+
+    def writable(self) -> bool:
+        return True
+
+    def flush(self) -> None:
+        """Nothing is held back here."""
+
+    def close(self) -> None:
+        self.closed = True

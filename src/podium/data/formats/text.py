@@ -1,0 +1,196 @@
+"""What the text formats share: parsing chunks in threads, columns of words, writing lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from podium.data.files import PADDING, Reporter, Source, chunk_loaders, numbered_lines, source_name
+from podium.data.formats.decimal import BAD, read_decimal
+from podium.data.grouping import Strings
+from podium.errors import DataError
+from podium.kernels import Bytes, Doubles, Ints, kernel
+from podium.threads import ordered_map
+
+_Parsed = TypeVar("_Parsed")
+
+
+def parsed_chunks(
+    source: Source, parse: Callable[[Bytes], _Parsed], progress: Reporter | None
+) -> Iterator[_Parsed]:
+    """Parse a source's chunks in threads, in order.
+
+    ``parse`` counts lines from the start of its chunk in the errors it raises; here they are
+    made line numbers of the whole source.
+    """
+
+    def load_and_parse(load: Callable[[], Bytes]) -> tuple[_Parsed, int]:
+        chunk = load()
+        return parse(chunk), count_lines(chunk, len(chunk) - PADDING)
+
+    results = ordered_map(load_and_parse, chunk_loaders(source, progress=progress))
+    lines = 0
+    while True:
+        try:
+            result = next(results, None)
+        except DataError as error:
+            raise error.further_down(lines) from error
+        if result is None:
+            return
+        yield result[0]
+        lines += result[1]
+
+
+@kernel
+def count_lines(chunk: Bytes, stop: int) -> int:
+    """How many line feeds there are before byte ``stop``."""
+    lines = 0
+    for at in range(stop):
+        lines += chunk[at] == 10
+    return lines
+
+
+def gather_strings(
+    chunk: Bytes, begins: Ints, ends: Ints, name: str, *, empty_is_null: bool = False
+) -> Strings:
+    """Make an Arrow array of the strings at some spans of a chunk, checked to be UTF-8."""
+    starts = np.zeros(len(begins) + 1, np.int64)
+    np.cumsum(ends - begins, out=starts[1:])
+    text = np.empty(int(starts[-1]), np.uint8)
+    _copy_spans(chunk, begins, ends, text)
+    present = None
+    if empty_is_null and bool(np.any(begins == ends)):
+        present = pa.array(begins != ends).buffers()[1]
+    strings = pa.LargeStringArray.from_buffers(
+        len(begins), pa.py_buffer(starts), pa.py_buffer(text), present
+    )
+    try:
+        strings.validate(full=True)
+    except pa.ArrowInvalid as error:
+        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+            word = chunk[begin:end].tobytes()
+            if word.decode("utf-8", "replace").encode() != word:
+                raise DataError(
+                    f"{word!r} is not UTF-8",
+                    path=name,
+                    line=count_lines(chunk, begin) + 1,
+                    hint="Convert the file to UTF-8 first, with iconv for one.",
+                ) from error
+        raise
+    return strings
+
+
+@kernel
+def _copy_spans(chunk: Bytes, begins: Ints, ends: Ints, text: Bytes) -> None:
+    place = 0
+    for row in range(len(begins)):
+        for at in range(begins[row], ends[row]):
+            text[place] = chunk[at]
+            place += 1
+
+
+@kernel
+def split_lines(chunk: Bytes, spans: NDArray[np.int64]) -> tuple[int, int]:
+    """Find the words of each line that is not blank; ``spans`` is rows x columns x (begin, end).
+
+    Returns the number of rows, and where a line begins that has more or fewer words than columns
+    or holds a control character (-1 if none does).
+    """
+    columns = spans.shape[1]
+    stop = len(chunk) - PADDING
+    row = 0
+    at = 0
+    while at < stop:
+        line = at
+        words = 0
+        while chunk[at] != 10:
+            if chunk[at] == 32 or chunk[at] == 9 or chunk[at] == 13:
+                at += 1
+                continue
+            if chunk[at] < 32 or words == columns:
+                return row, line
+            spans[row, words, 0] = at
+            while chunk[at] > 32:
+                at += 1
+            spans[row, words, 1] = at
+            words += 1
+        if words == columns:
+            row += 1
+        elif words:
+            return row, line
+        at += 1
+    return row, -1
+
+
+@kernel
+def parse_numbers(
+    chunk: Bytes, spans: NDArray[np.int64], values: Doubles, found: NDArray[np.int8]
+) -> None:
+    """Read the number at each span; ``found`` says how sure it is, BAD where there is none."""
+    for row in range(len(spans)):
+        kind, values[row], end = read_decimal(chunk, spans[row, 0])
+        found[row] = kind if end == spans[row, 1] else BAD
+
+
+def text_lines(columns: Sequence[Any]) -> bytes:
+    r"""Join columns (strings, numbers, or one string for all rows) to lines of words.
+
+    Numbers are written with as few digits as read back to the same; an entry that is null is
+    left out.
+
+    Example:
+        >>> text_lines([pa.array(["a", "b"], pa.large_string()), "0", np.float32([1, 0.1])])
+        b'a 0 1\nb 0 0.1\n'
+    """
+    words = [
+        pa.scalar(column, pa.large_string())
+        if isinstance(column, str)
+        else pa.array(column).cast(pa.large_string())
+        for column in columns
+    ]
+    joined = pc.binary_join_element_wise(
+        *words, pa.scalar(" ", pa.large_string()), null_handling="skip"
+    )
+    feed, nothing = pa.scalar("\n", pa.large_string()), pa.scalar("", pa.large_string())
+    lines = pc.binary_join_element_wise(joined, nothing, feed)
+    if not len(lines):
+        return b""
+    # The bytes of an Arrow array of strings lie one after the other: they are the file.
+    return bytes(lines.buffers()[2])
+
+
+def check_words(ids: Strings, what: str) -> None:
+    """Refuse ids that a file of words separated by white space cannot hold."""
+    if ids.null_count or pc.any(pc.match_substring_regex(ids, r"^$|[\s\x00-\x20]")).as_py():
+        raise DataError(
+            f"{what} are empty or have white space, which this format cannot hold",
+            hint="Write Parquet, or rename them.",
+        )
+
+
+def read_group_sizes(source: Source) -> Ints:
+    r"""Read the number of rows of each query, a line each (LightGBM's ``.query`` files).
+
+    Example:
+        >>> import io
+        >>> read_group_sizes(io.BytesIO(b"3\n1\n")).tolist()
+        [3, 1]
+    """
+    sizes: list[int] = []
+    for line, text in numbered_lines(source):
+        word = text.strip()
+        if word and (not word.isdigit() or len(word) > 15):
+            raise DataError(
+                f"{word[:40].decode('utf-8', 'replace')!r} is no number of rows",
+                path=source_name(source),
+                line=line,
+                hint="A group file has one whole number a line.",
+            )
+        if word:
+            sizes.append(int(word))
+    return np.array(sizes, np.int64)

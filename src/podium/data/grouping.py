@@ -1,0 +1,126 @@
+"""From rows in any order to contiguous queries, once, at the door."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import ArrayLike, NDArray
+
+from podium.errors import DataError
+from podium.kernels import Ints
+
+Strings: TypeAlias = pa.LargeStringArray
+"""Ids are Arrow string arrays: compact at a billion rows, and free to hand to Parquet."""
+
+
+def as_strings(values: Any, what: str) -> Strings:
+    """Make an Arrow array of strings of ids given as any sequence; numbers become decimal text.
+
+    Example:
+        >>> as_strings([10, 11], "query ids").to_pylist()
+        ['10', '11']
+    """
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if not isinstance(values, pa.Array):
+        array = np.asarray(values) if not isinstance(values, np.ndarray) else values
+        if array.dtype.kind == "f":
+            whole = array.astype(np.int64)
+            if not np.array_equal(whole, array):
+                raise DataError(f"{what} are fractions", hint="Give whole numbers or strings.")
+            array = whole
+        values = array.tolist() if array.dtype.kind in "OUST" else array
+    try:
+        strings = pa.array(values) if not isinstance(values, pa.Array) else values
+        if pa.types.is_null(strings.type):
+            strings = strings.cast(pa.large_string())
+        if pa.types.is_dictionary(strings.type):
+            strings = strings.dictionary_decode()
+        strings = strings.cast(pa.large_string())
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, UnicodeError) as error:
+        raise DataError(
+            f"{what} are not all strings or all whole numbers ({error})",
+            hint="Give one id for each row, all of one type.",
+        ) from error
+    return strings
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """How rows fall into queries: ``order`` brings rows of a query together (None: they are)."""
+
+    query_ids: Strings
+    offsets: Ints
+    order: Ints | None
+
+
+def group_runs(run_ids: Strings, run_starts: Ints, rows: int) -> Grouping:
+    """Group rows that come in runs of one query id; a query may come in several runs.
+
+    Queries keep the order of their first rows, and rows their order within a query.
+
+    Example:
+        >>> found = group_runs(as_strings(["a", "b", "a"], ""), np.array([0, 2, 3]), 4)
+        >>> found.query_ids.to_pylist(), found.offsets.tolist(), found.order.tolist()
+        (['a', 'b'], [0, 3, 4], [0, 1, 3, 2])
+    """
+    encoded = pc.dictionary_encode(run_ids)
+    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    lengths = np.diff(np.append(run_starts, rows))
+    sizes = np.bincount(codes, weights=lengths, minlength=len(encoded.dictionary))
+    offsets = np.concatenate(([0], np.cumsum(sizes.astype(np.int64))))
+    together = bool(np.all(np.diff(codes) >= 0))
+    order = None if together else np.argsort(np.repeat(codes, lengths), kind="stable")
+    return Grouping(encoded.dictionary, offsets, order)
+
+
+def group_rows(query_of_row: Any) -> Grouping:
+    """Group rows by an array with each row's query id."""
+    if not isinstance(query_of_row, pa.Array | pa.ChunkedArray):
+        array: NDArray[Any] = np.asarray(query_of_row)
+        if array.ndim != 1:
+            raise DataError("qid is not one-dimensional", hint="Give one query id for each row.")
+        if array.dtype.kind in "iu":  # only the ids of runs need to become strings
+            starts = _run_starts(array)
+            return group_runs(as_strings(array[starts], "query ids"), starts, len(array))
+    strings = as_strings(query_of_row, "query ids")
+    if strings.null_count:
+        raise DataError("qid has missing values", hint="Give every row a query id.")
+    codes = pc.dictionary_encode(strings)
+    starts = _run_starts(codes.indices.to_numpy(zero_copy_only=False))
+    return group_runs(strings.take(pa.array(starts)), starts, len(strings))
+
+
+def group_sizes(group: ArrayLike, rows: int, query_ids: Sequence[str] | Strings | None) -> Grouping:
+    """Group contiguous rows by the sizes of the queries, LightGBM's way."""
+    sizes = np.asarray(group)
+    if sizes.ndim != 1 or (sizes.size and sizes.dtype.kind not in "iu"):
+        raise DataError("group is not a list of whole numbers", hint="Give rows per query.")
+    sizes = sizes.astype(np.int64)
+    if sizes.size and sizes.min() < 1:
+        query = int(np.argmin(sizes))
+        raise DataError(
+            f"group {query} has {sizes[query]} rows", hint="Leave queries without documents out."
+        )
+    if sizes.sum() != rows:
+        raise DataError(
+            f"group sizes sum to {sizes.sum()}, there are {rows} rows",
+            hint="Check that sizes and rows come from the same file.",
+        )
+    ids = as_strings(np.arange(len(sizes)) if query_ids is None else query_ids, "query ids")
+    if len(ids) != len(sizes) or len(pc.unique(ids)) != len(ids):
+        raise DataError(
+            f"{len(sizes)} groups do not have {len(sizes)} different query ids",
+            hint="Give each group one id of its own, or none for 0, 1, 2, …",
+        )
+    return Grouping(ids, np.concatenate(([0], np.cumsum(sizes))), None)
+
+
+def _run_starts(values: NDArray[Any]) -> Ints:
+    changes = np.flatnonzero(values[1:] != values[:-1]) + 1
+    return np.concatenate(([0], changes))[: len(values)].astype(np.int64)

@@ -1,0 +1,158 @@
+"""Judgments (TREC qrels), rankings (TREC runs), and their join by id."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import ArrayLike, NDArray
+
+from podium.data.grouping import Strings, as_strings, group_rows
+from podium.data.ids import match_rows
+from podium.data.query_rows import QueryRows, ordered_columns, take_rows
+from podium.errors import DataError
+from podium.kernels import Doubles, Floats, Ints
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Judgments(QueryRows):
+    """What is known of documents by id: a label for each judged document of a query.
+
+    Example:
+        >>> Judgments.from_columns(["q1", "q1"], ["a", "b"], [2, 0])
+        Judgments(1 queries, 2 rows)
+    """
+
+    ROW_FIELDS: ClassVar = ("document_ids", "labels")
+
+    document_ids: Strings
+    labels: Floats
+
+    @classmethod
+    def from_columns(cls, query_ids: Any, document_ids: Any, labels: ArrayLike) -> Judgments:
+        """Make judgments of three columns, rows in any order; a document is judged once."""
+        values = finite(labels, np.float32, "labels")
+        return cls(**_columns(query_ids, document_ids, "labels", values))
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Rankings(QueryRows):
+    """What a system returned: documents with scores for each query, larger is better.
+
+    Attributes:
+        name: The system's name (the tag of a TREC run).
+
+    Example:
+        >>> run = Rankings.from_columns(["q1", "q1"], ["a", "b"], [0.3, 0.7], name="bm25")
+        >>> run, run.name
+        (Rankings(1 queries, 2 rows), 'bm25')
+    """
+
+    ROW_FIELDS: ClassVar = ("document_ids", "scores")
+
+    document_ids: Strings
+    scores: Doubles
+    name: str = "podium"
+
+    @classmethod
+    def from_columns(
+        cls, query_ids: Any, document_ids: Any, scores: ArrayLike, *, name: str = "podium"
+    ) -> Rankings:
+        """Make rankings of three columns, rows in any order; a document is listed once."""
+        values = finite(scores, np.float64, "scores")
+        return cls(**_columns(query_ids, document_ids, "scores", values), name=name)
+
+    def join(self, judgments: Judgments) -> Joined:
+        """Look up the label of every ranked document, for the judged queries.
+
+        Example:
+            >>> run = Rankings.from_columns(["q1", "q1", "q2"], ["a", "b", "a"], [0.3, 0.7, 1])
+            >>> joined = run.join(Judgments.from_columns(["q1", "q1"], ["a", "c"], [2, 1]))
+            >>> joined.labels.tolist(), joined.judged_labels.tolist(), joined.dropped_queries
+            ([2.0, nan], [2.0, 1.0], 1)
+        """
+        where = pc.index_in(judgments.query_ids, value_set=self.query_ids)
+        places = pc.fill_null(where, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        found = np.flatnonzero(places >= 0)
+        sizes = np.zeros(len(judgments), np.int64)
+        sizes[found] = self.sizes[places[found]]
+        offsets = np.concatenate(([0], np.cumsum(sizes)))
+        begins = np.zeros(len(judgments), np.int64)
+        begins[found] = self.offsets[places[found]]
+        rows = np.repeat(begins - offsets[:-1], sizes) + np.arange(offsets[-1])
+        document_ids = take_rows(self.document_ids, rows)
+        matches = match_rows(document_ids, offsets, judgments.document_ids, judgments.offsets)
+        labels = np.where(matches >= 0, judgments.labels[matches], np.float32(np.nan))
+        return Joined(
+            query_ids=judgments.query_ids,
+            offsets=offsets,
+            document_ids=document_ids,
+            scores=self.scores[rows],
+            labels=labels,
+            judged_labels=judgments.labels,
+            judged_offsets=judgments.offsets,
+            dropped_queries=len(self) - len(found),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """Rankings with the labels of their documents, one entry for each judged query.
+
+    Attributes:
+        query_ids: The judged queries.
+        offsets: Where each query's ranked rows begin; a query missing from the run has none.
+        document_ids: Of the ranked rows.
+        scores: Of the ranked rows.
+        labels: Of the ranked rows; NaN where the document was not judged.
+        judged_labels: The labels of all judged documents, ranked or not.
+        judged_offsets: Where each query's judged documents begin.
+        dropped_queries: How many queries of the run were not judged, and so left out.
+    """
+
+    query_ids: Strings
+    offsets: Ints
+    document_ids: Strings
+    scores: Doubles
+    labels: Floats
+    judged_labels: Floats
+    judged_offsets: Ints
+    dropped_queries: int
+
+
+def finite(values: ArrayLike, dtype: type, what: str) -> Any:
+    """An array of finite numbers of a type, or an error that names the first that is not."""
+    try:
+        with np.errstate(over="ignore"):
+            numbers: NDArray[Any] = np.asarray(values, dtype)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{what} are not numbers ({error})", hint="Convert them first.") from error
+    good = np.isfinite(numbers)
+    if not good.all():
+        row = int(np.argmin(good))
+        raise DataError(f"{what} of row {row} is {numbers[row]}", hint="Give finite numbers.")
+    return numbers
+
+
+def _columns(query_ids: Any, document_ids: Any, name: str, values: Any) -> dict[str, Any]:
+    grouping = group_rows(query_ids)
+    documents = as_strings(document_ids, "document ids")
+    if documents.null_count:
+        raise DataError("a document id is missing", hint="Give every row a document id.")
+    columns = ordered_columns(grouping, {"document_ids": documents, name: values})
+    fields = {"query_ids": grouping.query_ids, "offsets": grouping.offsets, **columns}
+    twice = match_rows(
+        columns["document_ids"], grouping.offsets, columns["document_ids"], grouping.offsets
+    )
+    repeated = np.flatnonzero(twice != np.arange(len(twice)))
+    if len(repeated):
+        row = int(repeated[0])
+        query = int(np.searchsorted(grouping.offsets, row, side="right")) - 1
+        raise DataError(
+            f"document {columns['document_ids'][row].as_py()!r} comes twice in query "
+            f"{grouping.query_ids[query].as_py()!r}",
+            hint="Keep one row of each document.",
+        )
+    return fields

@@ -1,0 +1,148 @@
+"""One truth: grades, full orders and top-k orders are all label arrays.
+
+A larger label is better and equal labels mean that no preference is known. A top-k order gives
+its best document label k, the next k - 1, down to 1, and 0 to every document below; a full order
+of n documents gives n down to 1. Whatever understands graded labels understands these.
+
+Where labels are equal and an order is asked for, it is drawn at random by a seed. The draw
+depends on the seed, the query's key and the document's place in the query only, so a data set
+gives the same labels whole, in shards, or with its queries in another order.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from podium.errors import DataError
+from podium.kernels import Floats, Ints, kernel
+from podium.threads import over_queries
+
+LabelKind = Literal["grades", "full order", "top-k order", "blank"]
+
+
+def to_top_k(
+    labels: Floats, offsets: Ints, k: int, *, seed: int = 0, keys: Ints | None = None
+) -> Floats:
+    """Keep the order of each query's k best documents and make the rest equal.
+
+    Equal labels are put in a random order consistent with the grades (Niu et al. 2012, 4.2.1).
+
+    Args:
+        labels: A label for each row; larger is better.
+        offsets: Where each query's rows begin, and the number of rows last.
+        k: How many documents of a query to keep in order.
+        seed: Draws the order of documents with equal labels.
+        keys: A number for each query that the draw depends on, by default its position;
+            ``Dataset.top_k`` passes the hash of its id.
+
+    Example:
+        >>> to_top_k(np.float32([0, 2, 1, 0]), np.array([0, 4]), k=2).tolist()
+        [0.0, 2.0, 1.0, 0.0]
+    """
+    if k < 1:
+        raise DataError(f"k is {k}", hint="Keep at least one document.")
+    return _ordered(labels, offsets, k, seed, keys)
+
+
+def to_full_order(
+    labels: Floats, offsets: Ints, *, seed: int = 0, keys: Ints | None = None
+) -> Floats:
+    """Order every document of a query: labels n for the best down to 1, ties drawn by seed.
+
+    Example:
+        >>> to_full_order(np.float32([0, 4, 1]), np.array([0, 3])).tolist()
+        [1.0, 3.0, 2.0]
+    """
+    return _ordered(labels, offsets, 0, seed, keys)
+
+
+def from_ranks(ranks: Ints, *, k: int) -> Floats:
+    """Turn ranks (1 for the best) into top-k labels ``k + 1 - rank``, 0 below rank k.
+
+    Example:
+        >>> from_ranks(np.array([3, 1, 2]), k=2).tolist()
+        [0.0, 2.0, 1.0]
+    """
+    if len(ranks) and int(np.min(ranks)) < 1:
+        raise DataError("a rank is below 1", hint="The best document has rank 1.")
+    return np.maximum(k + 1 - np.asarray(ranks), 0).astype(np.float32)
+
+
+def kind_of(labels: Floats, offsets: Ints) -> LabelKind:
+    """Tell what the labels are: an order is called one only if every query's labels form it.
+
+    Example:
+        >>> kind_of(np.float32([3, 0, 2, 1, 0]), np.array([0, 5]))
+        'top-k order'
+    """
+    if not len(labels) or not np.any(labels):
+        return "blank"
+    parts = over_queries(lambda first, last: _orders(labels, offsets, first, last), offsets)
+    full, top = (all(flags) for flags in zip(*parts, strict=True))
+    if full:
+        return "full order"
+    return "top-k order" if top and labels.max() > 1 else "grades"
+
+
+def _ordered(labels: Floats, offsets: Ints, k: int, seed: int, keys: Ints | None) -> Floats:
+    labels = np.ascontiguousarray(labels, np.float32)
+    if np.isnan(labels).any():
+        raise DataError("a label is NaN", hint="Give unjudged documents label 0, or drop them.")
+    if keys is None:
+        keys = np.arange(len(offsets) - 1, dtype=np.int64)
+    result = np.zeros(len(labels), np.float32)
+    start = np.int64(seed)
+    over_queries(
+        lambda first, last: _order_queries(labels, offsets, keys, k, start, result, first, last),
+        offsets,
+    )
+    return result
+
+
+@kernel
+def _mix(value: np.uint64) -> np.uint64:
+    """SplitMix64's finaliser: every bit of the input changes half the bits of the output."""
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))
+
+
+@kernel
+def _order_queries(
+    labels: Floats,
+    offsets: Ints,
+    keys: Ints,
+    k: int,
+    seed: np.int64,
+    result: Floats,
+    first: int,
+    last: int,
+) -> None:
+    for query in range(first, last):
+        begin, end = offsets[query], offsets[query + 1]
+        size = end - begin
+        draws = np.empty(size, np.uint64)
+        state = _mix(_mix(np.uint64(seed)) ^ np.uint64(keys[query]))
+        for place in range(size):
+            draws[place] = _mix(state + np.uint64(place) * np.uint64(0x9E3779B97F4A7C15))
+        order = np.argsort(draws, kind="mergesort")
+        best = order[np.argsort(-labels[begin:end][order], kind="mergesort")]
+        top = size if k == 0 else k
+        for position in range(min(top, size)):
+            result[begin + best[position]] = top - position
+
+
+@kernel
+def _orders(labels: Floats, offsets: Ints, first: int, last: int) -> tuple[bool, bool]:
+    """Whether the labels of every query are n..1, and whether they are k..1 above zeros."""
+    full = top = True
+    for query in range(first, last):
+        ranked = -np.sort(-labels[offsets[query] : offsets[query + 1]])
+        size = len(ranked)
+        highest = ranked[0]
+        for place in range(size):
+            full = full and ranked[place] == size - place
+            top = top and ranked[place] == max(highest - place, np.float32(0))
+    return full, top

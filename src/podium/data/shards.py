@@ -1,0 +1,342 @@
+"""A data set on disk in shards of whole queries, for data that do not fit in memory.
+
+A shard set is a folder of Parquet files (``part-00000.parquet``, …; the schema is that of
+``podium.data.formats.parquet``) and ``manifest.json``: counts, feature names, label range and
+each file's rows, queries, bytes and SHA-256. The manifest is written last and appears at once
+under its name, so a folder without one is not a shard set, however many parts lie in it.
+
+A shard may lack the last features of the manifest where the text it came from had not named them
+yet; they are 0 there, as in that text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from podium.data.dataset import Dataset
+from podium.data.files import Reporter
+from podium.data.formats.parquet import (
+    BLOCK_BYTES,
+    parquet_writer,
+    table_rows,
+    table_schema,
+    write_row_groups,
+)
+from podium.data.query_rows import join_rows
+from podium.data.stream import SeenQueries, gathered, refuse_twice, widen
+from podium.errors import DataError
+
+SHARD_BYTES = 256 << 20
+_MANIFEST = "manifest.json"
+_UNFINISHED = "unfinished"
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One file of a shard set."""
+
+    file: str
+    rows: int
+    queries: int
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class ShardSet:
+    """A data set in shards; ``blocks`` streams it, ``load`` brings it to memory.
+
+    Attributes:
+        folder: Where it lies.
+        rows: Rows in all shards.
+        queries: Queries in all shards.
+        feature_names: The features of every row.
+        lowest_label: The lowest label.
+        highest_label: The highest label.
+        shards: The files.
+
+    Example:
+        >>> import tempfile
+        >>> data = Dataset.from_arrays([[1], [2], [3]], labels=[0, 1, 2], qid=[7, 8, 9])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     shards = write_shards(data, f"{folder}/train")
+        ...     print(shards, shards.load().equals(data))
+        ShardSet(3 queries, 3 rows, 1 features, 1 shards) True
+    """
+
+    folder: Path
+    rows: int
+    queries: int
+    feature_names: tuple[str, ...]
+    lowest_label: float
+    highest_label: float
+    shards: tuple[Shard, ...]
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str]) -> ShardSet:
+        """Open a shard set; that its files are there and of the right size is checked at once."""
+        path = Path(folder)
+        manifest = path / _MANIFEST
+        if not manifest.is_file():
+            unfinished = (path / _UNFINISHED).exists()
+            raise DataError(
+                "is an unfinished shard set" if unfinished else "is no shard set (no manifest)",
+                path=path,
+                hint="Run the conversion again." if unfinished else "Make one: podium convert.",
+            )
+        try:
+            fields = json.loads(manifest.read_bytes())
+            shards = tuple(Shard(**entry) for entry in fields.pop("shards"))
+            version = fields.pop("version")
+            names = tuple(map(str, fields.pop("feature_names")))
+            found = cls(path, feature_names=names, shards=shards, **fields)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise DataError(
+                f"is no manifest ({error})", path=manifest, hint="Run the conversion again."
+            ) from error
+        if version != _VERSION:
+            raise DataError(
+                f"is of version {version}, this Podium reads {_VERSION}",
+                path=manifest,
+                hint="Convert the data again, or use another version of Podium.",
+            )
+        for shard in shards:
+            found._check_size(shard)
+        return found
+
+    def __len__(self) -> int:
+        return self.queries
+
+    def __repr__(self) -> str:
+        return (
+            f"ShardSet({self.queries} queries, {self.rows} rows, "
+            f"{len(self.feature_names)} features, {len(self.shards)} shards)"
+        )
+
+    def blocks(
+        self, shards: Sequence[int] | None = None, *, progress: Reporter | None = None
+    ) -> Iterator[Dataset]:
+        """Stream data sets of whole queries, from all shards or some (by position)."""
+        chosen = range(len(self.shards)) if shards is None else shards
+        total = sum(self.shards[place].bytes for place in chosen)
+        done = 0
+        for place in chosen:
+            shard = self.shards[place]
+            path = self._check_size(shard)
+            rows = 0
+            try:
+                with pq.ParquetFile(path) as file:
+                    for group in range(file.num_row_groups):
+                        table = file.read_row_group(group)
+                        rows += len(table)
+                        yield self._complete(table_rows(table, Dataset, str(path)), path)
+                        if progress is not None:
+                            progress(done + shard.bytes * (group + 1) // file.num_row_groups, total)
+            except (pa.ArrowException, OSError) as error:
+                raise _damaged(path, str(error).splitlines()[0][:200]) from error
+            if rows != shard.rows:
+                raise _damaged(path, f"{rows} rows, the manifest says {shard.rows}")
+            done += shard.bytes
+
+    def load(
+        self,
+        *,
+        features_file: str | os.PathLike[str] | None = None,
+        progress: Reporter | None = None,
+    ) -> Dataset:
+        """Bring the whole set together.
+
+        Args:
+            features_file: Where to keep the features as a memory-mapped ``.npy`` file, for sets
+                whose features do not fit in memory; by default they are in memory.
+            progress: Called with bytes read and bytes in all.
+        """
+        shape = (self.rows, len(self.feature_names))
+        if features_file is None:
+            features = np.empty(shape, np.float32)
+        else:
+            features = np.lib.format.open_memmap(
+                features_file, mode="w+", dtype=np.float32, shape=shape
+            )
+        rest = []
+        row = 0
+        for block in self.blocks(progress=progress):
+            features[row : row + block.rows] = block.features
+            row += block.rows
+            rest.append(block.without_features())
+        fields = join_rows(rest) | {"features": features}
+        return Dataset(**fields, feature_names=self.feature_names)
+
+    def verify(self, *, progress: Reporter | None = None) -> None:
+        """Compare every file's SHA-256 with the manifest's; raises DataError where they differ."""
+        total = sum(shard.bytes for shard in self.shards)
+        done = 0
+        for shard in self.shards:
+            path = self._check_size(shard)
+            if _sha256(path) != shard.sha256:
+                raise _damaged(path, "its checksum is not the manifest's")
+            done += shard.bytes
+            if progress is not None:
+                progress(done, total)
+
+    def _check_size(self, shard: Shard) -> Path:
+        # A manifest is input from outside: it may name nothing but files beside it.
+        if Path(shard.file).name != shard.file or shard.file in ("", ".", ".."):
+            raise DataError(
+                f"names a file {shard.file!r} elsewhere",
+                path=self.folder / _MANIFEST,
+                hint="Do not use this shard set: its manifest has been changed.",
+            )
+        path = self.folder / shard.file
+        if not path.is_file():
+            raise _damaged(path, "the file is missing")
+        if path.stat().st_size != shard.bytes:
+            raise _damaged(path, f"{path.stat().st_size} bytes, the manifest says {shard.bytes}")
+        return path
+
+    def _complete(self, block: Dataset, path: Path) -> Dataset:
+        names = block.feature_names
+        if names == self.feature_names:
+            return block
+        if names != self.feature_names[: len(names)]:
+            raise _damaged(path, "its features are not the manifest's")
+        return widen(block, self.feature_names)
+
+
+def write_shards(
+    datasets: Dataset | Iterable[Dataset],
+    folder: str | os.PathLike[str],
+    *,
+    shard_bytes: int = SHARD_BYTES,
+) -> ShardSet:
+    """Write a data set, or blocks of whole queries, as shards.
+
+    An unfinished set in the folder (from a run that was killed) is removed and begun anew; a
+    finished one, or other files, are an error.
+
+    Args:
+        datasets: The data; blocks are written as they come and not kept.
+        folder: A folder that is empty or does not exist.
+        shard_bytes: Begin a new shard after this many bytes of features.
+    """
+    path = Path(folder)
+    _claim(path)
+    seen = SeenQueries()
+    shards: list[Shard] = []
+    names: tuple[str, ...] = ()
+    lowest, highest = np.inf, -np.inf
+    for parts in _shard_sized(datasets, shard_bytes):
+        for part in parts:
+            refuse_twice(seen.add(part.query_ids), str(path))
+            if part.feature_names[: len(names)] != names:
+                raise DataError("two blocks have different features", hint="Write alike blocks.")
+            names = part.feature_names
+            lowest = min(lowest, float(part.labels.min()))
+            highest = max(highest, float(part.labels.max()))
+        shards.append(_write_shard(path, len(shards), parts))
+    if not shards:
+        raise DataError("there is no data to write", hint="Give at least one query.")
+    rows, queries = sum(shard.rows for shard in shards), sum(shard.queries for shard in shards)
+    found = ShardSet(path, rows, queries, names, lowest, highest, tuple(shards))
+    _write_manifest(found)
+    return found
+
+
+def _claim(path: Path) -> None:
+    path.mkdir(parents=True, exist_ok=True)
+    marker = path / _UNFINISHED
+    if marker.exists() and not (path / _MANIFEST).exists():
+        for part in (*path.glob("part-*.parquet"), *path.glob("*.partial")):
+            part.unlink()
+    elif any(path.iterdir()):
+        raise DataError(
+            "is not empty", path=path, hint="Choose a new folder, or remove this one first."
+        )
+    marker.write_text("This shard set is not complete: run the conversion again.\n")
+
+
+def _shard_sized(datasets: Dataset | Iterable[Dataset], most: int) -> Iterator[list[Dataset]]:
+    """Gather blocks to shards; blocks of one shard have the same features."""
+    parts: list[Dataset] = []
+    size = 0
+    for block in [datasets] if isinstance(datasets, Dataset) else datasets:
+        for part in _pieces(block, most):
+            wider = parts and parts[0].feature_names != part.feature_names
+            if parts and (wider or size + part.features.nbytes > most):
+                yield parts
+                parts, size = [], 0
+            parts.append(part)
+            size += part.features.nbytes
+    if parts:
+        yield parts
+
+
+def _pieces(block: Dataset, most: int) -> Iterator[Dataset]:
+    """A block in pieces of whole queries, none larger than a shard unless one query is."""
+    rows = max(1, most // max(1, 4 * len(block.feature_names)))
+    first = 0
+    while first < len(block):
+        last = int(np.searchsorted(block.offsets, block.offsets[first] + rows, side="right")) - 1
+        last = min(max(last, first + 1), len(block))
+        yield block if last - first == len(block) else block.select(np.arange(first, last))
+        first = last
+
+
+def _write_shard(folder: Path, number: int, parts: list[Dataset]) -> Shard:
+    path = folder / f"part-{number:05d}.parquet"
+    partial = path.with_name(path.name + ".partial")
+    documents = any(part.document_ids is not None for part in parts)
+    if documents:
+        parts = [part.with_document_ids() for part in parts]
+    schema = table_schema(parts[0])
+    with parquet_writer(str(partial), schema) as writer:
+        for part in gathered(parts, BLOCK_BYTES):
+            write_row_groups(writer, part, schema)
+    digest = _sha256(partial)
+    _flush(partial)
+    partial.replace(path)
+    rows, queries = sum(part.rows for part in parts), sum(len(part) for part in parts)
+    return Shard(path.name, rows, queries, path.stat().st_size, digest)
+
+
+def _write_manifest(shards: ShardSet) -> None:
+    fields: dict[str, Any] = {"version": _VERSION} | asdict(shards)
+    del fields["folder"]
+    path = shards.folder / _MANIFEST
+    partial = path.with_name(_MANIFEST + ".partial")
+    partial.write_text(json.dumps(fields, indent=1) + "\n")
+    _flush(partial)
+    partial.replace(path)
+    _flush(shards.folder)
+    (shards.folder / _UNFINISHED).unlink()
+
+
+def _flush(path: Path) -> None:
+    """Make the disk hold what was written, so that a manifest never outlives its shards."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _damaged(path: Path, problem: str) -> DataError:
+    return DataError(
+        f"is damaged ({problem})", path=path, hint="Copy the file again, or convert anew."
+    )

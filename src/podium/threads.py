@@ -1,0 +1,78 @@
+"""One place that decides how many threads Podium's own loops use."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.errors import PodiumError
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+def thread_count() -> int:
+    """How many threads to use: ``PODIUM_THREADS`` if set, else the cores this process may use."""
+    asked = os.environ.get("PODIUM_THREADS", "")
+    if not asked:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    if not asked.isdecimal() or int(asked) < 1:
+        raise PodiumError(f"PODIUM_THREADS is {asked!r}. Set it to a whole number of at least 1.")
+    return int(asked)
+
+
+@lru_cache(maxsize=1)
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="podium")
+
+
+def ordered_map(
+    function: Callable[[_Item], _Result], items: Iterable[_Item], *, ahead: int = 1
+) -> Iterator[_Result]:
+    """Map in threads and yield in order, with at most ``ahead`` results waiting per thread.
+
+    Unlike ``Executor.map`` it takes an item only when there is room for it, so a stream of any
+    length passes through in bounded memory.
+
+    Example:
+        >>> list(ordered_map(str.upper, iter(["a", "b", "c"])))
+        ['A', 'B', 'C']
+    """
+    threads = thread_count()
+    pool = _pool(threads)
+    waiting: deque[Future[_Result]] = deque()
+    try:
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) > threads * ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+def over_queries(task: Callable[[int, int], _Result], offsets: NDArray[np.int64]) -> list[_Result]:
+    """Run ``task(first, last)`` over ranges of queries that hold about the same number of rows.
+
+    Example:
+        >>> over_queries(lambda first, last: last - first, np.array([0, 2, 4]))
+        [2]
+    """
+    queries, rows = len(offsets) - 1, int(offsets[-1])
+    # Four ranges per thread even out queries of unequal cost; below some thousand rows the
+    # hand-over costs more than the work.
+    parts = max(1, min(4 * thread_count(), rows // 4096, queries))
+    if parts == 1:
+        return [task(0, queries)]
+    bounds = np.searchsorted(offsets, np.linspace(0, rows, parts + 1)[1:-1])
+    edges = np.unique(np.concatenate(([0], bounds, [queries]))).tolist()
+    return list(_pool(thread_count()).map(task, edges[:-1], edges[1:]))
