@@ -28,6 +28,7 @@ from podium.data.files import Reporter
 from podium.data.formats.parquet import (
     BLOCK_BYTES,
     parquet_writer,
+    query_pieces,
     table_rows,
     table_schema,
     write_row_groups,
@@ -236,21 +237,80 @@ def write_shards(
     shards: list[Shard] = []
     names: tuple[str, ...] = ()
     lowest, highest = np.inf, -np.inf
-    for parts in _shard_sized(datasets, shard_bytes):
-        for part in parts:
-            refuse_twice(seen.add(part.query_ids), str(path))
-            if part.feature_names[: len(names)] != names:
+    blocks = iter([datasets]) if isinstance(datasets, Dataset) else iter(datasets)
+    with _OpenShards(path, shard_bytes) as files:
+        for block in gathered(blocks, min(BLOCK_BYTES, shard_bytes)):
+            refuse_twice(seen.add(block.query_ids), str(path))
+            if block.feature_names[: len(names)] != names:
                 raise DataError("two blocks have different features", hint="Write alike blocks.")
-            names = part.feature_names
-            lowest = min(lowest, float(part.labels.min()))
-            highest = max(highest, float(part.labels.max()))
-        shards.append(_write_shard(path, len(shards), parts))
+            names = block.feature_names
+            lowest = min(lowest, float(block.labels.min()))
+            highest = max(highest, float(block.labels.max()))
+            files.write(block)
+        shards = files.close()
     if not shards:
         raise DataError("there is no data to write", hint="Give at least one query.")
     rows, queries = sum(shard.rows for shard in shards), sum(shard.queries for shard in shards)
     found = ShardSet(path, rows, queries, names, lowest, highest, tuple(shards))
     _write_manifest(found)
     return found
+
+
+class _OpenShards:
+    """Writes blocks to the shard that is open, and opens the next when it is full."""
+
+    def __init__(self, folder: Path, shard_bytes: int) -> None:
+        self._folder = folder
+        self._shard_bytes = shard_bytes
+        self._done: list[Shard] = []
+        self._writer: pq.ParquetWriter | None = None
+        self._schema: pa.Schema | None = None
+        self._rows = self._queries = self._bytes = 0
+
+    def __enter__(self) -> _OpenShards:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+    def write(self, block: Dataset) -> None:
+        for piece in query_pieces(block, self._shard_bytes):
+            if self._bytes + piece.features.nbytes > self._shard_bytes:
+                self._finish()
+            if self._schema is not None and "document_id" in self._schema.names:
+                piece = piece.with_document_ids()
+            schema = table_schema(piece)
+            if schema != self._schema:  # a feature or the document ids have come up
+                self._finish()
+            if self._writer is None:
+                self._writer = parquet_writer(f"{self._path()}.partial", schema)
+                self._schema = schema
+            write_row_groups(self._writer, piece, schema)
+            self._rows += piece.rows
+            self._queries += len(piece)
+            self._bytes += piece.features.nbytes
+
+    def close(self) -> list[Shard]:
+        self._finish()
+        return self._done
+
+    def _path(self) -> Path:
+        return self._folder / f"part-{len(self._done):05d}.parquet"
+
+    def _finish(self) -> None:
+        if self._writer is None:
+            return
+        self._writer.close()
+        path = self._path()
+        partial = path.with_name(path.name + ".partial")
+        digest = _sha256(partial)
+        _flush(partial)
+        partial.replace(path)
+        size = path.stat().st_size
+        self._done.append(Shard(path.name, self._rows, self._queries, size, digest))
+        self._writer = self._schema = None
+        self._rows = self._queries = self._bytes = 0
 
 
 def _claim(path: Path) -> None:
@@ -264,50 +324,6 @@ def _claim(path: Path) -> None:
             "is not empty", path=path, hint="Choose a new folder, or remove this one first."
         )
     marker.write_text("This shard set is not complete: run the conversion again.\n")
-
-
-def _shard_sized(datasets: Dataset | Iterable[Dataset], most: int) -> Iterator[list[Dataset]]:
-    """Gather blocks to shards; blocks of one shard have the same features."""
-    parts: list[Dataset] = []
-    size = 0
-    for block in [datasets] if isinstance(datasets, Dataset) else datasets:
-        for part in _pieces(block, most):
-            wider = parts and parts[0].feature_names != part.feature_names
-            if parts and (wider or size + part.features.nbytes > most):
-                yield parts
-                parts, size = [], 0
-            parts.append(part)
-            size += part.features.nbytes
-    if parts:
-        yield parts
-
-
-def _pieces(block: Dataset, most: int) -> Iterator[Dataset]:
-    """A block in pieces of whole queries, none larger than a shard unless one query is."""
-    rows = max(1, most // max(1, 4 * len(block.feature_names)))
-    first = 0
-    while first < len(block):
-        last = int(np.searchsorted(block.offsets, block.offsets[first] + rows, side="right")) - 1
-        last = min(max(last, first + 1), len(block))
-        yield block if last - first == len(block) else block.select(np.arange(first, last))
-        first = last
-
-
-def _write_shard(folder: Path, number: int, parts: list[Dataset]) -> Shard:
-    path = folder / f"part-{number:05d}.parquet"
-    partial = path.with_name(path.name + ".partial")
-    documents = any(part.document_ids is not None for part in parts)
-    if documents:
-        parts = [part.with_document_ids() for part in parts]
-    schema = table_schema(parts[0])
-    with parquet_writer(str(partial), schema) as writer:
-        for part in gathered(parts, BLOCK_BYTES):
-            write_row_groups(writer, part, schema)
-    digest = _sha256(partial)
-    _flush(partial)
-    partial.replace(path)
-    rows, queries = sum(part.rows for part in parts), sum(len(part) for part in parts)
-    return Shard(path.name, rows, queries, path.stat().st_size, digest)
 
 
 def _write_manifest(shards: ShardSet) -> None:

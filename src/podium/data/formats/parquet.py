@@ -135,14 +135,20 @@ def parquet_writer(sink: Any, schema: pa.Schema) -> pq.ParquetWriter:
 
 def write_row_groups(writer: pq.ParquetWriter, rows: QueryRows, schema: pa.Schema) -> None:
     """Append a block in row groups of whole queries, each about ``BLOCK_BYTES`` large."""
-    most = max(1, BLOCK_BYTES // (4 * len(schema)))
+    for piece in query_pieces(rows, BLOCK_BYTES):
+        table = rows_table(piece, schema)
+        writer.write_table(table, row_group_size=max(1, len(table)))
+
+
+def query_pieces(rows: Table, most_bytes: int) -> Iterator[Table]:
+    """Cut rows between queries into pieces of so many bytes, or of one query if it is larger."""
+    columns = len(rows.feature_names) if isinstance(rows, Dataset) else len(rows.ROW_FIELDS)
+    most = max(1, most_bytes // max(1, 4 * columns))
     first = 0
     while first < len(rows):
         last = int(np.searchsorted(rows.offsets, rows.offsets[first] + most, side="right")) - 1
         last = min(max(last, first + 1), len(rows))
-        part = rows if (first, last) == (0, len(rows)) else rows.select(np.arange(first, last))
-        table = rows_table(part, schema)
-        writer.write_table(table, row_group_size=max(1, len(table)))
+        yield rows if last - first == len(rows) else rows.select(np.arange(first, last))
         first = last
 
 
