@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 
 class PodiumError(Exception):
     """Base of every error that Podium raises on purpose; its message says what to do."""
@@ -32,6 +35,11 @@ class DataError(PodiumError, ValueError):
         if self.hint:
             text = f"{text.rstrip('.')}. {self.hint}"
         return text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A pool of processes hands errors over pickled; arguments by name need help there.
+        remade = partial(type(self), path=self.path, line=self.line, hint=self.hint)
+        return remade, (self.problem,)
 
     def further_down(self, lines: int) -> DataError:
         """The same error of a part of a file that has some lines before it."""

@@ -9,7 +9,7 @@ cache where that is read-only), so a kernel compiles once per machine.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
+from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 import numba
@@ -40,9 +40,23 @@ def kernel(function: _Function) -> _Function:
         >>> total(np.arange(4.0), 1, 3)
         3.0
     """
-    # Code typed at a prompt has no file to keep a cache for; Numba refuses it one.
-    on_disk = Path(function.__code__.co_filename).is_file()
-    compiled = numba.njit(nogil=True, cache=on_disk, error_model="numpy")(function)
+    return _compiled(function, fastmath=False)
+
+
+def fast_kernel(function: _Function) -> _Function:
+    """Like ``kernel``, for plain sums of finite numbers, which may be added in any order.
+
+    That lets the compiler add several at once. Never for code that looks for NaN or infinities.
+    """
+    return _compiled(function, fastmath={"reassoc", "contract"})
+
+
+def _compiled(function: _Function, fastmath: bool | set[str]) -> _Function:
+    compiled = numba.njit(nogil=True, error_model="numpy", fastmath=fastmath)(function)
+    # Code typed at a prompt has no file to keep a cache beside, a read-only system no folder for
+    # one, and functions that NUMBA_DISABLE_JIT left alone need none: they do without.
+    with suppress(RuntimeError, AttributeError):
+        compiled.enable_caching()
     return cast(_Function, compiled)
 
 

@@ -33,6 +33,11 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="podium")
 
 
+# A forked process has the pool but not its threads, and would wait for them for ever.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
 def ordered_map(
     function: Callable[[_Item], _Result], items: Iterable[_Item], *, ahead: int = 1
 ) -> Iterator[_Result]:

@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 import podium
 from podium.cli.convert import convert_command
 from podium.cli.describe import describe_command
+from podium.cli.text import shown
 from podium.errors import PodiumError
 
 app = typer.Typer(
@@ -47,16 +49,7 @@ def main() -> None:
     """Run the command line; an error of the user's data is one line, not a traceback."""
     try:
         app()
-    except PodiumError as error:
-        Console(stderr=True).print(f"[bold red]Error:[/] {_escaped(str(error))}", soft_wrap=True)
+    except (PodiumError, OSError) as error:
+        message = Text.assemble(("Error: ", "bold red"), shown(str(error)))
+        Console(stderr=True).print(message, soft_wrap=True)
         sys.exit(1)
-    except BrokenPipeError:  # `podium … | head` is no failure of ours
-        sys.stderr.close()
-        sys.exit(0)
-
-
-def _escaped(text: str) -> str:
-    from rich.markup import escape
-
-    # Control characters from a hostile file must not reach the terminal.
-    return escape("".join(char if char.isprintable() else "\ufffd" for char in text))

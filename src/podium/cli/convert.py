@@ -37,6 +37,9 @@ def convert_command(
     keep_nonfinite: Annotated[
         bool, typer.Option("--keep-nonfinite", help="LETOR text: read nan and inf as missing.")
     ] = False,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Read all at once: rows of a query may lie apart.")
+    ] = False,
 ) -> None:
     """Convert between formats, or to a folder of shards (a TARGET without an ending).
 
@@ -58,6 +61,7 @@ def convert_command(
             source_format=source_format,
             target_format=target_format,
             change=change if normalise is not None or top_k is not None else None,
+            whole=whole,
             progress=progress,
             **{key: value for key, value in options.items() if value},
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -12,6 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from podium.cli.progress import byte_progress
+from podium.cli.text import shown
+from podium.data.convert import blocks_of, read_all
 from podium.data.dataset import Dataset
 from podium.data.describe import Description, describe
 from podium.data.formats import format_of
@@ -32,36 +33,42 @@ def describe_command(
     group: Annotated[
         str | None, typer.Option(help="LETOR text without qid: the file with rows per query.")
     ] = None,
+    zero_based: Annotated[
+        bool, typer.Option("--zero-based", help="LETOR text: feature indices start at 0.")
+    ] = False,
+    keep_nonfinite: Annotated[
+        bool, typer.Option("--keep-nonfinite", help="LETOR text: read nan and inf as missing.")
+    ] = False,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Read all at once: rows of a query may lie apart.")
+    ] = False,
 ) -> None:
     """Count what a file holds: queries, labels, documents per query, ranges of features."""
     found = format_of(source, source_format)
+    options = {"group": group, "zero_based": zero_based, "keep_nonfinite": keep_nonfinite}
+    options = {key: value for key, value in options.items() if value}
+    facts: Description | dict[str, int | float]
     with byte_progress("Reading") as progress:
-        options: dict[str, Any] = {} if "parquet" in found.name else {"progress": progress}
-        if found.kind is Dataset:
-            if group is not None or found.stream is None:
-                summary = describe(found.read(source, group=group, **options))
+        try:
+            if found.kind is Dataset:
+                blocks = blocks_of(found, source, whole=whole, progress=progress, **options)
+                facts = describe(blocks)
             else:
-                summary = describe(_blocks(found, source, options))
-        else:
-            summary = None
-            counts = _counts(found.read(source, **options))
+                facts = _counts(read_all(found, source, progress=progress, **options))
+        except DataError as error:
+            path = error.path or source
+            raise DataError(error.problem, path=path, line=error.line, hint=error.hint) from error
     if as_json:
-        typer.echo(json.dumps(counts if summary is None else _as_json(summary), indent=2))
-    elif summary is None:
-        _print_counts(counts)
+        content = _as_json(facts) if isinstance(facts, Description) else facts
+        typer.echo(json.dumps(content, indent=2))
+    elif isinstance(facts, Description):
+        _print(facts, features)
     else:
-        _print(summary, features)
-
-
-def _blocks(found: Any, source: str, options: dict[str, Any]) -> Any:
-    """A stream of blocks, or the whole where a LETOR file has group sizes beside it."""
-    if Path(f"{source}.query").exists():
-        return found.read(source, **options)
-    return found.stream(source, **options)
+        _print_counts(facts)
 
 
 def _counts(content: Any) -> dict[str, int | float]:
-    if isinstance(content, QueryRows):
+    if isinstance(content, QueryRows) and len(content):
         return {
             "queries": len(content),
             "rows": content.rows,
@@ -69,7 +76,7 @@ def _counts(content: Any) -> dict[str, int | float]:
             "mean rows per query": round(float(content.sizes.mean()), 2),
             "most rows per query": int(content.sizes.max()),
         }
-    sizes = [len(entry.candidates) for entry in content]
+    sizes = [] if isinstance(content, QueryRows) else [len(entry.candidates) for entry in content]
     if not sizes:
         raise DataError("holds no query", hint="Is it the right file?")
     return {"queries": len(sizes), "candidates": sum(sizes), "most per query": max(sizes)}
@@ -82,7 +89,7 @@ def _as_json(found: Description) -> dict[str, Any]:
         "rows": found.rows,
         "features": len(found.feature_names),
         "label_kind": found.label_kind,
-        "label_counts": {f"{label:g}": count for label, count in found.label_counts.items()},
+        "label_counts": {_exact(label): count for label, count in found.label_counts.items()},
         "blank_queries": found.blank_queries,
         "documents_per_query": {
             "min": int(sizes.min()),
@@ -100,6 +107,11 @@ def _as_json(found: Description) -> dict[str, Any]:
             )
         },
     }
+
+
+def _exact(label: float) -> str:
+    """As few digits as tell a label from all others: with fewer, two might become one."""
+    return np.format_float_positional(np.float32(label), trim="-")
 
 
 def _print(found: Description, every_feature: bool) -> None:
@@ -133,13 +145,13 @@ def _label_table(found: Description) -> Table:
     table.add_column("share", justify="right")
     table.add_column("")
     counts = list(found.label_counts.items())
-    shown = counts if len(counts) <= _MOST_LABELS else counts[: _MOST_LABELS - 1]
+    listed = counts if len(counts) <= _MOST_LABELS else counts[: _MOST_LABELS - 1]
     most = max(found.label_counts.values())
-    for label, count in shown:
+    for label, count in listed:
         bar = "█" * max(1, round(24 * count / most))
         table.add_row(f"{label:g}", f"{count:,}", f"{count / found.rows:.1%}", f"[cyan]{bar}[/]")
-    if len(shown) < len(counts):
-        rest = sum(count for _, count in counts[len(shown) :])
+    if len(listed) < len(counts):
+        rest = sum(count for _, count in counts[len(listed) :])
         highest = counts[-1][0]
         table.add_row(f"… {highest:g}", f"{rest:,}", f"{rest / found.rows:.1%}", "")
     return table
@@ -147,14 +159,14 @@ def _label_table(found: Description) -> Table:
 
 def _feature_table(found: Description, every_feature: bool) -> Table:
     total = len(found.feature_names)
-    shown = total if every_feature else min(total, _MOST_FEATURES)
-    title = "Features" if shown == total else f"Features (the first {shown}; --features for all)"
+    listed = total if every_feature else min(total, _MOST_FEATURES)
+    title = "Features" if listed == total else f"Features (the first {listed}; --features for all)"
     table = Table(title=title, title_justify="left", box=None, padding=(0, 2))
     for name in ("feature", "lowest", "highest", "missing"):
         table.add_column(name, justify="right")
-    for place in range(shown):
+    for place in range(listed):
         table.add_row(
-            found.feature_names[place],
+            shown(found.feature_names[place]),
             f"{found.lowest[place]:.6g}",
             f"{found.highest[place]:.6g}",
             f"{int(found.missing[place]):,}",

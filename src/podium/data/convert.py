@@ -9,6 +9,7 @@ from podium.data.candidates import CandidateList, candidate_judgments, candidate
 from podium.data.dataset import Dataset
 from podium.data.files import Reporter, Source
 from podium.data.formats import FORMATS, Format, format_of
+from podium.data.formats.letor import group_file
 from podium.data.judged import Judgments, Rankings
 from podium.data.preferences import PreferenceLevels, Preferences
 from podium.data.query_rows import join_rows
@@ -43,14 +44,14 @@ def convert(
     source_format: str | None = None,
     target_format: str | None = None,
     change: Callable[[Dataset], Dataset] | None = None,
+    whole: bool = False,
     progress: Reporter | None = None,
     **options: Any,
 ) -> None:
     r"""Convert a file or folder to another format.
 
     Formats are taken from the names' endings where they are not given. Data sets go through in
-    blocks of whole queries, so their size does not matter; what has rows of one query lying apart
-    is read whole where the format allows it.
+    blocks of whole queries, so their size does not matter.
 
     Args:
         source: What to read.
@@ -58,8 +59,12 @@ def convert(
         source_format: The name of its format (``podium.data.formats.FORMATS``).
         target_format: The name of the format to write.
         change: What to do with each block of a data set, say ``lambda data: data.top_k(10)``.
+        whole: Read a data set whole first: needed where the rows of a query lie apart.
         progress: Called with bytes read and bytes in all.
         options: Passed on to the reader.
+
+    Raises:
+        DataError: There is no such format, the source is wrong, or the two do not go together.
 
     Example:
         >>> import io
@@ -73,9 +78,7 @@ def convert(
     if change is not None and given.kind is not Dataset:
         raise DataError(f"{given.name} holds no data set to change", hint="Leave the change out.")
     bridge = _BRIDGES.get((given.kind, wanted.kind))
-    if given.kind is wanted.kind:
-        wanted.write(_content(given, source, change, progress, options), target)
-    elif bridge is None:
+    if given.kind is not wanted.kind and bridge is None:
         reachable = [
             name
             for name, entry in FORMATS.items()
@@ -84,32 +87,52 @@ def convert(
         raise DataError(
             f"{given.name} cannot become {wanted.name}", hint=f"It can: {', '.join(reachable)}."
         )
-    elif given.kind is Dataset:
-        wanted.write(
-            _joined(map(bridge, _content(given, source, change, progress, options))), target
-        )
+    content: Any
+    if given.kind is Dataset:
+        content = blocks_of(given, source, whole=whole, progress=progress, **options)
+        if change is not None:
+            content = map(change, content)
+        if bridge is not None:
+            content = _joined(map(bridge, content))
     else:
-        wanted.write(bridge(_content(given, source, None, progress, options)), target)
+        content = read_all(given, source, progress=progress, **options)
+        if bridge is not None:
+            content = bridge(content)
+    wanted.write(content, target)
 
 
-def _content(
+def blocks_of(
     given: Format,
     source: Source,
-    change: Callable[[Dataset], Dataset] | None,
-    progress: Reporter | None,
-    options: dict[str, Any],
+    *,
+    whole: bool = False,
+    progress: Reporter | None = None,
+    **options: Any,
+) -> Iterable[Dataset]:
+    """Stream a data set of any format, or give it whole where asked to, or with group sizes."""
+    grouped = given.name == "letor" and (options.get("group") or group_file(source)) is not None
+    if given.stream is None or whole or grouped:
+        return [read_all(given, source, progress=progress, **options)]
+    return given.stream(source, **_known(given, options, progress))
+
+
+def read_all(
+    given: Format, source: Source, *, progress: Reporter | None = None, **options: Any
 ) -> Any:
-    takes_progress = given.name not in _UNTIMED
-    if takes_progress and progress is not None:
-        options = {**options, "progress": progress}
-    if given.stream is None or options.get("group") is not None:
-        return given.read(source, **options)
-    blocks = given.stream(source, **options)
-    return blocks if change is None else map(change, blocks)
+    """Read a source of any format; options are those of its reader."""
+    return given.read(source, **_known(given, options, progress))
 
 
-_UNTIMED = {name for name in FORMATS if "parquet" in name}
+def _known(given: Format, options: dict[str, Any], progress: Reporter | None) -> dict[str, Any]:
+    for name in options.keys() - set(given.options):
+        raise DataError(f"{given.name} knows no option {name!r}", hint="Leave it out.")
+    if progress is not None and "progress" in given.options:
+        return {**options, "progress": progress}
+    return options
 
 
 def _joined(parts: Iterable[Judgments]) -> Judgments:
-    return Judgments(**join_rows(list(parts)))
+    tables = list(parts)
+    if not tables:
+        raise DataError("there is no data to write", hint="Give at least one query.")
+    return Judgments(**join_rows(tables))

@@ -155,6 +155,10 @@ class Dataset(QueryRows):
             self.query_ids[query].as_py(), self.features[rows], self.labels[rows], documents
         )
 
+    def equals(self, other: Dataset) -> bool:
+        """Whether two data sets hold the same values and names; NaN equals NaN."""
+        return self.feature_names == other.feature_names and super().equals(other)
+
     def without_features(self) -> Dataset:
         """The same rows without any feature."""
         return replace(self, features=np.empty((self.rows, 0), np.float32), feature_names=())

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from podium.data.dataset import Dataset
-from podium.data.labels import LabelKind, kind_of
+from podium.data.labels import LabelKind, LabelShape, shape_of
 from podium.errors import DataError
 from podium.kernels import Doubles, Floats, Ints, kernel
 from podium.threads import over_queries
@@ -29,7 +29,7 @@ class Description:
         lowest: Each feature's lowest value; NaN if it has none.
         highest: Each feature's highest value.
         missing: How often each feature is missing.
-        distinct_documents: Whether rows have document ids.
+        has_document_ids: Whether rows have document ids.
     """
 
     queries: int
@@ -60,13 +60,15 @@ def describe(datasets: Dataset | Iterable[Dataset]) -> Description:
         (2, 1, {0.0: 2, 2.0: 1})
     """
     names: tuple[str, ...] = ()
-    kinds: set[LabelKind] = set()
+    shape = LabelShape()
     counts: dict[float, int] = {}
     sizes: list[Ints] = []
     blank = 0
     documents = False
     lowest, highest, missing = np.empty(0), np.empty(0), np.empty(0, np.int64)
     for block in [datasets] if isinstance(datasets, Dataset) else datasets:
+        if not len(block):
+            continue
         wider = len(block.feature_names) - len(names)
         if wider > 0:  # columns that earlier blocks did not have were 0 there
             earlier = 0.0 if sizes else np.inf
@@ -85,7 +87,7 @@ def describe(datasets: Dataset | Iterable[Dataset]) -> Description:
         top = np.maximum.reduceat(block.labels, block.offsets[:-1])
         bottom = np.minimum.reduceat(block.labels, block.offsets[:-1])
         blank += int(np.sum(top == bottom))
-        kinds.add(kind_of(block.labels, block.offsets))
+        shape |= shape_of(block.labels, block.offsets)
         sizes.append(block.sizes)
         documents = documents or block.document_ids is not None
     if not sizes:
@@ -96,7 +98,7 @@ def describe(datasets: Dataset | Iterable[Dataset]) -> Description:
     return Description(
         queries=len(every),
         rows=int(every.sum()),
-        label_kind=_one_kind(kinds),
+        label_kind=shape.kind,
         label_counts=dict(sorted(counts.items())),
         sizes=every,
         blank_queries=blank,
@@ -106,13 +108,6 @@ def describe(datasets: Dataset | Iterable[Dataset]) -> Description:
         missing=missing,
         has_document_ids=documents,
     )
-
-
-def _one_kind(kinds: set[LabelKind]) -> LabelKind:
-    known = kinds - {"blank"}
-    if not known:
-        return "blank"
-    return known.pop() if len(known) == 1 else "grades"
 
 
 def _ranges(block: Dataset):  # type: ignore[no-untyped-def]

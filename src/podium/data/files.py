@@ -30,8 +30,10 @@ PADDING = 8
 """Line feeds after each chunk: kernels read eight bytes at a time and need no bounds check."""
 MAX_LINE_BYTES = 64 << 20
 
+UTF8_MARK = b"\xef\xbb\xbf"
+"""A byte order mark, which is passed over where a text begins with it."""
+
 _FEED = 10
-_UTF8_MARK = b"\xef\xbb\xbf"
 _SUFFIX_CODECS = {".gz": "gzip", ".zst": "zstd"}
 _MAGIC_CODECS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _OTHER_MAGIC = {
@@ -62,12 +64,16 @@ def plain_suffix(path: Source) -> str:
     """The ending of a path without its compression: ``.txt`` for ``train.txt.gz``."""
     if not isinstance(path, str | os.PathLike):
         return ""
-    name = Path(path)
-    return (name.with_suffix("") if name.suffix in _SUFFIX_CODECS else name).suffix
+    return (Path(path).with_suffix("") if is_compressed(path) else Path(path)).suffix
+
+
+def is_compressed(path: Source) -> bool:
+    """Whether a path's ending asks for compression."""
+    return isinstance(path, str | os.PathLike) and Path(path).suffix in _SUFFIX_CODECS
 
 
 def chunk_loaders(
-    source: Source, *, chunk_bytes: int = CHUNK_BYTES, progress: Reporter | None = None
+    source: Source, *, progress: Reporter | None = None
 ) -> Iterator[Callable[[], Bytes]]:
     """Yield functions that give a source's bytes, decompressed, in chunks of whole lines.
 
@@ -76,15 +82,14 @@ def chunk_loaders(
     ``MAX_LINE_BYTES`` is an error: it is not a text file, or one meant to exhaust memory.
     """
     name = source_name(source)
-    with _open_raw(source) as (raw, total):
-        head = raw.peek(8)
-        codec = _codec(head, name)
+    with _reading(name), _open_raw(source) as (raw, total):
+        codec = _codec(raw.peek(8), source)
         if codec is None and total is not None:
-            loaders = _plain_file_chunks(raw, total, chunk_bytes, name)
+            loaders = _plain_file_chunks(raw, total, name)
         else:
             # PyArrow's codecs check the stream's checksums and notice when it is cut short.
             stream = raw if codec is None else pa.CompressedInputStream(pa.PythonFile(raw), codec)
-            loaders = _stream_chunks(stream, chunk_bytes, name)
+            loaders = _stream_chunks(stream, name)
         for loader in loaders:
             if progress is not None:
                 progress(raw.position, total)
@@ -102,19 +107,17 @@ def numbered_lines(
             yield number, line
 
 
-def _plain_file_chunks(
-    raw: _Counted, total: int, chunk_bytes: int, name: str
-) -> Iterator[Callable[[], Bytes]]:
-    begin = 3 if raw.peek(3) == _UTF8_MARK else 0
+def _plain_file_chunks(raw: _Counted, total: int, name: str) -> Iterator[Callable[[], Bytes]]:
+    begin = 3 if raw.peek(3) == UTF8_MARK else 0
     while begin < total:
-        end = min(begin + chunk_bytes, total)
+        end = min(begin + CHUNK_BYTES, total)
         while end < total:  # on to the end of the line
             look = raw.look(4096, end)
             feed = look.find(b"\n")
             end += feed + 1 if feed >= 0 else len(look)
             if feed >= 0 or not look:
                 break
-            if end - begin - chunk_bytes > MAX_LINE_BYTES:
+            if end - begin - CHUNK_BYTES > MAX_LINE_BYTES:
                 raise _long_line(name)
         raw.position = end
         yield partial(_load_span, name, begin, end)
@@ -125,7 +128,7 @@ def _load_span(path: str, begin: int, end: int) -> Bytes:
     chunk = np.empty(end - begin + PADDING, np.uint8)
     chunk[end - begin :] = _FEED
     filled = 0
-    with Path(path).open("rb", buffering=0) as file:
+    with _reading(path), Path(path).open("rb", buffering=0) as file:
         file.seek(begin)
         while filled < end - begin:
             got = file.readinto(chunk[filled : end - begin].data)
@@ -139,23 +142,13 @@ def _load_span(path: str, begin: int, end: int) -> Bytes:
     return chunk
 
 
-def _stream_chunks(stream: Any, chunk_bytes: int, name: str) -> Iterator[Callable[[], Bytes]]:
+def _stream_chunks(stream: Any, name: str) -> Iterator[Callable[[], Bytes]]:
     tail = b""
     first = True
-    while True:
-        try:
-            piece = stream.read(chunk_bytes)
-        except (OSError, EOFError) as error:
-            raise DataError(
-                f"cannot be read to its end ({error})",
-                path=name,
-                hint="The file is damaged or cut short: fetch or compress it again.",
-            ) from error
+    while piece := stream.read(CHUNK_BYTES):
         if first:
-            piece = piece.removeprefix(_UTF8_MARK)
+            piece = piece.removeprefix(UTF8_MARK)
             first = False
-        if not piece:
-            break
         end = piece.rfind(b"\n") + 1
         if not end:
             tail += piece
@@ -174,6 +167,35 @@ def _padded(tail: bytes, piece: bytes, end: int) -> Bytes:
     chunk[len(tail) : len(tail) + end] = np.frombuffer(piece, np.uint8, end)
     chunk[len(tail) + end :] = _FEED
     return chunk
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    """Make what the system or a codec says against reading an error that names the source."""
+    try:
+        yield
+    except (OSError, EOFError) as error:
+        of_system = isinstance(error, OSError) and error.strerror
+        raise DataError(
+            f"cannot be read to its end ({of_system or error})",
+            path=name,
+            hint="Check the path, its permissions and the disk."
+            if of_system
+            else "The file is damaged or cut short: fetch or compress it again.",
+        ) from error
+
+
+@contextmanager
+def writing(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Make what the system says against writing an error that names the path."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(
+            f"cannot be written ({error.strerror or error})",
+            path=path,
+            hint="Check the path, its permissions and the space left.",
+        ) from error
 
 
 def _long_line(name: str) -> DataError:
@@ -198,7 +220,7 @@ class _Counted(io.RawIOBase):
 
     def peek(self, size: int) -> bytes:
         while len(self._peeked) < size:
-            more = self._inner.read(size - len(self._peeked))
+            more = self._take(size - len(self._peeked))
             if not more:
                 break
             self._peeked += more
@@ -214,8 +236,14 @@ class _Counted(io.RawIOBase):
             if size >= 0 and len(data) > size:
                 data, self._peeked = data[:size], data[size:]
         else:
-            data = self._inner.read(size) or b""
+            data = self._take(size)
         self.position += len(data)
+        return data
+
+    def _take(self, size: int) -> bytes:
+        data: bytes | None = self._inner.read(size)
+        if data is None:  # of a stream that does not wait: this is not its end
+            raise BlockingIOError(None, "no bytes are ready, and the stream does not wait")
         return data
 
 
@@ -237,7 +265,8 @@ def _open_raw(source: Source) -> Iterator[tuple[_Counted, int | None]]:
             yield _Counted(file), size
 
 
-def _codec(head: bytes, name: str) -> str | None:
+def _codec(head: bytes, source: Source) -> str | None:
+    name = source_name(source)
     for magic, codec in _MAGIC_CODECS.items():
         if head.startswith(magic):
             return codec
@@ -248,10 +277,10 @@ def _codec(head: bytes, name: str) -> str | None:
                 path=name,
                 hint="Convert it first, or name its format.",
             )
-    codec_by_name = _SUFFIX_CODECS.get(Path(name).suffix)
-    if head and codec_by_name:
+    # An open stream's name tells nothing: gzip.open("a.gz") has it and gives plain bytes.
+    if head and is_compressed(source):
         raise DataError(
-            f"its name says {codec_by_name}, its contents do not",
+            f"its name says {_SUFFIX_CODECS[Path(name).suffix]}, its contents do not",
             path=name,
             hint="Rename it if it is plain text; otherwise fetch it again.",
         )
@@ -274,17 +303,16 @@ def open_write(target: Source, *, compress: bool = True) -> Iterator[Callable[[b
         return
     path = Path(target)
     unfinished = path.with_name(path.name + ".partial")
-    try:
-        with unfinished.open("wb") as file:
-            codec = _SUFFIX_CODECS.get(path.suffix) if compress else None
-            if codec is None:
-                yield file.write
-            else:
-                with pa.CompressedOutputStream(pa.PythonFile(file, mode="w"), codec) as stream:
-                    yield stream.write
-        unfinished.replace(path)
-    except FileNotFoundError as error:
-        raise DataError(f"cannot be written ({error.strerror})", path=path) from error
-    finally:
-        with suppress(FileNotFoundError):
-            unfinished.unlink()
+    with writing(path):
+        try:
+            with unfinished.open("wb") as file:
+                codec = _SUFFIX_CODECS.get(path.suffix) if compress else None
+                if codec is None:
+                    yield file.write
+                else:
+                    with pa.CompressedOutputStream(pa.PythonFile(file, mode="w"), codec) as stream:
+                        yield stream.write
+            unfinished.replace(path)
+        finally:
+            with suppress(OSError):
+                unfinished.unlink()

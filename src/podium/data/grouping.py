@@ -27,22 +27,19 @@ def as_strings(values: Any, what: str) -> Strings:
     """
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
-    if not isinstance(values, pa.Array):
-        array = np.asarray(values) if not isinstance(values, np.ndarray) else values
-        if array.dtype.kind == "f":
-            whole = array.astype(np.int64)
-            if not np.array_equal(whole, array):
-                raise DataError(f"{what} are fractions", hint="Give whole numbers or strings.")
-            array = whole
-        values = array.tolist() if array.dtype.kind in "OUST" else array
+    if isinstance(values, np.ndarray) and values.dtype.kind in "OUST":
+        values = values.tolist()
+    if isinstance(values, str | bytes):
+        raise DataError(f"{what} are one string", hint="Give a list with one id for each row.")
     try:
-        strings = pa.array(values) if not isinstance(values, pa.Array) else values
-        if pa.types.is_null(strings.type):
-            strings = strings.cast(pa.large_string())
+        strings = values if isinstance(values, pa.Array) else pa.array(values)
         if pa.types.is_dictionary(strings.type):
             strings = strings.dictionary_decode()
+        if pa.types.is_floating(strings.type):
+            strings = strings.cast(pa.int64())  # refuses fractions
         strings = strings.cast(pa.large_string())
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, UnicodeError) as error:
+        strings.validate(full=True)  # a Parquet file may call any bytes UTF-8
+    except (pa.ArrowException, TypeError, UnicodeError) as error:
         raise DataError(
             f"{what} are not all strings or all whole numbers ({error})",
             hint="Give one id for each row, all of one type.",
@@ -82,7 +79,10 @@ def group_runs(run_ids: Strings, run_starts: Ints, rows: int) -> Grouping:
 def group_rows(query_of_row: Any) -> Grouping:
     """Group rows by an array with each row's query id."""
     if not isinstance(query_of_row, pa.Array | pa.ChunkedArray):
-        array: NDArray[Any] = np.asarray(query_of_row)
+        try:
+            array: NDArray[Any] = np.asarray(query_of_row)
+        except ValueError:  # lists of unequal lengths
+            array = np.empty((0, 0))
         if array.ndim != 1:
             raise DataError("qid is not one-dimensional", hint="Give one query id for each row.")
         if array.dtype.kind in "iu":  # only the ids of runs need to become strings
@@ -107,7 +107,8 @@ def group_sizes(group: ArrayLike, rows: int, query_ids: Sequence[str] | Strings 
         raise DataError(
             f"group {query} has {sizes[query]} rows", hint="Leave queries without documents out."
         )
-    if sizes.sum() != rows:
+    # A single size above the rows is looked for because a sum of large ones can overflow.
+    if sizes.sum() != rows or (sizes.size and sizes.max() > rows):
         raise DataError(
             f"group sizes sum to {sizes.sum()}, there are {rows} rows",
             hint="Check that sizes and rows come from the same file.",
@@ -119,6 +120,24 @@ def group_sizes(group: ArrayLike, rows: int, query_ids: Sequence[str] | Strings 
             hint="Give each group one id of its own, or none for 0, 1, 2, …",
         )
     return Grouping(ids, np.concatenate(([0], np.cumsum(sizes))), None)
+
+
+def checked_offsets(offsets: ArrayLike, rows: int | None = None) -> Ints:
+    """Offsets as int64, checked to start at 0, never to fall, and to end at the number of rows.
+
+    Compiled loops trust them.
+    """
+    found: NDArray[Any] = np.asarray(offsets)
+    if found.ndim == 1 and found.size and found.dtype.kind in "iu":
+        starts = found.astype(np.int64, copy=False)
+        falls = bool(np.any(starts[1:] < starts[:-1]))
+        if starts[0] == 0 and not falls and (rows is None or starts[-1] == rows):
+            return starts
+    rows_said = "" if rows is None else f" {rows}"
+    raise DataError(
+        f"offsets do not divide{rows_said} rows into queries",
+        hint="They are whole numbers that start at 0, rise, and end at the number of rows.",
+    )
 
 
 def _run_starts(values: NDArray[Any]) -> Ints:

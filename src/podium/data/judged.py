@@ -129,6 +129,8 @@ def finite(values: ArrayLike, dtype: type, what: str) -> Any:
             numbers: NDArray[Any] = np.asarray(values, dtype)
     except (TypeError, ValueError) as error:
         raise DataError(f"{what} are not numbers ({error})", hint="Convert them first.") from error
+    if numbers.ndim != 1:
+        raise DataError(f"{what} have {numbers.ndim} dimensions", hint="Give one number a row.")
     good = np.isfinite(numbers)
     if not good.all():
         row = int(np.argmin(good))

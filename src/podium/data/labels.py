@@ -11,10 +11,12 @@ gives the same labels whole, in shards, or with its queries in another order.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
+from podium.data.grouping import checked_offsets
 from podium.errors import DataError
 from podium.kernels import Floats, Ints, kernel
 from podium.threads import over_queries
@@ -77,21 +79,64 @@ def kind_of(labels: Floats, offsets: Ints) -> LabelKind:
         >>> kind_of(np.float32([3, 0, 2, 1, 0]), np.array([0, 5]))
         'top-k order'
     """
-    if not len(labels) or not np.any(labels):
-        return "blank"
+    return shape_of(labels, offsets).kind
+
+
+@dataclass(frozen=True)
+class LabelShape:
+    """What decides the kind of labels; the shapes of parts make the shape of the whole.
+
+    Attributes:
+        blank: Whether all labels are 0.
+        full: Whether every query's labels are n..1.
+        top: Whether every query's labels are k..1 above zeros, for some k.
+        highest: The highest label.
+    """
+
+    blank: bool = True
+    full: bool = True
+    top: bool = True
+    highest: float = -np.inf
+
+    def __or__(self, other: LabelShape) -> LabelShape:
+        return LabelShape(
+            self.blank and other.blank,
+            self.full and other.full,
+            self.top and other.top,
+            max(self.highest, other.highest),
+        )
+
+    @property
+    def kind(self) -> LabelKind:
+        """The kind of labels of this shape."""
+        if self.blank:
+            return "blank"
+        if self.full:
+            return "full order"
+        return "top-k order" if self.top and self.highest > 1 else "grades"
+
+
+def shape_of(labels: Floats, offsets: Ints) -> LabelShape:
+    """The shape of some labels."""
+    offsets = checked_offsets(offsets, len(labels))
+    if not len(labels):
+        return LabelShape()
     parts = over_queries(lambda first, last: _orders(labels, offsets, first, last), offsets)
     full, top = (all(flags) for flags in zip(*parts, strict=True))
-    if full:
-        return "full order"
-    return "top-k order" if top and labels.max() > 1 else "grades"
+    return LabelShape(not np.any(labels), full, top, float(labels.max()))
 
 
 def _ordered(labels: Floats, offsets: Ints, k: int, seed: int, keys: Ints | None) -> Floats:
     labels = np.ascontiguousarray(labels, np.float32)
     if np.isnan(labels).any():
         raise DataError("a label is NaN", hint="Give unjudged documents label 0, or drop them.")
+    offsets = checked_offsets(offsets, len(labels))
     if keys is None:
         keys = np.arange(len(offsets) - 1, dtype=np.int64)
+    if len(keys) != len(offsets) - 1:
+        raise DataError(f"{len(keys)} keys for {len(offsets) - 1} queries", hint="One a query.")
+    if not -(2**63) <= seed < 2**63:
+        raise DataError(f"seed is {seed}", hint="Give a whole number of 64 bits.")
     result = np.zeros(len(labels), np.float32)
     start = np.int64(seed)
     over_queries(
@@ -141,7 +186,10 @@ def _orders(labels: Floats, offsets: Ints, first: int, last: int) -> tuple[bool,
     for query in range(first, last):
         ranked = -np.sort(-labels[offsets[query] : offsets[query + 1]])
         size = len(ranked)
+        if size == 0:
+            continue
         highest = ranked[0]
+        top = top and highest == np.floor(highest)
         for place in range(size):
             full = full and ranked[place] == size - place
             top = top and ranked[place] == max(highest - place, np.float32(0))

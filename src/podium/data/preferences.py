@@ -42,7 +42,7 @@ class Preferences(QueryRows):
     ) -> Preferences:
         """Make preferences of four columns, rows in any order."""
         values = np.asarray(verdicts)
-        if values.size and not np.isin(values, (-1, 0, 1)).all():
+        if values.ndim != 1 or not np.isin(values, (-1, 0, 1)).all():
             raise DataError("a verdict is not -1, 0 or 1", hint="1: left, -1: right, 0: tie.")
         grouping = group_rows(query_ids)
         columns = {

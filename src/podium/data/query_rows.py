@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from podium.data.grouping import Grouping, Strings, as_strings
+from podium.data.grouping import Grouping, Strings, as_strings, checked_offsets
 from podium.errors import DataError
 from podium.kernels import Ints
 
@@ -35,22 +35,21 @@ class QueryRows:
     offsets: Ints
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "offsets", checked_offsets(self.offsets))
         queries, rows = len(self.query_ids), self.rows
+        if len(self.offsets) != queries + 1:
+            raise DataError(
+                f"{len(self.offsets)} offsets for {queries} queries",
+                hint="Give where each query begins, and the number of rows last.",
+            )
+        if queries and int(self.sizes.min()) < 1:
+            raise DataError("a query has no rows", hint="Leave queries without documents out.")
         for name, column in self._columns().items():
             if len(column) != rows:
                 raise DataError(
                     f"{name} has {len(column)} entries for {rows} rows",
                     hint="Give one for each row.",
                 )
-        if (
-            len(self.offsets) != queries + 1
-            or self.offsets[0] != 0
-            or (queries and int(np.diff(self.offsets).min()) < 1)
-        ):
-            raise DataError(
-                f"offsets do not divide {rows} rows into {queries} queries",
-                hint="They start at 0, rise, and end at the number of rows.",
-            )
 
     def __len__(self) -> int:
         return len(self.query_ids)
@@ -78,7 +77,7 @@ class QueryRows:
         return self.query_ids.take(pa.array(self.query_of_row))
 
     def equals(self, other: Self) -> bool:
-        """Whether two tables hold the same, to the bit; NaN equals NaN."""
+        """Whether two tables hold the same values; NaN equals NaN."""
         mine, others = self._columns(), other._columns()
         return (
             mine.keys() == others.keys()
@@ -126,6 +125,8 @@ class QueryRows:
                 raise DataError(f"the mask does not have {len(self)} entries", hint="One a query.")
             chosen = np.flatnonzero(wanted)
         else:
+            if wanted.size and wanted.dtype.kind not in "iu":
+                raise DataError(f"{wanted.dtype} is no type of positions", hint="Give integers.")
             chosen = wanted.astype(np.int64)
             if chosen.size and (chosen.min() < -len(self) or chosen.max() >= len(self)):
                 raise DataError(f"a position is outside of {len(self)} queries", hint="From 0.")

@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from podium.data.dataset import Dataset
-from podium.data.files import Reporter
+from podium.data.files import Reporter, writing
 from podium.data.formats.parquet import (
     BLOCK_BYTES,
+    PARQUET_ERRORS,
     parquet_writer,
     query_pieces,
     table_rows,
@@ -89,8 +91,8 @@ class ShardSet:
         """Open a shard set; that its files are there and of the right size is checked at once."""
         path = Path(folder)
         manifest = path / _MANIFEST
-        if not manifest.is_file():
-            unfinished = (path / _UNFINISHED).exists()
+        if _file_size(manifest) is None:
+            unfinished = _file_size(path / _UNFINISHED) is not None
             raise DataError(
                 "is an unfinished shard set" if unfinished else "is no shard set (no manifest)",
                 path=path,
@@ -98,21 +100,19 @@ class ShardSet:
             )
         try:
             fields = json.loads(manifest.read_bytes())
-            shards = tuple(Shard(**entry) for entry in fields.pop("shards"))
             version = fields.pop("version")
-            names = tuple(map(str, fields.pop("feature_names")))
-            found = cls(path, feature_names=names, shards=shards, **fields)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            found = _from_manifest(path, fields) if version == _VERSION else None
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OSError) as error:
             raise DataError(
                 f"is no manifest ({error})", path=manifest, hint="Run the conversion again."
             ) from error
-        if version != _VERSION:
+        if found is None:
             raise DataError(
                 f"is of version {version}, this Podium reads {_VERSION}",
                 path=manifest,
                 hint="Convert the data again, or use another version of Podium.",
             )
-        for shard in shards:
+        for shard in found.shards:
             found._check_size(shard)
         return found
 
@@ -135,19 +135,17 @@ class ShardSet:
         for place in chosen:
             shard = self.shards[place]
             path = self._check_size(shard)
-            rows = 0
             try:
                 with pq.ParquetFile(path) as file:
+                    if file.metadata.num_rows != shard.rows:
+                        raise _damaged(path, f"not the {shard.rows} rows that the manifest says")
                     for group in range(file.num_row_groups):
                         table = file.read_row_group(group)
-                        rows += len(table)
                         yield self._complete(table_rows(table, Dataset, str(path)), path)
                         if progress is not None:
                             progress(done + shard.bytes * (group + 1) // file.num_row_groups, total)
-            except (pa.ArrowException, OSError) as error:
-                raise _damaged(path, str(error).splitlines()[0][:200]) from error
-            if rows != shard.rows:
-                raise _damaged(path, f"{rows} rows, the manifest says {shard.rows}")
+            except PARQUET_ERRORS as error:
+                raise _damaged(path, str(error).partition("\n")[0][:200]) from error
             done += shard.bytes
 
     def load(
@@ -167,9 +165,10 @@ class ShardSet:
         if features_file is None:
             features = np.empty(shape, np.float32)
         else:
-            features = np.lib.format.open_memmap(
-                features_file, mode="w+", dtype=np.float32, shape=shape
-            )
+            with writing(features_file):
+                features = np.lib.format.open_memmap(
+                    features_file, mode="w+", dtype=np.float32, shape=shape
+                )
         rest = []
         row = 0
         for block in self.blocks(progress=progress):
@@ -200,10 +199,11 @@ class ShardSet:
                 hint="Do not use this shard set: its manifest has been changed.",
             )
         path = self.folder / shard.file
-        if not path.is_file():
+        size = _file_size(path)
+        if size is None:
             raise _damaged(path, "the file is missing")
-        if path.stat().st_size != shard.bytes:
-            raise _damaged(path, f"{path.stat().st_size} bytes, the manifest says {shard.bytes}")
+        if size != shard.bytes:
+            raise _damaged(path, f"{size} bytes, the manifest says {shard.bytes}")
         return path
 
     def _complete(self, block: Dataset, path: Path) -> Dataset:
@@ -213,6 +213,31 @@ class ShardSet:
         if names != self.feature_names[: len(names)]:
             raise _damaged(path, "its features are not the manifest's")
         return widen(block, self.feature_names)
+
+
+def _from_manifest(folder: Path, fields: dict[str, Any]) -> ShardSet:
+    """Make a shard set of a manifest's fields, which are input from outside: all are checked."""
+    entries, names = fields.pop("shards"), fields.pop("feature_names")
+    shards = tuple(Shard(**entry) for entry in entries)
+    found = ShardSet(folder, feature_names=tuple(names), shards=shards, **fields)
+    counts = [found.rows, found.queries]
+    counts += [count for shard in shards for count in (shard.rows, shard.queries, shard.bytes)]
+    texts = [*names, *(text for shard in shards for text in (shard.file, shard.sha256))]
+    labels = (found.lowest_label, found.highest_label)
+    if not all(type(count) is int and count > 0 for count in counts):
+        raise ValueError("a count is no whole number above 0")
+    if not isinstance(names, list) or not all(isinstance(text, str) for text in texts):
+        raise ValueError("a name is no string")
+    if not all(type(label) in (int, float) and np.isfinite(label) for label in labels):
+        raise ValueError("a label is no number")
+    if len(set(names)) != len(names) or len({shard.file for shard in shards}) != len(shards):
+        raise ValueError("a name comes twice")
+    if not shards or (found.rows, found.queries) != (
+        sum(shard.rows for shard in shards),
+        sum(shard.queries for shard in shards),
+    ):
+        raise ValueError("the shards do not add up to the whole")
+    return found
 
 
 def write_shards(
@@ -232,7 +257,12 @@ def write_shards(
         shard_bytes: Begin a new shard after this many bytes of features.
     """
     path = Path(folder)
-    _claim(path)
+    with writing(path):
+        _claim(path)
+        return _write_all(datasets, path, shard_bytes)
+
+
+def _write_all(datasets: Dataset | Iterable[Dataset], path: Path, shard_bytes: int) -> ShardSet:
     seen = SeenQueries()
     shards: list[Shard] = []
     names: tuple[str, ...] = ()
@@ -242,14 +272,16 @@ def write_shards(
         for block in gathered(blocks, min(BLOCK_BYTES, shard_bytes)):
             refuse_twice(seen.add(block.query_ids), str(path))
             if block.feature_names[: len(names)] != names:
-                raise DataError("two blocks have different features", hint="Write alike blocks.")
+                raise DataError(
+                    "two blocks have different features", path=path, hint="Write alike blocks."
+                )
             names = block.feature_names
             lowest = min(lowest, float(block.labels.min()))
             highest = max(highest, float(block.labels.max()))
             files.write(block)
         shards = files.close()
     if not shards:
-        raise DataError("there is no data to write", hint="Give at least one query.")
+        raise DataError("there is no data to write", path=path, hint="Give at least one query.")
     rows, queries = sum(shard.rows for shard in shards), sum(shard.queries for shard in shards)
     found = ShardSet(path, rows, queries, names, lowest, highest, tuple(shards))
     _write_manifest(found)
@@ -316,7 +348,9 @@ class _OpenShards:
 def _claim(path: Path) -> None:
     path.mkdir(parents=True, exist_ok=True)
     marker = path / _UNFINISHED
-    if marker.exists() and not (path / _MANIFEST).exists():
+    if marker.exists():
+        # The manifest goes first: what is left without it does not read as complete.
+        (path / _MANIFEST).unlink(missing_ok=True)
         for part in (*path.glob("part-*.parquet"), *path.glob("*.partial")):
             part.unlink()
     elif any(path.iterdir()):
@@ -345,6 +379,12 @@ def _flush(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _file_size(path: Path) -> int | None:
+    with suppress(OSError, ValueError):  # the name may be one that no file can have
+        return path.stat().st_size if path.is_file() else None
+    return None
 
 
 def _sha256(path: Path) -> str:

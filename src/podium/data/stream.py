@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from podium.data.dataset import Dataset
-from podium.data.grouping import Strings
+from podium.data.grouping import Grouping, Strings
 from podium.data.ids import query_keys
 from podium.data.query_rows import join_rows
 from podium.errors import DataError
@@ -93,8 +93,17 @@ def refuse_twice(query: str | None, name: str) -> None:
         raise DataError(
             f"the rows of query {query!r} lie apart",
             path=name,
-            hint="Sort the file by query, or read it whole in memory.",
+            hint="Sort the file by query, or read it whole in memory (--whole).",
         )
+
+
+def refuse_apart(grouping: Grouping, name: str) -> Grouping:
+    """Raise the error of a query whose rows lie apart within a block, if there is one."""
+    if grouping.order is not None:
+        moved = int(np.argmax(grouping.order != np.arange(len(grouping.order))))
+        query = int(np.searchsorted(grouping.offsets, moved, side="right")) - 1
+        refuse_twice(grouping.query_ids[query].as_py(), name)
+    return grouping
 
 
 def widen(data: Dataset, names: tuple[str, ...]) -> Dataset:

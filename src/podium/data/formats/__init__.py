@@ -43,6 +43,7 @@ class Format:
         stream: Reads a source as blocks of whole queries in bounded memory; None where the whole
             is read.
         suffixes: Endings of file names it is recognised by.
+        options: What ``read`` can be told besides the source.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Format:
     write: Callable[[Any, Any], object]
     stream: Callable[..., Iterator[Any]] | None = None
     suffixes: tuple[str, ...] = ()
+    options: tuple[str, ...] = ("progress",)
 
 
 def _stream_shards(folder: Source, **options: Any) -> Iterator[Dataset]:
@@ -72,13 +74,21 @@ def _path(folder: Source) -> str:
 
 
 def _parquet(name: str, kind: type) -> Format:
-    return Format(name, kind, partial(read_parquet, kind=kind), write_parquet)
+    return Format(name, kind, partial(read_parquet, kind=kind), write_parquet, options=("rename",))
 
 
 FORMATS: dict[str, Format] = {
     entry.name: entry
     for entry in (
-        Format("letor", Dataset, read_letor, write_letor, iter_letor, (".txt", ".svm", ".letor")),
+        Format(
+            "letor",
+            Dataset,
+            read_letor,
+            write_letor,
+            iter_letor,
+            (".txt", ".svm", ".letor"),
+            ("progress", "group", "zero_based", "keep_nonfinite", "max_features"),
+        ),
         Format(
             "parquet",
             Dataset,
@@ -86,6 +96,7 @@ FORMATS: dict[str, Format] = {
             write_parquet,
             iter_parquet,
             (".parquet",),
+            ("rename", "features"),
         ),
         Format("shards", Dataset, _read_shards, _write_shards, _stream_shards),
         Format("qrels", Judgments, read_qrels, write_qrels, None, (".qrels", ".qrel")),
@@ -124,7 +135,8 @@ def format_of(source: Source, name: str | None = None) -> Format:
         for entry in FORMATS.values():
             if suffix in entry.suffixes:
                 return entry
-        if os.fspath(source) != "-" and (not suffix or Path(source).is_dir()):
+        path = Path(source)
+        if os.fspath(source) != "-" and (path.is_dir() or not (suffix or path.is_file())):
             return FORMATS["shards"]
     raise DataError(
         "the format is not clear from the name",

@@ -11,9 +11,9 @@ Other keys are errors, so that a misspelt one is noticed: what is one's own goes
 from __future__ import annotations
 
 import json
-import math
+import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Any
 
 from podium.data.candidates import Candidate, CandidateList
@@ -24,6 +24,7 @@ _TEXTS = ("document_id", "title", "text", "html", "url")
 _NUMBERS = ("score", "label")
 _CANDIDATE_KEYS = {field.name for field in fields(Candidate)}
 _LIST_KEYS = {field.name for field in fields(CandidateList)}
+_NEEDED = {"query_id", "query", "candidates", "document_id"}
 
 
 def read_jsonl(source: Source, *, progress: Reporter | None = None) -> Iterator[CandidateList]:
@@ -61,14 +62,30 @@ def write_jsonl(lists: Iterable[CandidateList], target: Source) -> None:
     """
     with open_write(target) as write:
         for entry in lists:
-            content = asdict(entry)
-            content["candidates"] = [
-                {key: value for key, value in one.items() if value not in ("", None, {})}
-                for one in content["candidates"]
-            ]
-            if not content["description"]:
-                del content["description"]
-            write((json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n").encode())
+            content = _filled(entry)
+            content["candidates"] = [_filled(candidate) for candidate in entry.candidates]
+            try:
+                line = _encoded(content)
+            except (ValueError, TypeError, RecursionError) as error:
+                raise DataError(
+                    f"query {entry.query_id!r} cannot be written as JSON ({error})",
+                    hint="Give finite numbers, text in Unicode, and metadata that JSON knows.",
+                ) from error
+            write(line + b"\n")
+
+
+def _filled(entry: CandidateList | Candidate) -> dict[str, Any]:
+    """What is needed, and what is not empty."""
+    content = {field.name: getattr(entry, field.name) for field in fields(entry)}
+    return {
+        key: value
+        for key, value in content.items()
+        if key in _NEEDED or value not in ("", None, {})
+    }
+
+
+def _encoded(content: Any) -> bytes:
+    return json.dumps(content, ensure_ascii=False, allow_nan=False).encode()
 
 
 def _parsed(line: bytes) -> Any:
@@ -84,9 +101,11 @@ def _parsed(line: bytes) -> Any:
     try:
         text = line.decode()
         content = json.loads(text, parse_constant=refuse, object_pairs_hook=unique)
-        json.dumps(content, ensure_ascii=False).encode()  # a lone surrogate cannot be written
-    except (UnicodeError, RecursionError) as error:
+        _encoded(content)  # a lone surrogate or 1e999 could not be written again
+    except UnicodeError as error:
         raise DataError(f"is not UTF-8 text ({error})", hint="Convert the file first.") from error
+    except RecursionError as error:
+        raise DataError("is nested too deeply", hint="Make its metadata flatter.") from error
     except DataError:
         raise
     except ValueError as error:
@@ -95,7 +114,7 @@ def _parsed(line: bytes) -> Any:
 
 
 def _query(content: Any) -> CandidateList:
-    _check_keys(content, "a query", _LIST_KEYS, {"query_id", "query", "candidates"})
+    _check_keys(content, "a query", _LIST_KEYS, _LIST_KEYS & _NEEDED)
     _check_texts(content, ("query_id", "query", "description"))
     if not content["query_id"]:
         raise DataError("query_id is empty", hint="Give each query an id.")
@@ -109,14 +128,14 @@ def _query(content: Any) -> CandidateList:
 
 
 def _candidate(content: Any) -> Candidate:
-    _check_keys(content, "a candidate", _CANDIDATE_KEYS, {"document_id"})
+    _check_keys(content, "a candidate", _CANDIDATE_KEYS, _CANDIDATE_KEYS & _NEEDED)
     _check_texts(content, _TEXTS)
     if not content["document_id"]:
         raise DataError("document_id is empty", hint="Give each candidate an id.")
     for key in _NUMBERS:
         value = content.get(key)
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        if value is not None and not (number and abs(value) < 1e300 and math.isfinite(value)):
+        if value is not None and not (number and abs(value) <= sys.float_info.max):
             raise DataError(f"{key} is not a number", hint="Give a number, or leave it out.")
     if not isinstance(content.get("metadata", {}), dict):
         raise DataError("metadata is not an object", hint="Give an object, or leave it out.")

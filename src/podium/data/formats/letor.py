@@ -10,12 +10,15 @@ What is read, and what is refused:
 - ``nan`` and ``inf`` are errors unless ``keep_nonfinite=True``; so are indices that repeat or
   descend, index 0 unless ``zero_based=True``, indices above ``max_features``, NUL bytes, ids that
   are not UTF-8, and anything else that is not of this form. The error names file and line.
+- A last line without a line feed counts, so plain text that was cut short inside a line cannot be
+  told from whole text; compressed text that was cut short is an error.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,7 +38,7 @@ from podium.data.formats.text import (
     text_lines,
 )
 from podium.data.grouping import Strings, group_runs, group_sizes
-from podium.data.stream import whole_queries
+from podium.data.stream import refuse_apart, whole_queries
 from podium.errors import DataError
 from podium.kernels import Bytes, Floats, Ints
 
@@ -118,12 +121,15 @@ def read_letor(
     options = _Options(source_name(source), zero_based, keep_nonfinite, max_features, sizes is None)
     parts = list(_parse(source, options, progress))
     if not sum(len(part.labels) for part in parts):
-        raise DataError("holds no document", path=options.name, hint="Is it the right file?")
+        raise _no_document(options.name)
     rows = _join(parts)
     if sizes is None:
         grouping = group_runs(rows.run_ids, rows.run_starts, len(rows.labels))
     else:
-        grouping = group_sizes(sizes, len(rows.labels), None)
+        try:
+            grouping = group_sizes(sizes, len(rows.labels), None)
+        except DataError as error:
+            raise DataError(error.problem, path=options.name, hint=error.hint) from error
     return Dataset.grouped(rows.features, rows.labels, grouping, rows.document_ids, ())
 
 
@@ -145,13 +151,18 @@ def iter_letor(
         Dataset.grouped(
             rows.features,
             rows.labels,
-            group_runs(rows.run_ids, rows.run_starts, len(rows.labels)),
+            refuse_apart(group_runs(rows.run_ids, rows.run_starts, len(rows.labels)), options.name),
             rows.document_ids,
         )
         for rows in _parse(source, options, progress)
         if len(rows.labels)
     )
-    yield from whole_queries(blocks, options.name)
+    empty = True
+    for block in whole_queries(blocks, options.name):
+        empty = False
+        yield block
+    if empty:
+        raise _no_document(options.name)
 
 
 def write_letor(
@@ -191,12 +202,19 @@ def _prefixed(prefix: str, words: Strings) -> Strings:
     return pc.binary_join_element_wise(first, words, nothing)
 
 
+def group_file(source: Source) -> Path | None:
+    """The file with rows per query beside a LETOR file, named as LightGBM does, if there is one."""
+    if isinstance(source, str | os.PathLike) and os.fspath(source) != "-":
+        beside = Path(f"{os.fspath(source)}.query")
+        with suppress(OSError):  # the name may be too long
+            return beside if beside.exists() else None
+    return None
+
+
 def _group_of(source: Source, group: Source | Ints | list[int] | None) -> Ints | None:
     if group is None:
-        if not isinstance(source, str | os.PathLike) or os.fspath(source) == "-":
-            return None
-        beside = Path(f"{os.fspath(source)}.query")
-        return read_group_sizes(beside) if beside.exists() else None
+        beside = group_file(source)
+        return None if beside is None else read_group_sizes(beside)
     return np.asarray(group) if isinstance(group, np.ndarray | list) else read_group_sizes(group)
 
 
@@ -268,11 +286,17 @@ def _parse_chunk(chunk: Bytes, width: int, options: _Options) -> _Rows:
     )
 
 
+def _no_document(name: str) -> DataError:
+    return DataError("holds no document", path=name, hint="Is it the right file?")
+
+
 def _problem(chunk: Bytes, ended: int, at: int, options: _Options) -> DataError:
     line = count_lines(chunk, at) + 1
     words = chunk[at : at + 60].tobytes().split(None, 1)
     token = words[0].decode("utf-8", "replace") if words and chunk[at] > 32 else ""
     problem, hint = _PROBLEMS[ended]
+    if ended == lk.BAD_INDEX and not options.with_queries and token.lower().startswith("qid:"):
+        hint = "Its lines name queries: read it without group=, or move its .query file away."
     text = problem.format(token=token, most=options.max_features)
     return DataError(text, path=options.name, line=line, hint=hint)
 

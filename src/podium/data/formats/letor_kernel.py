@@ -127,7 +127,7 @@ def parse(
             at = _skip_blank(text, end)
             if with_queries:
                 end = _token_end(text, at)
-                if not _starts_with(text, at, _QID) or end == at + len(_QID):
+                if not _starts_with(text, at, _QID) or end <= at + len(_QID):
                     return NO_QUERY, at, row, run, slows, columns
                 at += len(_QID)
                 if run == 0 or end - at != run_size or not _same(text, at, run_begin, run_size):

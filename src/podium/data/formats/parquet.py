@@ -8,6 +8,8 @@
 | preferences | ``query_id``, ``left``, ``right`` string, ``verdict`` int8 (1 left, -1 right, 0 tie) |
 | preference levels | ``query_id``, ``group``, ``subgroup``, ``document_id`` string, ``level`` float64 |
 
+The name of rankings is in the file's metadata under ``podium.name``.
+
 Rows of a query are together in files Podium writes, and no row group splits a query. Files from
 elsewhere may have their rows in any order when read whole, other names (``rename=``), other
 numeric types, and columns that are not wanted (``features=``).
@@ -25,18 +27,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from podium.data.dataset import Dataset
-from podium.data.files import Source, open_write, source_name
-from podium.data.grouping import Strings, as_strings, group_rows
+from podium.data.files import Source, is_compressed, open_write, source_name
+from podium.data.grouping import Grouping, Strings, as_strings, group_rows
 from podium.data.judged import Judgments, Rankings
 from podium.data.preferences import PreferenceLevels, Preferences
 from podium.data.query_rows import QueryRows
-from podium.data.stream import gathered, whole_queries
+from podium.data.stream import gathered, refuse_apart, whole_queries, widen
 from podium.errors import DataError
 from podium.kernels import Floats
 
 Table = TypeVar("Table", bound=QueryRows)
 
 BLOCK_BYTES = 32 << 20
+PARQUET_ERRORS = (pa.ArrowException, OSError, UnicodeError)
+"""What PyArrow raises on a damaged file; UnicodeError on a column's name."""
 
 # Column in the file: field of the table, Arrow type.
 _COLUMNS: dict[type[QueryRows], dict[str, tuple[str, pa.DataType]]] = {
@@ -97,20 +101,29 @@ def iter_parquet(
         width = max(1, len(file.schema_arrow))
         blocks = (
             table_rows(
-                pa.Table.from_batches([batch]), Dataset, name, rename=rename, features=features
+                pa.Table.from_batches([batch]),
+                Dataset,
+                name,
+                rename=rename,
+                features=features,
+                together=True,
             )
             for batch in file.iter_batches(batch_size=max(1, BLOCK_BYTES // (4 * width)))
             if len(batch)
         )
         try:
             yield from whole_queries(blocks, name)
-        except (pa.ArrowException, OSError) as error:
+        except PARQUET_ERRORS as error:
             raise _damaged(name, error) from error
 
 
 def write_parquet(tables: QueryRows | Iterable[Dataset], target: Source) -> None:
     """Write one table, or blocks of a data set, to a Parquet file."""
-    blocks: Iterator[QueryRows]
+    if is_compressed(target):
+        raise DataError(
+            "Parquet files are compressed inside", path=target, hint="Leave that ending out."
+        )
+    blocks: Iterator[Any]
     blocks = iter([tables]) if isinstance(tables, QueryRows) else gathered(tables, BLOCK_BYTES)
     first = next(blocks, None)
     if first is None:
@@ -121,7 +134,20 @@ def write_parquet(tables: QueryRows | Iterable[Dataset], target: Source) -> None
         with parquet_writer(sink, schema) as writer:
             write_row_groups(writer, first, schema)
             for block in blocks:
-                write_row_groups(writer, block, schema)
+                write_row_groups(writer, _like(block, first), schema)
+
+
+def _like(block: Dataset, first: Dataset) -> Dataset:
+    """A block with the columns of the first, filled where it has fewer of them."""
+    block = widen(block, first.feature_names)
+    if first.document_ids is not None:
+        block = block.with_document_ids()
+    if table_schema(block) != table_schema(first):
+        raise DataError(
+            "a later block has columns that the first one lacks, and a Parquet file has one schema",
+            hint="Write shards, which may grow wider, or read the source whole first.",
+        )
+    return block
 
 
 def parquet_writer(sink: Any, schema: pa.Schema) -> pq.ParquetWriter:
@@ -165,7 +191,8 @@ def table_schema(rows: QueryRows) -> pa.Schema:
             if name in taken:
                 raise DataError(f"a feature is named {name!r}", hint="Rename it: it is taken.")
         fields += [pa.field(name, pa.float32()) for name in rows.feature_names]
-    return pa.schema(fields)
+    named = {"podium.name": rows.name} if isinstance(rows, Rankings) else None
+    return pa.schema(fields, metadata=named)
 
 
 def rows_table(rows: QueryRows, schema: pa.Schema) -> pa.Table:
@@ -191,57 +218,69 @@ def table_rows(
     *,
     rename: Mapping[str, str] | None = None,
     features: Sequence[str] | None = None,
+    together: bool = False,
 ) -> Table:
-    """Make rows of an Arrow table."""
+    """Make rows of an Arrow table; ``together`` refuses a data set with rows to be moved."""
     if rename:
         table = table.rename_columns([rename.get(column, column) for column in table.column_names])
-    optional = {"document_id"} if kind is Dataset else set()
-    for column in {"query_id", *_COLUMNS[kind]} - optional:
-        if table.column_names.count(column) != 1:
+    for column in ("query_id", *_COLUMNS[kind]):
+        count = table.column_names.count(column)
+        optional = kind is Dataset and column == "document_id"
+        if count > 1 or (count == 0 and not optional):
             raise DataError(
-                f"has {table.column_names.count(column)} columns {column!r}, not one",
+                f"has {count} columns {column!r}, not one",
                 path=name,
                 hint="Name the right column with rename={'its name': " + f"{column!r}" + "}.",
             )
-    values = {
-        column: as_strings(table[column], column)
-        if pa.types.is_string(arrow_type)
-        else _numbers(table[column], column, name)
-        for column, (_, arrow_type) in _COLUMNS[kind].items()
-        if column in table.column_names
-    }
     try:
+        values = {
+            column: as_strings(table[column], column)
+            if pa.types.is_string(arrow_type)
+            else _numbers(table[column], column)
+            for column, (_, arrow_type) in _COLUMNS[kind].items()
+            if column in table.column_names
+        }
         if kind is Dataset:
-            used = {"query_id", *values}
-            names = features or [column for column in table.column_names if column not in used]
-            return _dataset(table, values, tuple(names), name)  # type: ignore[return-value]
-        return kind.from_columns(table["query_id"], *values.values())  # type: ignore[attr-defined,no-any-return]
+            if features is None:
+                used = {"query_id", *values}
+                features = [column for column in table.column_names if column not in used]
+            grouping = group_rows(table["query_id"])
+            if together:
+                refuse_apart(grouping, name)
+            return _dataset(table, values, tuple(features), grouping)  # type: ignore[return-value]
+        more = {}
+        if kind is Rankings:
+            stored = (table.schema.metadata or {}).get(b"podium.name", b"podium")
+            more["name"] = stored.decode("utf-8", "replace")
+        return kind.from_columns(table["query_id"], *values.values(), **more)  # type: ignore[attr-defined,no-any-return]
     except DataError as error:
         raise DataError(error.problem, path=name, hint=error.hint) from error
 
 
-def _dataset(table: pa.Table, values: dict[str, Any], names: tuple[str, ...], name: str) -> Dataset:
+def _dataset(
+    table: pa.Table, values: dict[str, Any], names: tuple[str, ...], grouping: Grouping
+) -> Dataset:
     by_column = np.empty((len(names), len(table)), np.float32)
-    for place, column in enumerate(names):
-        if table.column_names.count(column) != 1:
-            raise DataError(f"has no single feature {column!r}", hint="See its columns.")
-        by_column[place] = _numbers(table[column], column, name)
+    with np.errstate(over="ignore"):  # what does not fit becomes infinite, which is refused
+        for place, column in enumerate(names):
+            if table.column_names.count(column) != 1:
+                raise DataError(f"has no single feature {column!r}", hint="See its columns.")
+            by_column[place] = _numbers(table[column], column)
+        labels = values["label"].astype(np.float32)
     matrix = np.ascontiguousarray(by_column.T)
     if np.isinf(matrix).any():
         raise DataError("a feature is infinite", hint="Use null or NaN for missing values.")
-    labels = values["label"].astype(np.float32)
     if not np.isfinite(labels).all():
         raise DataError("a label is missing or not finite", hint="Drop the row or judge it.")
     documents: Strings | None = values.get("document_id")
-    return Dataset.grouped(matrix, labels, group_rows(table["query_id"]), documents, names)
+    return Dataset.grouped(matrix, labels, grouping, documents, names)
 
 
-def _numbers(column: pa.ChunkedArray, what: str, name: str) -> Floats:
+def _numbers(column: pa.ChunkedArray, what: str) -> Floats:
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
         raise DataError(
             f"column {what!r} is {kind}, not numbers",
-            path=name,
             hint="Convert it, or name the columns to use with features=.",
         )
     if pa.types.is_boolean(kind):
@@ -258,19 +297,19 @@ def _opened(source: Source, name: str) -> pq.ParquetFile:
         return pq.ParquetFile(source)
     except FileNotFoundError as error:
         raise DataError("no such file", path=name, hint="Check the path.") from error
-    except (pa.ArrowException, OSError) as error:
+    except PARQUET_ERRORS as error:
         raise _damaged(name, error) from error
 
 
 def _read(file: pq.ParquetFile, name: str) -> pa.Table:
     try:
         return file.read()
-    except (pa.ArrowException, OSError) as error:
+    except PARQUET_ERRORS as error:
         raise _damaged(name, error) from error
 
 
 def _damaged(name: str, error: BaseException) -> DataError:
-    reason = str(error).splitlines()[0][:200]
+    reason = str(error).partition("\n")[0][:200]
     return DataError(
         f"cannot be read as Parquet ({reason})",
         path=name,

@@ -184,12 +184,12 @@ def read_group_sizes(source: Source) -> Ints:
     sizes: list[int] = []
     for line, text in numbered_lines(source):
         word = text.strip()
-        if word and (not word.isdigit() or len(word) > 15):
+        if word and (not word.isdigit() or len(word) > 15 or not int(word)):
             raise DataError(
                 f"{word[:40].decode('utf-8', 'replace')!r} is no number of rows",
                 path=source_name(source),
                 line=line,
-                hint="A group file has one whole number a line.",
+                hint="A group file has one whole number a line, at least 1.",
             )
         if word:
             sizes.append(int(word))

@@ -13,14 +13,17 @@ names file and line.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from podium.data.files import Reporter, Source, open_write, source_name
+from podium.data.files import UTF8_MARK, Reporter, Source, open_write, source_name
 from podium.data.formats.decimal import BAD, EXACT
 from podium.data.formats.text import (
     check_words,
@@ -37,6 +40,9 @@ from podium.data.preferences import PreferenceLevels, Preferences
 from podium.errors import DataError
 from podium.kernels import Bytes, Doubles, Ints
 
+_MakeValues = Callable[[Bytes, Ints, list[Strings], str], NDArray[Any]]
+"""Makes a number a row of a chunk, the spans of its words, its texts, and the source's name."""
+
 _Table = TypeVar("_Table", Judgments, Rankings, Preferences, PreferenceLevels)
 
 
@@ -48,7 +54,9 @@ def read_qrels(source: Source, *, progress: Reporter | None = None) -> Judgments
         >>> read_qrels(io.BytesIO(b"q1 0 a 2\nq1 0 b 0\n")).labels.tolist()
         [2.0, 0.0]
     """
-    topics, documents, labels = _read(source, "topic iteration document label", (0, 2), 3, progress)
+    layout = "topic iteration document label"
+    labels_of = partial(_numbers, column=3, what="label", dtype=np.float32)
+    topics, documents, labels = _read(source, layout, (0, 2), labels_of, progress)
     return _named(source, lambda: Judgments.from_columns(topics, documents, labels))
 
 
@@ -74,7 +82,8 @@ def read_run(source: Source, *, progress: Reporter | None = None) -> Rankings:
         ('bm25', [7.5, 3.0])
     """
     layout = "topic Q0 document rank score tag"
-    topics, documents, tags, scores = _read(source, layout, (0, 2, 5), 4, progress)
+    scores_of = partial(_numbers, column=4, what="score")
+    topics, documents, tags, scores = _read(source, layout, (0, 2, 5), scores_of, progress)
     name = tags[0].as_py()
     return _named(source, lambda: Rankings.from_columns(topics, documents, scores, name=name))
 
@@ -91,7 +100,7 @@ def write_run(rankings: Rankings, target: Source) -> None:
     order = np.lexsort((-rankings.scores, rankings.query_of_row))
     ranks = np.arange(rankings.rows) - rankings.offsets[rankings.query_of_row] + 1
     documents = rankings.document_ids.take(pa.array(order))
-    tag = "_".join(rankings.name.split()) or "podium"
+    tag = re.sub(r"[\x00-\x20]+", "_", rankings.name) or "podium"
     topics = rankings.query_id_of_row()
     _write(target, [topics, "Q0", documents, ranks, rankings.scores[order], tag])
 
@@ -105,20 +114,7 @@ def read_pairs(source: Source, *, progress: Reporter | None = None) -> Preferenc
         [-1, 0]
     """
     layout = "topic documentA documentB preferred"
-    topics, left, right, preferred = _read(source, layout, (0, 1, 2, 3), None, progress)
-    verdicts = np.select(
-        [np.asarray(pc.equal(preferred, side)) for side in (left, right, "=")],
-        [1, -1, 0],
-        default=9,
-    )
-    if (verdicts == 9).any():
-        row = int(np.argmax(verdicts == 9))
-        raise DataError(
-            f"{preferred[row].as_py()!r} is neither {left[row].as_py()!r} nor "
-            f"{right[row].as_py()!r}, in judgment {row + 1}",
-            path=source_name(source),
-            hint="The last column names the preferred document, or '=' for a tie.",
-        )
+    topics, left, right, _, verdicts = _read(source, layout, (0, 1, 2, 3), _verdicts, progress)
     return _named(source, lambda: Preferences.from_columns(topics, left, right, verdicts))
 
 
@@ -133,6 +129,11 @@ def write_pairs(preferences: Preferences, target: Source) -> None:
         b'q a b b\n'
     """
     left, right = preferences.left, preferences.right
+    if any(pc.any(pc.equal(side, "=")).as_py() for side in (left, right)):
+        raise DataError(
+            "a document has the id '=', which means a tie in this format",
+            hint="Write Parquet, or rename it.",
+        )
     preferred = pc.if_else(pa.array(preferences.verdicts == -1), right, left)
     preferred = pc.if_else(pa.array(preferences.verdicts == 0), "=", preferred)
     _write(target, [preferences.query_id_of_row(), left, right, preferred])
@@ -150,10 +151,14 @@ def read_prefs(
     """
     if subgroups:
         layout = "topic group subgroup document level"
-        topics, groups, parts, documents, levels = _read(source, layout, (0, 1, 2, 3), 4, progress)
+        levels_of = partial(_numbers, column=4, what="level")
+        topics, groups, parts, documents, levels = _read(
+            source, layout, (0, 1, 2, 3), levels_of, progress
+        )
     else:
         layout = "topic group document level"
-        topics, groups, documents, levels = _read(source, layout, (0, 1, 2), 3, progress)
+        levels_of = partial(_numbers, column=3, what="level")
+        topics, groups, documents, levels = _read(source, layout, (0, 1, 2), levels_of, progress)
         parts = pa.array(["0"] * len(topics), pa.large_string())
     return _named(
         source, lambda: PreferenceLevels.from_columns(topics, groups, parts, documents, levels)
@@ -174,14 +179,14 @@ def _read(
     source: Source,
     layout: str,
     text_columns: tuple[int, ...],
-    number_column: int | None,
+    make_values: _MakeValues,
     progress: Reporter | None,
 ) -> list[Any]:
-    """Read some columns as strings and one, returned last, as numbers."""
+    """Read some columns as strings, and a number a row, returned last."""
     name = source_name(source)
     names = layout.split()
 
-    def parse(chunk: Bytes) -> tuple[list[Strings], Doubles]:
+    def parse(chunk: Bytes) -> tuple[list[Strings], NDArray[Any]]:
         spans = np.empty((count_lines(chunk, len(chunk)), len(names), 2), np.int64)
         rows, bad = split_lines(chunk, spans)
         if bad >= 0:
@@ -197,9 +202,7 @@ def _read(
             gather_strings(chunk, spans[:, column, 0].copy(), spans[:, column, 1].copy(), name)
             for column in text_columns
         ]
-        if number_column is None:
-            return texts, np.empty(0)
-        return texts, _numbers(chunk, spans[:, number_column].copy(), names[number_column], name)
+        return texts, make_values(chunk, spans, texts, name)
 
     parts = list(parsed_chunks(source, parse, progress))
     if not sum(len(texts[0]) for texts, _ in parts):
@@ -207,27 +210,59 @@ def _read(
     columns = [
         pa.concat_arrays(pieces) for pieces in zip(*(part[0] for part in parts), strict=True)
     ]
-    if number_column is not None:
-        columns.append(np.concatenate([numbers for _, numbers in parts]))
-    return columns
+    return [*columns, np.concatenate([values for _, values in parts])]
 
 
-def _numbers(chunk: Bytes, spans: Ints, what: str, name: str) -> Doubles:
-    values = np.empty(len(spans))
-    found = np.empty(len(spans), np.int8)
-    parse_numbers(chunk, spans, values, found)
+def _numbers(
+    chunk: Bytes,
+    spans: Ints,
+    _texts: list[Strings],
+    name: str,
+    *,
+    column: int,
+    what: str,
+    dtype: type = np.float64,
+) -> Doubles:
+    """The numbers in a column, which must be finite in a type."""
+    words = spans[:, column].copy()
+    values = np.empty(len(words))
+    found = np.empty(len(words), np.int8)
+    parse_numbers(chunk, words, values, found)
     for row in np.flatnonzero(found != EXACT):
-        word = chunk[spans[row, 0] : spans[row, 1]].tobytes()
         # What is no plain decimal number is BAD; the rest Python reads to the last bit.
+        word = chunk[words[row, 0] : words[row, 1]].tobytes()
         values[row] = np.nan if found[row] == BAD else float(word)
-        if not np.isfinite(values[row]):
-            raise DataError(
-                f"{word[:40].decode('utf-8', 'replace')!r} is not a finite number for the {what}",
-                path=name,
-                line=count_lines(chunk, int(spans[row, 0])) + 1,
-                hint="Mend the line.",
-            )
+    with np.errstate(over="ignore"):
+        good = np.isfinite(values.astype(dtype))
+    if not good.all():
+        begin, end = words[int(np.argmin(good))]
+        word = chunk[begin : min(end, begin + 40)].tobytes()
+        raise DataError(
+            f"{word.decode('utf-8', 'replace')!r} is not a finite number for the {what}",
+            path=name,
+            line=count_lines(chunk, int(begin)) + 1,
+            hint="Mend the line.",
+        )
     return values
+
+
+def _verdicts(chunk: Bytes, spans: Ints, texts: list[Strings], name: str) -> NDArray[np.int8]:
+    """Which of two documents the last column prefers."""
+    _, left, right, preferred = texts
+    sides = [np.asarray(pc.equal(preferred, side), bool) for side in (left, right, "=")]
+    wrong = ~np.any(sides, axis=0) | np.asarray(pc.equal(left, right), bool)
+    for side in (left, right):  # "=" would be both a document and a tie
+        wrong |= np.asarray(pc.equal(side, "="), bool)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise DataError(
+            f"{preferred[row].as_py()!r} does not say which of two documents, "
+            f"{left[row].as_py()!r} and {right[row].as_py()!r}, is preferred",
+            path=name,
+            line=count_lines(chunk, int(spans[row, 0, 0])) + 1,
+            hint="The last column names one of the two, or is '=' for a tie.",
+        )
+    return np.select(sides, [np.int8(1), np.int8(-1), np.int8(0)])
 
 
 def _named(source: Source, make: Callable[[], _Table]) -> _Table:
@@ -249,4 +284,7 @@ def _write(target: Source, columns: list[Any]) -> None:
                 column if isinstance(column, str) else column[first : first + (1 << 16)]
                 for column in columns
             ]
-            write(text_lines(block))
+            lines = text_lines(block)
+            if first == 0 and lines.startswith(UTF8_MARK):
+                write(UTF8_MARK)  # an id that begins so would be taken for a mark
+            write(lines)

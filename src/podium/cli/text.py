@@ -1,0 +1,15 @@
+"""Showing text that comes from files."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+
+def shown(text: str) -> Text:
+    r"""Text as it is, without markup, and without control characters that a terminal would obey.
+
+    Example:
+        >>> shown("[red]\x1b[2J").plain
+        '[red]\ufffd[2J'
+    """
+    return Text("".join(char if char.isprintable() else "\ufffd" for char in text))

@@ -1,0 +1,15 @@
+"""Where the real data sets lie that tests read and that are no part of the project."""
+
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
+
+
+def shared(path: str) -> Path:
+    """A file or folder of the shared data; the test is skipped where they are absent."""
+    found = SHARED / path
+    if not found.exists():
+        pytest.skip(f"{found} is not here: the shared data sets are not part of the repository")
+    return found

@@ -1,0 +1,113 @@
+"""Streams of blocks: no query is split, none comes twice, blocks grow wider and are gathered."""
+
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podium.data import Dataset, concat
+from podium.data.stream import SeenQueries, gathered, whole_queries, widen
+from podium.errors import DataError
+from tests.data.strategies import assert_same, datasets
+
+
+def pieces(data: Dataset, cuts: list[int]) -> list[Dataset]:
+    """A data set cut at rows, through queries too."""
+    found = []
+    queries = data.query_id_of_row()
+    for begin, end in pairwise(cuts):
+        rows = slice(begin, end)
+        documents = None if data.document_ids is None else data.document_ids[rows]
+        found.append(
+            Dataset.from_arrays(
+                data.features[rows],
+                labels=data.labels[rows],
+                qid=queries[rows],
+                document_ids=documents,
+            )
+        )
+    return found
+
+
+@given(datasets(), st.data())
+def test_queries_cut_by_blocks_are_joined(data: Dataset, draw: st.DataObject) -> None:
+    cuts = sorted(draw.draw(st.sets(st.integers(0, data.rows))) | {0, data.rows})
+    blocks = list(whole_queries(pieces(data, cuts), "file"))
+    assert_same(concat(blocks), data)
+    assert all(len(block) for block in blocks)
+
+
+def test_a_query_that_comes_back_is_refused() -> None:
+    blocks = [
+        Dataset.from_arrays([[1.0]], labels=[1], qid=[query]) for query in ("a", "b", "c", "a")
+    ]
+    with pytest.raises(DataError, match="the rows of query 'a' lie apart") as caught:
+        list(whole_queries(blocks, "train.txt"))
+    assert caught.value.path == "train.txt"
+    assert "--whole" in caught.value.hint
+
+
+def test_blocks_never_become_narrower() -> None:
+    widths = (1, 3, 2, 1)
+    blocks = [
+        Dataset.from_arrays(np.ones((2, width)), labels=[0, 1], qid=[f"{place}", f"{place}b"])
+        for place, width in enumerate(widths)
+    ]
+    found = list(whole_queries(blocks, ""))
+    assert [len(block.feature_names) for block in found] == sorted(
+        len(block.feature_names) for block in found
+    )
+    assert found[-1].features.tolist() == [[1, 0, 0]]
+
+
+def test_a_query_cut_where_features_appear_gets_them_all() -> None:
+    blocks = [
+        Dataset.from_arrays([[1.0]], labels=[0], qid=["a"]),
+        Dataset.from_arrays([[2.0, 3.0]], labels=[1], qid=["a"], document_ids=["d"]),
+    ]
+    (found,) = whole_queries(blocks, "")
+    assert found.features.tolist() == [[1, 0], [2, 3]]
+    assert found.document_ids.to_pylist() == [None, "d"]
+
+
+def test_widening_only_widens() -> None:
+    data = Dataset.from_arrays([[1.0, 2.0]], labels=[0], qid=["a"])
+    assert widen(data, ("1",)) is data
+    assert widen(data, ("1", "2", "3")).features.tolist() == [[1, 2, 0]]
+
+
+@given(st.lists(st.integers(1, 5), max_size=8), st.integers(1, 100))
+def test_gathering_keeps_rows_and_reaches_the_size(sizes: list[int], least: int) -> None:
+    blocks = [
+        Dataset.from_arrays(np.ones((size, 2)), labels=np.zeros(size), qid=[place] * size)
+        for place, size in enumerate(sizes)
+    ]
+    found = list(gathered(blocks, least))
+    assert [query.id for block in found for query in block] == [
+        str(place) for place in range(len(sizes))
+    ]
+    assert all(block.features.nbytes >= least for block in found[:-1])
+
+
+def test_gathering_keeps_widths_apart() -> None:
+    blocks = [
+        Dataset.from_arrays(np.ones((1, width)), labels=[0], qid=[str(place)])
+        for place, width in enumerate((1, 1, 2))
+    ]
+    assert [len(block) for block in gathered(blocks, 10**6)] == [2, 1]
+
+
+@given(st.lists(st.lists(st.integers(0, 60), unique=True)))
+def test_seen_ids_are_remembered(batches: list[list[int]]) -> None:
+    seen, remembered = SeenQueries(), set()
+    for batch in batches:
+        ids = [str(number) for number in batch]
+        found = seen.add(pa.array(ids, pa.large_string()))
+        again = [each for each in ids if each in remembered]
+        assert found == (again[0] if again else None)
+        if again:
+            break
+        remembered.update(ids)
