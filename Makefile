@@ -6,7 +6,7 @@ PYTHON ?= python3
 PYTEST_ARGS ?=
 # `make bench BENCH_ARGS=` runs the benchmarks at full size.
 BENCH_ARGS ?= --quick
-BENCHMARKS := data
+BENCHMARKS := data evaluation learning
 
 BIN := $(VENV)/bin
 CLEAN := dist/clean-venv
@@ -17,9 +17,12 @@ CLEAN := dist/clean-venv
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
+# PyTorch comes first, and by a version of which there is a CPU build: a range would bring CUDA.
+# For the same reason the peers have xgboost-cpu, and the extras trees and neural are not asked for.
 install: ## make .venv and install Podium in it, editable, with every development tool
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable '.[dev,peers]'
+	$(BIN)/python -m pip install --quiet 'torch==2.13.0'
+	$(BIN)/python -m pip install --quiet --editable '.[dev,peers,rankers]'
 
 $(BIN)/python:
 	@echo "There is no $@ yet: run 'make install' first." >&2; exit 1
@@ -46,7 +49,7 @@ test-slow: $(BIN)/python ## the slow tests alone
 
 # One run of both, so that the coverage bound in pyproject.toml judges them together.
 coverage: $(BIN)/python ## fast and slow tests in one run, with coverage
-	$(BIN)/python -m pytest -m '' --cov --durations=10 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m '' -n 2 --cov --durations=15 $(PYTEST_ARGS)
 
 # The site must work without a network: no page may load a script, style or image from elsewhere.
 docs: $(BIN)/python ## the site, in site/, with warnings as errors

@@ -1,20 +1,42 @@
-"""MkDocs hook: the command-line page is written from the commands themselves."""
+"""MkDocs hook: the pages of commands and measures are written from the code itself."""
 
+import re
 import subprocess
 import sys
 from typing import Any
 
-_MARK = "<!-- commands -->"
 # `--app` is named: left to guess, Typer would document `main` as one command without verbs.
 _WRITE = ["-m", "typer", "--app", "app", "podium.cli", "utils", "docs", "--name", "podium"]
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Replace the mark by every command's help, as Typer writes it."""
-    if _MARK not in markdown:
-        return markdown
+    """Replace a page's mark by what it stands for."""
+    for mark, write in _WRITERS.items():
+        if mark in markdown:
+            markdown = markdown.replace(mark, write())
+    return markdown
+
+
+def _commands() -> str:
+    """Every command's help, as Typer writes it."""
     done = subprocess.run(  # noqa: S603 (a constant)
         [sys.executable, *_WRITE], stdout=subprocess.PIPE, text=True, check=True
     )
     # The page has its own title; every heading keeps its level below it.
-    return markdown.replace(_MARK, done.stdout.replace("# `podium`\n", "", 1))
+    return done.stdout.replace("# `podium`\n", "", 1)
+
+
+def _measures() -> str:
+    """Every measure of the registry, its formulas as MathML, which browsers draw themselves."""
+    from latex2mathml.converter import convert
+
+    from podium.measures.reference import reference_page
+
+    page = reference_page().removeprefix("# Measures\n")
+    page = re.sub(
+        r"\$\$(.+?)\$\$", lambda found: convert(found[1], display="block"), page, flags=re.S
+    )
+    return re.sub(r"\$(.+?)\$", lambda found: convert(found[1]), page)
+
+
+_WRITERS = {"<!-- commands -->": _commands, "<!-- measures -->": _measures}

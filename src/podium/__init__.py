@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from podium import data as data
+    from podium import losses as losses
+    from podium import measures as measures
+    from podium import rankers as rankers
     from podium.errors import DataError as DataError
     from podium.errors import PodiumError as PodiumError
 
@@ -18,9 +21,17 @@ _HOMES = {
     "DataError": "podium.errors",
     "PodiumError": "podium.errors",
 }
-_ROOMS = ("data",)
+_ROOMS = ("data", "losses", "measures", "rankers")
 
-__all__ = ["DataError", "PodiumError", "__version__", "data"]
+__all__ = [
+    "DataError",
+    "PodiumError",
+    "__version__",
+    "data",
+    "losses",
+    "measures",
+    "rankers",
+]
 
 
 def __getattr__(name: str) -> Any:

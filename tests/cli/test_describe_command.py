@@ -63,6 +63,11 @@ def test_json(path: Path, tmp_path: Path) -> None:
     assert json.loads(succeed("describe", path, "--json")) == expected
     write_shards(DATA, tmp_path / "set", shard_bytes=1)
     assert json.loads(succeed("describe", tmp_path / "set", "--json")) == expected
+
+
+@pytest.mark.slow
+def test_json_of_letor(path: Path, tmp_path: Path) -> None:
+    expected = json.loads(succeed("describe", path, "--json"))
     write_letor(DATA, tmp_path / "data.txt.gz")
     letor = expected | {"feature_ranges": {"1": [1, 4], "2": [0, 0], "3": [5, 7]}}
     assert json.loads(succeed("describe", tmp_path / "data.txt.gz", "--json")) == letor
@@ -102,6 +107,7 @@ def test_real_valued_labels_are_all_counted(tmp_path: Path) -> None:
     assert {float(np.float32(label)) for label in found["label_counts"]} == set(labels.tolist())
 
 
+@pytest.mark.slow
 def test_names_of_features_are_shown_without_their_effects(tmp_path: Path) -> None:
     names = ["[red]a[/]", "[/b]", "\x1b[2J", ":bug:", "a\nb"]
     data = Dataset.from_arrays(np.ones((1, 5)), labels=[1], group=[1], feature_names=names)

@@ -35,7 +35,7 @@ def many(elements: st.SearchStrategy, count: int, *, unique: bool = False) -> st
     return st.lists(elements, min_size=count, max_size=count, unique=unique)
 
 
-sizes = st.lists(st.integers(1, 6), min_size=1, max_size=5) | st.integers(1, 40).map(
+sizes = st.lists(st.integers(1, 6), min_size=1, max_size=5) | st.integers(1, 16).map(
     lambda queries: [1] * queries
 )
 """Documents of each query: a few longer lists, or many queries of one document."""

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podium.data import Dataset, Judgments, concat
@@ -71,6 +71,7 @@ def test_groups_and_ids_make_the_same(data: Dataset) -> None:
     assert_same(by_id, data)
 
 
+@settings(max_examples=60)
 @given(datasets(named=True), st.data())
 def test_selecting(data: Dataset, draw: st.DataObject) -> None:
     chosen = draw.draw(st.lists(st.integers(0, len(data) - 1), unique=True))
@@ -165,6 +166,7 @@ def test_impossible_folds(count: int) -> None:
         small().folds(count)
 
 
+@settings(max_examples=60)
 @given(datasets(named=True), st.data())
 def test_concat_of_pieces_is_the_whole(data: Dataset, draw: st.DataObject) -> None:
     cuts = sorted(draw.draw(st.sets(st.integers(1, len(data)), max_size=3)) | {0, len(data)})

@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podium.data import Dataset, describe, kind_of
@@ -13,6 +13,7 @@ from podium.errors import DataError
 from tests.data.strategies import datasets
 
 
+@settings(max_examples=60)
 @given(datasets(named=True))
 def test_counts(data: Dataset) -> None:
     found = describe(data)

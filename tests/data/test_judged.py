@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podium.data import Judgments, PreferenceLevels, Preferences, Rankings
@@ -17,6 +17,7 @@ few = st.text("ab\x00é", max_size=3)
 """Ids from so small a set that tables share many."""
 
 
+@settings(max_examples=60)
 @given(rankings(ids=few) | rankings(), judgments(ids=few) | judgments())
 def test_join_is_a_dictionary_look_up(run: Rankings, judged: Judgments) -> None:
     labels = {

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podium.data import Dataset
@@ -25,6 +25,7 @@ def brute_force(values: Doubles, method: str) -> Doubles:
     return (values - shift) / scale
 
 
+@settings(max_examples=60)
 @given(datasets(named=True), st.sampled_from(["min-max", "z-score"]))
 def test_each_feature_of_each_query(data: Dataset, method: str) -> None:
     found = data.normalise(method)

@@ -62,7 +62,7 @@ def test_every_format_is_tested() -> None:
 def test_files(name: str) -> None:
     entry = FORMATS[name]
 
-    @settings(max_examples=60)
+    @settings(max_examples=40)
     @given(CONTENTS[name])
     def check(content: Any) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -81,7 +81,7 @@ def test_files(name: str) -> None:
 def test_streams(name: str) -> None:
     entry = FORMATS[name]
 
-    @settings(max_examples=60)
+    @settings(max_examples=25)
     @given(CONTENTS[name])
     def check(content: Any) -> None:
         entry.write(content, stream := io.BytesIO())
@@ -96,7 +96,7 @@ def test_streams(name: str) -> None:
 def test_compressed_files(name: str, suffix: str) -> None:
     entry = FORMATS[name]
 
-    @settings(max_examples=20)
+    @settings(max_examples=10)
     @given(CONTENTS[name])
     def check(content: Any) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -111,7 +111,7 @@ def test_compressed_files(name: str, suffix: str) -> None:
     check()
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(some.datasets())
 def test_letor_from_index_zero(data: Dataset) -> None:
     write_letor(data, out := io.BytesIO(), zero_based=True)

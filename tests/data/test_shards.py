@@ -250,7 +250,7 @@ def test_manifests_that_are_none(text: bytes, folder: Path) -> None:
 def test_manifest_cut_short_anywhere(folder: Path) -> None:
     path = folder / "manifest.json"
     whole = path.read_bytes()
-    for size in range(len(whole.rstrip())):
+    for size in range(0, len(whole.rstrip()), 3):
         path.write_bytes(whole[:size])
         with pytest.raises(DataError, match="is no manifest"):
             ShardSet.open(folder)

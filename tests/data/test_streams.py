@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podium.data import Dataset, concat
@@ -32,6 +32,7 @@ def pieces(data: Dataset, cuts: list[int]) -> list[Dataset]:
     return found
 
 
+@settings(max_examples=60)
 @given(datasets(), st.data())
 def test_queries_cut_by_blocks_are_joined(data: Dataset, draw: st.DataObject) -> None:
     cuts = sorted(draw.draw(st.sets(st.integers(0, data.rows))) | {0, data.rows})
@@ -90,6 +91,14 @@ def test_gathering_keeps_rows_and_reaches_the_size(sizes: list[int], least: int)
         str(place) for place in range(len(sizes))
     ]
     assert all(block.features.nbytes >= least for block in found[:-1])
+
+
+def test_gathering_leaves_empty_blocks_out() -> None:
+    data = Dataset.from_arrays([[1], [2]], labels=[0, 1], qid=["a", "b"])
+    nothing = data.select([])
+    (found,) = gathered([nothing, data, nothing], 1)
+    assert_same(found, data)
+    assert list(gathered([nothing], 1)) == []
 
 
 def test_gathering_keeps_widths_apart() -> None:

@@ -10,9 +10,13 @@ from rich.console import Console
 from rich.text import Text
 
 import podium
+from podium.cli.compare import compare_command
 from podium.cli.convert import convert_command
 from podium.cli.describe import describe_command
+from podium.cli.evaluate import evaluate_command
 from podium.cli.text import shown
+from podium.cli.train import predict_command, train_command
+from podium.cli.tune import tune_command
 from podium.errors import PodiumError
 
 app = typer.Typer(
@@ -25,6 +29,11 @@ app = typer.Typer(
 )
 app.command("convert")(convert_command)
 app.command("describe")(describe_command)
+app.command("evaluate")(evaluate_command)
+app.command("compare")(compare_command)
+app.command("train")(train_command)
+app.command("predict")(predict_command)
+app.command("tune")(tune_command)
 
 
 def _print_version(wanted: bool) -> None:

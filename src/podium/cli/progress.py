@@ -1,22 +1,23 @@
-"""A progress bar for work over a file."""
+"""Progress on standard error: a bar for work over a file, a spinner for work without a measure.
+
+Nothing is shown where standard error is no terminal, and it is gone when the work is done.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.status import Status
 
 from podium.data.files import Reporter
 
 
 @contextmanager
 def byte_progress(title: str) -> Iterator[Reporter]:
-    """Give a function to call with bytes done and bytes in all; the bar is on standard error.
-
-    Nothing is shown where standard error is no terminal, and the bar is gone when the work is.
-    """
+    """Give a function to call with bytes done and bytes in all."""
     console = Console(stderr=True)
     progress = Progress(
         TextColumn("{task.description}"),
@@ -32,5 +33,22 @@ def byte_progress(title: str) -> Iterator[Reporter]:
 
         def report(done: int, total: int | None) -> None:
             progress.update(task, completed=done, total=total)
+
+        yield report
+
+
+def spinner(title: str) -> AbstractContextManager[Status]:
+    """Show that work goes on."""
+    return Console(stderr=True).status(title)
+
+
+@contextmanager
+def step_progress(title: str, measure: str | None) -> Iterator[Callable[..., None]]:
+    """Give a function to call with the step of a fit, its loss and the validation measure."""
+    with Console(stderr=True).status(title) as status:
+
+        def report(step: int, loss: float, value: float | None) -> None:
+            text = f"{title}: step {step}, loss {loss:.6g}"
+            status.update(text if value is None else f"{text}, {measure} {value:.4f}")
 
         yield report

@@ -71,7 +71,7 @@ def gathered(blocks: Iterable[Dataset], least_bytes: int) -> Iterator[Dataset]:
     """
     waiting: list[Dataset] = []
     size = 0
-    for block in blocks:
+    for block in filter(len, blocks):  # a part of a split may have no query
         if waiting and (size >= least_bytes or waiting[0].feature_names != block.feature_names):
             yield _joined(waiting)
             waiting, size = [], 0

@@ -1,0 +1,248 @@
+"""Evaluating beside the tools people use: nDCG@10 end to end from a Parquet file.
+
+    python -m benchmarks.evaluation [--quick]
+
+Every tool starts from one Parquet file (query_id, document_id, label, score) in memory of the
+operating system and ends with the mean. What a tool needs in between (dictionaries, groups, a
+matrix) is part of its time, as it is of its users'.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks._report import Report, median_seconds, wants_quick
+from podium.measures import evaluate_table
+
+_FOUR = ["nDCG@10", "ERR@20", "P@10", "AP"]
+# How many times as fast Podium must be, by tool.
+_TARGETS = {
+    "xgboost": 2,
+    "lightgbm": 4,
+    "pytrec_eval": 20,
+    "ir_measures": 20,
+    "rax": 15,
+    "ranx": 100,
+}
+_PACKAGES = ["numpy", "numba", "pyarrow", "xgboost-cpu", "lightgbm", "pytrec-eval-terrier"]
+
+
+def main() -> None:
+    """Measure and report."""
+    quick = wants_quick(__doc__)
+    packages = [*_PACKAGES, "ir-measures", "rax", "ranx"]
+    report = Report("evaluation", quick, packages=packages)
+    with tempfile.TemporaryDirectory() as folder:
+        sizes = [(20_000, 20), (2_000, 100)] if quick else [(1_000_000, 20), (10_000, 100)]
+        for queries, documents in sizes:
+            path = Path(folder) / f"{queries}.parquet"
+            _write(path, queries, documents)
+            _against_peers(report, path, queries, documents)
+        _start(report, Path(folder))
+        _stream(report, Path(folder), quick)
+    report.finish()
+
+
+def _write(path: Path, queries: int, documents: int, *, with_ids: bool = True) -> None:
+    random = np.random.default_rng(queries)
+    writer = None
+    for first in range(0, queries, 50_000):
+        rows = min(50_000, queries - first) * documents
+        number = np.repeat(np.arange(first, first + rows // documents), documents)
+        columns = {
+            "query_id": pa.array(number).cast(pa.string()),
+            "label": random.integers(0, 5, rows).astype(np.float32),
+            "score": random.random(rows, np.float32),
+        }
+        if with_ids:
+            columns["document_id"] = pa.array(np.arange(rows)).cast(pa.string())
+        table = pa.table(columns)
+        writer = writer or pq.ParquetWriter(path, table.schema, compression="zstd")
+        writer.write_table(table)
+    assert writer is not None
+    writer.close()
+
+
+def _against_peers(report: Report, path: Path, queries: int, documents: int) -> None:
+    shape = f"{queries:,} x {documents}"
+    podium = lambda: evaluate_table("nDCG@10", path)  # noqa: E731
+    four = lambda: evaluate_table(_FOUR, path)  # noqa: E731
+    podium(), four()  # compiles, unless that was done before
+    seconds = median_seconds({"one": podium, "four": four}, 5)
+    report.note(f"{shape}: podium {seconds['one']:.3f} s, four measures {seconds['four']:.3f} s")
+    for name, tool in _PEERS.items():
+        quick_one = name in ("xgboost", "lightgbm", "rax")
+        if quick_one:
+            tool(path, documents)  # rax compiles; all three warm up alike
+        peer = partial(tool, path, documents)
+        pair = median_seconds({"podium": podium, "peer": peer}, 5 if quick_one else 1)
+        report.check(
+            f"{shape}: nDCG@10 against {name} ({pair['peer']:.2f} s)",
+            pair["peer"] / pair["podium"],
+            _TARGETS[name],
+        )
+    report.check(
+        f"{shape}: {', '.join(_FOUR)} against nDCG@10 alone",
+        seconds["four"] / seconds["one"],
+        3,
+        at_least=False,
+    )
+
+
+def _columns(path: Path, *names: str) -> list[np.ndarray]:
+    table = pq.read_table(path, columns=list(names))
+    return [table[name].to_numpy() for name in names]
+
+
+def _sizes(path: Path) -> np.ndarray:
+    codes = pq.read_table(path, columns=["query_id"], read_dictionary=["query_id"])
+    numbers = codes["query_id"].unify_dictionaries().combine_chunks().indices.to_numpy()
+    starts = np.flatnonzero(np.concatenate(([True], numbers[1:] != numbers[:-1])))
+    return np.diff(np.append(starts, len(numbers)))
+
+
+def _xgboost(path: Path, _documents: int) -> float:
+    import xgboost
+
+    labels, scores = _columns(path, "label", "score")
+    rows = xgboost.DMatrix(np.zeros((len(labels), 1), np.float32), labels, nthread=2)
+    rows.set_group(_sizes(path))
+    rows.set_base_margin(scores)  # a model without trees predicts the margin
+    booster = xgboost.Booster(
+        {"objective": "rank:ndcg", "eval_metric": "ndcg@10", "base_score": 0, "nthread": 2},
+        cache=[rows],
+    )
+    return float(booster.eval(rows).rpartition(":")[2])
+
+
+def _lightgbm(path: Path, _documents: int) -> float:
+    import lightgbm
+
+    labels, scores = _columns(path, "label", "score")
+    settings = {"metric": "ndcg", "eval_at": [10], "verbosity": -1, "num_threads": 2}
+    settings |= {"objective": "none", "feature_pre_filter": False}
+    rows = lightgbm.Dataset(
+        np.zeros((len(labels), 1), np.float32),
+        labels,
+        group=_sizes(path),
+        init_score=scores,
+        params=settings,
+    )
+    return float(lightgbm.Booster(settings, rows).eval_train()[0][2])
+
+
+def _rax(path: Path, documents: int) -> float:
+    import jax
+    import rax
+
+    labels, scores = _columns(path, "label", "score")
+    metric = jax.jit(lambda s, y: rax.ndcg_metric(s, y, topn=10))
+    return float(metric(scores.reshape(-1, documents), labels.reshape(-1, documents)))
+
+
+def _dictionaries(path: Path) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]]]:
+    table = pq.read_table(path)
+    truth: dict[str, dict[str, int]] = {}
+    run: dict[str, dict[str, float]] = {}
+    columns = [table[name].to_pylist() for name in ("query_id", "document_id", "label", "score")]
+    for query, document, label, score in zip(*columns, strict=True):
+        truth.setdefault(query, {})[document] = int(label)
+        run.setdefault(query, {})[document] = score
+    return truth, run
+
+
+def _pytrec_eval(path: Path, _documents: int) -> float:
+    import pytrec_eval
+
+    truth, run = _dictionaries(path)
+    found = pytrec_eval.RelevanceEvaluator(truth, {"ndcg_cut.10"}).evaluate(run)
+    return float(np.mean([values["ndcg_cut_10"] for values in found.values()]))
+
+
+def _ir_measures(path: Path, _documents: int) -> float:
+    import ir_measures
+
+    truth, run = _dictionaries(path)
+    measure = ir_measures.nDCG @ 10
+    return float(ir_measures.calc_aggregate([measure], truth, run)[measure])
+
+
+def _ranx(path: Path, _documents: int) -> float:
+    import ranx
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        truth, run = _dictionaries(path)
+        return float(ranx.evaluate(ranx.Qrels(truth), ranx.Run(run), "ndcg@10"))
+
+
+_PEERS: dict[str, Callable[[Path, int], float]] = {
+    "xgboost": _xgboost,
+    "lightgbm": _lightgbm,
+    "rax": _rax,
+    "pytrec_eval": _pytrec_eval,
+    "ir_measures": _ir_measures,
+    "ranx": _ranx,
+}
+
+
+def _start(report: Report, folder: Path) -> None:
+    """A fresh process that computes one measure on 1000 queries, cold and with cached kernels."""
+    path = folder / "start.parquet"
+    _write(path, 1000, 20)
+    code = f"from podium.measures import evaluate_table; evaluate_table('nDCG@10', {str(path)!r})"
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache")}
+    seconds = []
+    for _ in range(4):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+        seconds.append(time.perf_counter() - start)
+    report.check("fresh process, nothing compiled", seconds[0], 5, at_least=False, unit="s")
+    report.check(
+        "fresh process, kernels cached", float(np.median(seconds[1:])), 2, at_least=False, unit="s"
+    )
+
+
+def _stream(report: Report, folder: Path, quick: bool) -> None:
+    """Memory and time per row of a file far larger than memory should be asked to hold."""
+    small, large = (10_000, 100_000) if quick else (100_000, 10_000_000)
+    usage = {}
+    for queries in (small, large):
+        path = folder / "stream.parquet"
+        _write(path, queries, 20, with_ids=False)
+        code = (
+            "import time; from podium.measures import evaluate_table as e; "
+            f"e('nDCG@10', {str(folder / 'start.parquet')!r}); t = time.perf_counter(); "
+            f"[e('nDCG@10', {str(path)!r}) for _ in range({5 if queries == small else 1})]; "
+            f"print((time.perf_counter() - t) / {5 if queries == small else 1})"
+        )
+        process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        output = process.stdout.read()
+        _, status, found = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        usage[queries] = float(output) / (queries * 20), found.ru_maxrss / 2**20
+    rows = large * 20
+    report.check(f"{rows:,} rows, most memory", usage[large][1], 1.5, at_least=False, unit="GiB")
+    report.check(
+        f"time per row, {rows:,} rows against {small * 20:,}",
+        usage[large][0] / usage[small][0],
+        1.3,
+        at_least=False,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""``podium compare``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from podium.cli.evaluate import (
+    ConventionName,
+    Measure,
+    Truth,
+    TruthFormat,
+    read_rankings,
+    read_truth,
+    unique_name,
+)
+from podium.cli.progress import spinner
+from podium.data import Rankings
+from podium.data.files import open_write
+from podium.errors import DataError
+from podium.measures import Comparison, as_html, as_json, as_latex, as_markdown, compare
+from podium.measures.comparison import HEADINGS
+from podium.measures.comparison_text import notes
+
+_WRITERS = {".html": as_html, ".md": as_markdown, ".tex": as_latex, ".json": as_json}
+
+
+def compare_command(
+    truth: Truth,
+    runs: Annotated[list[str], typer.Argument(help="Two runs or more; the first is the baseline.")],
+    measures: Measure = ["nDCG@10"],  # noqa: B006 (Typer copies it)
+    conventions: ConventionName = "podium",
+    test: Annotated[
+        Literal["randomisation", "t", "wilcoxon", "sign"],
+        typer.Option(help="The paired test that decides what is called significant."),
+    ] = "randomisation",
+    output: Annotated[
+        list[str] | None,
+        typer.Option("--output", "-o", help="Also write a report: .html, .md, .tex or .json."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Draws the signs of the randomisation test.")] = 0,
+    truth_format: TruthFormat = None,
+) -> None:
+    """Compare systems: means, intervals, tests, effect sizes, and whether the verdict is coherent.
+
+    A verdict is coherent if other sensible gains and discounts of DCG agree with it.
+    """
+    for path in output or []:
+        if Path(path).suffix not in _WRITERS:
+            raise DataError(
+                "cannot be written as a report",
+                path=path,
+                hint=f"Name a file that ends with {', '.join(_WRITERS)}.",
+            )
+    with spinner("Comparing"):
+        judgments = read_truth(truth, truth_format)
+        systems: dict[str, Rankings] = {}
+        for path in runs:
+            run = read_rankings(path)
+            systems[unique_name(run, path, systems)] = run
+        found = compare(judgments, systems, measures, conventions=conventions, test=test, seed=seed)
+    _print(found)
+    for path in output or []:
+        with open_write(path) as write:
+            write(_WRITERS[Path(path).suffix](found).encode())
+
+
+def _print(found: Comparison) -> None:
+    """Print what fits a terminal of 80 columns; the reports have every column."""
+    console = Console()
+    table = Table(box=None, padding=(0, 1))
+    shown = ("measure", "system", "mean", "difference", "p (Holm)", "win/tie/loss")
+    for place, heading in enumerate((*shown, "coherent")):
+        table.add_column(
+            heading, justify="left" if place < 2 else "right", no_wrap=place != 1, overflow="fold"
+        )
+    for row in found.rows():
+        cells = dict(zip(HEADINGS, map(escape, row), strict=True))
+        significant = cells["difference"].endswith("*")
+        table.add_row(
+            *(cells[heading] for heading in (*shown, "coherent")),
+            style="bold" if significant else None,
+        )
+    console.print(table)
+    for note in notes(found):
+        console.print(note, style="dim", highlight=False, markup=False)

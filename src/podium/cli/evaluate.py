@@ -1,0 +1,191 @@
+"""``podium evaluate``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from podium.cli.progress import byte_progress
+from podium.data import Dataset, Judgments, Rankings, dataset_judgments, format_of
+from podium.errors import DataError
+from podium.measures import Evaluation, evaluate, evaluate_table
+from podium.measures.statistics import mean_interval
+
+Measure = Annotated[
+    list[str],
+    typer.Option("--measure", "-m", help="A measure, as nDCG@10, map or 'P(rel=2)@5'; repeatable."),
+]
+ConventionName = Annotated[
+    str,
+    typer.Option(
+        "--conventions",
+        "-c",
+        help="Whose conventions: podium, trec_eval, letor4, lightgbm, xgboost, catboost, sklearn, "
+        "ranx.",
+    ),
+]
+Truth = Annotated[str, typer.Argument(help="Judgments (qrels or another format), or a data set.")]
+TruthFormat = Annotated[
+    str | None,
+    typer.Option("--truth-format", help="Format of TRUTH: qrels unless named, letor for one."),
+]
+
+
+def evaluate_command(
+    truth: Truth,
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(help="Runs to evaluate; none if TRUTH is a table with scores."),
+    ] = None,
+    measures: Measure = ["nDCG@10"],  # noqa: B006 (Typer copies it)
+    conventions: ConventionName = "podium",
+    scores: Annotated[
+        str | None,
+        typer.Option(help="For a data set: a file with a score a line, a line for each row."),
+    ] = None,
+    score_column: Annotated[str, typer.Option(help="For a table: the column of scores.")] = "score",
+    label_column: Annotated[str, typer.Option(help="For a table: the column of labels.")] = "label",
+    query_column: Annotated[
+        str, typer.Option(help="For a table: the column of query ids.")
+    ] = "query_id",
+    truth_format: TruthFormat = None,
+    per_query: Annotated[bool, typer.Option("--per-query", "-q", help="Every query too.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Evaluate rankings.
+
+    Three ways: judgments and runs (`podium evaluate judged.qrels bm25.run`), a data set with a
+    file of scores (`podium evaluate test.txt --scores predicted.txt`), or a Parquet file or shard
+    folder that has labels and scores in it (`podium evaluate scored.parquet`), which is streamed.
+    """
+    with byte_progress("Evaluating") as progress:
+        results: dict[str, Evaluation] = {}
+        if runs:
+            judgments = read_truth(truth, truth_format)
+            for path in runs:
+                run = read_rankings(path)
+                results[unique_name(run, path, results)] = evaluate(
+                    measures, judgments, run, conventions=conventions
+                )
+        elif scores is not None:
+            data = _data_set(truth, truth_format)
+            values = _read_scores(scores, data.rows)
+            results[Path(scores).stem] = evaluate(measures, data, values, conventions=conventions)
+        else:
+            results[Path(truth).stem] = evaluate_table(
+                measures,
+                truth,
+                query=query_column,
+                label=label_column,
+                score=score_column,
+                conventions=conventions,
+                progress=progress,
+            )
+    if as_json:
+        typer.echo(
+            json.dumps({name: _as_json(found, per_query) for name, found in results.items()})
+        )
+    else:
+        _print(results, per_query)
+
+
+def read_truth(path: str, name: str | None) -> Judgments:
+    """Judgments: qrels unless another format is named, for qrels come with any ending."""
+    entry = format_of(path, name or ("qrels-parquet" if ".parquet" in path else "qrels"))
+    content = entry.read(path)
+    if isinstance(content, Judgments):
+        return content
+    if isinstance(content, Dataset):
+        return dataset_judgments(content)
+    raise DataError(f"{entry.name} holds no judgments", path=path, hint="Name qrels as TRUTH.")
+
+
+def read_rankings(path: str) -> Rankings:
+    """A run from a file whose name need not say so: runs come with any ending."""
+    entry = format_of(path, "run-parquet" if ".parquet" in path else "run")
+    content = entry.read(path)
+    if not isinstance(content, Rankings):
+        raise DataError(f"{entry.name} holds no rankings", path=path, hint="Name a TREC run.")
+    return content
+
+
+def unique_name(run: Rankings, path: str, taken: dict[str, Any]) -> str:
+    """A run's tag, or its file's name where two runs have one tag."""
+    return path if run.name in taken else run.name
+
+
+def _data_set(path: str, name: str | None) -> Dataset:
+    content = format_of(path, name).read(path)
+    if not isinstance(content, Dataset):
+        raise DataError("holds no data set", path=path, hint="--scores goes with a data set.")
+    return content
+
+
+def _read_scores(path: str, rows: int) -> Any:
+    try:
+        values = np.loadtxt(path, np.float64, ndmin=1)
+    except (OSError, ValueError) as error:
+        raise DataError(
+            f"is not a file of scores ({error})", path=path, hint="One number a line."
+        ) from error
+    if values.shape != (rows,):
+        raise DataError(
+            f"has {values.size} scores, the data set {rows} rows",
+            path=path,
+            hint="One score for each row, in the same order.",
+        )
+    return values
+
+
+def _as_json(found: Evaluation, per_query: bool) -> dict[str, Any]:
+    means = {repr(measure): _number(mean) for measure, mean in found.means.items()}
+    content: dict[str, Any] = {"queries": len(found), "means": means}
+    if per_query:
+        content["values"] = {
+            repr(measure): dict(
+                zip(found.query_ids.to_pylist(), map(_number, values.tolist()), strict=True)
+            )
+            for measure, values in found.values.items()
+        }
+    return content
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else value
+
+
+def _print(results: dict[str, Evaluation], per_query: bool) -> None:
+    console = Console()
+    table = Table(box=None, padding=(0, 2))
+    table.add_column("measure", no_wrap=True)
+    table.add_column("system", overflow="fold")
+    for heading in ("mean", "± 95 %", "queries"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for measure in next(iter(results.values())).values:
+        for name, found in results.items():
+            known = found[measure][~np.isnan(found[measure])]
+            mean, _, high = mean_interval(known) if len(known) else (np.nan, np.nan, np.nan)
+            cells = [f"{mean:.4f}", f"{high - mean:.4f}", f"{len(known):,}"]
+            table.add_row(repr(measure), escape(name), *cells)
+    console.print(table)
+    if per_query:
+        for name, found in results.items():
+            console.print(_query_table(name, found))
+
+
+def _query_table(name: str, found: Evaluation) -> Table:
+    table = Table(title=escape(name), title_justify="left", box=None, padding=(0, 2))
+    table.add_column("query")
+    for measure in found.values:
+        table.add_column(repr(measure), justify="right")
+    for place, query in enumerate(found.query_ids.to_pylist()):
+        cells = [f"{values[place]:.4f}" for values in found.values.values()]
+        table.add_row(escape(query), *("-" if cell == "nan" else cell for cell in cells))
+    return table

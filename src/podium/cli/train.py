@@ -1,0 +1,132 @@
+"""``podium train`` and ``podium predict``."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from podium.cli.progress import byte_progress, step_progress
+from podium.data import Dataset, ShardSet, format_of, write_run
+from podium.data.files import open_write
+from podium.errors import DataError, PodiumError
+
+if TYPE_CHECKING:
+    from podium.rankers import Ranker
+
+DataFormat = Annotated[
+    str | None, typer.Option("--from", help="Format of the data, if the name does not tell.")
+]
+LossText = Annotated[
+    str, typer.Option("--loss", "-l", help="The loss, as 'ListMLE(k=10)' or 'PairHinge(k=10)'.")
+]
+ScorerName = Annotated[
+    Literal["linear", "lightgbm", "xgboost", "neural"],
+    typer.Option("--scorer", "-s", help="What the loss is minimised over."),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="A parameter of the ranker, as penalty=0.01; repeatable."),
+]
+ValidationMeasure = Annotated[str, typer.Option("--measure", "-m", help="For the validation data.")]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same model.")]
+
+
+def train_command(
+    data: Annotated[str, typer.Argument(help="Training data: LETOR, Parquet or shards.")],
+    output: Annotated[str, typer.Argument(help="The file to save the ranker in.")],
+    loss: LossText = "ListMLE(k=10)",
+    scorer: ScorerName = "lightgbm",
+    validation: Annotated[
+        str | None, typer.Option("--validation", help="Data that choose the best model met.")
+    ] = None,
+    measure: ValidationMeasure = "nDCG@10",
+    settings: Settings = None,
+    seed: Seed = 0,
+    source_format: DataFormat = None,
+) -> None:
+    """Train a ranker: a loss times a scorer. Ctrl-C keeps the best model so far."""
+    ranker = make_ranker(scorer, loss, measure, seed, parse_settings(settings))
+    with byte_progress("Reading") as progress:
+        train = read_data(data, source_format, progress)
+        held_out = None if validation is None else read_data(validation, source_format, progress)
+    with step_progress("Training", measure if held_out is not None else None) as report:
+        ranker.fit(train, validation=held_out, progress=report)
+    ranker.save(output)
+    Console(stderr=True).print(f"Saved {type(ranker).__name__} in {output}.", highlight=False)
+
+
+def predict_command(
+    model: Annotated[str, typer.Argument(help="A ranker saved by podium train.")],
+    data: Annotated[str, typer.Argument(help="The data to score.")],
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="Where to write; - for standard output.")
+    ] = "-",
+    as_run: Annotated[
+        bool, typer.Option("--run", help="Write a TREC run instead of a score a line.")
+    ] = False,
+    source_format: DataFormat = None,
+) -> None:
+    """Score documents with a saved ranker: a score a line, or a TREC run."""
+    from podium.rankers import load_ranker
+
+    ranker = load_ranker(model)
+    with byte_progress("Scoring") as progress:
+        rows = read_data(data, source_format, progress)
+        if as_run:
+            whole = rows.load() if isinstance(rows, ShardSet) else rows
+            write_run(ranker.rank(whole), output)
+            return
+        blocks = rows.blocks(progress=progress) if isinstance(rows, ShardSet) else [rows]
+        with open_write(output) as write:
+            for block in blocks:
+                lines = "\n".join(map(repr, ranker.predict(block).tolist()))
+                write(f"{lines}\n".encode())
+
+
+def make_ranker(
+    scorer: str, loss: str, measure: str, seed: int, settings: dict[str, Any]
+) -> Ranker:
+    """A ranker by the name of its scorer; settings are its own parameters."""
+    # Imported here: rankers need packages that the other verbs work without.
+    from podium.rankers import LinearRanker, NeuralRanker, TreeRanker
+    from podium.rankers.tune import with_parameters
+
+    makers: dict[str, Any] = {
+        "linear": lambda: LinearRanker(loss, measure=measure),
+        "lightgbm": lambda: TreeRanker(loss, engine="lightgbm", measure=measure, seed=seed),
+        "xgboost": lambda: TreeRanker(loss, engine="xgboost", measure=measure, seed=seed),
+        "neural": lambda: NeuralRanker(loss, measure=measure, seed=seed),
+    }
+    return with_parameters(makers[scorer](), settings)
+
+
+def parse_settings(settings: list[str] | None) -> dict[str, Any]:
+    """Read ``name=value`` texts; a value is JSON where it can be, else a word."""
+    parsed: dict[str, Any] = {}
+    for setting in settings or []:
+        name, found, value = setting.partition("=")
+        if not found or not name:
+            raise PodiumError(f"{setting!r} is not name=value.")
+        try:
+            parsed[name] = json.loads(value)
+        except ValueError:
+            parsed[name] = value
+    return parsed
+
+
+def read_data(path: str, name: str | None, progress: Any) -> Dataset | ShardSet:
+    """Data to train on or to score: a shard set stays on disk."""
+    entry = format_of(path, name)
+    if entry.name == "shards":
+        return ShardSet.open(path)
+    if entry.kind is not Dataset:
+        raise DataError(f"{entry.name} holds no data set", path=path, hint="Name one.")
+    options = {} if entry.name == "parquet" else {"progress": progress}
+    found: Dataset = entry.read(path, **options)
+    if not np.isfinite(found.labels).all():
+        raise DataError("a label is not finite", path=path, hint="Mend it.")
+    return found

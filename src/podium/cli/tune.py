@@ -1,0 +1,94 @@
+"""``podium tune``."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from podium.cli.progress import byte_progress, spinner
+from podium.cli.train import (
+    DataFormat,
+    LossText,
+    ScorerName,
+    Seed,
+    Settings,
+    ValidationMeasure,
+    make_ranker,
+    parse_settings,
+    read_data,
+)
+from podium.errors import PodiumError
+
+if TYPE_CHECKING:
+    from podium.rankers import Trial, Tuning
+
+
+def tune_command(
+    data: Annotated[str, typer.Argument(help="Training data: LETOR, Parquet or shards.")],
+    output: Annotated[str, typer.Argument(help="The file to save the best ranker in.")],
+    validation: Annotated[str, typer.Option("--validation", help="Data that choose the best.")],
+    choices: Annotated[
+        list[str],
+        typer.Option("--try", help="Values of a parameter, as penalty=1e-4,1e-3; repeatable."),
+    ],
+    loss: LossText = "ListMLE(k=10)",
+    scorer: ScorerName = "lightgbm",
+    measure: ValidationMeasure = "nDCG@10",
+    settings: Settings = None,
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="Try so many combinations, drawn at random.")
+    ] = None,
+    seed: Seed = 0,
+    source_format: DataFormat = None,
+) -> None:
+    """Choose parameters on validation queries, and save the best ranker."""
+    from podium.rankers import tune
+
+    ranker = make_ranker(scorer, loss, measure, seed, parse_settings(settings))
+    with byte_progress("Reading") as progress:
+        train = read_data(data, source_format, progress)
+        held_out = read_data(validation, source_format, progress)
+    with spinner("Tuning") as status:
+
+        def report(number: int, total: int, trial: Trial) -> None:
+            status.update(f"Tuning: trial {number} of {total}, {measure} {trial.value:.4f}")
+
+        found = tune(
+            ranker,
+            parse_choices(choices),
+            train,
+            held_out,
+            measure=measure,
+            trials=trials,
+            seed=seed,
+            progress=report,
+        )
+    found.ranker.save(output)
+    _print(found, measure)
+
+
+def parse_choices(texts: list[str]) -> dict[str, list[Any]]:
+    """Read ``name=value,value`` texts; values are JSON where they can be, else words."""
+    choices: dict[str, list[Any]] = {}
+    for text in texts:
+        name, found, values = text.partition("=")
+        if not found or not name or not values:
+            raise PodiumError(f"{text!r} is not name=value,value.")
+        choices[name] = [parse_settings([f"{name}={value}"])[name] for value in values.split(",")]
+    return choices
+
+
+def _print(found: Tuning, measure: str) -> None:
+    table = Table(box=None, padding=(0, 2))
+    names = list(found.trials[0].parameters)
+    for name in names:
+        table.add_column(name, justify="right")
+    table.add_column(measure, justify="right")
+    for trial in found.trials:
+        values = [json.dumps(trial.parameters[name]) for name in names]
+        table.add_row(*values, f"{trial.value:.4f}")
+    Console().print(table)

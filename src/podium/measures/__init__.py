@@ -1,0 +1,87 @@
+"""Measures as values, every convention by name."""
+
+from podium.measures.coherence import Coherence, coherence
+from podium.measures.compare import compare
+from podium.measures.comparison import Comparison
+from podium.measures.comparison_html import as_html
+from podium.measures.comparison_text import as_json, as_latex, as_markdown
+from podium.measures.conventions import Conventions
+from podium.measures.evaluate import evaluate
+from podium.measures.evaluation import Evaluation, concat
+from podium.measures.inputs import Pairs
+from podium.measures.kinds import (
+    AP,
+    DCG,
+    ERR,
+    RBP,
+    RR,
+    WKT,
+    Compat,
+    Judged,
+    P,
+    R,
+    Rprec,
+    Success,
+    TopKLoss,
+    bpref,
+    kERR,
+    kNDCG,
+    nDCG,
+    ppref,
+    rpref,
+    wpref,
+)
+from podium.measures.names import parse_measure
+from podium.measures.presets import PRESETS, conventions_named
+from podium.measures.ranked import Ranked, RankedPairs, Settings
+from podium.measures.reference import reference_page
+from podium.measures.registry import measure
+from podium.measures.tables import evaluate_table
+from podium.measures.value import Measure, Parameter
+
+__all__ = [
+    "AP",
+    "DCG",
+    "ERR",
+    "PRESETS",
+    "RBP",
+    "RR",
+    "WKT",
+    "Coherence",
+    "Comparison",
+    "Compat",
+    "Conventions",
+    "Evaluation",
+    "Judged",
+    "Measure",
+    "P",
+    "Pairs",
+    "Parameter",
+    "R",
+    "Ranked",
+    "RankedPairs",
+    "Rprec",
+    "Settings",
+    "Success",
+    "TopKLoss",
+    "as_html",
+    "as_json",
+    "as_latex",
+    "as_markdown",
+    "bpref",
+    "coherence",
+    "compare",
+    "concat",
+    "conventions_named",
+    "evaluate",
+    "evaluate_table",
+    "kERR",
+    "kNDCG",
+    "measure",
+    "nDCG",
+    "parse_measure",
+    "ppref",
+    "reference_page",
+    "rpref",
+    "wpref",
+]

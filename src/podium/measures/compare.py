@@ -1,0 +1,208 @@
+"""``compare``: systems on the same queries, with what a careful reader asks of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from podium.data import Dataset, Judgments, Rankings
+from podium.errors import DataError
+from podium.kernels import Doubles
+from podium.measures.coherence import Coherence, coherence
+from podium.measures.comparison import Comparison, Curve, Summary, Verdict
+from podium.measures.conventions import Conventions
+from podium.measures.evaluate import Measures, evaluate, measures_of
+from podium.measures.evaluation import Evaluation
+from podium.measures.inputs import inputs_of
+from podium.measures.presets import conventions_named
+from podium.measures.statistics import (
+    Difference,
+    TestName,
+    holm,
+    mean_interval,
+    paired_difference,
+    tukey,
+)
+from podium.measures.tops import top_labels
+from podium.measures.value import Measure
+
+_MOST_CUT_OFFS = 20
+_DEPTH = 100
+_MOVED = 5
+
+
+def compare(
+    truth: Judgments | Dataset,
+    systems: Mapping[str, Rankings | ArrayLike],
+    measures: Measures = "nDCG@10",
+    *,
+    conventions: Conventions | str = "podium",
+    test: TestName = "randomisation",
+    seed: int = 0,
+) -> Comparison:
+    """Compare systems with the first of them, the baseline, on the same queries.
+
+    Queries that a convention leaves out for one system are left out for all.
+
+    Args:
+        truth: Judgments, for systems given as rankings; or a data set, for systems given as a
+            score for each of its rows.
+        systems: What each system returned, by its name; the first is the baseline.
+        measures: One or several measures.
+        conventions: What to do where tools disagree.
+        test: The test that decides what is called significant; all four are computed.
+        seed: Draws the signs of the randomisation test.
+
+    Example:
+        >>> judgments = Judgments.from_columns(["q1", "q1", "q2"], ["a", "b", "a"], [2, 1, 1])
+        >>> columns = ["q1", "q1", "q2", "q2"], ["a", "b", "a", "c"]
+        >>> found = compare(
+        ...     judgments,
+        ...     {
+        ...         "old": Rankings.from_columns(*columns, [1, 2, 1, 2]),
+        ...         "new": Rankings.from_columns(*columns, [2, 1, 2, 1]),
+        ...     },
+        ...     "nDCG@2",
+        ... )
+        >>> verdict = found.verdicts["nDCG@2"]["new"]
+        >>> verdict.difference.wins, verdict.coherence.unanimous
+        (2, True)
+    """
+    if len(systems) < 2:
+        raise DataError(f"{len(systems)} systems to compare", hint="Give at least two.")
+    chosen = conventions_named(conventions) if isinstance(conventions, str) else conventions
+    wanted = measures_of(measures)
+    curve = _cut_offs(wanted)
+    names = tuple(systems)
+    results = {
+        name: evaluate([*wanted, *curve], truth, system, conventions=chosen)
+        for name, system in systems.items()
+    }
+    keep = _common(results, wanted)
+    values = {
+        repr(measure): np.column_stack([results[name][measure][keep] for name in names])
+        for measure in wanted
+    }
+    tops = _tops(truth, systems, wanted, chosen, keep)
+    return Comparison(
+        systems=names,
+        measures=tuple(values),
+        query_ids=tuple(results[names[0]].query_ids.filter(keep).to_pylist()),
+        left_out=int(np.sum(~keep)),
+        values=values,
+        summaries={
+            measure: {
+                name: Summary(*mean_interval(table[:, place])) for place, name in enumerate(names)
+            }
+            for measure, table in values.items()
+        },
+        verdicts={
+            repr(measure): _verdicts(
+                names, values[repr(measure)], tops.get(measure), measure, test, seed
+            )
+            for measure in wanted
+        },
+        curves={
+            name: Curve(
+                tuple(int(each.cut_off or 0) for each in curve),
+                tuple(float(np.nanmean(results[name][each][keep])) for each in curve),
+            )
+            for name in names
+        }
+        if curve
+        else {},
+        curve_of=repr(curve[0]).rpartition("@")[0] if curve else "",
+        conventions=conventions if isinstance(conventions, str) else repr(conventions),
+        test=test,
+    )
+
+
+def _common(results: Mapping[str, Evaluation], measures: Sequence[Measure]) -> NDArray[np.bool_]:
+    """Which queries have a value for all systems and measures."""
+    columns = [found[measure] for found in results.values() for measure in measures]
+    keep = ~np.isnan(np.column_stack(columns)).any(axis=1)
+    if not keep.any():
+        raise DataError(
+            "no query has a value for every system",
+            hint="Do the query ids of judgments and runs match?",
+        )
+    return np.asarray(keep)
+
+
+def _cut_offs(measures: Sequence[Measure]) -> list[Measure]:
+    """The first measure with a cut-off, at every cut-off up to its own or a few more."""
+    for measure in measures:
+        if measure.cut_off is not None:
+            last = max(min(2 * measure.cut_off, _MOST_CUT_OFFS), min(measure.cut_off, 100))
+            places = range(1, last + 1) if last <= _MOST_CUT_OFFS else range(5, last + 1, 5)
+            return [measure @ place for place in places]
+    return []
+
+
+def _tops(
+    truth: Judgments | Dataset,
+    systems: Mapping[str, Rankings | ArrayLike],
+    measures: Sequence[Measure],
+    conventions: Conventions,
+    keep: NDArray[np.bool_],
+) -> dict[Measure, list[tuple[NDArray[np.float32], NDArray[np.float32]]]]:
+    """The labels that DCG and nDCG look at, for each system."""
+    tops: dict[Measure, list[tuple[NDArray[np.float32], NDArray[np.float32]]]] = {}
+    for measure in measures:
+        if measure.name in ("DCG", "nDCG") and not measure.parameters:
+            own = conventions.of(measure.name)
+            for system in systems.values():
+                inputs = inputs_of(truth, system, *[None] * 8)
+                ranked, ideal = top_labels(inputs, own, measure.cut_off or _DEPTH)
+                tops.setdefault(measure, []).append((ranked[keep], ideal[keep]))
+    return tops
+
+
+def _verdicts(
+    names: Sequence[str],
+    values: NDArray[np.float64],
+    tops: list[tuple[NDArray[np.float32], NDArray[np.float32]]] | None,
+    measure: Measure,
+    test: TestName,
+    seed: int,
+) -> dict[str, Verdict]:
+    differences = [
+        paired_difference(values[:, place], values[:, 0], seed=seed)
+        for place in range(1, len(names))
+    ]
+    corrected = _corrected(differences)
+    all_pairs = tukey(values)
+    verdicts = {}
+    for place, name in enumerate(names[1:], start=1):
+        tried: Coherence | None = None
+        if tops is not None:
+            (ours, ideal), (theirs, _) = tops[place], tops[0]
+            tried = coherence(ours, theirs, ideal, normalised=measure.name == "nDCG")
+        verdicts[name] = Verdict(
+            differences[place - 1],
+            corrected[place - 1],
+            float(all_pairs[0, place]),
+            tried,
+            _moved(values[:, place] - values[:, 0]),
+        )
+    return verdicts
+
+
+def _corrected(differences: Sequence[Difference]) -> list[dict[TestName, float]]:
+    """Holm's correction of each test over all systems."""
+    corrected: list[dict[TestName, float]] = [{} for _ in differences]
+    for test in differences[0].p_values:
+        adjusted = holm(np.array([found.p_values[test] for found in differences]))
+        for place, p_value in enumerate(adjusted.tolist()):
+            corrected[place][test] = p_value
+    return corrected
+
+
+def _moved(changes: Doubles) -> tuple[int, ...]:
+    """The queries that gained most, then those that lost most."""
+    order = np.argsort(-changes, kind="stable")
+    gained = [int(query) for query in order[:_MOVED] if changes[query] > 0]
+    lost = [int(query) for query in order[::-1][:_MOVED] if changes[query] < 0]
+    return tuple(gained + lost)

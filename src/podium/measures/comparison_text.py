@@ -1,0 +1,133 @@
+"""A comparison as Markdown, LaTeX and JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from podium.measures.comparison import HEADINGS, Comparison
+
+
+def as_markdown(found: Comparison) -> str:
+    """A comparison as a Markdown table with its notes."""
+    lines = ["| " + " | ".join(HEADINGS) + " |", "| " + " | ".join("---" for _ in HEADINGS) + " |"]
+    lines += [
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in found.rows()
+    ]
+    return "\n".join([*lines, "", *notes(found), ""])
+
+
+def as_latex(found: Comparison) -> str:
+    """A comparison as a LaTeX table (booktabs)."""
+    body = [" & ".join(map(_latex_escaped, row)) + r" \\" for row in found.rows()]
+    return "\n".join(
+        [
+            r"\begin{tabular}{ll" + "r" * (len(HEADINGS) - 2) + "}",
+            r"\toprule",
+            " & ".join(map(_latex_escaped, HEADINGS)) + r" \\",
+            r"\midrule",
+            *body,
+            r"\bottomrule",
+            r"\end{tabular}",
+            *(f"% {note}" for note in notes(found)),
+            "",
+        ]
+    )
+
+
+def as_json(found: Comparison) -> str:
+    """Everything a comparison found, per query too, as JSON."""
+    content: dict[str, Any] = {
+        "baseline": found.baseline,
+        "systems": found.systems,
+        "queries": found.query_ids,
+        "left_out": found.left_out,
+        "conventions": found.conventions,
+        "test": found.test,
+        "measures": {},
+    }
+    for measure in found.measures:
+        content["measures"][measure] = {
+            system: {
+                "mean": found.summaries[measure][system].mean,
+                "interval": [
+                    found.summaries[measure][system].low,
+                    found.summaries[measure][system].high,
+                ],
+                "values": found.values[measure][:, place].tolist(),
+                **_verdict_json(found, measure, system),
+            }
+            for place, system in enumerate(found.systems)
+        }
+    return json.dumps(content, indent=1, ensure_ascii=False)
+
+
+def notes(found: Comparison) -> list[str]:
+    """What a reader of the table must know, a sentence each."""
+    sentences = [
+        f"{len(found.query_ids)} queries"
+        + (
+            f", {found.left_out} left out (no value for one of the systems)"
+            if found.left_out
+            else ""
+        )
+        + f"; differences are against {found.baseline}.",
+        f"Conventions: {found.conventions}.",
+        f"* p < 0.05 by the {_test_in_words(found)}, Holm-corrected over systems; Tukey's p is for "
+        "all pairs; effect is Cohen's d of the differences.",
+        "coherent: the share of other sensible gains and discounts that agree which system is "
+        "better; 'all' means every increasing gain and decreasing discount of DCG agree.",
+    ]
+    for measure in found.measures:
+        for system, verdict in found.verdicts[measure].items():
+            coherence = verdict.coherence
+            if coherence is not None and coherence.nearest is not None:
+                sentences.append(
+                    f"{measure}: {system} against {found.baseline} turns round with "
+                    f"{coherence.nearest}."
+                )
+    return sentences
+
+
+def _test_in_words(found: Comparison) -> str:
+    return {
+        "t": "paired t-test",
+        "randomisation": "paired randomisation test",
+        "wilcoxon": "Wilcoxon signed-rank test",
+        "sign": "sign test",
+    }[found.test]
+
+
+def _verdict_json(found: Comparison, measure: str, system: str) -> dict[str, Any]:
+    verdict = found.verdicts[measure].get(system)
+    if verdict is None:
+        return {}
+    difference, coherence = verdict.difference, verdict.coherence
+    return {
+        "difference": difference.mean,
+        "difference_interval": [difference.low, difference.high],
+        "effect": difference.effect,
+        "wins_ties_losses": [difference.wins, difference.ties, difference.losses],
+        "p_values": dict(difference.p_values),
+        "p_values_holm": dict(verdict.corrected),
+        "p_value_tukey": verdict.tukey,
+        "coherence": None
+        if coherence is None
+        else {
+            "keeps": coherence.keeps,
+            "keeps_clearly": coherence.keeps_clearly,
+            "turns": coherence.turns,
+            "unanimous": coherence.unanimous,
+            "nearest": None if coherence.nearest is None else str(coherence.nearest),
+        },
+    }
+
+
+def _latex_escaped(text: str) -> str:
+    special = {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        **{char: "\\" + char for char in "&%$#_{}"},
+    }
+    return "".join(special.get(char, char) for char in text)

@@ -1,0 +1,125 @@
+"""``evaluate``: measures of rankings, from whatever holds scores and truth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from podium.data import Dataset, Joined, Judgments, Preferences, Rankings
+from podium.errors import DataError
+from podium.kernels import Doubles
+from podium.measures.blocks import Plan, blocks
+from podium.measures.conventions import Conventions
+from podium.measures.evaluation import Evaluation
+from podium.measures.inputs import Inputs, Pairs, fixed, inputs_of
+from podium.measures.names import parse_measure
+from podium.measures.presets import conventions_named
+from podium.measures.tasks import Task
+from podium.measures.value import Measure
+from podium.threads import over_queries
+
+Measures: TypeAlias = "Measure | str | Sequence[Measure | str]"
+
+
+def evaluate(
+    measures: Measures,
+    truth: Judgments | Dataset | Joined | Preferences | None = None,
+    ranking: Rankings | ArrayLike | None = None,
+    *,
+    labels: ArrayLike | None = None,
+    scores: ArrayLike | None = None,
+    offsets: ArrayLike | None = None,
+    qid: Any = None,
+    group: ArrayLike | None = None,
+    query_ids: Sequence[str] | None = None,
+    document_ids: Any = None,
+    pairs: Pairs | None = None,
+    conventions: Conventions | str = "podium",
+) -> Evaluation:
+    """Evaluate rankings: judgments with rankings, a data set with scores, or plain arrays.
+
+    Each query is ranked once for all measures.
+
+    Args:
+        measures: One or several, as values (``nDCG@10``) or as text (``"ndcg_cut_10"``).
+        truth: Judgments, preferences, a data set, or judgments already joined with rankings.
+        ranking: Rankings, or a score for each row of the data set.
+        labels: Or a label for each row: larger is better, NaN means not judged;
+        scores: with a score for each row,
+        offsets: and where each query's rows begin, with the number of rows last;
+        qid: or the query of each row, in any order;
+        group: or the number of rows of each query.
+        query_ids: With ``group`` or ``offsets``, the id of each query.
+        document_ids: An id for each row, for conventions that break ties by it.
+        pairs: Preferences, for measures of them.
+        conventions: What to do where tools disagree: a tool's name or an object.
+
+    Example:
+        >>> evaluate("nDCG@3", labels=[0, 1, 2, 0], scores=[1, 1, 1, 0.5], group=[4])
+        Evaluation(1 queries, nDCG@3=0.7825)
+        >>> from podium.data import Judgments, Rankings
+        >>> judgments = Judgments.from_columns(["q", "q"], ["a", "b"], [2, 0])
+        >>> run = Rankings.from_columns(["q", "q"], ["a", "c"], [0.3, 0.7])
+        >>> evaluate(["P@2", "AP"], judgments, run, conventions="trec_eval").means
+        {P@2: 0.5, AP: 0.5}
+    """
+    chosen = conventions_named(conventions) if isinstance(conventions, str) else conventions
+    inputs = inputs_of(
+        truth, ranking, labels, scores, offsets, qid, group, query_ids, document_ids, pairs
+    )
+    tasks = [Task.of(measure, chosen, inputs) for measure in measures_of(measures)]
+    values = {task.measure: np.empty(len(inputs.query_ids)) for task in tasks}
+    for plan, sharing in _plans(tasks).items():
+        _run(plan, sharing, inputs, values)
+    return Evaluation(inputs.query_ids, values, chosen)
+
+
+def measures_of(measures: Measures) -> list[Measure]:
+    """The measures that were asked for, each once."""
+    several = [measures] if isinstance(measures, Measure | str) else list(measures)
+    if not several:
+        raise DataError("there are no measures", hint="Give at least one, such as 'nDCG@10'.")
+    parsed = [parse_measure(each) if isinstance(each, str) else each for each in several]
+    return list(dict.fromkeys(parsed))
+
+
+def _plans(tasks: Sequence[Task]) -> dict[Plan, list[Task]]:
+    """Tasks that can share one ranking of the queries, together."""
+    sharing: dict[Conventions, list[Task]] = {}
+    for task in tasks:
+        own = task.conventions
+        key = Conventions(
+            ties=own.ties,
+            score_precision=own.score_precision,
+            unjudged=own.unjudged,
+            negative=own.negative,
+            pool=own.pool,
+        )
+        sharing.setdefault(key, []).append(task)
+    plans: dict[Plan, list[Task]] = {}
+    for key, together in sharing.items():
+        depths = [task.depth for task in together]
+        depth = max((each for each in depths if each), default=None)
+        ideal = any(task.needs_ideal for task in together)
+        plans[Plan(key, None if None in depths else depth, ideal)] = together
+    return plans
+
+
+def _run(plan: Plan, tasks: Sequence[Task], inputs: Inputs, values: dict[Measure, Doubles]) -> None:
+    if plan.conventions.score_precision == "float32":
+        inputs = replace(inputs, scores=fixed(inputs.scores, np.dtype(np.float32)))
+
+    for task in tasks:  # compiled here, once, rather than in each thread
+        task.addresses(tied=False)
+
+    def work(first: int, last: int) -> None:
+        for block in blocks(plan, inputs, first, last):
+            for task in tasks:
+                task.run(plan, inputs, block, values[task.measure][block.first : block.last])
+
+    if len(inputs.query_ids):
+        over_queries(work, inputs.offsets)

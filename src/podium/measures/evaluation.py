@@ -1,0 +1,97 @@
+"""The result of an evaluation: a value for each measure and query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from podium.data.grouping import Strings
+from podium.errors import DataError
+from podium.kernels import Doubles
+from podium.measures.conventions import Conventions
+from podium.measures.names import parse_measure
+from podium.measures.value import Measure
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation:
+    """The values of measures, query by query.
+
+    Attributes:
+        query_ids: The queries.
+        values: For each measure a value for each query; NaN where the conventions leave it out.
+        conventions: What the values follow.
+
+    Example:
+        >>> from podium.measures import evaluate
+        >>> result = evaluate(
+        ...     ["nDCG@3", "RR"], labels=[0, 2, 1, 1, 0], scores=[5, 4, 3, 2, 1], group=[3, 2]
+        ... )
+        >>> result
+        Evaluation(2 queries, nDCG@3=0.8295, RR=0.75)
+        >>> result["recip_rank"].tolist()
+        [0.5, 1.0]
+    """
+
+    query_ids: Strings
+    values: dict[Measure, Doubles]
+    conventions: Conventions
+
+    def __len__(self) -> int:
+        return len(self.query_ids)
+
+    def __getitem__(self, measure: Measure | str) -> Doubles:
+        """The values of one measure."""
+        wanted = parse_measure(measure) if isinstance(measure, str) else measure
+        if wanted not in self.values:
+            known = ", ".join(map(repr, self.values))
+            raise DataError(f"{wanted!r} was not evaluated", hint=f"There are: {known}.")
+        return self.values[wanted]
+
+    @cached_property
+    def means(self) -> dict[Measure, float]:
+        """The mean of each measure over the queries that have a value; NaN if none has."""
+        return {measure: _mean(values) for measure, values in self.values.items()}
+
+    def __repr__(self) -> str:
+        means = [f"{measure!r}={round(mean, 4):g}" for measure, mean in self.means.items()]
+        return f"Evaluation({', '.join([f'{len(self)} queries', *means])})"
+
+
+def concat(evaluations: Sequence[Evaluation]) -> Evaluation:
+    """Put evaluations of different queries together, for instance those of a stream's blocks.
+
+    Example:
+        >>> from podium.measures import evaluate
+        >>> blocks = [([0, 1], ["a"]), ([1, 0], ["b"])]
+        >>> parts = [
+        ...     evaluate("RR", labels=labels, scores=[2, 1], group=[2], query_ids=ids)
+        ...     for labels, ids in blocks
+        ... ]
+        >>> concat(parts)
+        Evaluation(2 queries, RR=0.75)
+    """
+    if not evaluations:
+        raise DataError("nothing to put together", hint="Give at least one evaluation.")
+    one = evaluations[0]
+    for other in evaluations:
+        if other.values.keys() != one.values.keys() or other.conventions != one.conventions:
+            raise DataError(
+                "the evaluations are of different measures or conventions",
+                hint="Evaluate every block alike.",
+            )
+    values = {
+        measure: np.concatenate([each.values[measure] for each in evaluations])
+        for measure in one.values
+    }
+    ids = pa.concat_arrays([each.query_ids for each in evaluations])
+    return Evaluation(ids, values, one.conventions)
+
+
+def _mean(values: Doubles) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else float("nan")

@@ -1,0 +1,97 @@
+"""Gains and discounts: what a label is worth, and what a place counts (in kernels).
+
+These take arrays, not the records that hold them: handing a record on counts the references to
+all its arrays, which costs more than the sums.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from podium.kernels import Doubles, Floats, kernel
+from podium.measures.ranked import EXPONENTIAL, LINEAR, Places
+
+
+@kernel
+def scale_of(highest: float, gains: Doubles, curve: int) -> float:
+    """0, or the highest label of a query whose gains must be taken relative to it.
+
+    An order of more than 1023 documents has gains beyond any double; ratios of gains need only
+    ``2^(y - highest) - 2^-highest``.
+    """
+    return highest if curve == EXPONENTIAL and highest >= len(gains) else 0.0
+
+
+@kernel
+def gain(label: float, scale: float, gains: Doubles, curve: int) -> float:
+    """What a label is worth; a document that was not judged is worth nothing."""
+    if not label >= 0.0:
+        return 0.0
+    whole = int(label)
+    if whole == label and whole < len(gains) and scale == 0.0:
+        return float(gains[whole])
+    if curve == LINEAR:
+        return label
+    return float(np.exp2(label - scale) - np.exp2(-scale))
+
+
+@kernel
+def dcg_of(labels: Floats, scale: float, gains: Doubles, discounts: Doubles, curve: int) -> float:
+    """The sum of gains times discounts."""
+    total = 0.0
+    for place in range(min(len(labels), len(discounts))):
+        total += gain(labels[place], scale, gains, curve) * discounts[place]
+    return total
+
+
+@kernel
+def expected_dcg_of(
+    labels: Floats, ties: Places, scale: float, gains: Doubles, discounts: Doubles, curve: int
+) -> float:
+    """The mean of the DCG over all orders of ties: each document has the mean gain of its tie."""
+    total = 0.0
+    place = 0
+    while place < min(len(labels), len(discounts)):
+        end = ties[place]
+        worth = counts = 0.0
+        for other in range(place, end):
+            worth += gain(labels[other], scale, gains, curve)
+        for other in range(place, min(end, len(discounts))):
+            counts += discounts[other]
+        total += worth / (end - place) * counts
+        place = end
+    return total
+
+
+@kernel
+def best_dcg_of(
+    labels: Floats, scale: float, gains: Doubles, discounts: Doubles, curve: int, uneven: bool
+) -> float:
+    """The DCG of the best order of labels that come largest first.
+
+    If gains or discounts are uneven, not in order, the best order pairs the largest gain with the
+    largest discount, and so on.
+    """
+    if not uneven:
+        return dcg_of(labels, scale, gains, discounts, curve)
+    worth = np.empty(len(labels))
+    for place in range(len(labels)):
+        worth[place] = gain(labels[place], scale, gains, curve)
+    counts = discounts.copy()
+    _sort_down(worth)
+    _sort_down(counts)
+    total = 0.0
+    for place in range(min(len(worth), len(counts))):
+        total += worth[place] * counts[place]
+    return total
+
+
+@kernel
+def _sort_down(values: Doubles) -> None:
+    for at in range(1, len(values)):
+        value = values[at]
+        place = at
+        while place > 0 and values[place - 1] < value:
+            values[place] = values[place - 1]
+            place -= 1
+        values[place] = value

@@ -1,0 +1,265 @@
+"""What evaluations are made of: scores, truth, and where each query's rows begin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+
+from podium.data import Dataset, Joined, Judgments, Preferences, Rankings
+from podium.data.grouping import (
+    Grouping,
+    Strings,
+    as_strings,
+    checked_offsets,
+    group_rows,
+    group_sizes,
+)
+from podium.data.ids import match_rows
+from podium.data.query_rows import ordered_columns
+from podium.errors import DataError
+from podium.kernels import Floats, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Preferences of each query, by the places of the two documents among the query's rows.
+
+    Attributes:
+        better: Which row of its query is preferred in each pair, from 0; -1 if it is not ranked.
+        worse: Which row the other one is.
+        offsets: Where each query's pairs begin, and the number of pairs last.
+
+    Example:
+        >>> from podium.measures import evaluate, ppref
+        >>> pairs = Pairs([0, 2], [1, 0], offsets=[0, 2])
+        >>> evaluate(ppref, scores=[0.9, 0.2, 0.1], group=[3], pairs=pairs).means
+        {ppref: 0.5}
+    """
+
+    better: Ints
+    worse: Ints
+    offsets: Ints
+
+    def __post_init__(self) -> None:
+        for name in ("better", "worse", "offsets"):
+            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), np.int64))
+        checked_offsets(self.offsets, len(self.better))
+        if len(self.better) != len(self.worse):
+            raise DataError("the arrays of pairs do not fit", hint="Give both rows of each pair.")
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Ranked rows and the truth about them, all arrays contiguous and of their final types.
+
+    Attributes:
+        query_ids: An id for each query.
+        offsets: Where each query's ranked rows begin; a query may have none.
+        scores: Of the ranked rows.
+        labels: Of the ranked rows, NaN where not judged; None if the truth is pairs.
+        judged_labels: Of the judged documents, ranked or not.
+        judged_offsets: Where each query's judged documents begin.
+        document_ids: Of the ranked rows, if known.
+        pairs: Preferences, if given.
+    """
+
+    query_ids: Strings
+    offsets: Ints
+    scores: NDArray[np.floating]
+    labels: Floats | None
+    judged_labels: Floats | None
+    judged_offsets: Ints
+    document_ids: Strings | None
+    pairs: Pairs | None
+
+    @cached_property
+    def longest(self) -> int:
+        """The number of documents of the longest list, ranked or judged."""
+        starts = (self.offsets, self.judged_offsets)
+        return max(int(np.diff(each).max(initial=0)) for each in starts)
+
+
+def inputs_of(
+    truth: Judgments | Dataset | Joined | Preferences | None,
+    ranking: Rankings | ArrayLike | None,
+    labels: ArrayLike | None,
+    scores: ArrayLike | None,
+    offsets: ArrayLike | None,
+    qid: Any,
+    group: ArrayLike | None,
+    query_ids: Sequence[str] | None,
+    document_ids: Any,
+    pairs: Pairs | None,
+) -> Inputs:
+    """Bring any of the ways to call ``evaluate`` to one form."""
+    if isinstance(truth, Judgments) and isinstance(ranking, Rankings):
+        truth = ranking.join(truth)
+    if isinstance(truth, Preferences) and isinstance(ranking, Rankings):
+        return _of_preferences(truth, ranking)
+    if isinstance(truth, Joined):
+        return _inputs(
+            truth.query_ids,
+            truth.offsets,
+            truth.scores,
+            truth.labels,
+            truth.judged_labels,
+            truth.judged_offsets,
+            truth.document_ids,
+            pairs,
+        )
+    if isinstance(truth, Dataset):
+        given = scores if ranking is None else ranking
+        if given is None or isinstance(given, Rankings):
+            raise DataError("there are no scores", hint="Give one for each row of the data set.")
+        found = [truth.query_ids, truth.offsets, given, truth.labels, truth.document_ids]
+    elif truth is not None or ranking is not None:
+        raise DataError(
+            f"cannot evaluate {type(ranking).__name__} by {type(truth).__name__}",
+            hint="Give judgments and rankings, a data set and scores, or labels= and scores=.",
+        )
+    else:
+        if scores is None or (labels is None and pairs is None):
+            raise DataError(
+                "there is nothing to evaluate",
+                hint="Give judgments and rankings, a data set and scores, or labels= and scores=.",
+            )
+        found = _grouped(labels, scores, offsets, qid, group, query_ids, document_ids)
+    ids, starts, given, truths, documents = found
+    return _inputs(ids, starts, given, truths, truths, starts, documents, pairs)
+
+
+def _of_preferences(preferences: Preferences, rankings: Rankings) -> Inputs:
+    """Look the documents of each pair up in the list of their query; a tie says nothing."""
+    strict = preferences.verdicts != 0
+    sizes = np.bincount(preferences.query_of_row[strict], minlength=len(preferences))
+    starts = np.concatenate(([0], np.cumsum(sizes)))
+    nothing = Judgments(
+        query_ids=preferences.query_ids,
+        offsets=preferences.offsets,
+        document_ids=preferences.left,
+        labels=np.zeros(preferences.rows, np.float32),
+    )
+    joined = rankings.join(nothing)  # for its rows: those of the judged queries, in their order
+    rows = []
+    for documents in (preferences.left, preferences.right):
+        wanted = documents.filter(pa.array(strict))
+        found = match_rows(wanted, starts, joined.document_ids, joined.offsets)
+        rows.append(np.where(found < 0, -1, found - np.repeat(joined.offsets[:-1], sizes)))
+    left, right = rows
+    first = preferences.verdicts[strict] > 0
+    pairs = Pairs(np.where(first, left, right), np.where(first, right, left), starts)
+    return _inputs(
+        joined.query_ids,
+        joined.offsets,
+        joined.scores,
+        None,
+        None,
+        joined.offsets,
+        joined.document_ids,
+        pairs,
+    )
+
+
+def _grouped(
+    labels: ArrayLike | None,
+    scores: ArrayLike,
+    offsets: ArrayLike | None,
+    qid: Any,
+    group: ArrayLike | None,
+    query_ids: Sequence[str] | None,
+    document_ids: Any,
+) -> list[Any]:
+    """Arrays with the rows of each query together."""
+    if sum(way is not None for way in (offsets, qid, group)) != 1:
+        raise DataError("queries are unknown", hint="Give one of qid=, group= and offsets=.")
+    if offsets is not None:
+        starts = checked_offsets(offsets)
+        ids = np.arange(len(starts) - 1) if query_ids is None else query_ids
+        grouping = Grouping(as_strings(ids, "query ids"), starts, None)
+    elif group is not None:
+        grouping = group_sizes(group, len(np.asarray(scores)), query_ids)
+    else:
+        grouping = group_rows(qid)
+    documents = None if document_ids is None else as_strings(document_ids, "document ids")
+    columns = {
+        "scores": _numbers(scores, "scores"),
+        "labels": None if labels is None else _numbers(labels, "labels"),
+        "document ids": documents,
+    }
+    columns = ordered_columns(grouping, columns)
+    if len(grouping.query_ids) != len(grouping.offsets) - 1:
+        raise DataError("query ids and offsets do not fit", hint="Give one id for each query.")
+    return [
+        grouping.query_ids,
+        grouping.offsets,
+        columns["scores"],
+        columns["labels"],
+        columns["document ids"],
+    ]
+
+
+def _inputs(
+    query_ids: Strings,
+    offsets: Ints,
+    scores: ArrayLike,
+    labels: Floats | None,
+    judged_labels: Floats | None,
+    judged_offsets: Ints,
+    document_ids: Strings | None,
+    pairs: Pairs | None,
+) -> Inputs:
+    """Check that all parts fit, and give arrays their final types."""
+    values = _numbers(scores, "scores")
+    rows = int(offsets[-1])
+    for name, column in (("scores", values), ("labels", labels), ("document ids", document_ids)):
+        if column is not None and len(column) != rows:
+            raise DataError(f"{len(column)} {name} for {rows} rows", hint="Give one for each row.")
+    if pairs is not None:
+        _check_pairs(pairs, offsets)
+    exact = values.dtype if values.dtype in (np.float32, np.float64) else np.dtype(np.float64)
+    return Inputs(
+        query_ids=query_ids,
+        offsets=fixed(offsets, np.dtype(np.int64)),
+        scores=fixed(values, exact),
+        labels=None if labels is None else fixed(labels, np.dtype(np.float32)),
+        judged_labels=None if judged_labels is None else fixed(judged_labels, np.dtype(np.float32)),
+        judged_offsets=fixed(judged_offsets, np.dtype(np.int64)),
+        document_ids=document_ids,
+        pairs=pairs,
+    )
+
+
+def fixed(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """A contiguous array that cannot be written, so that kernels compile for one kind only."""
+    array = np.ascontiguousarray(values, dtype).view()
+    array.flags.writeable = False
+    return array
+
+
+def _numbers(values: ArrayLike, what: str) -> NDArray[Any]:
+    array: NDArray[Any] = np.asarray(values)
+    if array.size == 0:
+        array = array.astype(np.float64)
+    if array.ndim != 1 or array.dtype.kind not in "fiub":
+        raise DataError(f"{what} are not a list of numbers", hint="Give one for each row.")
+    return array
+
+
+def _check_pairs(pairs: Pairs, offsets: Ints) -> None:
+    if len(pairs.offsets) != len(offsets):
+        raise DataError(
+            f"pairs of {len(pairs.offsets) - 1} queries for {len(offsets) - 1} queries",
+            hint="Give each query an entry in pairs.offsets, without pairs too.",
+        )
+    sizes = np.repeat(np.diff(offsets), np.diff(pairs.offsets))
+    for rows in (pairs.better, pairs.worse):
+        if np.any(rows < -1) or np.any(rows >= sizes):
+            raise DataError(
+                "a pair is outside of its query", hint="Count rows from 0 in each query."
+            )

@@ -1,0 +1,42 @@
+"""Normalised discounted cumulative gain."""
+
+from __future__ import annotations
+
+from math import nan
+
+from podium.measures.gains import best_dcg_of, dcg_of, expected_dcg_of, scale_of
+from podium.measures.kinds._shared import DISCOUNTS, GAINS
+from podium.measures.ranked import Ranked, Settings
+from podium.measures.registry import measure
+
+
+def _expected(query: Ranked, settings: Settings) -> float:
+    labels, ideal = query.labels, query.ideal
+    gains, discounts, curve = settings.gains, settings.discounts, settings.curve
+    scale = scale_of(ideal[0] if len(ideal) else 0.0, gains, curve)
+    best = best_dcg_of(ideal, scale, gains, discounts, curve, settings.uneven)
+    total = expected_dcg_of(labels, query.ties, scale, gains, discounts, curve)
+    return total / best if best > 0.0 else nan
+
+
+@measure(
+    "nDCG",
+    parameters=(GAINS, DISCOUNTS),
+    aliases={"ndcg_cut": {}, "ndcg_burges": {"gains": "exponential"}},
+    expected=_expected,
+)
+def nDCG(query: Ranked, settings: Settings) -> float:  # noqa: N802
+    r"""Discounted cumulative gain as a share of the best possible (Järvelin and Kekäläinen 2002).
+
+    $$\mathrm{nDCG@}k = \frac{\sum_{i=1}^{k} g(y_i)\, d(i)}
+    {\max_\pi \sum_{i=1}^{k} g(y_{\pi(i)})\, d(i)}$$
+
+    where the maximum is over all orders of the documents of the pool (the largest gain then meets
+    the largest discount, and so on, whatever gains and discounts are given). Labels may be as large
+    as a full order of thousands of documents makes them: gains are taken relative to the largest.
+    """
+    labels, ideal = query.labels, query.ideal
+    gains, discounts, curve = settings.gains, settings.discounts, settings.curve
+    scale = scale_of(ideal[0] if len(ideal) else 0.0, gains, curve)
+    best = best_dcg_of(ideal, scale, gains, discounts, curve, settings.uneven)
+    return dcg_of(labels, scale, gains, discounts, curve) / best if best > 0.0 else nan

@@ -1,0 +1,84 @@
+"""From text to measures, in our own spelling and in that of other tools."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+
+from podium.errors import DataError, PodiumError
+from podium.measures import registry
+from podium.measures.value import Measure
+
+# ndcg_cut_10 and ndcg_cut.10 (trec_eval), nDCG(dcg='exp-log2')@10 (ir_measures),
+# precision@10-l2 (ranx), ndcg@10 (LightGBM).
+_TEXT = re.compile(
+    r"(?P<name>[^\W\d][\w-]*?)"
+    r"(?:\((?P<arguments>.*)\))?"
+    r"(?:(?P<separator>[@_.])(?P<number>\d+))?"
+    r"(?:-l(?P<level>\d+))?",
+    re.DOTALL,
+)
+
+# What another tool calls a parameter, and what the parameter and its value are here.
+_FOREIGN: dict[str, Callable[[object], dict[str, object]]] = {
+    "dcg": lambda value: {"gains": {"log2": "linear", "exp-log2": "exponential"}.get(str(value))},
+    "rel_lvl": lambda value: {"rel": value},
+}
+
+
+def parse_measure(text: str) -> Measure:
+    """The measure that a text names: as printed, or as other tools' users type it.
+
+    Example:
+        >>> parse_measure("kNDCG(k=10)@5")
+        kNDCG(k=10)@5
+        >>> [parse_measure(name) for name in ("ndcg_cut_10", "map", "recip_rank", "P.5", "mrr@10")]
+        [nDCG@10, AP, RR, P@5, RR@10]
+        >>> parse_measure("nDGC@10")
+        Traceback (most recent call last):
+        podium.errors.PodiumError: There is no measure 'nDGC'. Did you mean: nDCG, ...?
+    """
+    text = text.strip()
+    exact = registry.find(text)
+    if exact is not None:
+        return exact
+    match = _TEXT.fullmatch(text)
+    if match is None:
+        raise PodiumError(f"{text!r} is no measure. Write one as nDCG@10 or P(rel=2)@5.")
+    measure = registry.find(match["name"])
+    if measure is None:
+        raise registry.unknown(match["name"])
+    if match["arguments"]:
+        measure = measure(**_arguments(text, match["arguments"]))
+    if match["level"]:
+        measure = measure(rel=int(match["level"]))
+    if not match["number"]:
+        return measure
+    for parameter in registry.kind_of(measure).parameters:
+        if parameter.decimals and match["separator"] == ".":
+            return measure(**{parameter.name: float(f"0.{match['number']}")})
+    return measure @ int(match["number"])
+
+
+def _arguments(text: str, arguments: str) -> dict[str, object]:
+    """Keyword arguments of literals; a bare word is a string, so that shells need no quotes."""
+    try:
+        call = ast.parse(f"f({arguments})", mode="eval").body
+    except SyntaxError as error:
+        raise DataError(f"{text!r} cannot be read", hint="Write P(rel=2)@5.") from error
+    if not isinstance(call, ast.Call) or call.args or any(not each.arg for each in call.keywords):
+        raise DataError(f"{text!r} cannot be read", hint="Name every parameter: P(rel=2)@5.")
+    given: dict[str, object] = {}
+    for each in call.keywords:
+        if isinstance(each.value, ast.Name):
+            value: object = each.value.id
+        else:
+            try:
+                value = ast.literal_eval(each.value)
+            except ValueError as error:
+                hint = "Give numbers, words, or lists of numbers."
+                raise DataError(f"{each.arg} in {text!r} is no value", hint=hint) from error
+        name = str(each.arg)
+        given |= _FOREIGN[name](value) if name in _FOREIGN else {name: value}
+    return given

@@ -1,0 +1,110 @@
+"""The conventions of the tools that people compare with, each checked against the tool itself."""
+
+from __future__ import annotations
+
+import math
+
+from podium.errors import PodiumError
+from podium.measures.conventions import Conventions
+
+# The least number above CatBoost's and LightGBM's border of 0.5, which itself is not relevant.
+_ABOVE_HALF = math.nextafter(0.5, 1.0)
+
+PODIUM = Conventions()
+"""The default: gains of learning to rank, and nothing that depends on the order of rows."""
+
+TREC_EVAL = Conventions(
+    gain="linear",  # the relevance level is the gain, unless ndcg is given others
+    ties="id descending",  # qsort by score, then strcmp of the document numbers backwards
+    score_precision="float32",  # TEXT_RESULTS.sim is a C float: scores 1 and 1 + 1e-9 are a tie
+    negative="unjudged",  # a negative relevance in the qrels means pooled but not judged
+    missing="skip",  # without -c a topic missing from the run is left out of the average
+    highest_grade=4.0,  # of ERR, which is gdeval.pl's, whose MAX_JUDGMENT is 4
+).except_for("ERR", score_precision="float64")  # gdeval.pl compares scores as Perl numbers
+"""trec_eval 9 (pytrec_eval), with ERR as TREC's gdeval.pl has it.
+
+map_cut divides by all relevant documents, P and Rprec by the cut-off even if the list is shorter,
+and a topic without relevant documents has 0 in every measure.
+"""
+
+LETOR4 = Conventions(
+    discount="letor",  # 1 for ranks 1 and 2, then log 2 / log(rank)
+    ties="input order",  # Perl's sort is a stable merge sort of the lines in order
+    pool="retrieved",  # the ideal ranking is made of the lines of the query
+    short_list="zero",  # NDCG has an entry for each document, and a missing one prints as 0
+).except_for("P", short_list="pad")  # "the hole" counts as irrelevant there
+"""LETOR 4.0's Eval-Score-4.0.pl, which knows P, MAP and NDCG; a query of label 0 alone has 0."""
+
+LIGHTGBM = Conventions(
+    ties="input order",  # std::stable_sort by descending score
+    pool="retrieved",
+    nothing_relevant=1.0,  # NDCG and MAP are 1 for a query without positive labels
+    relevant_from=_ABOVE_HALF,  # MAP takes a label above 0.5 as relevant
+    ap_divisor="cut-off",  # MAP@k divides by min(relevant, k)
+)
+"""LightGBM's ndcg and map."""
+
+XGBOOST = Conventions(
+    ties="input order",  # common::ArgSort is stable
+    score_precision="float32",  # predictions are float
+    pool="retrieved",
+    nothing_relevant=1.0,  # ndcg and map are 1, unless named with a minus: ndcg@10-
+    short_list="length",  # pre@k divides by min(k, documents)
+    ap_divisor="cut-off",  # map@k divides by min(relevant, k)
+    cut_off=32,  # "ndcg", "map" and "pre" alone look at LambdaRankParam's default of 32 documents
+)
+"""XGBoost's ndcg, map and pre."""
+
+CATBOOST = (
+    Conventions(
+        gain="linear",  # NDCG's type is Base unless told: type=Exp
+        ties="worst",  # CompareDocs puts the smaller target first
+        pool="retrieved",
+        nothing_relevant=1.0,  # NDCG and RecallAt are 1
+        short_list="length",  # PrecisionAt divides by min(top, documents)
+        relevant_from=_ABOVE_HALF,  # a target above the border of 0.5
+        ap_divisor="cut-off",  # MAP divides by min(relevant, top)
+        satisfaction="label",  # ERR takes the target as the probability of relevance
+    ).except_for("AP", nothing_relevant=0.0)  # MAP of a group without relevant documents is 0
+)
+"""CatBoost's NDCG, DCG, PrecisionAt, RecallAt, MAP, MRR and ERR."""
+
+SKLEARN = Conventions(
+    gain="linear",
+    ties="expected",  # dcg_score and ndcg_score average over tied scores unless ignore_ties
+    pool="retrieved",
+).except_for("AP", ties="together")  # average_precision_score has a threshold for each score
+"""scikit-learn's dcg_score, ndcg_score and average_precision_score."""
+
+RANX = Conventions(
+    gain="linear",  # ndcg is Järvelin's; ndcg_burges is exponential
+    ties="quicksort",  # runs are ordered by Numba's argsort, stable for up to 15 documents only
+    negative="irrelevant",  # clean_qrels keeps labels from rel_lvl on
+    rbp_gain="label",  # rank_biased_precision multiplies by the judgment, not by one
+)
+"""ranx 0.3: P divides by the cut-off even if the list is shorter; bpref is NaN without irrelevant
+judgments, where this has a value."""
+
+PRESETS: dict[str, Conventions] = {
+    "podium": PODIUM,
+    "trec_eval": TREC_EVAL,
+    "letor4": LETOR4,
+    "lightgbm": LIGHTGBM,
+    "xgboost": XGBOOST,
+    "catboost": CATBOOST,
+    "sklearn": SKLEARN,
+    "ranx": RANX,
+}
+"""Conventions by the name of the tool."""
+
+
+def conventions_named(name: str) -> Conventions:
+    """The conventions of a tool.
+
+    Example:
+        >>> conventions_named("trec_eval").gain
+        'linear'
+    """
+    if name not in PRESETS:
+        raise PodiumError(f"There are no conventions {name!r}. Choose: {', '.join(PRESETS)}.")
+    return PRESETS[name]

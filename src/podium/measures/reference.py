@@ -1,0 +1,119 @@
+"""The reference page of measures and conventions, written from the registry."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from podium.measures.conventions import Conventions
+from podium.measures.presets import PRESETS
+from podium.measures.registry import Kind, kinds, names_of
+from podium.measures.value import Parameter
+
+
+def reference_page() -> str:
+    """The page of all registered measures and all presets, as Markdown.
+
+    Example:
+        >>> page = reference_page()
+        >>> page.splitlines()[0]
+        '# Measures'
+        >>> "## nDCG" in page and "| ties |" in page
+        True
+    """
+    parts = [_HEAD, *map(_section, kinds()), _CONVENTIONS, _choices(), _PRESETS, _presets()]
+    return "\n\n".join(parts) + "\n"
+
+
+_HEAD = """# Measures
+
+A measure is a value: a Python expression, a text and a dictionary key. Call it to set parameters,
+and `@` a number to look at the first documents only. In the formulas $y_i$ is the label of the
+document at rank $i$."""
+
+_CONVENTIONS = """## Conventions
+
+Tools disagree on what a measure is. Each choice has a name in `Conventions`:"""
+
+_PRESETS = """## Presets
+
+The conventions of other tools, checked against the tools themselves. A choice that is not listed is
+the default."""
+
+
+def _section(kind: Kind) -> str:
+    example = f"{kind.name}@10" if kind.takes_cut_off else kind.name
+    lines = [f"## {kind.name}", kind.doc, f"Written `{example}`{_also(kind)}.{_notes(kind)}"]
+    if kind.parameters:
+        rows = [_row(each.name, _default(each), each.doc) for each in kind.parameters]
+        lines.append(
+            "\n".join([_row("parameter", "default", "what"), _row("---", "---", "---"), *rows])
+        )
+    return "\n\n".join(lines)
+
+
+def _also(kind: Kind) -> str:
+    others = sorted(name for name in names_of(kind) if name != kind.name.lower())
+    return f", also {', '.join(f'`{name}`' for name in others)}" if others else ""
+
+
+def _notes(kind: Kind) -> str:
+    notes = []
+    if not kind.takes_cut_off:
+        notes.append(" It has no cut-off.")
+    if not kind.larger_is_better:
+        notes.append(" It is a loss.")
+    if kind.on_pairs:
+        notes.append(" Its truth is preferences.")
+    elif kind.expected is None:
+        notes.append(" It has no formula for the mean over ties.")
+    return "".join(notes)
+
+
+def _default(parameter: Parameter) -> str:
+    return "by conventions" if parameter.default is None else f"`{parameter.default!r}`"
+
+
+def _choices() -> str:
+    """The conventions as a table, from the attributes' documentation."""
+    said: dict[str, str] = {}
+    name = ""
+    for line in (Conventions.__doc__ or "").partition("Attributes:")[2].splitlines():
+        indent = len(line) - len(line.lstrip())
+        if indent == 8:
+            name, _, text = line.strip().partition(": ")
+            said[name] = text
+        elif indent > 8 and name:
+            said[name] += " " + line.strip()
+        elif line.strip() == "Example:":
+            break
+    defaults = Conventions()
+    rows = [
+        _row(each.name, f"`{getattr(defaults, each.name)!r}`", said[each.name])
+        for each in fields(Conventions)
+        if each.name != "exceptions"
+    ]
+    return "\n".join([_row("choice", "default", "what"), _row("---", "---", "---"), *rows])
+
+
+def _presets() -> str:
+    rows = [_row(f"`{name}`", _difference(chosen)) for name, chosen in PRESETS.items()]
+    return "\n".join([_row("preset", "choices"), _row("---", "---"), *rows])
+
+
+def _difference(chosen: Conventions) -> str:
+    defaults = Conventions()
+    own = [
+        f"{each.name}={_short(getattr(chosen, each.name))}"
+        for each in fields(Conventions)
+        if each.name != "exceptions" and getattr(chosen, each.name) != getattr(defaults, each.name)
+    ]
+    own += [f"{measure}: {name}={_short(value)}" for measure, name, value in chosen.exceptions]
+    return ", ".join(f"`{each}`" for each in own) or "the default"
+
+
+def _short(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else repr(value)
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,84 @@
+"""From a measure and conventions to the settings that its function reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from podium.kernels import Doubles
+from podium.measures.conventions import Conventions
+from podium.measures.ranked import EXPONENTIAL, LINEAR, TABLE, Settings
+from podium.measures.registry import kind_of
+from podium.measures.value import Measure, Value
+
+# 2^1024 is beyond a double.
+_LABELS = 1024
+_NONE: Doubles = np.zeros(0)
+
+_GAINS: dict[str, tuple[int, Doubles]] = {
+    "exponential": (EXPONENTIAL, np.exp2(np.arange(_LABELS, dtype=np.float64)) - 1.0),
+    "linear": (LINEAR, np.arange(_LABELS, dtype=np.float64)),
+}
+_DISCOUNTS: dict[str, Callable[[Doubles], Doubles]] = {
+    "log2": lambda ranks: 1.0 / np.log2(1.0 + ranks),
+    "letor": lambda ranks: 1.0 / np.log2(np.maximum(ranks, 2.0)),
+    "reciprocal": lambda ranks: 1.0 / ranks,
+}
+
+
+def settle(measure: Measure, conventions: Conventions, longest: int) -> Settings:
+    """The settings of a measure.
+
+    Args:
+        measure: With its parameters.
+        conventions: What holds for this measure.
+        longest: The length of the longest list, ranked or ideal.
+    """
+    given = {each.name: measure[each.name] for each in kind_of(measure).parameters}
+    cut = cut_of(measure, conventions)
+    reach = longest if cut is None else min(cut, longest)
+    # ERR and the κ-measures are defined with exponential gains and have no such parameter.
+    worth = given["gains"] or conventions.gain if "gains" in given else "exponential"
+    curve, gains = _gains_of(worth)
+    discounts = given.get("discounts") or conventions.discount
+    if isinstance(discounts, tuple):
+        table = np.array(discounts[:cut], np.float64)
+    else:
+        table = _DISCOUNTS[str(discounts)](np.arange(1, reach + 1, dtype=np.float64))
+    highest = conventions.highest_grade if given.get("max") is None else given["max"]
+    own = [value for value in given.values() if isinstance(value, int | float)]
+    return Settings(
+        cut=longest + 1 if cut is None else cut,
+        rel=_number(given.get("rel"), conventions.relevant_from),
+        k=int(_number(given.get("k"), 0)),
+        p=_number(given.get("p"), 0.0),
+        highest=0.0 if isinstance(highest, str) else _number(highest, 0.0),
+        curve=curve,
+        uneven=curve == TABLE or isinstance(discounts, tuple),
+        divide_by_size=cut is None or conventions.short_list == "length",
+        at_most_cut=conventions.ap_divisor == "cut-off",
+        labels_are_chances=conventions.satisfaction == "label",
+        graded=conventions.rbp_gain == "label",
+        together=conventions.ties == "together",
+        gains=gains,
+        discounts=table,
+        own=np.array(own, np.float64) if own else _NONE,
+    )
+
+
+def cut_of(measure: Measure, conventions: Conventions) -> int | None:
+    """How many documents count; None means all of them."""
+    if measure.cut_off is None and kind_of(measure).takes_cut_off:
+        return conventions.cut_off
+    return measure.cut_off
+
+
+def _gains_of(gains: Value) -> tuple[int, Doubles]:
+    if isinstance(gains, tuple):
+        return TABLE, np.array(gains, np.float64)
+    return _GAINS[str(gains)]
+
+
+def _number(value: Value | None, default: float) -> float:
+    return float(value) if isinstance(value, int | float) else default

@@ -1,0 +1,247 @@
+"""The measures as their formulas, in plain Python over lists, to hold the compiled ones against.
+
+A ranked list is a list of labels, best score first, with None for a document that was not judged;
+a pool is the list of all labels that are known of the query.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+
+Label = float | None
+Formula = Callable[[Sequence[Label], Sequence[float]], float]
+
+
+def known(label: Label) -> float:
+    return 0.0 if label is None else label
+
+
+def relevant(label: Label, rel: float = 1.0) -> bool:
+    return label is not None and label >= rel
+
+
+def log2_discount(rank: int) -> float:
+    return 1 / math.log2(1 + rank)
+
+
+def exponential(label: float) -> float:
+    return 2.0**label - 1
+
+
+def dcg(
+    labels: Sequence[Label],
+    k: int | None = None,
+    gain: Callable[[float], float] = exponential,
+    discount: Callable[[int], float] = log2_discount,
+) -> float:
+    return sum(
+        gain(known(label)) * discount(rank) for rank, label in enumerate(labels[:k], start=1)
+    )
+
+
+def ndcg(
+    ranked: Sequence[Label],
+    pool: Sequence[float],
+    k: int | None = None,
+    gain: Callable[[float], float] = exponential,
+    discount: Callable[[int], float] = log2_discount,
+) -> float:
+    best = dcg(sorted(pool, reverse=True), k, gain, discount)
+    return dcg(ranked, k, gain, discount) / best if best > 0 else 0.0
+
+
+def precision(ranked: Sequence[Label], pool: Sequence[float], k: int | None = None) -> float:
+    size = len(ranked) if k is None else k
+    return sum(map(relevant, ranked[:k])) / size if size else 0.0
+
+
+def recall(ranked: Sequence[Label], pool: Sequence[float], k: int | None = None) -> float:
+    total = sum(map(relevant, pool))
+    return sum(map(relevant, ranked[:k])) / total if total else 0.0
+
+
+def r_precision(ranked: Sequence[Label], pool: Sequence[float]) -> float:
+    total = sum(map(relevant, pool))
+    return sum(map(relevant, ranked[:total])) / total if total else 0.0
+
+
+def average_precision(
+    ranked: Sequence[Label], pool: Sequence[float], k: int | None = None
+) -> float:
+    total = sum(map(relevant, pool))
+    precisions = [
+        sum(map(relevant, ranked[:rank])) / rank
+        for rank, label in enumerate(ranked[:k], start=1)
+        if relevant(label)
+    ]
+    return sum(precisions) / total if total else 0.0
+
+
+def reciprocal_rank(ranked: Sequence[Label], pool: Sequence[float], k: int | None = None) -> float:
+    ranks = [rank for rank, label in enumerate(ranked[:k], start=1) if relevant(label)]
+    return 1 / min(ranks) if ranks else 0.0
+
+
+def success(ranked: Sequence[Label], pool: Sequence[float], k: int | None = None) -> float:
+    return float(any(map(relevant, ranked[:k])))
+
+
+def judged(ranked: Sequence[Label], pool: Sequence[float], k: int | None = None) -> float:
+    shown = ranked[:k]
+    return sum(label is not None for label in shown) / len(shown) if shown else 0.0
+
+
+def rbp(ranked: Sequence[Label], pool: Sequence[float], p: float) -> float:
+    return (1 - p) * sum(p**place * relevant(label) for place, label in enumerate(ranked))
+
+
+def bpref(ranked: Sequence[Label], pool: Sequence[float]) -> float:
+    right = sum(map(relevant, pool))
+    wrong = len(pool) - right
+    total = 0.0
+    for place, label in enumerate(ranked):
+        if relevant(label):
+            above = sum(other is not None and not relevant(other) for other in ranked[:place])
+            total += 1 - min(above, right) / min(right, wrong) if above else 1
+    return total / right if right else 0.0
+
+
+def cascade(chances: Sequence[float]) -> float:
+    return sum(
+        chance / rank * math.prod(1 - other for other in chances[: rank - 1])
+        for rank, chance in enumerate(chances, start=1)
+    )
+
+
+def err(
+    ranked: Sequence[Label],
+    pool: Sequence[float],
+    k: int | None = None,
+    highest: float | None = None,
+) -> float:
+    top = max([0.0, *pool]) if highest is None else highest
+    return cascade([(2 ** known(label) - 1) / 2**top for label in ranked[:k]])
+
+
+def top_k_labels(labels: Sequence[Label], pool: Sequence[float], k: int) -> list[float]:
+    return [
+        max(0.0, k - sum(other > label for other in pool))
+        if label is not None and label > 0
+        else 0.0
+        for label in labels
+    ]
+
+
+def kndcg(ranked: Sequence[Label], pool: Sequence[float], k: int, cut: int | None = None) -> float:
+    return ndcg(top_k_labels(ranked, pool, k), top_k_labels(pool, pool, k), cut)
+
+
+def kerr(ranked: Sequence[Label], pool: Sequence[float], k: int, cut: int | None = None) -> float:
+    return cascade([(2**label - 1) / 2**k for label in top_k_labels(ranked, pool, k)[:cut]])
+
+
+def top_k_loss(ranked: Sequence[Label], pool: Sequence[float], k: int) -> float:
+    padded = [known(label) for label in ranked] + [0.0] * k
+    wanted = sorted((known(label) for label in pool), reverse=True) + [0.0] * k
+    return float(padded[:k] != wanted[:k])
+
+
+def unranked(ranked: Sequence[Label], pool: Sequence[float]) -> list[float]:
+    """The labels of the pool that the list does not have."""
+    rest = list(pool)
+    for label in ranked:
+        if label is not None:
+            rest.remove(label)
+    return rest
+
+
+def wkt(ranked: Sequence[Label], pool: Sequence[float], k: int) -> float:
+    """The least, over all true orders that the labels allow, of the weight of inverted pairs."""
+    labels = [known(label) for label in ranked] + unranked(ranked, pool)
+    missing = len(ranked)  # documents from here on are not in the list: below all, not ordered
+    best = sorted(range(len(labels)), key=lambda place: -labels[place])
+    # Among equal labels, documents that are not in the list come last.
+    gains = [exponential(labels[place]) * log2_discount(rank) for rank, place in enumerate(best, 1)]
+    total = sum(gains[: min(k, len(pool))])
+    if total <= 0:
+        return 0.0
+    return (
+        sum(
+            gain
+            * sum(
+                labels[other] < labels[place] and other < min(place, missing)
+                for other in range(len(labels))
+            )
+            for gain, place in zip(gains[:k], best[:k], strict=True)
+        )
+        / total
+    )
+
+
+def compat(ranked: Sequence[Label], pool: Sequence[float], p: float) -> float:
+    labels = [*ranked, *unranked(ranked, pool)]
+    documents = [place for place, label in enumerate(labels) if relevant(label)]
+    ideal = sorted(documents, key=lambda place: -known(labels[place]))
+    listed = list(range(len(ranked)))
+    depth = max(len(listed), len(ideal))
+
+    def overlap(one: Sequence[int], other: Sequence[int]) -> float:
+        return sum(
+            p ** (i - 1) * len(set(one[:i]) & set(other[:i])) / i for i in range(1, depth + 1)
+        )
+
+    return overlap(listed, ideal) / overlap(ideal, ideal) if ideal else 0.0
+
+
+FORMULAS: dict[str, Formula] = {
+    "nDCG": ndcg,
+    "nDCG@1": lambda ranked, pool: ndcg(ranked, pool, 1),
+    "nDCG@3": lambda ranked, pool: ndcg(ranked, pool, 3),
+    "nDCG(gains='linear')@4": lambda ranked, pool: ndcg(ranked, pool, 4, lambda label: label),
+    "nDCG(gains=(0, 1, 5, 2, 9), discounts=(1, 0.5, 0.75))": lambda ranked, pool: uneven(
+        ranked, pool
+    ),
+    "DCG@3": lambda ranked, pool: dcg(ranked, 3),
+    "DCG(discounts='reciprocal')": lambda ranked, pool: dcg(ranked, discount=lambda rank: 1 / rank),
+    "P": precision,
+    "P@3": lambda ranked, pool: precision(ranked, pool, 3),
+    "P(rel=2)@2": lambda ranked, pool: sum(relevant(each, 2) for each in ranked[:2]) / 2,
+    "R": recall,
+    "R@3": lambda ranked, pool: recall(ranked, pool, 3),
+    "AP": average_precision,
+    "AP@3": lambda ranked, pool: average_precision(ranked, pool, 3),
+    "RR": reciprocal_rank,
+    "RR@2": lambda ranked, pool: reciprocal_rank(ranked, pool, 2),
+    "Rprec": r_precision,
+    "bpref": bpref,
+    "Success@2": lambda ranked, pool: success(ranked, pool, 2),
+    "Judged": judged,
+    "Judged@3": lambda ranked, pool: judged(ranked, pool, 3),
+    "RBP(p=0.7)": lambda ranked, pool: rbp(ranked, pool, 0.7),
+    "RBP(p=0.7)@2": lambda ranked, pool: rbp(ranked[:2], pool, 0.7),
+    "ERR": err,
+    "ERR@3": lambda ranked, pool: err(ranked, pool, 3),
+    "ERR(max=5)@3": lambda ranked, pool: err(ranked, pool, 3, 5),
+    "kNDCG(k=3)": lambda ranked, pool: kndcg(ranked, pool, 3),
+    "kNDCG(k=2)@3": lambda ranked, pool: kndcg(ranked, pool, 2, 3),
+    "kERR(k=3)": lambda ranked, pool: kerr(ranked, pool, 3),
+    "kERR(k=4)@2": lambda ranked, pool: kerr(ranked, pool, 4, 2),
+    "TopKLoss(k=2)": lambda ranked, pool: top_k_loss(ranked, pool, 2),
+    "WKT(k=3)": lambda ranked, pool: wkt(ranked, pool, 3),
+    "Compat(p=0.9)": lambda ranked, pool: compat(ranked, pool, 0.9),
+}
+"""A formula for each measure, under the default conventions."""
+
+
+def uneven(ranked: Sequence[Label], pool: Sequence[float]) -> float:
+    """nDCG with gains and discounts in no order: the ideal is the best of all orders."""
+    gains, discounts = {0: 0.0, 1: 1.0, 2: 5.0, 3: 2.0, 4: 9.0}, (1.0, 0.5, 0.75)
+
+    def total(labels: Sequence[Label]) -> float:
+        worth = [0.0 if label is None else gains[int(label)] for label in labels]
+        return sum(gain * discount for gain, discount in zip(worth, discounts, strict=False))
+
+    best = max(total(order) for order in itertools.permutations([*pool, 0.0, 0.0, 0.0], 3))
+    return total(ranked) / best if best > 0 else 0.0

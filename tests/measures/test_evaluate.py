@@ -1,0 +1,160 @@
+"""The ways to call ``evaluate``, its result, and its errors."""
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from podium.data import Dataset, Judgments, Rankings
+from podium.errors import DataError
+from podium.measures import P, concat, evaluate, nDCG, parse_measure
+
+LABELS = [0, 2, 1, 1, 0]
+SCORES = [0.1, 0.9, 0.5, 0.3, 0.8]
+NAMES = ["nDCG@2", "P@1", "AP"]
+EXPECTED = {
+    "nDCG@2": [1.0, (1 / math.log2(3)) / 1],
+    "P@1": [1.0, 0.0],
+    "AP": [1.0, 0.5],
+}
+
+
+def check(**arrays: object) -> None:
+    found = evaluate(NAMES, **arrays)  # type: ignore[arg-type]
+    for name, values in EXPECTED.items():
+        assert found[name].tolist() == pytest.approx(values)
+
+
+def test_arrays() -> None:
+    check(labels=LABELS, scores=SCORES, group=[3, 2])
+    check(labels=LABELS, scores=SCORES, offsets=[0, 3, 5])
+    check(labels=LABELS, scores=SCORES, qid=["a", "a", "a", "b", "b"])
+    check(labels=np.array(LABELS, np.int8), scores=np.array(SCORES, np.float16), group=[3, 2])
+    check(labels=pa.array(LABELS), scores=pa.array(SCORES), qid=pa.array([1, 1, 1, 2, 2]))
+    check(labels=np.repeat(LABELS, 2)[::2], scores=np.repeat(SCORES, 2)[::2], group=[3, 2])
+
+
+def test_whole_numbers_as_scores() -> None:
+    check(labels=LABELS, scores=[1, 9, 5, 3, 8], group=[3, 2])
+
+
+def test_query_ids() -> None:
+    given = {"labels": LABELS, "scores": SCORES}
+    assert evaluate("P@1", group=[3, 2], **given).query_ids.to_pylist() == ["0", "1"]  # type: ignore[arg-type]
+    assert evaluate("P@1", qid=[7, 7, 7, 5, 5], **given).query_ids.to_pylist() == ["7", "5"]  # type: ignore[arg-type]
+    named = evaluate("P@1", offsets=[0, 3, 5], query_ids=["x", "y"], **given)  # type: ignore[arg-type]
+    assert named.query_ids.to_pylist() == ["x", "y"]
+    assert named.query_ids.type == pa.large_string()
+
+
+def test_data_set_with_scores() -> None:
+    data = Dataset.from_arrays(np.zeros((5, 1)), labels=LABELS, group=[3, 2])
+    for found in (evaluate(NAMES, data, SCORES), evaluate(NAMES, data, scores=SCORES)):
+        assert found["AP"].tolist() == EXPECTED["AP"]
+
+
+def test_judgments_with_rankings() -> None:
+    judgments = Judgments.from_columns(["q", "q", "r"], ["a", "b", "a"], [2, 1, 1])
+    run = Rankings.from_columns(["q", "q", "s"], ["b", "x", "a"], [2, 1, 1])
+    found = evaluate(["AP", "Judged@2"], judgments, run)
+    assert found.query_ids.to_pylist() == ["q", "r"]
+    assert found["AP"].tolist() == [0.5, 0.0]
+    assert found["Judged@2"].tolist() == [0.5, 0.0]
+    assert evaluate("AP", run.join(judgments))["AP"].tolist() == [0.5, 0.0]
+
+
+def test_queries_without_rows() -> None:
+    found = evaluate(NAMES, labels=[1.0], scores=[1.0], offsets=[0, 0, 1, 1])
+    assert found["AP"].tolist() == [0.0, 1.0, 0.0]
+    assert len(evaluate(NAMES, labels=[], scores=[], offsets=[0])) == 0
+    assert len(evaluate(NAMES, labels=[], scores=[], group=[])) == 0
+
+
+def test_unjudged_documents_are_nan() -> None:
+    found = evaluate(["P@2", "Judged@2"], labels=[math.nan, 1], scores=[2, 1], group=[2])
+    assert found["P@2"].tolist() == [0.5]
+    assert found["Judged@2"].tolist() == [0.5]
+
+
+def test_result() -> None:
+    found = evaluate([nDCG @ 2, "P@1", "P_1", P @ 1], labels=LABELS, scores=SCORES, group=[3, 2])
+    assert list(found.values) == [nDCG @ 2, P @ 1]
+    assert found.means[P @ 1] == 0.5
+    assert found[P @ 1] is found["precision@1"]
+    assert len(found) == 2
+    assert repr(found) == "Evaluation(2 queries, nDCG@2=0.8155, P@1=0.5)"
+    assert all(values.dtype == np.float64 for values in found.values.values())
+    with pytest.raises(DataError, match=r"RR was not evaluated. There are: nDCG@2, P@1"):
+        found["RR"]
+
+
+def test_concat_refuses_unlike_parts() -> None:
+    given = {"labels": LABELS, "scores": SCORES, "group": [3, 2]}
+    one = evaluate("P@1", **given)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="different measures or conventions"):
+        concat([one, evaluate("P@2", **given)])  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="different measures or conventions"):
+        concat([one, evaluate("P@1", conventions="ranx", **given)])  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="at least one"):
+        concat([])
+    assert len(concat([one])) == 2
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({}, "there is nothing to evaluate"),
+        ({"labels": [1]}, "there is nothing to evaluate"),
+        ({"labels": [1], "scores": [1]}, "one of qid=, group= and offsets="),
+        ({"labels": [1], "scores": [1], "group": [1], "qid": ["a"]}, "one of qid="),
+        ({"labels": [1, 0], "scores": [1], "group": [1]}, "labels"),
+        ({"labels": [1], "scores": [1], "group": [2]}, "sum to 2"),
+        ({"labels": [1], "scores": [1], "offsets": [0, 2]}, "for 2 rows"),
+        ({"labels": [1, 1], "scores": [1, 1], "offsets": [0, 2, 1]}, "offsets do not divide"),
+        ({"labels": [1], "scores": [1], "offsets": []}, "offsets do not divide"),
+        ({"labels": [1], "scores": ["high"], "group": [1]}, "scores are not a list of numbers"),
+        ({"labels": ["good"], "scores": [1], "group": [1]}, "labels are not a list of numbers"),
+        ({"labels": [[1]], "scores": [1], "group": [1]}, "labels are not a list of numbers"),
+        ({"labels": [1], "scores": [[1]], "group": [1]}, "scores are not a list of numbers"),
+        ({"labels": [1], "scores": [math.nan], "group": [1]}, "a score of query '0' is NaN"),
+        ({"labels": [1, 1], "scores": [1, math.nan], "group": [2]}, "a score of query '0' is NaN"),
+        ({"labels": [math.inf], "scores": [1], "group": [1]}, "a label is infinite"),
+        (
+            {"labels": [1], "scores": [1], "offsets": [0, 1], "query_ids": ["a", "b"]},
+            "one id for each query",
+        ),
+    ],
+)
+def test_mistakes(arrays: dict[str, object], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        evaluate("nDCG@10", **arrays)  # type: ignore[arg-type]
+
+
+def test_mistaken_tables() -> None:
+    judgments = Judgments.from_columns(["q"], ["a"], [1])
+    data = Dataset.from_arrays([[1.0]], labels=[1], group=[1])
+    with pytest.raises(DataError, match="cannot evaluate NoneType by Judgments"):
+        evaluate("AP", judgments)
+    with pytest.raises(DataError, match="there are no scores"):
+        evaluate("AP", data)
+    with pytest.raises(DataError, match="2 scores for 1 rows"):
+        evaluate("AP", data, [1, 2])
+    with pytest.raises(DataError, match="there are no measures"):
+        evaluate([], data, [1])
+
+
+def test_a_nan_score_in_a_long_list() -> None:
+    scores = np.arange(1000.0)
+    scores[500] = math.nan
+    with pytest.raises(DataError, match="is NaN"):
+        evaluate("P@1", labels=np.zeros(1000), scores=scores, group=[1000])
+
+
+def test_fractional_labels() -> None:
+    found = evaluate("nDCG@2", labels=[0.5, 1.5], scores=[2, 1], group=[2])
+    low, high = 2**0.5 - 1, 2**1.5 - 1
+    second = 1 / math.log2(3)
+    assert found[parse_measure("nDCG@2")][0] == pytest.approx(
+        (low + high * second) / (high + low * second)
+    )

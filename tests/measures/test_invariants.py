@@ -1,0 +1,181 @@
+"""What must hold of every measure on any data: order of rows, blocks, threads, scores, bounds."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from podium.measures import Conventions, blocks, concat, evaluate, parse_measure, ranking
+from podium.measures.registry import kinds
+from tests.measures.queries import Arrays, arrays, mq2008
+
+NAMES = [
+    kind.name
+    for kind in kinds()
+    if not kind.on_pairs and kind.function.__module__.startswith("podium.")
+]
+CUT = [
+    f"{name}@4"
+    for name in NAMES
+    if parse_measure(name).name and name not in {"Rprec", "bpref", "Compat", "WKT", "TopKLoss"}
+]
+ALL = [*NAMES, *CUT]
+
+
+def values(queries: Arrays, names: list[str] = ALL, **choices: object) -> np.ndarray:
+    labels, scores, group = queries
+    chosen = Conventions(**choices)  # type: ignore[arg-type]
+    found = evaluate(names, labels=labels, scores=scores, group=group, conventions=chosen)
+    return np.array([found[name] for name in names])
+
+
+@given(arrays(), st.randoms(use_true_random=False))
+def test_order_of_rows_does_not_matter(queries: Arrays, random: object) -> None:
+    labels, scores, group = queries
+    order = np.arange(len(labels))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    qid = np.repeat(np.arange(len(group)), group)
+    mixed = evaluate(ALL, labels=labels[order], scores=scores[order], qid=qid[order])
+    back = [mixed.query_ids.to_pylist().index(str(query)) for query in range(len(group))]
+    found = np.array([mixed[name][back] for name in ALL])
+    assert found == pytest.approx(values(queries), abs=1e-12)
+
+
+@given(arrays())
+def test_only_the_order_of_scores_matters(queries: Arrays) -> None:
+    labels, scores, group = queries
+    doubled = (labels, np.exp(scores.astype(np.float64) / 50) * 7 - 3, group)
+    assert np.array_equal(values(queries), values(doubled))
+
+
+@given(arrays())
+def test_bounds(queries: Arrays) -> None:
+    unbounded = {"DCG", "WKT", "DCG@4"}
+    found = values(queries)
+    assert (found >= 0).all()
+    for name, own in zip(ALL, found, strict=True):
+        assert name in unbounded or (own <= 1 + 1e-12).all(), name
+
+
+@given(arrays())
+def test_the_order_of_labels_is_perfect(queries: Arrays) -> None:
+    labels, _, group = queries
+    best = ["nDCG", "AP", "Compat", "kNDCG", "R", "Rprec", "bpref", "nDCG@4"]
+    perfect = values((labels, labels, group), best, ties="best", nothing_relevant=1)
+    assert perfect == pytest.approx(np.ones(perfect.shape))
+    assert not values((labels, labels, group), ["WKT", "TopKLoss"]).any()
+
+
+@given(arrays())
+def test_ties_lie_between_worst_and_best(queries: Arrays) -> None:
+    names = [name for name in ALL if parse_measure(name).larger_is_better]
+    worst, best = (values(queries, names, ties=rule) for rule in ("worst", "best"))
+    for rule in ("expected", "input order"):
+        between = values(queries, names, ties=rule)
+        assert (between >= worst - 1e-12).all()
+        assert (between <= best + 1e-12).all()
+
+
+@given(arrays())
+def test_raising_a_relevant_document_does_not_hurt(queries: Arrays) -> None:
+    """Swap two neighbours whose labels are in the wrong order."""
+    labels, _, group = queries
+    ranked = (labels, -np.arange(len(labels), dtype=np.float32), group)
+    names = [name for name in ALL if not name.startswith("Judged")]
+    before = values(ranked, names)
+    starts = np.cumsum(group) - group
+    better = labels.copy()
+    for start, size in zip(starts, group, strict=True):
+        for row in range(start, start + size - 1):
+            if better[row] < better[row + 1]:
+                better[[row, row + 1]] = better[[row + 1, row]]
+                break
+    after = values((better, *ranked[1:]), names)
+    for name, low, high in zip(names, before, after, strict=True):
+        sign = 1 if parse_measure(name).larger_is_better else -1
+        assert (sign * high >= sign * low - 1e-12).all(), name
+
+
+@settings(max_examples=30)
+@given(arrays(), st.integers(1, 60))
+def test_blocks_do_not_matter(queries: Arrays, rows: int) -> None:
+    whole = values(queries)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "_ROWS", rows)
+        assert np.array_equal(values(queries), whole)
+
+
+@settings(max_examples=30)
+@given(arrays())
+def test_parts_put_together(queries: Arrays) -> None:
+    labels, scores, group = queries
+    ends = np.cumsum(group)
+    parts = [
+        evaluate(
+            ALL,
+            labels=labels[end - size : end],
+            scores=scores[end - size : end],
+            group=[size],
+            query_ids=[f"q{query}"],
+        )
+        for query, (end, size) in enumerate(zip(ends, group, strict=True))
+    ]
+    whole = values(queries)
+    joined = concat(parts)
+    assert np.array_equal([joined[name] for name in ALL], whole)
+    assert joined.query_ids.to_pylist() == [f"q{query}" for query in range(len(group))]
+
+
+@pytest.mark.parametrize("threads", ["1", "3"])
+def test_threads_do_not_matter(threads: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    queries = mq2008(11)
+    whole = values(queries)
+    monkeypatch.setenv("PODIUM_THREADS", threads)
+    assert np.array_equal(values(queries), whole)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [1, 2, 7, 8, 9, 100, 511, 512, 513, 900, 5000])
+def test_long_lists_are_ranked_as_a_stable_sort_ranks_them(size: int, dtype: type) -> None:
+    """Across the borders of the algorithms: counting, merging, and selecting the top."""
+    generator = np.random.default_rng(size)
+    for distinct in (2, size, 10**9):
+        scores = generator.integers(0, distinct, size).astype(dtype)
+        offsets = np.array([0, size])
+        for cut in (1, 10, size // 8, size):
+            order = np.empty(size, np.int32)
+            kept, tied = np.empty(1, np.int64), np.empty(1, np.bool_)
+            wrong = ranking.rank_rows(scores, offsets, 0, 1, max(cut, 1), order, kept, tied)
+            expected = np.argsort(-scores, kind="stable")
+            assert wrong == -1
+            assert kept[0] >= min(max(cut, 1), size)
+            assert np.array_equal(order[: kept[0]], expected[: kept[0]])
+            top = scores[expected[: kept[0]]]
+            assert tied[0] == (len(set(top.tolist())) < len(top))
+            # With the last document come all that are tied with it.
+            assert kept[0] == size or scores[expected[kept[0]]] < top[-1]
+
+
+def test_scores_that_differ_beyond_32_bits() -> None:
+    scores = 1 + np.arange(300) * 1e-12
+    found = evaluate("RR", labels=[*[0] * 299, 1], scores=scores, group=[300])
+    assert found["RR"].tolist() == [1.0]
+    large = np.array([1e200, 2e200, -1e300])
+    assert evaluate("RR", labels=[0, 1, 0], scores=large, group=[3])["RR"].tolist() == [1.0]
+
+
+def test_infinite_scores() -> None:
+    scores = [-math.inf, math.inf, 0.0, -math.inf]
+    found = evaluate(["RR", "P@1"], labels=[0, 1, 0, 0], scores=scores, group=[4])
+    assert found["RR"].tolist() == [1.0]
+
+
+def test_kernels_are_kept_on_disk() -> None:
+    """A fresh process finds them beside the source, or in Numba's own place."""
+    folder = Path(ranking.__file__).parent / "__pycache__"
+    assert list(folder.glob("ranking._count-*.nbi")) or list(
+        Path.home().glob(".cache/numba/**/ranking._count-*.nbi")
+    )

@@ -1,0 +1,188 @@
+"""Measures that users write."""
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from podium.errors import DataError, PodiumError
+from podium.measures import (
+    Conventions,
+    Measure,
+    Parameter,
+    Ranked,
+    RankedPairs,
+    Settings,
+    evaluate,
+    measure,
+    parse_measure,
+    reference_page,
+)
+from podium.measures.registry import kind_of
+from podium.measures.value import number_between
+
+ARRAYS = {"labels": [0, 2, 1, 1, 0], "scores": [5, 4, 3, 2, 1], "group": [3, 2]}
+
+
+@measure(
+    "DecayedGain",
+    parameters=(Parameter("rate", "How fast attention fades.", number_between(0, 1), 0.5),),
+    aliases=("fading_labels",),
+)
+def decayed_gain(query: Ranked, settings: Settings) -> float:
+    """Labels that fade by a rate from place to place."""
+    rate = settings.own[0]
+    total, weight = 0.0, 1.0
+    for place in range(min(len(query.labels), settings.cut)):
+        total += weight * query.labels[place]
+        weight *= rate
+    return total
+
+
+@measure("Text")
+def text(query: Ranked, settings: Settings) -> float:
+    """What Numba cannot compile: the labels written one after the other."""
+    return float("".join(str(int(label)) for label in query.labels[: settings.cut]) or "0")
+
+
+@measure("MiddleRank", on_pairs=True)
+def middle_rank(query: RankedPairs, settings: Settings) -> float:
+    """The mean rank of preferred documents."""
+    return float(query.better.mean())
+
+
+def test_compiled() -> None:
+    found = evaluate(
+        [decayed_gain, decayed_gain(rate=0.25) @ 2], conventions=Conventions(), **ARRAYS
+    )
+    assert found["DecayedGain"].tolist() == [0 + 2 / 2 + 1 / 4, 1.0]
+    assert found["fading_labels(rate=0.25)@2"].tolist() == [0 + 2 / 4, 1.0]
+    assert kind_of(decayed_gain).compiled is not None
+
+
+def test_as_python() -> None:
+    found = evaluate([text, text @ 2, "nDCG@2"], **ARRAYS)
+    assert found["Text"].tolist() == [21.0, 10.0]
+    assert found["Text@2"].tolist() == [2.0, 10.0]
+    assert kind_of(text).compiled is None
+
+
+def test_on_pairs() -> None:
+    from podium.measures import Pairs
+
+    pairs = Pairs([1, 2], [0, 0], [0, 2])  # type: ignore[arg-type]
+    found = evaluate(middle_rank, scores=[1, 2, 3], group=[3], pairs=pairs)
+    assert found["MiddleRank"].tolist() == [1.5]
+
+
+def test_as_fast_as_the_built_in_ones() -> None:
+    """A call by address, whoever wrote the function."""
+    from time import perf_counter
+
+    generator = np.random.default_rng(0)
+    arrays = {
+        "labels": generator.integers(0, 3, 400_000),
+        "scores": generator.standard_normal(400_000),
+        "group": np.full(40_000, 10),
+    }
+    seconds = {}
+    for name in ("DecayedGain@5", "RBP@5"):
+        evaluate(name, **arrays)
+        rounds = []
+        for _ in range(5):
+            start = perf_counter()
+            evaluate(name, **arrays)
+            rounds.append(perf_counter() - start)
+        seconds[name] = min(rounds)
+    assert seconds["DecayedGain@5"] < 3 * seconds["RBP@5"] + 0.02
+
+
+def test_first_class() -> None:
+    assert isinstance(decayed_gain, Measure)
+    assert parse_measure("decayedgain(rate=0.25)@3") == decayed_gain(rate=0.25) @ 3
+    assert "## DecayedGain" in reference_page()
+    with pytest.raises(DataError, match="above 0 and below 1"):
+        decayed_gain(rate=2)
+
+
+def test_ties_need_a_formula_or_a_rule() -> None:
+    tied = {"labels": [0, 1], "scores": [1, 1], "group": [2]}
+    with pytest.raises(DataError, match=r"DecayedGain cannot be computed with ties='expected'"):
+        evaluate(decayed_gain, **tied)
+    found = evaluate(decayed_gain, conventions=Conventions(ties="input order"), **tied)
+    assert found["DecayedGain"].tolist() == [0.5]
+    assert evaluate(decayed_gain, **{**tied, "scores": [1, 2]})["DecayedGain"].tolist() == [1.0]
+
+
+def test_an_error_in_the_function_reaches_the_user() -> None:
+    @measure("Picky")
+    def picky(query: Ranked, settings: Settings) -> float:
+        """Refuses lists of three."""
+        if query.size == 3:
+            raise ValueError("three")
+        return 1.0
+
+    assert evaluate(picky, labels=[1], scores=[1], group=[1]).means == {picky: 1.0}
+    with pytest.raises(ValueError, match="three"):
+        evaluate(picky, **ARRAYS)
+
+
+def test_a_function_of_something_else_is_refused() -> None:
+    with pytest.raises(PodiumError, match=r"Wrong takes \(labels.*\(query, settings\)"):
+
+        @measure("Wrong")
+        def wrong(labels: list[float]) -> float:
+            return 0.0
+
+
+def test_names_are_taken_once() -> None:
+    with pytest.raises(PodiumError, match="'ndcg_cut' belongs to the measure nDCG"):
+
+        @measure("Mine", aliases=("NDCG_cut",))
+        def mine(query: Ranked, settings: Settings) -> float:
+            return 0.0
+
+    with pytest.raises(PodiumError, match="There is no measure 'Mine'"):
+        parse_measure("Mine")
+
+
+def test_the_same_function_may_come_again() -> None:
+    def register(worth: float) -> None:
+        @measure("Again")
+        def again(query: Ranked, settings: Settings) -> float:
+            return worth
+
+    register(1.0)
+    register(2.0)
+    assert evaluate("Again", conventions=Conventions(), **ARRAYS).means == {Measure("Again"): 2.0}
+
+
+def test_a_module_of_measures_is_compiled_once(tmp_path: Path) -> None:
+    """In the second process the compiled function comes from the disk."""
+    (tmp_path / "mine.py").write_text(
+        textwrap.dedent(
+            """
+            from podium.measures import evaluate, measure
+            from podium.measures.registry import kind_of
+
+            @measure("First")
+            def first(query, settings):
+                return query.labels[0]
+
+            if __name__ == "__main__":
+                found = evaluate(first, labels=[2, 1], scores=[1, 2], group=[2])
+                hits = kind_of(first).compiled.function.stats.cache_hits
+                print(found.means[first], sum(hits.values()))
+            """
+        )
+    )
+    outputs = [
+        subprocess.run(
+            [sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, check=True
+        ).stdout.split()
+        for _ in range(2)
+    ]
+    assert outputs == [["1.0", "0"], ["1.0", "1"]]

@@ -1,0 +1,67 @@
+"""Compiled loops: cached on disk where they can be, working where they cannot."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LOOPS = """
+import numpy as np
+from podium.kernels import fast_kernel, kernel
+
+@kernel
+def total(values):
+    result = 0.0
+    for value in values:
+        result += value
+    return result
+
+@fast_kernel
+def fast_total(values):
+    result = 0.0
+    for value in values:
+        result += value
+    return result
+
+if __name__ == "__main__":
+    print(total(np.arange(5.0)), fast_total(np.arange(5.0)), sum(total.stats.cache_hits.values()))
+"""
+
+
+def run(folder: Path, *before: str, **environment: str) -> str:
+    done = subprocess.run(
+        [*before, sys.executable, folder / "loops.py"],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_compiled_once(tmp_path: Path) -> None:
+    (tmp_path / "loops.py").write_text(LOOPS)
+    assert run(tmp_path) == "10.0 10.0 0\n"
+    assert list((tmp_path / "__pycache__").glob("loops.total*.nbc"))
+    assert run(tmp_path) == "10.0 10.0 1\n"
+
+
+def test_nowhere_to_keep_a_cache(tmp_path: Path) -> None:
+    # What a container with a read-only file system looks like. Root is let through by a
+    # capability that has to be taken away first.
+    before = []
+    if os.geteuid() == 0:
+        setpriv = shutil.which("setpriv")
+        if setpriv is None:
+            pytest.skip("root may write everywhere, and setpriv is not here to change that")
+        before = [setpriv, "--bounding-set=-dac_override"]
+    (tmp_path / "loops.py").write_text(LOOPS)
+    tmp_path.chmod(0o555)
+    nowhere = {"HOME": "/proc/nowhere", "XDG_CACHE_HOME": "/proc/nowhere"}
+    assert run(tmp_path, *before, **nowhere) == "10.0 10.0 0\n"
+    tmp_path.chmod(0o755)
+    assert not (tmp_path / "__pycache__").exists()
