@@ -1,0 +1,214 @@
+"""What every loss is: a value, a gradient and a curvature for each query's scores."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from podium.errors import DataError, PodiumError
+from podium.kernels import Doubles, Ints
+from podium.threads import over_queries
+
+
+class Evaluation(NamedTuple):
+    """What a loss says of some scores.
+
+    Attributes:
+        values: The loss of each query.
+        gradient: Its derivative by the score of each row (a subgradient where it has a kink).
+        curvature: For each row the second derivative by its own score, or where a loss has none
+            worth using, the positive stand-in that its page names; never negative.
+    """
+
+    values: Doubles
+    gradient: Doubles
+    curvature: Doubles
+
+    @property
+    def total(self) -> float:
+        """The loss of all queries together."""
+        return float(self.values.sum())
+
+
+class Batch(NamedTuple):
+    """Checked arrays of many queries: what to evaluate, and where to write the results."""
+
+    scores: Doubles
+    labels: Doubles
+    offsets: Ints
+    values: Doubles
+    gradient: Doubles
+    curvature: Doubles
+
+    def largest(self, first: int, last: int) -> int:
+        """The number of rows of the largest of some queries."""
+        return int(np.diff(self.offsets[first : last + 1]).max(initial=0))
+
+    def part(self, first: int, last: int) -> Batch:
+        """Some of the queries, as views: what is written there is written here."""
+        begin, end = self.offsets[first], self.offsets[last]
+        return Batch(
+            self.scores[begin:end],
+            self.labels[begin:end],
+            self.offsets[first : last + 1] - begin,
+            self.values[first:last],
+            self.gradient[begin:end],
+            self.curvature[begin:end],
+        )
+
+    def fresh(self, scores: Doubles) -> Batch:
+        """The same labels with other scores, and results of its own."""
+        rows, queries = len(scores), len(self.offsets) - 1
+        return self._replace(
+            scores=scores,
+            values=np.empty(queries),
+            gradient=np.empty(rows),
+            curvature=np.empty(rows),
+        )
+
+
+@dataclass(frozen=True)
+class Loss(ABC):
+    """A function of one query's scores and labels; its fields are its parameters.
+
+    A loss is a value: two with equal parameters are equal, it can be a dictionary key, and its
+    ``repr`` is the text that ``parse_loss`` reads. It knows nothing of features or models.
+    """
+
+    REGISTRY: ClassVar[dict[str, type[Loss]]] = {}
+    """Every loss by its name, the user's own included."""
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        Loss.REGISTRY[cls.__name__] = cls
+
+    @property
+    @abstractmethod
+    def smooth(self) -> bool:
+        """Whether the gradient is continuous, as L-BFGS assumes."""
+
+    @property
+    @abstractmethod
+    def convex(self) -> bool:
+        """Whether the loss is convex in the scores, so that its planes bound it from below."""
+
+    @abstractmethod
+    def evaluate_range(self, batch: Batch, first: int, last: int) -> None:
+        """Write values, gradient and curvature of the queries from ``first`` up to ``last``."""
+
+    def evaluate(
+        self,
+        scores: ArrayLike,
+        labels: ArrayLike,
+        offsets: ArrayLike,
+        *,
+        weights: ArrayLike | None = None,
+        out: tuple[Doubles, Doubles] | None = None,
+    ) -> Evaluation:
+        """Evaluate every query, spread over threads; threads do not change the result.
+
+        Args:
+            scores: A score for each row, of any float type.
+            labels: A label for each row; larger is better, equal means no preference known.
+            offsets: Where each query's rows begin, and the number of rows last.
+            weights: A weight for each query, by default 1.
+            out: Two float64 arrays with an entry for each row, which gradient and curvature
+                overwrite, to spare their allocation.
+
+        Example:
+            >>> from podium.losses import PairHinge
+            >>> result = PairHinge().evaluate([0.0, 0.5, 2.0], labels=[1, 0, 0], offsets=[0, 2, 3])
+            >>> result.values.tolist(), result.gradient.tolist()
+            ([1.5, 0.0], [-1.0, 1.0, 0.0])
+        """
+        batch = _batch(scores, labels, offsets, out)
+        self.check(batch)
+        over_queries(lambda first, last: self.evaluate_range(batch, first, last), batch.offsets)
+        result = Evaluation(batch.values, batch.gradient, batch.curvature)
+        if weights is not None:
+            _weigh(result, weights, batch.offsets)
+        return result
+
+    def rounded(self, width: float) -> tuple[Loss, Loss] | None:
+        """Two stand-ins for a convex loss with kinks, or None where none are known.
+
+        The first is smooth, near this loss, and soon minimised. The second has the first one's
+        gradient, and as its value that of the highest plane with this gradient below this loss.
+        """
+        return None
+
+    def check(self, batch: Batch) -> None:  # noqa: B027 (most losses take any labels)
+        """Raise a DataError for labels that the loss has no meaning for."""
+
+    def values_at_zero(self, batch: Batch) -> Doubles:
+        """The values if all scores were 0: the scale of the loss for each query."""
+        zero = batch.fresh(np.zeros(len(batch.scores)))
+        self.evaluate_range(zero, 0, len(zero.values))
+        return zero.values
+
+
+def settle_k(loss: Any) -> None:
+    """Refuse a k that is no number of documents, and make NumPy's whole numbers Python's."""
+    if loss.k is None:
+        return
+    if isinstance(loss.k, bool) or not isinstance(loss.k, Integral) or loss.k < 1:
+        raise PodiumError(f"k is {loss.k!r}. Give a whole number from 1, or None for all.")
+    object.__setattr__(loss, "k", int(loss.k))
+
+
+def _batch(
+    scores: ArrayLike, labels: ArrayLike, offsets: ArrayLike, out: tuple[Doubles, Doubles] | None
+) -> Batch:
+    score_of = _vector(scores, np.float64, "scores")
+    label_of = _vector(labels, np.float64, "labels")
+    starts = _vector(offsets, np.int64, "offsets")
+    rows = len(score_of)
+    if len(label_of) != rows:
+        raise DataError(f"{len(label_of)} labels for {rows} scores", hint="Give one for each row.")
+    if not len(starts) or starts[0] != 0 or starts[-1] != rows or np.any(np.diff(starts) < 0):
+        raise DataError(
+            f"offsets do not divide {rows} rows into queries",
+            hint="They start at 0, never fall, and end at the number of rows.",
+        )
+    # One pass each: the sum is finite unless an entry is not.
+    if not np.isfinite(score_of.sum()):
+        raise DataError(
+            "a score is NaN or infinite", hint="Look at the features and the step size."
+        )
+    if not np.isfinite(label_of.sum()):
+        raise DataError("a label is NaN or infinite", hint="Give unjudged documents label 0.")
+    gradient, curvature = (np.empty(rows), np.empty(rows)) if out is None else out
+    for buffer in (gradient, curvature):
+        if buffer.shape != (rows,) or buffer.dtype != np.float64 or not buffer.flags.carray:
+            raise DataError(
+                "an output array does not fit",
+                hint=f"Give {rows} contiguous, writable float64 entries.",
+            )
+    return Batch(score_of, label_of, starts, np.empty(len(starts) - 1), gradient, curvature)
+
+
+def _vector(values: ArrayLike, dtype: type[np.generic], what: str) -> NDArray[Any]:
+    try:
+        array = np.ascontiguousarray(values, dtype)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{what} are not numbers ({error})", hint="Convert them first.") from error
+    if array.ndim != 1:
+        raise DataError(f"{what} have {array.ndim} dimensions", hint="Give one.")
+    # Kernels are compiled for writable arrays; a memory-mapped label column may not be.
+    return array if array.flags.writeable else array.copy()
+
+
+def _weigh(result: Evaluation, weights: ArrayLike, offsets: Ints) -> None:
+    weight_of = _vector(weights, np.float64, "weights")
+    if len(weight_of) != len(offsets) - 1:
+        raise DataError(
+            f"{len(weight_of)} weights for {len(offsets) - 1} queries", hint="Give one for each."
+        )
+    by_row = np.repeat(weight_of, np.diff(offsets))
+    for array, factor in zip(result, (weight_of, by_row, by_row), strict=True):
+        np.multiply(array, factor, out=array)

@@ -1,0 +1,54 @@
+"""Losses that are one compiled function of one query."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from podium.kernels import Doubles, Ints
+from podium.losses.base import Batch, Loss
+from podium.losses.jit import over_range
+
+EVERYTHING = 2**62
+"""A k that no query reaches, which stands for ``k=None`` in kernels."""
+
+
+@dataclass(frozen=True)
+class CompiledLoss(Loss):
+    """A loss that is one compiled function of one query."""
+
+    @property
+    @abstractmethod
+    def query(self) -> Callable[..., float]:
+        """``query(scores, labels, gradient, curvature, *arguments)``, which returns the value.
+
+        Gradient and curvature arrive as zeros.
+        """
+
+    @abstractmethod
+    def arguments(self, largest: int) -> tuple[Any, ...]:
+        """What ``query`` takes besides, work memory for a query of ``largest`` rows included."""
+
+    def evaluate_range(self, batch: Batch, first: int, last: int) -> None:
+        """Write values, gradient and curvature of the queries from ``first`` up to ``last``."""
+        arguments = self.arguments(batch.largest(first, last))
+        over_range(self.query)(*batch, first, last, arguments)
+
+
+def work(rows: int, largest: int) -> Doubles:
+    """Work memory of some float64 rows, each with room for the largest query."""
+    return np.empty((rows, largest))
+
+
+def places(rows: int, largest: int) -> Ints:
+    """Work memory for row numbers, as ``work``."""
+    return np.empty((rows, largest), np.int64)
+
+
+def top(k: int | None) -> int:
+    """The k of a kernel."""
+    return EVERYTHING if k is None else k

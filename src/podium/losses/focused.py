@@ -1,0 +1,132 @@
+"""FocusedRank: a list loss on the order of the top k, a pair loss between them and the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from podium.errors import PodiumError
+from podium.kernels import Doubles, Ints
+from podium.losses.base import Batch, Loss, settle_k
+from podium.losses.compiled import top
+from podium.losses.jit import outer
+from podium.losses.orders import top_rows
+from podium.losses.pairs import PairLoss
+
+
+@outer
+def _choose(labels: Doubles, offsets: Ints, k: int, chosen: Ints, starts: Ints) -> None:
+    """Write the rows of each query's top k, best first, and where each query's begin."""
+    total = 0
+    for query in range(len(offsets) - 1):
+        begin, end = offsets[query], offsets[query + 1]
+        starts[query] = total
+        if end > begin:
+            count = top_rows(labels[begin:end], k, chosen[total:])
+            chosen[total : total + count] += begin
+            total += count
+    starts[-1] = total
+
+
+@outer
+def _combine(
+    offsets: Ints,
+    values: Doubles,
+    gradient: Doubles,
+    curvature: Doubles,
+    starts: Ints,
+    list_values: Doubles,
+    list_gradient: Doubles,
+    list_curvature: Doubles,
+    chosen: Ints,
+    scales: Doubles,
+    beta: float,
+) -> None:
+    """Add the list terms to the pair terms, each divided by its scale."""
+    for query in range(len(starts) - 1):
+        begin, end = offsets[query], offsets[query + 1]
+        size = starts[query + 1] - starts[query]
+        pairs = size * (end - begin - size)
+        by_pair = (1.0 - beta) / pairs if pairs > 0 else 0.0
+        by_list = beta / scales[query] if scales[query] > 0.0 else 0.0
+        values[query] = by_pair * values[query] + by_list * list_values[query]
+        for row in range(begin, end):
+            gradient[row] *= by_pair
+            curvature[row] *= by_pair
+        for place in range(starts[query], starts[query + 1]):
+            gradient[chosen[place]] += by_list * list_gradient[place]
+            curvature[chosen[place]] += by_list * list_curvature[place]
+
+
+@dataclass(frozen=True)
+class Focused(Loss):
+    """A list loss among the top k plus a pair loss of the top k against the rest (Niu et al. 2012).
+
+    ``beta * list + (1 - beta) * pair``, each brought to a comparable range for each query: the
+    pair term divided by its number of pairs, the list term by its value for scores of 0. FocusedNet
+    is ``Focused(ListNet(permutations=True), PairLogistic(), k=10)``, or faster with ``ListNet()``;
+    FocusedSVM is ``Focused(StructuralHinge("ap", k=5), PairHinge(scaled=True), k=10)``.
+
+    It is as smooth and as convex as both terms are, and costs what they cost: the list loss on k
+    documents (twice, once for its scale, unless it knows that by a formula), the pair loss on all.
+
+    Attributes:
+        list_loss: Evaluated on the top k documents alone.
+        pair_loss: Of the losses over pairs, only the pairs across the edge of the top k count; any
+            other loss is given label 1 for the top k and 0 for the rest.
+        beta: How much the list term weighs, from 0 to 1.
+        k: How many documents are the top, ties with the last included; or None for all above the
+            lowest label, right for labels that are top-k orders.
+
+    Example:
+        >>> from podium.losses import ListMLE, PairHinge
+        >>> loss = Focused(ListMLE(), PairHinge(), beta=0.5, k=2)
+        >>> loss.evaluate([0.0, 0.0, 0.0, 0.0], [2, 1, 0, 0], [0, 4]).total
+        1.0
+    """
+
+    list_loss: Loss
+    pair_loss: Loss
+    beta: float = 0.5
+    k: int | None = None
+
+    def __post_init__(self) -> None:
+        settle_k(self)
+        if not 0 <= self.beta <= 1:
+            raise PodiumError(f"beta is {self.beta}. Give a number from 0 to 1.")
+
+    @property
+    def smooth(self) -> bool:
+        """Whether both terms are."""
+        return self.list_loss.smooth and self.pair_loss.smooth
+
+    @property
+    def convex(self) -> bool:
+        """Whether both terms are."""
+        return self.list_loss.convex and self.pair_loss.convex
+
+    def evaluate_range(self, batch: Batch, first: int, last: int) -> None:
+        """Write values, gradient and curvature of the queries from ``first`` up to ``last``."""
+        part = batch.part(first, last)
+        chosen, starts = np.empty(len(part.scores), np.int64), np.empty_like(part.offsets)
+        _choose(part.labels, part.offsets, top(self.k), chosen, starts)
+        chosen = chosen[: starts[-1]]
+        queries = last - first
+        lists = part._replace(labels=part.labels[chosen], offsets=starts).fresh(part.scores[chosen])
+        self.list_loss.check(lists)
+        self.list_loss.evaluate_range(lists, 0, queries)
+        scales = self.list_loss.values_at_zero(lists)
+        self._evaluate_pairs(part, chosen)
+        _combine(*part[2:], *lists[2:], chosen, scales, float(self.beta))
+
+    def _evaluate_pairs(self, part: Batch, chosen: Ints) -> None:
+        loss = self.pair_loss
+        if isinstance(loss, PairLoss):
+            loss = replace(loss, k=self.k, pairs="across")
+        else:
+            membership = np.zeros(len(part.labels))
+            membership[chosen] = 1
+            part = part._replace(labels=membership)
+        loss.check(part)
+        loss.evaluate_range(part, 0, len(part.values))

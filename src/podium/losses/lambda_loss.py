@@ -1,0 +1,220 @@
+"""LambdaLoss: pairs weighted by what swapping them would do to a DCG."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from podium.errors import DataError, PodiumError
+from podium.kernels import Doubles, Ints
+from podium.losses.base import Batch, settle_k
+from podium.losses.compiled import CompiledLoss, places, top, work
+from podium.losses.gains import grade_gains
+from podium.losses.jit import inner
+from podium.losses.orders import first_rows
+
+Table = tuple[tuple[float, ...], ...]
+
+
+def _lambda_loss(
+    scores: Doubles,
+    labels: Doubles,
+    gradient: Doubles,
+    curvature: Doubles,
+    steepness: float,
+    gains: Doubles,
+    linear: bool,
+    utility: Doubles,
+    rows: Ints,
+    memory: Doubles,
+) -> float:
+    """One query's loss.
+
+    Args:
+        scores: Of the documents.
+        labels: Of the documents.
+        gradient: Arrives as zeros.
+        curvature: Arrives as zeros.
+        steepness: The factor of differences of scores.
+        gains: Of each grade; if empty, ``2^label - 1``, or the labels if ``linear``.
+        linear: Whether labels are gains.
+        utility: A row for each position and one of zeros: its discount, or if there are more
+            columns what a document of each grade is worth there.
+        rows: Work memory.
+        memory: Work memory.
+    """
+    size = len(scores)
+    cut = min(size, len(utility) - 1)
+    order, position = rows[0], rows[1]
+    worth, ties = memory[0, :size], memory[1, :size]
+    _worths(labels, gains, linear, utility, worth)
+    first_rows(labels, labels, cut, order)
+    ideal = 0.0
+    for place in range(cut):
+        ideal += _utility(utility, place, worth[order[place]])
+    if ideal <= 0.0:
+        return 0.0
+    # Where scores are equal the worse document counts as first, whatever the order of rows.
+    for row in range(size):
+        ties[row] = -labels[row]
+        position[row] = cut
+    first_rows(scores, ties, cut, order)
+    for place in range(cut):
+        position[order[place]] = place
+    value = 0.0
+    for place in range(cut):
+        upper = order[place]
+        for lower in range(size):
+            if position[lower] <= place or labels[lower] == labels[upper]:
+                continue
+            other = position[lower]
+            weight = abs(_swap(utility, place, other, worth[upper], worth[lower])) / ideal
+            lead = steepness * (scores[upper] - scores[lower])
+            tail = math.exp(-lead)
+            value += weight * math.log1p(tail)
+            wrong = tail / (1.0 + tail)
+            side = 1.0
+            if labels[lower] > labels[upper]:
+                value += weight * lead
+                wrong = 1.0 / (1.0 + tail)
+                side = -1.0
+            push = side * weight * steepness * wrong
+            bend = weight * steepness * steepness * wrong * (1.0 - wrong)
+            gradient[upper] -= push
+            gradient[lower] += push
+            curvature[upper] += bend
+            curvature[lower] += bend
+    return value
+
+
+@inner
+def _worths(
+    labels: Doubles, gains: Doubles, linear: bool, utility: Doubles, worth: Doubles
+) -> None:
+    """What the utility of a document depends on: its gain, or its grade for a table."""
+    if len(gains):
+        for row in range(len(labels)):
+            worth[row] = gains[int(labels[row])]
+    elif linear or utility.shape[1] > 1:
+        for row in range(len(labels)):
+            worth[row] = labels[row]
+    else:
+        grade_gains(labels, worth)
+
+
+@inner
+def _utility(utility: Doubles, place: int, worth: float) -> float:
+    if utility.shape[1] == 1:
+        return float(utility[place, 0]) * worth
+    return float(utility[place, int(worth)])
+
+
+@inner
+def _swap(utility: Doubles, place: int, other: int, here: float, there: float) -> float:
+    """What the DCG loses if two documents change places."""
+    if utility.shape[1] == 1:
+        return float(utility[place, 0] - utility[other, 0]) * (here - there)
+    one, two = int(here), int(there)
+    lost = utility[place, one] - utility[place, two]
+    return float(lost - (utility[other, one] - utility[other, two]))
+
+
+@dataclass(frozen=True)
+class LambdaLoss(CompiledLoss):
+    """LambdaMART's and LambdaLoss's objective for any DCG: each pair's logistic loss, weighted.
+
+    A pair's weight is how much the DCG would change if the two swapped positions in the order of
+    the current scores, relative to the DCG of the labels' own order. Gradient and curvature are
+    exact for these weights as they are; the weights jump where two documents change places, so the
+    loss is neither smooth nor convex: use it with trees and neural scorers. Where scores are equal
+    the document with the smaller label counts as first.
+
+    O(n k) for n documents, and an exponential and a logarithm for each pair with different labels.
+
+    Attributes:
+        gains: ``"exp2"`` for ``2^label - 1``, ``"linear"`` for the labels themselves, or the gain
+            of each grade from 0.
+        discounts: ``"log2"`` for ``1 / log2(1 + position)``, or the discount of each position
+            from 1; positions beyond count nothing.
+        table: In place of both, for each position what a document of each grade is worth there,
+            as ``DCGLearn`` finds it. Only differences within a position count.
+        k: The cut-off of the DCG, or None.
+        steepness: The factor of the differences of scores in the logistic loss.
+
+    Example:
+        >>> import math
+        >>> dcg = LambdaLoss(gains=(0, 1), discounts=(1, 0.5))
+        >>> math.isclose(dcg.evaluate([0.0, 0.0], [1, 0], [0, 2]).total, 0.5 * math.log(2))
+        True
+    """
+
+    gains: str | tuple[float, ...] = "exp2"
+    discounts: str | tuple[float, ...] = "log2"
+    table: Table | None = None
+    k: int | None = None
+    steepness: float = 1.0
+
+    smooth = False
+    convex = False
+    query = staticmethod(_lambda_loss)
+
+    def __post_init__(self) -> None:
+        settle_k(self)
+        if not self.steepness > 0:
+            raise PodiumError(f"steepness is {self.steepness}. Give a number above 0.")
+        for name, known in (("gains", ("exp2", "linear")), ("discounts", ("log2",))):
+            given = getattr(self, name)
+            if isinstance(given, str):
+                if given not in known:
+                    wanted = " or ".join(map(repr, known))
+                    raise PodiumError(f"{name} is {given!r}. Give {wanted}, or numbers.")
+            else:
+                object.__setattr__(self, name, _numbers(given, name))
+        if self.table is not None:
+            rows = tuple(_numbers(row, "a row of table") for row in self.table)
+            if not rows or len({len(row) for row in rows}) > 1 or len(rows[0]) < 2:
+                raise PodiumError("table needs the same grades, at least two, at each position.")
+            object.__setattr__(self, "table", rows)
+
+    def check(self, batch: Batch) -> None:
+        """Refuse labels that are no grades where gains are given by grade."""
+        grades = len(self.table[0]) if self.table else len(self.gains)
+        if (self.table is None and isinstance(self.gains, str)) or not len(batch.labels):
+            return
+        low, high = batch.labels.min(), batch.labels.max()
+        if low < 0 or high >= grades or np.any(batch.labels != np.floor(batch.labels)):
+            raise DataError(
+                f"a label is not a grade from 0 to {grades - 1}",
+                hint="Give a gain for every grade.",
+            )
+
+    def arguments(self, largest: int) -> tuple[Any, ...]:
+        """The numbers of the DCG, and work memory."""
+        by_grade = self.table is None and not isinstance(self.gains, str)
+        gains = np.array(self.gains if by_grade else (), np.float64)
+        linear = self.gains == "linear"
+        utility = self._utility(largest)
+        memory = places(2, largest), work(2, largest)
+        return float(self.steepness), gains, linear, utility, *memory
+
+    def _utility(self, largest: int) -> Doubles:
+        positions = min(top(self.k), largest)
+        if self.table is not None:
+            values = np.array(self.table)[:positions]
+            values = values - values[:, :1]
+        elif isinstance(self.discounts, str):
+            values = 1.0 / np.log2(2.0 + np.arange(positions))[:, None]
+        else:
+            values = np.array(self.discounts[:positions])[:, None]
+        return np.concatenate((values, np.zeros((1, values.shape[1]))))
+
+
+def _numbers(given: Sequence[float], name: str) -> tuple[float, ...]:
+    numbers = tuple(float(value) for value in given)
+    if not numbers or not all(map(math.isfinite, numbers)):
+        raise PodiumError(f"{name} must be numbers, at least one.")
+    return numbers

@@ -1,0 +1,117 @@
+"""ListNet: the cross entropy between what the labels and what the scores would draw."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln
+
+from podium.errors import DataError
+from podium.kernels import Doubles, Ints
+from podium.losses.base import Batch, settle_k
+from podium.losses.compiled import CompiledLoss, places, top, work
+from podium.losses.exponentials import spread
+from podium.losses.list_net_orders import MOST, whole_orders
+from podium.losses.orders import top_targets
+
+
+def _top_one(
+    scores: Doubles,
+    labels: Doubles,
+    gradient: Doubles,
+    curvature: Doubles,
+    k: int,
+    rows: Ints,
+    memory: Doubles,
+) -> float:
+    targets, powers = memory[0], memory[1]
+    if not top_targets(labels, k, rows[0], targets):
+        return 0.0
+    size = len(scores)
+    _, peak = spread(scores)
+    _, most = spread(targets[:size])
+    total = wanted = 0.0
+    rest = math.exp(-most)
+    for row in range(size):
+        powers[row] = math.exp(scores[row] - peak)
+        total += powers[row]
+        targets[row] = math.exp(targets[row] - most) if targets[row] > 0.0 else rest
+        wanted += targets[row]
+    level = peak + math.log(total)
+    value = 0.0
+    for row in range(size):
+        target, share = targets[row] / wanted, powers[row] / total
+        value += target * (level - scores[row])
+        gradient[row] = share - target
+        curvature[row] = share * (1.0 - share)
+    return value
+
+
+@dataclass(frozen=True)
+class ListNet(CompiledLoss):
+    """The cross entropy of ``softmax(scores)`` against ``softmax(labels)``.
+
+    With ``k`` the labels keep the order of the top k and give every other document the largest
+    label below (Xia et al. 2009, 4.3.3). By default the probabilities are those of being drawn
+    first. With ``permutations`` they are those of whole orders of the query's documents, summed
+    exactly by subsets, for queries of at most 12: the list term of FocusedNet (Niu et al. 2012),
+    whose lists are the top k.
+
+    Smooth and convex; the curvature is exact. O(n log k) for n documents; with permutations
+    O(n 2^n).
+
+    Attributes:
+        k: How many documents are the top, or None for labels as they are.
+        permutations: Whether to compare whole orders instead of first draws.
+
+    Example:
+        >>> import math
+        >>> value = ListNet().evaluate([0.0, 0.0, 0.0, 0.0], [3, 2, 1, 0], [0, 4]).total
+        >>> math.isclose(value, math.log(4))
+        True
+    """
+
+    k: int | None = None
+    permutations: bool = False
+
+    smooth = True
+    convex = True
+
+    @property
+    def query(self) -> Callable[..., float]:
+        """The compiled function."""
+        return whole_orders if self.permutations else _top_one
+
+    def __post_init__(self) -> None:
+        settle_k(self)
+
+    def check(self, batch: Batch) -> None:
+        """Refuse permutations of more than 12 documents."""
+        largest = batch.largest(0, len(batch.offsets) - 1)
+        if self.permutations and largest > MOST:
+            raise DataError(
+                f"a query has {largest} documents, too many for all permutations",
+                hint=f"At most {MOST}: use it in Focused with labels of a top-k order, "
+                "or ListNet without permutations.",
+            )
+
+    def arguments(self, largest: int) -> tuple[Any, ...]:
+        """K and work memory."""
+        shared = top(self.k), places(1, largest)
+        if self.permutations:
+            subsets = 1 << largest
+            return *shared, work(1 + 2 * MOST, MOST), places(1, subsets)[0], work(3, subsets)
+        return *shared, work(2, largest)
+
+    def values_at_zero(self, batch: Batch) -> Doubles:
+        """The values if all scores were 0, where every order is as likely."""
+        if not self.permutations:
+            return super().values_at_zero(batch)
+        begin, end = batch.offsets[:-1], batch.offsets[1:]
+        changes = np.concatenate(([0], np.cumsum(np.diff(batch.labels) != 0), [0]))
+        ordered = (end > begin) & (changes[np.maximum(end - 1, 0)] > changes[begin])
+        return np.where(ordered, gammaln(end - begin + 1.0), 0.0)

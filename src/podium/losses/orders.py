@@ -1,0 +1,120 @@
+"""Orders inside compiled losses: the first documents of a query by some key, and its top k.
+
+The top k of a query are the k documents with the largest labels. Documents tied with the k-th are
+in as well, since the labels prefer none of them; those with the lowest label are not, since they
+are preferred to nothing. So the top k of grades 2, 1, 1, 0, 0 are the first three, for k = 2 and
+for k = 5.
+"""
+
+from __future__ import annotations
+
+import math
+
+from podium.kernels import Doubles, Ints
+from podium.losses.jit import inner
+
+
+@inner
+def _before(keys: Doubles, ties: Doubles, one: int, other: int) -> bool:
+    """Whether a row comes first: by key, then by tie-breaker (larger first), then as given."""
+    if keys[one] != keys[other]:
+        return bool(keys[one] > keys[other])
+    if ties[one] != ties[other]:
+        return bool(ties[one] > ties[other])
+    return one < other
+
+
+@inner
+def _sink(keys: Doubles, ties: Doubles, places: Ints, at: int, size: int) -> None:
+    """Restore a heap whose root is the last row of the order, after ``places[at]`` changed."""
+    row = places[at]
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            break
+        if child + 1 < size and _before(keys, ties, places[child], places[child + 1]):
+            child += 1
+        if not _before(keys, ties, row, places[child]):
+            break
+        places[at] = places[child]
+        at = child
+    places[at] = row
+
+
+@inner
+def _gather(keys: Doubles, ties: Doubles, count: int, places: Ints) -> None:
+    """Write the first ``count`` rows to ``places`` as a heap, the last of them at its root."""
+    for row in range(count):
+        places[row] = row
+    for at in range(count // 2 - 1, -1, -1):
+        _sink(keys, ties, places, at, count)
+    for row in range(count, len(keys)):
+        if _before(keys, ties, row, places[0]):
+            places[0] = row
+            _sink(keys, ties, places, 0, count)
+
+
+@inner
+def _unheap(keys: Doubles, ties: Doubles, count: int, places: Ints) -> None:
+    for size in range(count - 1, 0, -1):
+        places[0], places[size] = places[size], places[0]
+        _sink(keys, ties, places, 0, size)
+
+
+@inner
+def first_rows(keys: Doubles, ties: Doubles, count: int, places: Ints) -> None:
+    """Write the first ``count`` rows, in order, to ``places``; equal keys are ordered by ``ties``.
+
+    A heap of ``count`` rows: O(n log count), and for rows in no particular order, few of which
+    enter the heap, O(n + count log count log n).
+    """
+    if count > 0:
+        _gather(keys, ties, count, places)
+        _unheap(keys, ties, count, places)
+
+
+@inner
+def top_edge(labels: Doubles, k: int, places: Ints) -> float:
+    """The smallest label of the top k, infinite if no label is above another; no order needed."""
+    lowest = labels[0]
+    edge = math.inf
+    for label in labels:
+        if label < lowest:
+            lowest, edge = label, lowest
+        elif label > lowest:
+            edge = min(edge, label)
+    above = 0
+    for label in labels:
+        above += label > lowest
+    if k >= above:
+        return edge
+    _gather(labels, labels, k, places)
+    return float(labels[places[0]])
+
+
+@inner
+def top_rows(labels: Doubles, k: int, places: Ints) -> int:
+    """Write the top k to ``places``, best first, and return how many they are."""
+    edge = top_edge(labels, k, places)
+    count = 0
+    for label in labels:
+        count += label >= edge
+    first_rows(labels, labels, count, places)
+    return count
+
+
+@inner
+def top_targets(labels: Doubles, k: int, places: Ints, targets: Doubles) -> bool:
+    """Write target scores: labels of the top k, less that of the best document below it; else 0.
+
+    Returns:
+        Whether any target is above another.
+    """
+    edge = top_edge(labels, k, places)
+    floor = -math.inf
+    for label in labels:
+        if label < edge:
+            floor = max(floor, label)
+    for row in range(len(labels)):
+        targets[row] = labels[row] - floor if labels[row] >= edge else 0.0
+    return edge < math.inf

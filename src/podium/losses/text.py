@@ -1,0 +1,72 @@
+"""Losses as text, for the command line and for files."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from dataclasses import fields
+from difflib import get_close_matches
+from typing import Any
+
+from podium.errors import PodiumError
+from podium.losses.base import Loss
+
+
+def parse_loss(text: str) -> Loss:
+    """Read what the ``repr`` of a loss writes; nothing else in the text is run.
+
+    Losses of one's own are known once the module that defines them is imported.
+
+    Example:
+        >>> parse_loss("ListMLE(k=10)")
+        ListMLE(k=10)
+        >>> parse_loss("Focused(ListNet, PairLogistic, beta=0.3)").beta
+        0.3
+    """
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError) as error:
+        raise PodiumError(f"{text!r} is not a loss. Write it like ListMLE(k=10).") from error
+    if not isinstance(tree, ast.Call | ast.Name):
+        raise PodiumError(f"{text!r} is not a loss. Write it like ListMLE(k=10).")
+    loss = _value(tree, text)
+    assert isinstance(loss, Loss)
+    return loss
+
+
+def loss_names() -> list[str]:
+    """The names of all losses, the user's own included.
+
+    Example:
+        >>> "ListMLE" in loss_names()
+        True
+    """
+    return sorted(name for name, kind in Loss.REGISTRY.items() if not inspect.isabstract(kind))
+
+
+def _value(node: ast.expr, text: str) -> Any:
+    if isinstance(node, ast.Name):
+        return _build(node.id, (), {}, text)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        positional = [_value(argument, text) for argument in node.args]
+        named = {keyword.arg or "**": _value(keyword.value, text) for keyword in node.keywords}
+        return _build(node.func.id, positional, named, text)
+    try:
+        return ast.literal_eval(node)
+    except (TypeError, ValueError) as error:
+        raise PodiumError(
+            f"{ast.unparse(node)!r} in {text!r} is no value. Give numbers, texts, tuples or losses."
+        ) from error
+
+
+def _build(name: str, positional: Any, named: dict[str, Any], text: str) -> Loss:
+    names = loss_names()
+    if name not in names:
+        close = get_close_matches(name, names, n=1)
+        hint = f"Did you mean {close[0]}?" if close else f"There are: {', '.join(names)}."
+        raise PodiumError(f"There is no loss {name!r}. {hint}")
+    try:
+        return Loss.REGISTRY[name](*positional, **named)
+    except TypeError as error:
+        known = ", ".join(field.name for field in fields(Loss.REGISTRY[name])) or "none"
+        raise PodiumError(f"{text!r} does not fit: {error}. Its parameters: {known}.") from error

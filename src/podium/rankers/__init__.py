@@ -1,0 +1,39 @@
+"""A ranker is a loss times a scorer: linear, trees or neural, as scikit-learn estimators."""
+
+from typing import TYPE_CHECKING, Any
+
+from podium.errors import PodiumError
+
+try:
+    import sklearn as _sklearn  # noqa: F401
+except ImportError as error:
+    raise PodiumError("scikit-learn is not installed: pip install 'podium[rankers]'.") from error
+
+from podium.rankers.base import Ranker, load_ranker
+from podium.rankers.linear import LinearRanker
+from podium.rankers.neural import NeuralRanker
+from podium.rankers.trees import TreeRanker
+from podium.rankers.tune import Trial, Tuning, tune
+
+if TYPE_CHECKING:
+    from podium.rankers.torch_loss import RankingLoss
+
+__all__ = [
+    "LinearRanker",
+    "NeuralRanker",
+    "Ranker",
+    "RankingLoss",
+    "TreeRanker",
+    "Trial",
+    "Tuning",
+    "load_ranker",
+    "tune",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "RankingLoss":  # a torch module: importing it imports torch
+        from podium.rankers.torch_loss import RankingLoss
+
+        return RankingLoss
+    raise AttributeError(f"module 'podium.rankers' has no attribute {name!r}")

@@ -1,0 +1,203 @@
+"""LightGBM and XGBoost behind one small face: grow a tree from gradients, predict, dump, load.
+
+The labels never reach the engine: a custom objective needs none, and LightGBM's own ranking
+objectives refuse labels above 30. Both engines and Podium's losses use threads; they take turns,
+and an engine's threads must not spin while the loss is computed, so OpenMP's waiting policy is
+set to passive before an engine is first imported.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from podium.data import Dataset
+from podium.errors import DataError, PodiumError
+from podium.kernels import Doubles, Floats
+from podium.threads import thread_count
+
+
+class Booster(ABC):
+    """A model that grows tree by tree; ``model`` is the engine's own."""
+
+    model: Any
+
+    @classmethod
+    @abstractmethod
+    def start(
+        cls, train: Dataset, validation: Dataset | None, parameters: dict[str, Any]
+    ) -> Booster:
+        """A model without trees."""
+
+    @classmethod
+    @abstractmethod
+    def load(cls, dumped: bytes) -> Booster:
+        """The model that ``dump`` gave."""
+
+    @abstractmethod
+    def grow(self, gradient: Doubles, curvature: Doubles) -> bool:
+        """Add a tree; False if no split was worth it and nothing was added."""
+
+    @abstractmethod
+    def training_scores(self) -> Doubles:
+        """The scores of the training rows by the trees so far."""
+
+    @abstractmethod
+    def validation_scores(self) -> Doubles:
+        """The scores of the validation rows by the trees so far."""
+
+    @abstractmethod
+    def predict(self, features: Floats, trees: int) -> Doubles:
+        """The scores of rows by the first trees."""
+
+    @abstractmethod
+    def dump(self) -> bytes:
+        """The model in the engine's own format."""
+
+
+class _LightGBM(Booster):
+    def __init__(self, model: Any, validation: Dataset | None = None) -> None:
+        self.model = model
+        self._validation = validation
+
+    @classmethod
+    def start(
+        cls, train: Dataset, validation: Dataset | None, parameters: dict[str, Any]
+    ) -> _LightGBM:
+        lightgbm = _engine("lightgbm")
+        settings = {
+            "objective": "none",
+            "metric": "none",
+            "verbosity": -1,
+            "num_threads": thread_count(),
+            "deterministic": True,
+            "force_row_wise": True,  # else LightGBM times both ways, and the result may differ
+            **parameters,
+        }
+        data = lightgbm.Dataset(
+            train.features, label=np.zeros(train.rows), params=settings, free_raw_data=True
+        )
+        found = cls(lightgbm.Booster(settings, data), validation)
+        if validation is not None:
+            rows = np.zeros(validation.rows)
+            found.model.add_valid(
+                lightgbm.Dataset(validation.features, label=rows, reference=data), "validation"
+            )
+        return found
+
+    @classmethod
+    def load(cls, dumped: bytes) -> _LightGBM:
+        lightgbm = _engine("lightgbm")
+        try:
+            return cls(lightgbm.Booster(model_str=dumped.decode()))
+        except (lightgbm.basic.LightGBMError, UnicodeDecodeError) as error:
+            raise DataError(f"holds no LightGBM model ({error})", hint="Save it again.") from error
+
+    def grow(self, gradient: Doubles, curvature: Doubles) -> bool:
+        before = self.model.current_iteration()
+        self.model.update(fobj=lambda _scores, _data: (gradient, curvature))
+        return bool(self.model.current_iteration() > before)
+
+    def training_scores(self) -> Doubles:
+        return self._scores(0)
+
+    def validation_scores(self) -> Doubles:
+        return self._scores(1)
+
+    def _scores(self, data: int) -> Doubles:
+        # LightGBM keeps the scores of its data up to date; its own feval reads them so.
+        found: list[Doubles] = []
+
+        def keep(scores: Doubles, _data: Any) -> tuple[str, float, bool]:
+            found.append(scores)
+            return "", 0.0, True
+
+        self.model.eval_train(keep) if data == 0 else self.model.eval_valid(keep)
+        return found[0]
+
+    def predict(self, features: Floats, trees: int) -> Doubles:
+        if not trees:
+            return np.zeros(len(features))
+        return np.asarray(self.model.predict(features, num_iteration=trees, raw_score=True))
+
+    def dump(self) -> bytes:
+        return str(self.model.model_to_string(num_iteration=-1)).encode()
+
+
+class _XGBoost(Booster):
+    def __init__(self, model: Any, train: Any = None, validation: Any = None) -> None:
+        self.model = model
+        self._train = train
+        self._validation = validation
+
+    @classmethod
+    def start(
+        cls, train: Dataset, validation: Dataset | None, parameters: dict[str, Any]
+    ) -> _XGBoost:
+        xgboost = _engine("xgboost")
+        settings = {
+            "objective": "reg:squarederror",
+            "base_score": 0.0,
+            "disable_default_eval_metric": True,
+            "tree_method": "hist",
+            "nthread": thread_count(),
+            **parameters,
+        }
+        rows = xgboost.QuantileDMatrix(
+            train.features,
+            np.zeros(train.rows),
+            nthread=thread_count(),
+            max_bin=settings.get("max_bin"),
+        )
+        kept = None
+        if validation is not None:
+            kept = xgboost.DMatrix(validation.features, nthread=thread_count())
+        cached = [rows] if kept is None else [rows, kept]
+        return cls(xgboost.Booster(settings, cache=cached), rows, kept)
+
+    @classmethod
+    def load(cls, dumped: bytes) -> _XGBoost:
+        xgboost = _engine("xgboost")
+        try:
+            return cls(xgboost.Booster(model_file=bytearray(dumped)))
+        except xgboost.core.XGBoostError as error:
+            raise DataError(f"holds no XGBoost model ({error})", hint="Save it again.") from error
+
+    def grow(self, gradient: Doubles, curvature: Doubles) -> bool:
+        self.model.boost(
+            self._train,
+            iteration=self.model.num_boosted_rounds(),
+            grad=gradient.astype(np.float32),
+            hess=curvature.astype(np.float32),
+        )
+        return True
+
+    def training_scores(self) -> Doubles:
+        return np.asarray(self.model.predict(self._train, output_margin=True), np.float64)
+
+    def validation_scores(self) -> Doubles:
+        return np.asarray(self.model.predict(self._validation, output_margin=True), np.float64)
+
+    def predict(self, features: Floats, trees: int) -> Doubles:
+        if not trees:
+            return np.zeros(len(features))
+        rows = _engine("xgboost").DMatrix(features, nthread=thread_count())
+        found = self.model.predict(rows, output_margin=True, iteration_range=(0, trees))
+        return np.asarray(found, np.float64)
+
+    def dump(self) -> bytes:
+        return bytes(self.model.save_raw("json"))
+
+
+def _engine(name: str) -> Any:
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    try:
+        return __import__(name)
+    except ImportError as error:
+        raise PodiumError(f"{name} is not installed: pip install 'podium[trees]'.") from error
+
+
+ENGINES: dict[str, type[Booster]] = {"lightgbm": _LightGBM, "xgboost": _XGBoost}

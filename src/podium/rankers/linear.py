@@ -1,0 +1,227 @@
+"""Linear scorers: L-BFGS for smooth losses, a bundle method for convex ones with kinks."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from podium.data import Dataset
+from podium.errors import PodiumError
+from podium.kernels import Doubles, Floats
+from podium.losses import Loss
+from podium.rankers.base import Progress, Ranker, Training, blocks_of
+from podium.rankers.bundle import BundleResult, Plane, minimise_bundle
+from podium.rankers.descent import descend
+from podium.rankers.products import linear_scores, missing_feature, weighted_features
+from podium.rankers.storage import Archive
+from podium.rankers.watch import Watch
+from podium.rankers.whiten import whitening
+
+# Over which a hinge's kink is rounded: coarse first, for a start, then finer.
+_WIDTHS = (0.1, 0.02, 0.004)
+
+
+class LinearRanker(Ranker):
+    """Scores are a weighted sum of the features.
+
+    Minimises ``penalty / 2 |w|^2 + mean over queries of loss(X_q w, y_q)``. A smooth loss is
+    minimised by L-BFGS; a convex one with kinks (hinges) by a bundle method, which stops when its
+    value is certified to be within ``tolerance`` of the minimum; one that is neither (LambdaLoss)
+    by 300 steps of descent.
+
+    Args:
+        loss: The loss, or its text (``"PairHinge(k=10)"``).
+        penalty: The weight of the regulariser. A support vector machine's C is
+            ``1 / (penalty * queries)``.
+        tolerance: When to stop: the certified gap as a fraction of the objective, or for smooth
+            losses the relative change of the objective.
+        max_iter: The most evaluations of the loss.
+        measure: What the validation queries are measured by.
+
+    Attributes:
+        coef_: The weights.
+        objective_: The objective at the end of the fit.
+        gap_: How far above the minimum it can be; NaN where the method certifies none.
+        n_iter_: Evaluations of the loss.
+        converged_: Whether the tolerance was reached.
+
+    Example:
+        >>> random = np.random.default_rng(0)
+        >>> X = random.random((200, 3))
+        >>> y = np.round(3 * X[:, 0] + 0.3 * X[:, 1])
+        >>> ranker = LinearRanker("PairLogistic(k=10)").fit(X, y, group=[20] * 10)
+        >>> bool(np.argmax(np.abs(ranker.coef_)) == 0)
+        True
+    """
+
+    def __init__(
+        self,
+        loss: Loss | str = "ListMLE(k=10)",
+        *,
+        penalty: float = 1e-4,
+        tolerance: float = 1e-4,
+        max_iter: int = 1000,
+        measure: str = "nDCG@10",
+    ) -> None:
+        self.loss = loss
+        self.penalty = penalty
+        self.tolerance = tolerance
+        self.max_iter = max_iter
+        self.measure = measure
+
+    def _fit(self, data: Training, validation: Training | None, progress: Progress | None) -> None:
+        loss = self._loss()
+        if self.penalty < 0 or (self.penalty == 0 and not loss.smooth):
+            raise PodiumError(
+                f"The penalty is {self.penalty}. {loss!r} needs one above 0; smooth losses take 0."
+            )
+        watch: Watch[Doubles] = Watch(_scores, self.measure, validation, progress)
+        risk = _Risk(loss, data)
+        start = np.zeros(self.n_features_in_)
+        self.converged_, self.gap_ = False, np.nan
+        try:
+            if loss.smooth:
+                self._by_lbfgs(risk, start, watch)
+            elif loss.convex:
+                self._by_bundle(risk, start, watch)
+            else:
+                self.coef_, self.objective_ = descend(
+                    risk, start, penalty=self.penalty, steps=min(self.max_iter, 300), watch=watch
+                )
+        except KeyboardInterrupt:  # what was learned so far is kept
+            self.objective_ = np.nan
+        self.n_iter_ = risk.evaluations
+        if watch.model is not None:
+            self.coef_ = watch.model
+        elif not hasattr(self, "coef_"):
+            self.coef_ = start
+
+    def _by_lbfgs(self, risk: _Risk, start: Doubles, watch: Watch[Doubles]) -> None:
+        from scipy import optimize
+
+        matrix = whitening(risk.loss, risk.blocks, len(start), self.penalty)
+
+        def objective(point: Doubles) -> tuple[float, Doubles]:
+            weights = matrix @ point
+            value, slope = risk(weights)
+            whole = value + 0.5 * self.penalty * float(weights @ weights)
+            return whole, (slope + self.penalty * weights) @ matrix
+
+        def after(intermediate_result: Any) -> None:  # SciPy asks for this argument's name
+            weights = matrix @ intermediate_result.x
+            watch(risk.evaluations, weights, float(intermediate_result.fun))
+
+        found = optimize.minimize(
+            objective,
+            np.linalg.solve(matrix, start),
+            jac=True,
+            method="L-BFGS-B",
+            callback=after,
+            options={
+                "maxfun": self.max_iter,
+                "maxiter": self.max_iter,
+                "maxcor": 20,
+                # A change of the objective says little about the distance to the minimum, so
+                # this is far below the tolerance that a certified gap would need.
+                "ftol": self.tolerance * 1e-4,
+                "gtol": 1e-9,
+            },
+        )
+        self.coef_, self.objective_ = matrix @ found.x, float(found.fun)
+        self.converged_ = bool(found.success)
+
+    def _by_bundle(self, risk: _Risk, start: Doubles, watch: Watch[Doubles]) -> None:
+        """Round the kinks less and less, then certify; the bundle method does what is left.
+
+        A rounded loss is minimised by L-BFGS in far fewer steps than the kinks allow, and where it
+        ends there is a plane below the loss itself: together they often certify the gap at once.
+        """
+        planes: list[Plane] = []
+        point = start
+        for width in _WIDTHS:
+            pair = risk.loss.rounded(width)
+            if pair is None:
+                break
+            smooth, below = pair
+            self._by_lbfgs(risk.of(smooth), point, watch)
+            point = self.coef_
+            value, slope = risk.of(below)(point)
+            planes.append((slope, value - float(slope @ point)))
+            found = self._certify(risk, point, planes, 1, None)
+            if found.converged:
+                break
+        if not self.converged_:
+            found = self._certify(risk, point, planes, self.max_iter, watch)
+        self.coef_, self.objective_, self.gap_ = found.weights, found.value, found.gap
+
+    def _certify(
+        self,
+        risk: _Risk,
+        start: Doubles,
+        planes: list[Plane],
+        steps: int,
+        watch: Watch[Doubles] | None,
+    ) -> BundleResult:
+        found = minimise_bundle(
+            risk,
+            start,
+            penalty=self.penalty,
+            tolerance=self.tolerance,
+            max_steps=steps,
+            planes=planes,
+            watch=None
+            if watch is None
+            else lambda step, weights, value, _gap: watch(step, weights, value),
+        )
+        self.converged_ = found.converged
+        return found
+
+    def _predict(self, features: Floats) -> Doubles:
+        return linear_scores(features, self.coef_, np.arange(len(features) + 1))
+
+    def _archive(self) -> Archive:
+        return Archive("", {}, {"coef": self.coef_})
+
+    def _restore(self, archive: Archive) -> None:
+        self.coef_ = np.asarray(archive.arrays["coef"], np.float64)
+        if self.coef_.shape != (self.n_features_in_,):
+            raise ValueError("weights and features differ in number")
+
+
+class _Risk:
+    """The mean loss of a query and its gradient by the weights, summed over blocks."""
+
+    def __init__(self, loss: Loss, data: Training) -> None:
+        self.loss = loss
+        self.blocks = blocks_of(data)
+        self._queries = len(data)
+        self._count = [0]
+
+    @property
+    def evaluations(self) -> int:
+        """How often this risk, and others of the same data, were evaluated."""
+        return self._count[0]
+
+    def of(self, loss: Loss) -> _Risk:
+        """The risk of another loss on the same data."""
+        other = copy(self)
+        other.loss = loss
+        return other
+
+    def __call__(self, weights: Doubles) -> tuple[float, Doubles]:
+        value = 0.0
+        slope = np.zeros(len(weights))
+        for block in self.blocks:
+            if not self._count[0] and not np.isfinite(block.features).all():
+                raise missing_feature()
+            found = self.loss.evaluate(_scores(weights, block), block.labels, block.offsets)
+            value += found.total
+            slope += weighted_features(block.features, found.gradient, block.offsets)
+        self._count[0] += 1
+        return value / self._queries, slope / self._queries
+
+
+def _scores(weights: Doubles, block: Dataset) -> Doubles:
+    return linear_scores(block.features, weights, block.offsets)

@@ -1,0 +1,65 @@
+"""Podium's losses inside PyTorch: the same kernels, with gradients that autograd passes on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from podium.errors import PodiumError
+from podium.losses import Loss, parse_loss
+
+try:
+    import torch
+except ImportError as error:
+    raise PodiumError("torch is not installed: pip install 'podium[neural]'.") from error
+
+
+class RankingLoss(torch.nn.Module):
+    """A loss for other people's PyTorch code: one score per document, ragged queries, no padding.
+
+    Args:
+        loss: The loss, or its text (``"ListMLE(k=10)"``).
+
+    Example:
+        >>> criterion = RankingLoss("PairLogistic(k=3)")
+        >>> scores = torch.tensor([0.2, 0.9, 0.1, 0.4, 0.3], requires_grad=True)
+        >>> labels = torch.tensor([2.0, 1.0, 0.0, 1.0, 0.0])
+        >>> value = criterion(scores, labels, offsets=[0, 3, 5])
+        >>> value.backward()
+        >>> scores.grad.shape
+        torch.Size([5])
+    """
+
+    def __init__(self, loss: Loss | str) -> None:
+        super().__init__()
+        self.loss = parse_loss(loss) if isinstance(loss, str) else loss
+
+    def forward(self, scores: Any, labels: Any, offsets: Any) -> Any:
+        """The mean loss of a query.
+
+        Args:
+            scores: A score for each document, of any shape with as many entries.
+            labels: A label for each document.
+            offsets: Where each query's documents begin, and the number of documents last.
+        """
+        return _Evaluate.apply(  # type: ignore[no-untyped-call]
+            scores.reshape(-1), labels, offsets, self.loss
+        )
+
+
+class _Evaluate(torch.autograd.Function):
+    @staticmethod
+    def forward(context: Any, scores: Any, labels: Any, offsets: Any, loss: Loss) -> Any:
+        starts = np.asarray(offsets, np.int64)
+        truth = labels.detach().cpu().numpy() if torch.is_tensor(labels) else np.asarray(labels)
+        found = loss.evaluate(scores.detach().double().cpu().numpy(), truth, starts)
+        queries = max(len(starts) - 1, 1)
+        gradient = torch.from_numpy(found.gradient / queries).to(scores)
+        context.save_for_backward(gradient)
+        return scores.new_tensor(found.total / queries)
+
+    @staticmethod
+    def backward(context: Any, *outer: Any) -> Any:
+        (gradient,) = context.saved_tensors
+        return outer[0] * gradient, None, None, None

@@ -1,0 +1,119 @@
+"""Gradient-boosted trees: any loss as an objective of LightGBM and of XGBoost."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from podium.data import Dataset, ShardSet
+from podium.errors import DataError, PodiumError
+from podium.kernels import Doubles, Floats
+from podium.losses import Loss
+from podium.rankers.base import Progress, Ranker, Training
+from podium.rankers.engines import ENGINES, Booster
+from podium.rankers.storage import Archive
+from podium.rankers.watch import Watch
+
+
+class TreeRanker(Ranker):
+    """Boosted trees by LightGBM or XGBoost, with any of Podium's losses and labels of any size.
+
+    Args:
+        loss: The loss, or its text (``"ListMLE(k=10)"``).
+        engine: ``"lightgbm"`` or ``"xgboost"``.
+        n_estimators: How many trees at most.
+        learning_rate: The weight of each tree.
+        patience: With validation queries: stop after this many trees without a better measure.
+        measure: What the validation queries are measured by: any of Podium's measures.
+        parameters: The engine's own parameters, by their own names, as they are.
+        seed: The engine's seed; the same seed gives the same model.
+
+    Attributes:
+        booster_: The engine's own model: ``lightgbm.Booster`` or ``xgboost.Booster``.
+        n_trees_: How many trees predictions use: all, or up to the best on validation queries.
+
+    Example:
+        >>> random = np.random.default_rng(0)
+        >>> X = random.random((400, 3))
+        >>> y = np.round(3 * X[:, 0])
+        >>> ranker = TreeRanker("ListMLE(k=5)", n_estimators=20).fit(X, y, group=[20] * 20)
+        >>> ranker.n_trees_, ranker.predict(X).shape
+        (20, (400,))
+    """
+
+    def __init__(
+        self,
+        loss: Loss | str = "ListMLE(k=10)",
+        *,
+        engine: Literal["lightgbm", "xgboost"] = "lightgbm",
+        n_estimators: int = 300,
+        learning_rate: float = 0.1,
+        patience: int | None = 50,
+        measure: str = "nDCG@10",
+        parameters: dict[str, Any] | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.engine = engine
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.patience = patience
+        self.measure = measure
+        self.parameters = parameters
+        self.seed = seed
+
+    def _fit(self, data: Training, validation: Training | None, progress: Progress | None) -> None:
+        train, held_out = _in_memory(data), None if validation is None else _in_memory(validation)
+        loss = self._loss()
+        booster = self._engine().start(
+            train,
+            held_out,
+            {"learning_rate": self.learning_rate, "seed": self.seed, **(self.parameters or {})},
+        )
+        watch: Watch[int] = Watch(
+            lambda _trees, _block: booster.validation_scores(), self.measure, held_out, progress
+        )
+        buffers = np.empty(train.rows), np.empty(train.rows)
+        try:
+            for step in range(1, self.n_estimators + 1):
+                found = loss.evaluate(
+                    booster.training_scores(), train.labels, train.offsets, out=buffers
+                )
+                grew = booster.grow(found.gradient, found.curvature)
+                watch(step, step, found.total / len(train))
+                waited = step - watch.best_step
+                if not grew or (self.patience is not None and waited >= self.patience):
+                    break
+        except KeyboardInterrupt:  # the trees grown so far are kept
+            pass
+        self.n_trees_ = watch.model or 0
+        self._booster = booster
+
+    @property
+    def booster_(self) -> Any:
+        """The engine's own model."""
+        return self._booster.model
+
+    def _predict(self, features: Floats) -> Doubles:
+        return self._booster.predict(features, self.n_trees_)
+
+    def _engine(self) -> type[Booster]:
+        if self.engine not in ENGINES:
+            raise PodiumError(f"There is no engine {self.engine!r}. Choose: {', '.join(ENGINES)}.")
+        return ENGINES[self.engine]
+
+    def _archive(self) -> Archive:
+        return Archive("", {"trees": self.n_trees_}, {}, {"model": self._booster.dump()})
+
+    def _restore(self, archive: Archive) -> None:
+        self.n_trees_ = int(archive.facts["trees"])
+        self._booster = self._engine().load(archive.blobs["model"])
+
+
+def _in_memory(data: Training) -> Dataset:
+    """Trees are grown from binned features that the engine keeps in memory."""
+    found = data.load() if isinstance(data, ShardSet) else data
+    if not found.feature_names:
+        raise DataError("there is no feature to grow trees from", hint="Give at least one.")
+    return found

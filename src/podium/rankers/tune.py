@@ -1,0 +1,107 @@
+"""Choosing a ranker's parameters on validation queries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from podium.data import Dataset, ShardSet
+from podium.errors import PodiumError
+from podium.measures import evaluate, parse_measure
+from podium.rankers.base import Ranker, Training
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One choice of parameters and what it reached on the validation queries."""
+
+    parameters: Mapping[str, Any]
+    value: float
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What a search found: every trial, best first, and the best ranker."""
+
+    trials: tuple[Trial, ...]
+    ranker: Ranker
+
+
+def tune(
+    ranker: Ranker,
+    choices: Mapping[str, Sequence[Any]],
+    train: Training,
+    validation: Dataset | ShardSet,
+    *,
+    measure: str = "nDCG@10",
+    trials: int | None = None,
+    seed: int = 0,
+    progress: Callable[[int, int, Trial], None] | None = None,
+) -> Tuning:
+    """Fit a ranker for each choice of parameters and keep the best on the validation queries.
+
+    Args:
+        ranker: What to tune; it is cloned, not changed.
+        choices: The values to try for each parameter. What a tree ranker does not know is set in
+            its ``parameters``, which go to the engine.
+        train: What each ranker is fitted on.
+        validation: What chooses between them.
+        measure: By which measure.
+        trials: Try so many combinations drawn at random; by default all of them.
+        seed: Draws them.
+        progress: Called after each trial with its number, their total and the trial.
+
+    Example:
+        >>> from podium.rankers import LinearRanker
+        >>> random = np.random.default_rng(0)
+        >>> X, noise = random.random((400, 3)), random.normal(size=400)
+        >>> data = Dataset.from_arrays(X, labels=np.round(3 * X[:, 0] + noise), group=[20] * 20)
+        >>> train, held_out = data.split(0.5, 0.5)
+        >>> found = tune(LinearRanker(), {"penalty": [1e-4, 1e-2, 1.0]}, train, held_out)
+        >>> len(found.trials), found.trials[0].value >= found.trials[-1].value
+        (3, True)
+    """
+    wanted = parse_measure(measure)
+    sign = 1.0 if wanted.larger_is_better else -1.0
+    held_out = validation.load() if isinstance(validation, ShardSet) else validation
+    combinations = [
+        dict(zip(choices, values, strict=True)) for values in product(*choices.values())
+    ]
+    if not combinations:
+        raise PodiumError("There is nothing to try. Give at least one value for each parameter.")
+    if trials is not None and trials < len(combinations):
+        drawn = np.random.default_rng(seed).permutation(len(combinations))[:trials]
+        combinations = [combinations[place] for place in sorted(drawn)]
+    done: list[Trial] = []
+    best: Ranker | None = None
+    for number, parameters in enumerate(combinations, start=1):
+        candidate = with_parameters(clone(ranker), parameters)
+        candidate.fit(train, validation=held_out)
+        value = evaluate(wanted, held_out, candidate.predict(held_out)).means[wanted]
+        if best is None or sign * value > max(sign * trial.value for trial in done):
+            best = candidate
+        done.append(Trial(parameters, value))
+        if progress is not None:
+            progress(number, len(combinations), done[-1])
+    assert best is not None  # there is at least one combination
+    return Tuning(tuple(sorted(done, key=lambda trial: -sign * trial.value)), best)
+
+
+def with_parameters(ranker: Ranker, parameters: Mapping[str, Any]) -> Ranker:
+    """Set parameters of a ranker; what it does not know goes to its engine, if it has one."""
+    known = ranker.get_params(deep=False)
+    foreign = {name: value for name, value in parameters.items() if name not in known}
+    if foreign and "parameters" not in known:
+        raise PodiumError(
+            f"{', '.join(foreign)}: no such parameter. There are: {', '.join(known)}."
+        )
+    own = {name: value for name, value in parameters.items() if name in known}
+    if foreign:
+        own["parameters"] = {**(known["parameters"] or {}), **foreign}
+    ranker.set_params(**own)
+    return ranker

@@ -1,0 +1,52 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from podium.rankers.bundle import minimise_bundle
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 10_000), st.integers(1, 6), st.sampled_from([1e-3, 0.1, 3.0]))
+def test_the_certified_gap_holds_the_minimum(seed: int, size: int, penalty: float) -> None:
+    """R is the largest of some planes, so the whole is a quadratic programme SciPy can solve."""
+    from scipy import optimize
+
+    random = np.random.default_rng(seed)
+    slopes, offsets = random.normal(size=(8, size)), random.normal(size=8)
+
+    def risk(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        heights = slopes @ weights + offsets
+        top = int(np.argmax(heights))
+        return float(heights[top]), slopes[top]
+
+    found = minimise_bundle(risk, np.zeros(size), penalty=penalty, tolerance=1e-7, max_steps=500)
+    assert found.converged
+    # The same as a smooth problem in (w, t): least t + penalty / 2 |w|^2 with t above each plane.
+    exact = optimize.minimize(
+        lambda x: x[-1] + penalty / 2 * x[:-1] @ x[:-1],
+        np.append(np.zeros(size), offsets.max()),
+        jac=lambda x: np.append(penalty * x[:-1], 1.0),
+        constraints={
+            "type": "ineq",
+            "fun": lambda x: x[-1] - slopes @ x[:-1] - offsets,
+            "jac": lambda _: np.column_stack((-slopes, np.ones(8))),
+        },
+        method="SLSQP",
+        options={"ftol": 1e-12, "maxiter": 500},
+    )
+    assert found.value == pytest.approx(exact.fun, abs=1e-4 * max(1, abs(exact.fun)))
+    assert found.value - found.gap <= exact.fun + 1e-6
+
+
+def test_it_says_when_it_stopped_early() -> None:
+    found = minimise_bundle(
+        lambda w: (float(np.abs(w - 3).sum()), np.sign(w - 3)),
+        np.zeros(5),
+        penalty=1e-3,
+        tolerance=1e-12,
+        max_steps=2,
+    )
+    assert not found.converged
+    assert found.steps == 2
+    assert found.gap > 0

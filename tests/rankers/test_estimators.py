@@ -1,0 +1,131 @@
+"""Rankers as scikit-learn estimators, and as files."""
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, GroupKFold
+
+from podium.data import Dataset
+from podium.errors import DataError
+from podium.losses import ListMLE
+from podium.rankers import LinearRanker, NeuralRanker, Ranker, TreeRanker, load_ranker
+from tests.rankers.made_up import made_up
+
+RANKERS = {
+    "linear": LinearRanker("PairHinge(k=5)"),
+    "lightgbm": TreeRanker(ListMLE(k=5), n_estimators=8),
+    "xgboost": TreeRanker("PairLogistic(k=5)", engine="xgboost", n_estimators=8),
+    "neural": NeuralRanker("ListMLE(k=5)", hidden=(8,), epochs=3),
+}
+
+
+@pytest.fixture(params=RANKERS, scope="module")
+def ranker(request: pytest.FixtureRequest) -> Ranker:
+    return clone(RANKERS[request.param])
+
+
+def test_clones_have_equal_parameters(ranker: Ranker) -> None:
+    assert clone(ranker).get_params() == ranker.get_params()
+    assert repr(ranker).startswith(type(ranker).__name__)
+
+
+def test_predicting_before_fitting_is_refused(ranker: Ranker) -> None:
+    with pytest.raises(NotFittedError, match="fit"):
+        clone(ranker).predict(np.zeros((1, 6)))
+
+
+def test_the_same_seed_gives_the_same_bytes(ranker: Ranker, tmp_path: Path) -> None:
+    data = made_up()
+    for name in ("one", "two"):
+        clone(ranker).fit(data).save(tmp_path / name)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+def test_a_loaded_ranker_predicts_the_same(ranker: Ranker, tmp_path: Path) -> None:
+    data = made_up()
+    fitted = clone(ranker).fit(data)
+    fitted.save(tmp_path / "model")
+    loaded = load_ranker(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict(data), fitted.predict(data))
+    assert repr(loaded._loss()) == repr(fitted._loss())
+    assert loaded.feature_names_ == fitted.feature_names_
+    loaded.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
+
+
+def test_rank_gives_a_run(ranker: Ranker) -> None:
+    data = made_up(5)
+    fitted = clone(ranker).fit(data)
+    run = fitted.rank(data, name="mine")
+    assert (run.name, len(run), run.rows) == ("mine", 5, data.rows)
+    np.testing.assert_allclose(run.scores, fitted.predict(data))
+
+
+def test_fit_does_not_change_its_data(ranker: Ranker) -> None:
+    data = made_up()
+    features, labels = data.features.copy(), data.labels.copy()
+    clone(ranker).fit(data)
+    np.testing.assert_array_equal(data.features, features)
+    np.testing.assert_array_equal(data.labels, labels)
+
+
+def test_a_grid_search_with_folds_of_whole_queries() -> None:
+    data = made_up(noise=1.0)
+    with sklearn.config_context(enable_metadata_routing=True):
+        ranker = LinearRanker("PairLogistic(k=5)").set_fit_request(qid=True)
+        search = GridSearchCV(
+            ranker.set_score_request(qid=True),
+            {"penalty": [1e-3, 1e2], "loss": ["ListMLE(k=5)", "PairLogistic(k=5)"]},
+            cv=GroupKFold(4),
+        )
+        search.fit(data.features, data.labels, qid=data.query_of_row, groups=data.query_of_row)
+    assert len(search.cv_results_["params"]) == 4
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert 0.5 < search.best_score_ <= 1
+
+
+def test_scikit_learns_checks_that_need_no_queries() -> None:
+    from sklearn.utils import estimator_checks as checks
+
+    for estimator in RANKERS.values():
+        name = type(estimator).__name__
+        checks.check_no_attributes_set_in_init(name, clone(estimator))
+        checks.check_parameters_default_constructible(name, clone(estimator))
+        checks.check_get_params_invariance(name, clone(estimator))
+        checks.check_set_params(name, clone(estimator))
+        checks.check_estimator_cloneable(name, clone(estimator))
+        checks.check_estimator_repr(name, clone(estimator))
+
+
+@pytest.mark.parametrize("damage", ["cut", "kind", "version", "array", "text"])
+def test_a_damaged_file_is_refused(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "model"
+    LinearRanker().fit(made_up(5)).save(path)
+    whole = path.read_bytes()
+    changes = {
+        "cut": whole[: len(whole) // 2],
+        "kind": whole.replace(b"LinearRanker", b"EvilXyRanker"),
+        "version": whole.replace(b'"version": 1', b'"version": 9'),
+        "array": whole.replace(b"<f8", b"|O8"),
+        "text": b"no ranker at all",
+    }
+    path.write_bytes(changes[damage])
+    with pytest.raises(DataError, match=r"ranker|version"):
+        load_ranker(path)
+
+
+def test_entries_are_undated(tmp_path: Path) -> None:
+    LinearRanker().fit(made_up(5)).save(tmp_path / "model")
+    with zipfile.ZipFile(tmp_path / "model") as file:
+        assert {entry.date_time for entry in file.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+
+
+def test_other_features_in_validation_are_refused() -> None:
+    other = Dataset.from_arrays(np.zeros((2, 3)), labels=[0, 1], group=[2])
+    with pytest.raises(DataError, match="other features"):
+        LinearRanker().fit(made_up(5), validation=other)

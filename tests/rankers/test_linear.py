@@ -1,0 +1,127 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from podium.data import Dataset, write_shards
+from podium.errors import DataError, PodiumError
+from podium.losses import PairHinge
+from podium.measures import evaluate
+from podium.rankers import LinearRanker
+from tests.rankers.made_up import made_up
+
+LOSSES = ["PairHinge(k=5)", "PairLogistic(k=5)", "ListMLE(k=5)", "ListNet()", "RankCosine()"]
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, "StructuralHinge(k=5)", "LambdaLoss(k=5)"])
+def test_every_loss_learns_a_linear_truth(loss: str) -> None:
+    train, test = made_up(60), made_up(30, seed=1)
+    ranker = LinearRanker(loss).fit(train)
+    learned = evaluate("nDCG@5", test, ranker.predict(test)).means
+    drawn = evaluate("nDCG@5", test, np.random.default_rng(0).random(test.rows)).means
+    assert next(iter(learned.values())) > 0.8 > next(iter(drawn.values()))
+
+
+def test_the_hinge_reaches_the_objective_of_a_support_vector_machine() -> None:
+    from sklearn.svm import LinearSVC
+
+    data = made_up(12, 15)
+    penalty = 0.01
+    pairs = []
+    for query in data:
+        better, worse = np.nonzero(query.labels[:, None] > query.labels[None, :])
+        pairs.append(query.features[better] - query.features[worse])
+    differences = np.concatenate(pairs).astype(np.float64)
+    weights = 1 / (penalty * len(data))
+    signs = np.where(np.arange(len(differences)) % 2, 1, -1)
+    machine = LinearSVC(
+        loss="hinge", C=weights, fit_intercept=False, tol=1e-8, max_iter=2_000_000, random_state=0
+    ).fit(differences * signs[:, None], signs)
+
+    def objective(w: np.ndarray) -> float:
+        hinge = np.maximum(0, 1 - differences @ w).sum() / len(data)
+        return float(penalty / 2 * w @ w + hinge)
+
+    ranker = LinearRanker(PairHinge(), penalty=penalty, tolerance=1e-5).fit(data)
+    assert ranker.converged_
+    assert ranker.objective_ == pytest.approx(objective(ranker.coef_), rel=1e-6)
+    assert ranker.objective_ <= objective(machine.coef_[0]) * (1 + 1e-4)
+    assert ranker.objective_ - ranker.gap_ <= objective(machine.coef_[0])
+
+
+def test_a_smooth_loss_ends_where_its_gradient_does() -> None:
+    data = made_up()
+    ranker = LinearRanker("PairLogistic()", penalty=0.1, tolerance=1e-8).fit(data)
+    scores = data.features.astype(np.float64) @ ranker.coef_
+    found = ranker._loss().evaluate(scores, data.labels, data.offsets)
+    slope = data.features.T.astype(np.float64) @ found.gradient / len(data) + 0.1 * ranker.coef_
+    assert np.abs(slope).max() < 1e-4
+
+
+@pytest.mark.parametrize("loss", ["PairHinge(k=5)", "ListMLE(k=5)"])
+def test_shards_and_memory_give_one_model(tmp_path: Path, loss: str) -> None:
+    data = made_up()
+    shards = write_shards(data, tmp_path / "shards", shard_bytes=4000)
+    assert len(shards.shards) > 3
+    one = LinearRanker(loss, tolerance=1e-6).fit(data)
+    other = LinearRanker(loss, tolerance=1e-6).fit(shards)
+    assert one.objective_ == pytest.approx(other.objective_, rel=1e-6)
+    np.testing.assert_allclose(one.coef_, other.coef_, rtol=2e-2, atol=2e-2)
+
+
+def test_rows_in_any_order_give_one_model() -> None:
+    data = made_up()
+    order = np.random.default_rng(3).permutation(data.rows)
+    one = LinearRanker("ListMLE(k=5)").fit(data.features, data.labels, qid=data.query_of_row)
+    other = LinearRanker("ListMLE(k=5)").fit(
+        data.features[order], data.labels[order], qid=data.query_of_row[order]
+    )
+    np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-3, atol=1e-4)
+
+
+def test_validation_keeps_the_best_model_met() -> None:
+    train, held_out = made_up(20, noise=3.0), made_up(20, noise=3.0, seed=5)
+    seen: list[float] = []
+    ranker = LinearRanker("ListMLE()", penalty=0.0).fit(
+        train, validation=held_out, progress=lambda _step, _loss, value: seen.append(value)
+    )
+    final = evaluate("nDCG@10", held_out, ranker.predict(held_out)).means
+    assert next(iter(final.values())) == pytest.approx(max(seen))
+
+
+@pytest.mark.parametrize(("loss", "last"), [("PairHinge(k=5)", 20), ("ListMLE(k=5)", 3)])
+def test_an_interrupt_keeps_what_was_learned(loss: str, last: int) -> None:
+    def interrupt(step: int, _loss: float, _value: float | None) -> None:
+        if step >= last:
+            raise KeyboardInterrupt
+
+    ranker = LinearRanker(loss).fit(made_up(), progress=interrupt)
+    assert not ranker.converged_
+    assert np.abs(ranker.coef_).max() > 0
+
+
+def test_missing_values_and_bad_parameters_are_refused() -> None:
+    data = made_up(3)
+    holes = data.features.copy()
+    holes[4, 2] = np.nan
+    with pytest.raises(DataError, match="missing"):
+        LinearRanker().fit(holes, data.labels, qid=data.query_of_row)
+    with pytest.raises(PodiumError, match="above 0"):
+        LinearRanker("PairHinge()", penalty=0).fit(data)
+    with pytest.raises(DataError, match="qid= or group="):
+        LinearRanker().fit(data.features, data.labels)
+    with pytest.raises(DataError, match="fitted on 6"):
+        LinearRanker().fit(data).predict(np.zeros((2, 3)))
+
+
+def test_a_query_of_equal_labels_changes_nothing() -> None:
+    data = made_up(10)
+    blank = Dataset.from_arrays(
+        np.random.default_rng(1).random((5, 6)), labels=np.ones(5), qid=["blank"] * 5
+    )
+    from podium.data import concat
+
+    both = concat([data, blank])
+    one = LinearRanker("PairLogistic()", penalty=0.11).fit(data)
+    other = LinearRanker("PairLogistic()", penalty=0.1).fit(both)
+    np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-2, atol=1e-3)
