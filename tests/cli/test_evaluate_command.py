@@ -1,0 +1,101 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from podium.data import (
+    Dataset,
+    Judgments,
+    Rankings,
+    write_letor,
+    write_parquet,
+    write_qrels,
+    write_run,
+)
+from podium.measures import evaluate
+from tests.cli.run_podium import fail, succeed
+
+
+@pytest.fixture(autouse=True)
+def _inside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("evaluate")
+    random = np.random.default_rng(0)
+    ids = np.repeat([f"q{query}" for query in range(20)], 10)
+    documents = [f"d{row}" for row in range(200)]
+    labels = random.integers(0, 4, 200)
+    write_qrels(Judgments.from_columns(ids, documents, labels), path / "truth.qrels")
+    for name, noise in (("weak", 3.0), ("strong", 0.5)):
+        scores = labels + noise * random.normal(size=200)
+        run = Rankings.from_columns(ids, documents, scores, name=name)
+        write_run(run, path / f"{name}.run")
+        write_parquet(run, path / f"{name}.run.parquet")
+    data = Dataset.from_arrays(
+        scores[:, None], labels=labels, qid=ids, document_ids=documents, feature_names=["score"]
+    )
+    write_letor(data, path / "data.txt")
+    write_parquet(data, path / "scored.parquet")
+    np.savetxt(path / "scores.txt", scores)
+    expected = evaluate(["nDCG@5", "AP"], data, scores).means
+    (path / "expected.json").write_text(json.dumps(list(expected.values())))
+    return path
+
+
+def means(*arguments: str) -> list[float]:
+    printed = succeed("evaluate", *arguments, "-m", "nDCG@5", "-m", "map", "--json")
+    return list(next(iter(json.loads(printed).values()))["means"].values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("truth.qrels", "strong.run"),
+        ("truth.qrels", "strong.run.parquet"),
+        ("data.txt", "strong.run", "--truth-format", "letor"),
+        ("data.txt", "--scores", "scores.txt"),
+        ("scored.parquet",),
+    ],
+)
+def test_every_way_to_evaluate_gives_the_same(folder: Path, arguments: tuple[str, ...]) -> None:
+    expected = json.loads((folder / "expected.json").read_text())
+    assert means(*arguments) == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_table_and_every_query() -> None:
+    printed = succeed("evaluate", "truth.qrels", "weak.run", "strong.run", "-q")
+    assert "nDCG@10" in printed
+    assert printed.count("q7") == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("truth.qrels", "strong.run", "-m", "ndgc@10"), "Did you mean"),
+        (("truth.qrels", "none.run"), "no such file"),
+        (("truth.qrels", "strong.run", "-c", "excel"), "excel"),
+        (("data.txt", "--scores", "truth.qrels"), "one number a line"),
+    ],
+)
+def test_mistakes_are_one_line(arguments: tuple[str, ...], message: str) -> None:
+    assert message.lower() in fail("evaluate", *arguments).lower()
+
+
+def test_compare_prints_and_writes_every_report(folder: Path) -> None:
+    outputs = [word for end in ("html", "md", "tex", "json") for word in ("-o", f"report.{end}")]
+    printed = succeed("compare", "truth.qrels", "weak.run", "strong.run", *outputs)
+    assert "strong" in printed
+    assert "coherent" in printed
+    assert (folder / "report.html").read_text().startswith("<!doctype html>")
+    assert "| nDCG@10 | strong |" in (folder / "report.md").read_text()
+    assert r"\toprule" in (folder / "report.tex").read_text()
+    assert json.loads((folder / "report.json").read_text())["baseline"] == "weak"
+
+
+def test_compare_refuses_a_report_it_cannot_write() -> None:
+    assert ".html" in fail("compare", "truth.qrels", "weak.run", "strong.run", "-o", "x.pdf")
