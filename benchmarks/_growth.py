@@ -35,7 +35,7 @@ PAIRS: Order = lambda n, k: n * min(n, k)  # noqa: E731
 COUNTED: Order = lambda n, k: n * min(k, math.log2(n) * 20)  # noqa: E731
 SORTED: Order = lambda n, k: n * min(n, k) + n * math.log2(n)  # noqa: E731
 
-SLACK = 0.25
+SLACK = 0.35
 """How much steeper than its order a curve may be: caches end, and logarithms are steps."""
 
 

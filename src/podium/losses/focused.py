@@ -24,7 +24,8 @@ def _choose(labels: Doubles, offsets: Ints, k: int, chosen: Ints, starts: Ints) 
         starts[query] = total
         if end > begin:
             count = top_rows(labels[begin:end], k, chosen[total:])
-            chosen[total : total + count] += begin
+            for place in range(total, total + count):
+                chosen[place] += begin
             total += count
     starts[-1] = total
 

@@ -9,9 +9,15 @@ for k = 5.
 from __future__ import annotations
 
 import math
+from typing import cast
+
+import numpy as np
 
 from podium.kernels import Doubles, Ints
 from podium.losses.jit import inner
+
+# Numba would compile a function once more for a literal 0.
+ROOT = cast(int, np.int64(0))
 
 
 @inner
@@ -51,14 +57,7 @@ def _gather(keys: Doubles, ties: Doubles, count: int, places: Ints) -> None:
     for row in range(count, len(keys)):
         if _before(keys, ties, row, places[0]):
             places[0] = row
-            _sink(keys, ties, places, 0, count)
-
-
-@inner
-def _unheap(keys: Doubles, ties: Doubles, count: int, places: Ints) -> None:
-    for size in range(count - 1, 0, -1):
-        places[0], places[size] = places[size], places[0]
-        _sink(keys, ties, places, 0, size)
+            _sink(keys, ties, places, ROOT, count)
 
 
 @inner
@@ -70,7 +69,18 @@ def first_rows(keys: Doubles, ties: Doubles, count: int, places: Ints) -> None:
     """
     if count > 0:
         _gather(keys, ties, count, places)
-        _unheap(keys, ties, count, places)
+    for size in range(count - 1, 0, -1):
+        places[0], places[size] = places[size], places[0]
+        _sink(keys, ties, places, ROOT, size)
+
+
+@inner
+def count_from(labels: Doubles, edge: float) -> int:
+    """How many labels are not below an edge."""
+    count = 0
+    for label in labels:
+        count += label >= edge
+    return count
 
 
 @inner
@@ -83,10 +93,7 @@ def top_edge(labels: Doubles, k: int, places: Ints) -> float:
             lowest, edge = label, lowest
         elif label > lowest:
             edge = min(edge, label)
-    above = 0
-    for label in labels:
-        above += label > lowest
-    if k >= above:
+    if k >= count_from(labels, edge):
         return edge
     _gather(labels, labels, k, places)
     return float(labels[places[0]])
@@ -95,10 +102,7 @@ def top_edge(labels: Doubles, k: int, places: Ints) -> float:
 @inner
 def top_rows(labels: Doubles, k: int, places: Ints) -> int:
     """Write the top k to ``places``, best first, and return how many they are."""
-    edge = top_edge(labels, k, places)
-    count = 0
-    for label in labels:
-        count += label >= edge
+    count = count_from(labels, top_edge(labels, k, places))
     first_rows(labels, labels, count, places)
     return count
 

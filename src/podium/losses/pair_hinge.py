@@ -10,7 +10,7 @@ from podium.kernels import Doubles, Ints
 from podium.losses.base import Loss
 from podium.losses.compiled import places, top
 from podium.losses.jit import inner
-from podium.losses.orders import first_rows, top_edge
+from podium.losses.orders import count_from, first_rows, top_edge
 from podium.losses.pair_rounded import PairRounded
 from podium.losses.pairs import PairLoss
 
@@ -28,9 +28,7 @@ def _pair_hinge(
     memory: Ints,
 ) -> float:
     edge = top_edge(labels, k, memory[0])
-    count = 0
-    for label in labels:
-        count += label >= edge
+    count = count_from(labels, edge)
     if count <= FEW:
         pairs = _count_pairs(scores, labels, gradient, curvature, across, edge)
     else:
@@ -87,7 +85,7 @@ def _count_in_order(
     has passed: first, for a document of the top, those less than 1 behind it; then, for any
     document, those of the top less than 1 ahead.
     """
-    best, order, level, tree = memory[0], memory[1], memory[2], memory[3]
+    best, order, level = memory[0], memory[1], memory[2]
     size = len(scores)
     first_rows(labels, labels, count, best)
     first_rows(scores, scores, size, order)
@@ -98,24 +96,25 @@ def _count_in_order(
         if place == count - 1 or (labels[row] > labels[best[place + 1]] and not across):
             levels += 1
         level[row] = levels
-    tree[: levels + 1] = 0
+    tree = memory[3, : levels + 1]
+    tree[:] = 0
     passed = pairs = 0
     for row in order[:size]:
         if level[row] > 0:
             while passed < size and scores[order[passed]] > scores[row] - 1.0:
-                _add(tree, level[order[passed]], levels)
+                _add(tree, level[order[passed]])
                 passed += 1
             violated = _up_to(tree, level[row] - 1)
             gradient[row] -= violated
             curvature[row] += violated
             pairs += violated
-    tree[: levels + 1] = 0
+    tree[:] = 0
     passed, inserted = size - 1, 0
     for place in range(size - 1, -1, -1):
         row = order[place]
         while passed >= 0 and scores[order[passed]] - 1.0 < scores[row]:
             if level[order[passed]] > 0:
-                _add(tree, level[order[passed]], levels)
+                _add(tree, level[order[passed]])
                 inserted += 1
             passed -= 1
         violated = inserted - _up_to(tree, level[row])
@@ -125,9 +124,9 @@ def _count_in_order(
 
 
 @inner
-def _add(tree: Ints, level: int, levels: int) -> None:
+def _add(tree: Ints, level: int) -> None:
     at = level + 1
-    while at <= levels + 1:
+    while at <= len(tree):
         tree[at - 1] += 1
         at += at & -at
 
