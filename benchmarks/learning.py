@@ -3,12 +3,14 @@
     python -m benchmarks.learning [--quick]
 
 Two threads for everybody. The linear ranker is timed on LETOR's MQ2007, which the project does
-not hold; without it that part is left out.
+not hold; without it that part is left out. At full size the growth of losses is also drawn, in
+docs/images/loss-growth.svg.
 """
 
 from __future__ import annotations
 
 from benchmarks._growth import growth
+from benchmarks._growth_plot import draw
 from benchmarks._report import Report, wants_quick
 from benchmarks._training import support_vectors, trees
 
@@ -20,7 +22,9 @@ def main() -> None:
     report = Report("learning", quick, packages=packages)
     trees(report, quick)
     support_vectors(report, quick)
-    growth(report, quick)
+    points = growth(report, quick)
+    if not quick:
+        draw(points)
     report.finish()
 
 

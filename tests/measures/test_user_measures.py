@@ -12,6 +12,7 @@ from podium.errors import DataError, PodiumError
 from podium.measures import (
     Conventions,
     Measure,
+    Pairs,
     Parameter,
     Ranked,
     RankedPairs,
@@ -71,11 +72,19 @@ def test_as_python() -> None:
 
 
 def test_on_pairs() -> None:
-    from podium.measures import Pairs
-
     pairs = Pairs([1, 2], [0, 0], [0, 2])  # type: ignore[arg-type]
     found = evaluate(middle_rank, scores=[1, 2, 3], group=[3], pairs=pairs)
     assert found["MiddleRank"].tolist() == [1.5]
+
+
+def test_pairs_must_compile() -> None:
+    @measure("Spelled", on_pairs=True)
+    def spelled(query: RankedPairs, settings: Settings) -> float:
+        return float("".join(str(rank) for rank in query.better))
+
+    pairs = Pairs([0], [1], [0, 1])  # type: ignore[arg-type]
+    with pytest.raises(PodiumError, match="Numba cannot compile spelled"):
+        evaluate(spelled, scores=[1, 2], group=[2], pairs=pairs)
 
 
 def test_as_fast_as_the_built_in_ones() -> None:

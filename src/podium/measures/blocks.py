@@ -19,6 +19,7 @@ from podium.measures.pool import (
     AS_ZERO,
     REFUSE,
     drop_unjudged,
+    sort_by_gain,
     sort_pool,
     take_labels,
 )
@@ -45,11 +46,13 @@ class Plan:
         conventions: Of which those on ties, labels and the pool matter here.
         depth: How many documents of a query must be ranked; None means all.
         needs_ideal: Whether the pool's labels must be sorted.
+        by_gains: The gains by which to sort them, if not by themselves.
     """
 
     conventions: Conventions
     depth: int | None
     needs_ideal: bool
+    by_gains: tuple[float, ...] = ()
 
     @property
     def averages_ties(self) -> bool:
@@ -174,6 +177,9 @@ def _take(
         lower, block.highest, block.whole = sort_pool(
             pool, pool_offsets, block.first, block.last, negative, block.ideal, block.judged
         )
+        if plan.by_gains and block.whole and block.highest < len(plan.by_gains):
+            gains = np.array(plan.by_gains, np.float64)
+            sort_by_gain(block.ideal, block.ideal_starts, block.judged, gains)
         least = min(least, lower)
         if block.highest == np.inf:
             raise DataError("a label is infinite", hint="Give finite labels; NaN is not judged.")

@@ -89,7 +89,7 @@ def measures_of(measures: Measures) -> list[Measure]:
 
 def _plans(tasks: Sequence[Task]) -> dict[Plan, list[Task]]:
     """Tasks that can share one ranking of the queries, together."""
-    sharing: dict[Conventions, list[Task]] = {}
+    sharing: dict[tuple[Conventions, tuple[float, ...]], list[Task]] = {}
     for task in tasks:
         own = task.conventions
         key = Conventions(
@@ -99,13 +99,13 @@ def _plans(tasks: Sequence[Task]) -> dict[Plan, list[Task]]:
             negative=own.negative,
             pool=own.pool,
         )
-        sharing.setdefault(key, []).append(task)
+        sharing.setdefault((key, task.by_gains), []).append(task)
     plans: dict[Plan, list[Task]] = {}
-    for key, together in sharing.items():
+    for (key, gains), together in sharing.items():
         depths = [task.depth for task in together]
         depth = max((each for each in depths if each), default=None)
         ideal = any(task.needs_ideal for task in together)
-        plans[Plan(key, None if None in depths else depth, ideal)] = together
+        plans[Plan(key, None if None in depths else depth, ideal, gains)] = together
     return plans
 
 

@@ -61,37 +61,3 @@ def expected_dcg_of(
         total += worth / (end - place) * counts
         place = end
     return total
-
-
-@kernel
-def best_dcg_of(
-    labels: Floats, scale: float, gains: Doubles, discounts: Doubles, curve: int, uneven: bool
-) -> float:
-    """The DCG of the best order of labels that come largest first.
-
-    If gains or discounts are uneven, not in order, the best order pairs the largest gain with the
-    largest discount, and so on.
-    """
-    if not uneven:
-        return dcg_of(labels, scale, gains, discounts, curve)
-    worth = np.empty(len(labels))
-    for place in range(len(labels)):
-        worth[place] = gain(labels[place], scale, gains, curve)
-    counts = discounts.copy()
-    _sort_down(worth)
-    _sort_down(counts)
-    total = 0.0
-    for place in range(min(len(worth), len(counts))):
-        total += worth[place] * counts[place]
-    return total
-
-
-@kernel
-def _sort_down(values: Doubles) -> None:
-    for at in range(1, len(values)):
-        value = values[at]
-        place = at
-        while place > 0 and values[place - 1] < value:
-            values[place] = values[place - 1]
-            place -= 1
-        values[place] = value

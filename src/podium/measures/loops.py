@@ -42,8 +42,8 @@ _RANKED = _types.NamedTuple([_FLOATS, _FLOATS, _PLACES, _types.int64], Ranked)
 _PAIRS = _types.NamedTuple([_DOUBLES, _DOUBLES, _types.int64], RankedPairs)
 _SETTINGS = _types.NamedTuple(
     [_types.int64, _types.float64, _types.int64, _types.float64, _types.float64, _types.int64]
-    + [_types.boolean] * 6
-    + [_DOUBLES] * 3,
+    + [_types.boolean] * 5
+    + [_DOUBLES] * 4,
     Settings,
 )
 _ON_LABELS = _types.float64(_RANKED, _SETTINGS)
@@ -126,7 +126,6 @@ def _lent(settings: Settings) -> Settings:
         settings.p,
         settings.highest,
         settings.curve,
-        settings.uneven,
         settings.divide_by_size,
         settings.at_most_cut,
         settings.labels_are_chances,
@@ -134,6 +133,7 @@ def _lent(settings: Settings) -> Settings:
         settings.together,
         lend(settings.gains, 0, len(settings.gains)),
         lend(settings.discounts, 0, len(settings.discounts)),
+        lend(settings.best_discounts, 0, len(settings.best_discounts)),
         lend(settings.own, 0, len(settings.own)),
     )
 

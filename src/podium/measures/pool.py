@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from podium.kernels import Floats, Ints, kernel
+from podium.kernels import Doubles, Floats, Ints, kernel
 from podium.measures.ranked import Places
 from podium.measures.ranking import sort_by_score
 
@@ -154,3 +154,17 @@ def _sort_labels(
             ideal[begin - base + at] = known[places[at]]
         judged[query - first] = size
     return least, largest, whole
+
+
+@kernel
+def sort_by_gain(ideal: Floats, starts: Ints, judged: Ints, gains: Doubles) -> None:
+    """Put the labels of each query, whole numbers that have a gain each, in the order of gains."""
+    for query in range(len(judged)):
+        labels = ideal[starts[query] : starts[query] + judged[query]]
+        for at in range(1, len(labels)):
+            label = labels[at]
+            place = at
+            while place > 0 and gains[int(labels[place - 1])] < gains[int(label)]:
+                labels[place] = labels[place - 1]
+                place -= 1
+            labels[place] = label

@@ -82,8 +82,8 @@ RANX = Conventions(
     negative="irrelevant",  # clean_qrels keeps labels from rel_lvl on
     rbp_gain="label",  # rank_biased_precision multiplies by the judgment, not by one
 )
-"""ranx 0.3: P divides by the cut-off even if the list is shorter; bpref is NaN without irrelevant
-judgments, where this has a value."""
+"""ranx 0.3: P divides by the cut-off even if the list is shorter. Its bpref of all queries is void
+if one of them has no relevant or no irrelevant judgments; here each query has its own value."""
 
 PRESETS: dict[str, Conventions] = {
     "podium": PODIUM,

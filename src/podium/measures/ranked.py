@@ -61,7 +61,6 @@ class Settings(NamedTuple):
         p: Persistence.
         highest: The highest grade; 0 means the query's own.
         curve: How a label becomes a gain.
-        uneven: Whether gains or discounts are a user's, which need not be in order.
         divide_by_size: Whether precision divides by the length of a list shorter than ``cut``.
         at_most_cut: Whether average precision divides by no more than ``cut``.
         labels_are_chances: Whether a label is itself the chance that a document satisfies.
@@ -69,6 +68,7 @@ class Settings(NamedTuple):
         together: Whether documents with one score all have the rank of the last of them.
         gains: The gain of each whole label from 0 on.
         discounts: The discount of each place from the first to the cut-off.
+        best_discounts: The same, largest first: what the ideal ranking has.
         own: The parameters of a user-defined measure, in order.
     """
 
@@ -78,7 +78,6 @@ class Settings(NamedTuple):
     p: float
     highest: float
     curve: int
-    uneven: bool
     divide_by_size: bool
     at_most_cut: bool
     labels_are_chances: bool
@@ -86,6 +85,7 @@ class Settings(NamedTuple):
     together: bool
     gains: Doubles
     discounts: Doubles
+    best_discounts: Doubles
     own: Doubles
 
 

@@ -112,7 +112,8 @@ def _difference(chosen: Conventions) -> str:
 
 
 def _short(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else repr(value)
+    whole = isinstance(value, float) and value.is_integer()
+    return f"{value:g}" if whole else repr(value)
 
 
 def _row(*cells: str) -> str:

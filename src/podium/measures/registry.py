@@ -30,6 +30,7 @@ class Kind:
         larger_is_better: False for losses.
         on_pairs: Whether the truth is a list of preferred pairs rather than labels.
         knows_together: Whether it can give documents with one score one rank.
+        ideal_by_gain: Whether its ideal ranking is by gain, should that not be by label.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Kind:
     larger_is_better: bool
     on_pairs: bool
     knows_together: bool
+    ideal_by_gain: bool
 
     def parameter(self, name: str) -> Parameter:
         """A parameter by its name."""
@@ -89,6 +91,7 @@ def measure(
     larger_is_better: bool = True,
     on_pairs: bool = False,
     knows_together: bool = False,
+    ideal_by_gain: bool = False,
 ) -> Callable[[MeasureFunction], Measure]:
     """Register a function of one ranked query as a measure.
 
@@ -106,6 +109,8 @@ def measure(
         larger_is_better: False for losses.
         on_pairs: Whether the truth is a list of preferred pairs.
         knows_together: Whether it honours ``settings.together``.
+        ideal_by_gain: Whether ``query.ideal`` is to be by gain where users give gains that do not
+            rise with the labels.
 
     Example:
         >>> @measure("TopLabel")
@@ -128,6 +133,7 @@ def measure(
             larger_is_better=larger_is_better,
             on_pairs=on_pairs,
             knows_together=knows_together,
+            ideal_by_gain=ideal_by_gain,
         )
         implied = aliases if isinstance(aliases, Mapping) else {alias: {} for alias in aliases}
         names = {name.lower(): Alias(name)}
@@ -188,7 +194,10 @@ def unknown(name: str) -> PodiumError:
 def _compiled(function: MeasureFunction, on_pairs: bool) -> Compiled | None:
     try:
         return compile_function(function, on_pairs=on_pairs)
-    except NumbaError:
-        if on_pairs:  # there is no loop in Python for these
-            raise
+    except NumbaError as error:
+        if on_pairs:
+            raise PodiumError(
+                f"Numba cannot compile {function.__name__}, a measure of pairs. Write it with "
+                f"numbers and loops only. {error}"
+            ) from error
         return None

@@ -55,7 +55,6 @@ def settle(measure: Measure, conventions: Conventions, longest: int) -> Settings
         p=_number(given.get("p"), 0.0),
         highest=0.0 if isinstance(highest, str) else _number(highest, 0.0),
         curve=curve,
-        uneven=curve == TABLE or isinstance(discounts, tuple),
         divide_by_size=cut is None or conventions.short_list == "length",
         at_most_cut=conventions.ap_divisor == "cut-off",
         labels_are_chances=conventions.satisfaction == "label",
@@ -63,6 +62,7 @@ def settle(measure: Measure, conventions: Conventions, longest: int) -> Settings
         together=conventions.ties == "together",
         gains=gains,
         discounts=table,
+        best_discounts=np.sort(table)[::-1].copy() if isinstance(discounts, tuple) else table,
         own=np.array(own, np.float64) if own else _NONE,
     )
 

@@ -59,6 +59,18 @@ class Task:
         skips = self.conventions.nothing_relevant == "skip"
         return self.kind.needs_ideal or skips or self.settings.curve == TABLE
 
+    @property
+    def by_gains(self) -> tuple[float, ...]:
+        """The gains by which the ideal ranking is ordered, if that is not the order of labels."""
+        gains = self.settings.gains
+        if (
+            not self.kind.ideal_by_gain
+            or self.settings.curve != TABLE
+            or np.all(np.diff(gains) >= 0)
+        ):
+            return ()
+        return tuple(gains.tolist())
+
     def addresses(self, tied: bool) -> tuple[int, int] | None:
         """Of the function and of its mean over ties, if there are some; None if they are Python."""
         one = self.kind.compiled

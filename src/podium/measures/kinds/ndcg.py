@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import nan
 
-from podium.measures.gains import best_dcg_of, dcg_of, expected_dcg_of, scale_of
+from podium.measures.gains import dcg_of, expected_dcg_of, scale_of
 from podium.measures.kinds._shared import DISCOUNTS, GAINS
 from podium.measures.ranked import Ranked, Settings
 from podium.measures.registry import measure
@@ -14,7 +14,7 @@ def _expected(query: Ranked, settings: Settings) -> float:
     labels, ideal = query.labels, query.ideal
     gains, discounts, curve = settings.gains, settings.discounts, settings.curve
     scale = scale_of(ideal[0] if len(ideal) else 0.0, gains, curve)
-    best = best_dcg_of(ideal, scale, gains, discounts, curve, settings.uneven)
+    best = dcg_of(ideal, scale, gains, settings.best_discounts, curve)
     total = expected_dcg_of(labels, query.ties, scale, gains, discounts, curve)
     return total / best if best > 0.0 else nan
 
@@ -24,6 +24,7 @@ def _expected(query: Ranked, settings: Settings) -> float:
     parameters=(GAINS, DISCOUNTS),
     aliases={"ndcg_cut": {}, "ndcg_burges": {"gains": "exponential"}},
     expected=_expected,
+    ideal_by_gain=True,
 )
 def nDCG(query: Ranked, settings: Settings) -> float:  # noqa: N802
     r"""Discounted cumulative gain as a share of the best possible (Järvelin and Kekäläinen 2002).
@@ -38,5 +39,5 @@ def nDCG(query: Ranked, settings: Settings) -> float:  # noqa: N802
     labels, ideal = query.labels, query.ideal
     gains, discounts, curve = settings.gains, settings.discounts, settings.curve
     scale = scale_of(ideal[0] if len(ideal) else 0.0, gains, curve)
-    best = best_dcg_of(ideal, scale, gains, discounts, curve, settings.uneven)
+    best = dcg_of(ideal, scale, gains, settings.best_discounts, curve)
     return dcg_of(labels, scale, gains, discounts, curve) / best if best > 0.0 else nan
