@@ -60,7 +60,8 @@ def tune(
         >>> from podium.rankers import LinearRanker
         >>> random = np.random.default_rng(0)
         >>> X, noise = random.random((400, 3)), random.normal(size=400)
-        >>> data = Dataset.from_arrays(X, labels=np.round(3 * X[:, 0] + noise), group=[20] * 20)
+        >>> labels = np.clip(np.round(3 * X[:, 0] + noise), 0, 3)
+        >>> data = Dataset.from_arrays(X, labels=labels, group=[20] * 20)
         >>> train, held_out = data.split(0.5, 0.5)
         >>> found = tune(LinearRanker(), {"penalty": [1e-4, 1e-2, 1.0]}, train, held_out)
         >>> len(found.trials), found.trials[0].value >= found.trials[-1].value
