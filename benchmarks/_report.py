@@ -6,6 +6,7 @@ import argparse
 import os
 import platform
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -46,6 +47,20 @@ def median_seconds(functions: Mapping[str, Callable[[], object]], repeats: int) 
             function()
             seconds[name].append(time.perf_counter() - start)
     return {name: statistics.median(values) for name, values in seconds.items()}
+
+
+def run_measured(code: str) -> tuple[str, float]:
+    """Run Python code in a fresh process; what it prints, and the most memory it had, in GiB.
+
+    The memory is read inside the process: what the system reports of a child counts the parent's
+    memory at the moment it was started, too.
+    """
+    ask = "\nimport re; print(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1])"
+    done = subprocess.run(
+        [sys.executable, "-c", code + ask], stdout=subprocess.PIPE, text=True, check=True
+    )
+    printed, _, kibibytes = done.stdout.strip().rpartition("\n")
+    return printed, int(kibibytes) / 2**20
 
 
 class Report:

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks._report import Report, median_seconds, wants_quick
+from benchmarks._report import Report, median_seconds, run_measured, wants_quick
 from podium.measures import evaluate_table
 
 _FOUR = ["nDCG@10", "ERR@20", "P@10", "AP"]
@@ -225,18 +225,15 @@ def _stream(report: Report, folder: Path, quick: bool) -> None:
     for queries in (small, large):
         path = folder / "stream.parquet"
         _write(path, queries, 20, with_ids=False)
+        times = 5 if queries == small else 1
         code = (
             "import time; from podium.measures import evaluate_table as e; "
             f"e('nDCG@10', {str(folder / 'start.parquet')!r}); t = time.perf_counter(); "
-            f"[e('nDCG@10', {str(path)!r}) for _ in range({5 if queries == small else 1})]; "
-            f"print((time.perf_counter() - t) / {5 if queries == small else 1})"
+            f"[e('nDCG@10', {str(path)!r}) for _ in range({times})]; "
+            f"print((time.perf_counter() - t) / {times})"
         )
-        process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None
-        output = process.stdout.read()
-        _, status, found = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        usage[queries] = float(output) / (queries * 20), found.ru_maxrss / 2**20
+        printed, memory = run_measured(code)
+        usage[queries] = float(printed) / (queries * 20), memory
     rows = large * 20
     report.check(f"{rows:,} rows, most memory", usage[large][1], 1.5, at_least=False, unit="GiB")
     report.check(

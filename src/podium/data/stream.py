@@ -28,15 +28,15 @@ class SeenQueries:
     def add(self, ids: Strings) -> str | None:
         """Remember ids, and return one that was remembered already, if there is one."""
         keys = query_keys(ids)
-        seen = np.zeros(len(keys), bool)
+        ordered = np.sort(keys)  # looked up in order, neighbours are in cache
         for run in self._runs:
-            places = np.searchsorted(run, keys)
+            places = np.searchsorted(run, ordered)
             places[places == len(run)] = 0
-            seen |= run[places] == keys
-        if seen.any():
-            return str(ids[int(np.argmax(seen))])
+            twice = ordered[run[places] == ordered]
+            if len(twice):
+                return str(ids[int(np.argmax(np.isin(keys, twice)))])
         if len(keys):
-            self._runs.append(np.sort(keys))
+            self._runs.append(ordered)
         while len(self._runs) > 1 and len(self._runs[-2]) < 2 * len(self._runs[-1]):
             last, before = self._runs.pop(), self._runs.pop()
             self._runs.append(np.sort(np.concatenate((before, last)), kind="stable"))
