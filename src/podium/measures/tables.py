@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -71,9 +72,13 @@ def evaluate_table(
         Evaluation(1 queries, RR=0.5)
     """
     seen = SeenQueries()
-    results = []
+    results: list[Evaluation] = []
     for part in _whole(_parts(Path(source), (query, label, score), progress)):
-        refuse_twice(seen.add(part.query_ids), str(source))
+        refuse_twice(_repeated(part.query_ids), str(source))
+        if len(results) == 1:  # a file of one part needs no memory of other parts
+            seen.add(results[0].query_ids)
+        if results:
+            refuse_twice(seen.add(part.query_ids), str(source))
         found = evaluate(
             measures,
             labels=part.labels,
@@ -161,19 +166,38 @@ def _read(path: Path, columns: tuple[str, str, str], groups: list[int]) -> _Part
     return _Part(as_strings(first, "query ids"), starts.astype(np.int64), *numbers)
 
 
+def _repeated(ids: Strings) -> str | None:
+    """An id that comes twice, if there is one."""
+    if len(pc.unique(ids)) == len(ids):
+        return None
+    counts = pc.value_counts(ids)
+    twice = counts.filter(pc.greater(counts.field("counts"), 1))
+    return str(twice[0].as_py()["values"])
+
+
 def _whole(parts: Iterator[_Part]) -> Iterator[_Part]:
-    """Hold back the last query of each part until it is known to be complete."""
-    held: _Part | None = None
+    """Move the last query of each part but the last one to the next, where it may go on."""
+    waiting: _Part | None = None
     for part in parts:
-        if held is not None:
-            part = _append(held, part)
-        cut = int(part.starts[-1])
-        if cut:
-            yield _Part(part.query_ids[:-1], part.starts[:-1], part.labels[:cut], part.scores[:cut])
-        last = part.starts[-1:] - cut
-        held = _Part(part.query_ids[-1:], last, part.labels[cut:], part.scores[cut:])
-    if held is not None:
-        yield held
+        if waiting is not None:
+            cut = int(waiting.starts[-1])
+            if cut:
+                yield _Part(
+                    waiting.query_ids[:-1],
+                    waiting.starts[:-1],
+                    waiting.labels[:cut],
+                    waiting.scores[:cut],
+                )
+            last = _Part(
+                waiting.query_ids[-1:],
+                waiting.starts[-1:] - cut,
+                waiting.labels[cut:],
+                waiting.scores[cut:],
+            )
+            part = _append(last, part)
+        waiting = part
+    if waiting is not None:
+        yield waiting
 
 
 def _append(held: _Part, part: _Part) -> _Part:
