@@ -49,7 +49,7 @@ test-slow: $(BIN)/python ## the slow tests alone
 
 # One run of both, so that the coverage bound in pyproject.toml judges them together.
 coverage: $(BIN)/python ## fast and slow tests in one run, with coverage
-	$(BIN)/python -m pytest -m '' -n 2 --cov --durations=15 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m '' -n 2 --dist loadgroup --cov --durations=15 $(PYTEST_ARGS)
 
 # The site must work without a network: no page may load a script, style or image from elsewhere.
 docs: $(BIN)/python ## the site, in site/, with warnings as errors

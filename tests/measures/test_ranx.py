@@ -9,8 +9,13 @@ from podium.data import Judgments, Rankings
 from podium.measures import evaluate
 from tests.measures.queries import RUNS, as_dicts, dl21, judged_runs
 
-# ranx takes long to import and to compile, with integers of two signs, which Numba warns of.
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+# ranx takes long to import and to compile, with integers of two signs, which Numba warns of. In
+# one process of several, it compiles once.
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.xdist_group("ranx"),
+]
 
 NAMES = [
     *("map", "mrr", "r_precision", "precision", "recall", "hit_rate", "ndcg", "ndcg_burges"),

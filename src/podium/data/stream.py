@@ -26,21 +26,25 @@ class SeenQueries:
         self._runs: list[Ints] = []
 
     def add(self, ids: Strings) -> str | None:
-        """Remember ids, and return one that was remembered already, if there is one."""
+        """Remember ids, and return the first that was remembered already, if there is one."""
         keys = query_keys(ids)
         ordered = np.sort(keys)  # looked up in order, neighbours are in cache
-        for run in self._runs:
-            places = np.searchsorted(run, ordered)
-            places[places == len(run)] = 0
-            twice = ordered[run[places] == ordered]
-            if len(twice):
-                return str(ids[int(np.argmax(np.isin(keys, twice)))])
+        twice = [_common(ordered, run) for run in self._runs]
+        if any(map(len, twice)):
+            return str(ids[int(np.argmax(np.isin(keys, np.concatenate(twice))))])
         if len(keys):
             self._runs.append(ordered)
         while len(self._runs) > 1 and len(self._runs[-2]) < 2 * len(self._runs[-1]):
             last, before = self._runs.pop(), self._runs.pop()
             self._runs.append(np.sort(np.concatenate((before, last)), kind="stable"))
         return None
+
+
+def _common(keys: Ints, run: Ints) -> Ints:
+    """The keys, of two sorted arrays, that are in both."""
+    places = np.searchsorted(run, keys)
+    places[places == len(run)] = 0
+    return keys[run[places] == keys]
 
 
 def whole_queries(blocks: Iterable[Dataset], name: str) -> Iterator[Dataset]:
