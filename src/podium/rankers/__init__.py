@@ -10,6 +10,7 @@ except ImportError as error:
     raise PodiumError("scikit-learn is not installed: pip install 'podium[rankers]'.") from error
 
 from podium.rankers.base import Ranker, load_ranker
+from podium.rankers.boosted import BoostedRanker
 from podium.rankers.linear import LinearRanker
 from podium.rankers.neural import NeuralRanker
 from podium.rankers.trees import TreeRanker
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from podium.rankers.torch_loss import RankingLoss
 
 __all__ = [
+    "BoostedRanker",
     "LinearRanker",
     "NeuralRanker",
     "Ranker",

@@ -185,6 +185,14 @@ def blocks_of(data: Training) -> Iterable[Dataset]:
     return [data] if isinstance(data, Dataset) else _Shards(data)
 
 
+def in_memory(data: Training) -> Dataset:
+    """The whole of the data, for rankers that sort or bin every feature before they start."""
+    found = data.load() if isinstance(data, ShardSet) else data
+    if not found.feature_names:
+        raise DataError("there is no feature to learn from", hint="Give at least one.")
+    return found
+
+
 class _Shards:
     """A shard set that can be gone through again and again."""
 

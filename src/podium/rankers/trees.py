@@ -6,11 +6,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from podium.data import Dataset, ShardSet
-from podium.errors import DataError, PodiumError
+from podium.errors import PodiumError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss
-from podium.rankers.base import Progress, Ranker, Training
+from podium.rankers.base import Progress, Ranker, Training, in_memory
 from podium.rankers.engines import ENGINES, Booster
 from podium.rankers.storage import Archive
 from podium.rankers.watch import Watch
@@ -64,7 +63,7 @@ class TreeRanker(Ranker):
         self.seed = seed
 
     def _fit(self, data: Training, validation: Training | None, progress: Progress | None) -> None:
-        train, held_out = _in_memory(data), None if validation is None else _in_memory(validation)
+        train, held_out = in_memory(data), None if validation is None else in_memory(validation)
         loss = self._loss()
         booster = self._engine().start(
             train,
@@ -109,11 +108,3 @@ class TreeRanker(Ranker):
     def _restore(self, archive: Archive) -> None:
         self.n_trees_ = int(archive.facts["trees"])
         self._booster = self._engine().load(archive.blobs["model"])
-
-
-def _in_memory(data: Training) -> Dataset:
-    """Trees are grown from binned features that the engine keeps in memory."""
-    found = data.load() if isinstance(data, ShardSet) else data
-    if not found.feature_names:
-        raise DataError("there is no feature to grow trees from", hint="Give at least one.")
-    return found

@@ -1,0 +1,209 @@
+"""Boosting against a search that looks at every threshold and every pair."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from podium.data import Dataset
+from podium.errors import DataError, PodiumError
+from podium.losses import PairExponential
+from podium.measures import evaluate, parse_measure
+from podium.rankers import BoostedRanker, load_ranker
+from podium.rankers.storage import read_archive, write_archive
+from tests.rankers.made_up import made_up
+
+
+@st.composite
+def small_sets(draw: st.DrawFn) -> Dataset:
+    """A few short queries with tied and missing feature values, and a preference in each."""
+    sizes = draw(st.lists(st.integers(2, 6), min_size=1, max_size=3))
+    rows = sum(sizes)
+    values = st.sampled_from([0.0, 0.5, 1.0, 2.0, np.nan])
+    features = draw(
+        st.lists(
+            st.tuples(values, st.sampled_from([-1.0, 3.0])),  # the second never misses
+            min_size=rows,
+            max_size=rows,
+        )
+    )
+    labels = np.array(draw(st.lists(st.integers(0, 3), min_size=rows, max_size=rows)))
+    starts = np.cumsum([0, *sizes[:-1]])
+    labels[starts], labels[starts + 1] = 3, 0
+    table = np.array(features, np.float32)
+    table[:2, 1] = 3.0, -1.0  # and splits
+    return Dataset.from_arrays(table, labels=labels, group=sizes)
+
+
+def outputs(data: Dataset) -> list[np.ndarray]:
+    """Every two-valued ranking that a threshold can give, both ways round."""
+    found = []
+    for column in data.features.T:
+        for value in np.unique(column[~np.isnan(column)]):
+            for above in (column >= value, column > value):
+                if 0 < above.sum() < len(column):
+                    found += [above.astype(float), -above.astype(float)]
+    return found
+
+
+def pairs_of(data: Dataset) -> list[tuple[int, int]]:
+    """All (preferred, other) rows."""
+    query = data.query_of_row
+    return [
+        (one, other)
+        for one in range(data.rows)
+        for other in range(data.rows)
+        if query[one] == query[other] and data.labels[one] > data.labels[other]
+    ]
+
+
+def half_log_odds(worth: float) -> float:
+    worth = min(worth, 1 - 1e-9)
+    return 0.5 * np.log((1 + worth) / (1 - worth))
+
+
+@settings(max_examples=150)
+@given(small_sets())
+def test_rankboost_takes_the_best_of_all_thresholds(data: Dataset) -> None:
+    ranker = BoostedRanker(rounds=3, patience=None).fit(data)
+    pairs = pairs_of(data)
+    scores = np.zeros(data.rows)
+    for place in range(len(ranker.weights_)):
+        odds = np.array([np.exp(scores[v] - scores[u]) for u, v in pairs])
+        shares = odds / odds.sum()
+        worths = [
+            sum(share * (h[u] - h[v]) for share, (u, v) in zip(shares, pairs, strict=True))
+            for h in outputs(data)
+        ]
+        assert abs(ranker.weights_[place]) == pytest.approx(half_log_odds(max(worths)), abs=1e-6)
+        above = data.features[:, ranker.features_[place]] > ranker.thresholds_[place]
+        scores += ranker.weights_[place] * above
+    np.testing.assert_allclose(ranker.predict(data), scores, atol=1e-9)
+
+
+@settings(max_examples=150)
+@given(small_sets(), st.sampled_from(["AP", "nDCG", "nDCG@3"]))
+def test_adarank_takes_the_best_of_all_thresholds(data: Dataset, lists: str) -> None:
+    ranker = BoostedRanker(beta=1, lists=lists, rounds=1).fit(data)
+    measure = parse_measure(lists)
+    best = max(evaluate(measure, data, output)[measure].mean() for output in outputs(data))
+    assert abs(ranker.weights_[0]) == pytest.approx(half_log_odds(best), abs=1e-6)
+
+
+@settings(max_examples=150)
+@given(small_sets(), st.floats(0.1, 0.9))
+def test_focusedboost_adds_both_worths(data: Dataset, beta: float) -> None:
+    """Lists are the documents above the lowest label; pairs go across that edge."""
+    ranker = BoostedRanker(beta=beta, lists="nDCG", rounds=1)
+    kept = data.labels > 0
+    sizes = np.bincount(data.query_of_row[kept], minlength=len(data))
+    if not (sizes > 1).any():
+        with pytest.raises(PodiumError, match="anything to find"):
+            ranker.fit(data)
+        return
+    ranker.fit(data)
+    lists = Dataset.from_arrays(data.features[kept], labels=data.labels[kept], group=sizes)
+    measure = parse_measure("nDCG")
+    pairs = [(u, v) for u, v in pairs_of(data) if data.labels[v] == 0]
+    tied = evaluate(measure, lists, np.zeros(lists.rows))[measure][sizes > 1].mean()
+    worths = [
+        beta * (evaluate(measure, lists, h[kept])[measure][sizes > 1].mean() - tied)
+        + (1 - beta) * np.mean([h[u] - h[v] for u, v in pairs])
+        for h in outputs(data)
+    ]
+    if max(worths) > 1e-9:
+        assert abs(ranker.weights_[0]) == pytest.approx(half_log_odds(max(worths)), abs=1e-6)
+
+
+def test_every_round_of_rankboost_lowers_the_loss() -> None:
+    data = made_up(noise=1.0)
+    losses: list[float] = []
+    BoostedRanker(rounds=30, k=5).fit(data, progress=lambda _step, loss, _v: losses.append(loss))
+    assert len(losses) == 30
+    assert np.all(np.diff(losses) < 0)
+    whole = PairExponential(k=5).evaluate(np.zeros(data.rows), data.labels, data.offsets).total
+    assert 0 < losses[-1] < losses[0] < 1 < whole
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"k": 5},
+        {"beta": 1.0, "lists": "AP"},
+        {"beta": 1.0, "lists": "nDCG@5"},
+        {"beta": 1.0, "weak": "features"},
+        {"beta": 0.4, "k": 5},
+    ],
+    ids=str,
+)
+def test_it_learns(settings: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+    train, held_out, test = made_up(80), made_up(30, seed=2), made_up(30, seed=1)
+    ranker = BoostedRanker(rounds=60, **settings).fit(train, validation=held_out)
+    value = next(iter(evaluate("nDCG@5", test, ranker.predict(test)).means.values()))
+    by_chance = evaluate("nDCG@5", test, np.zeros(test.rows))
+    assert value > next(iter(by_chance.means.values())) + 0.25
+    monkeypatch.setenv("PODIUM_THREADS", "1")
+    alone = BoostedRanker(rounds=60, **settings).fit(train, validation=held_out)
+    np.testing.assert_array_equal(alone.weights_, ranker.weights_)
+
+
+def test_a_feature_that_changes_nothing_is_not_chosen_for_ever() -> None:
+    ranker = BoostedRanker(beta=1, weak="features", rounds=6, patience=None).fit(made_up())
+    assert len(set(ranker.features_)) > 1
+
+
+def test_an_order_of_two_thousand_documents() -> None:
+    """Gains of 2^2000 are beyond any double."""
+    random = np.random.default_rng(0)
+    features = random.random((2000, 2)).astype(np.float32)
+    order = np.argsort(np.argsort(features[:, 0])) + 1
+    data = Dataset.from_arrays(features, labels=order, group=[2000])
+    ranker = BoostedRanker(beta=1, lists="nDCG@10", rounds=5).fit(data)
+    assert np.isfinite(ranker.weights_).all()
+    assert ranker.features_[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "hint"),
+    [
+        ({"beta": 1.5}, "from 0 to 1"),
+        ({"weak": "trees"}, "'thresholds' or 'features'"),
+        ({"weak": "features", "beta": 0.5}, "beta=1"),
+        ({"beta": 1, "lists": "ERR@10"}, "nDCG@10"),
+        ({"beta": 1, "lists": "AP@5"}, "no cut-off"),
+        ({"beta": 0.5, "lists": "AP"}, "by nDCG"),
+    ],
+)
+def test_what_does_not_fit_is_refused(settings: dict[str, object], hint: str) -> None:
+    with pytest.raises(PodiumError, match=hint):
+        BoostedRanker(**settings).fit(made_up(5))
+
+
+def test_labels_without_a_preference_are_refused() -> None:
+    data = Dataset.from_arrays([[1.0], [2.0]], labels=[1, 1], group=[2])
+    with pytest.raises(PodiumError, match="preferred"):
+        BoostedRanker().fit(data)
+    with pytest.raises(DataError, match="missing"):
+        BoostedRanker(beta=1, weak="features").fit(
+            Dataset.from_arrays([[np.nan], [2.0]], labels=[1, 0], group=[2])
+        )
+
+
+def test_ctrl_c_keeps_what_was_chosen() -> None:
+    def stop(step: int, _loss: float, _value: float | None) -> None:
+        if step == 4:
+            raise KeyboardInterrupt
+
+    assert len(BoostedRanker(rounds=50).fit(made_up(), progress=stop).weights_) == 4
+
+
+def test_a_file_that_was_tampered_with_is_refused(tmp_path: Path) -> None:
+    BoostedRanker(rounds=3).fit(made_up(5)).save(tmp_path / "model")
+    archive = read_archive(tmp_path / "model")
+    archive.arrays["features"][0] = 99
+    write_archive(archive, tmp_path / "model")
+    with pytest.raises(DataError, match="no feature"):
+        load_ranker(tmp_path / "model")
