@@ -1,0 +1,123 @@
+"""Aggregation by positions: Borda's count and reciprocal rank fusion."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from podium.aggregation.votes import Unranked, Votes, checked_votes
+from podium.errors import DataError
+from podium.kernels import Doubles, Ints, kernel
+from podium.threads import over_queries
+
+
+def borda(
+    votes: ArrayLike,
+    offsets: ArrayLike | None = None,
+    *,
+    weights: ArrayLike | None = None,
+    unranked: Unranked = "below",
+) -> Doubles:
+    """Borda's count: a document gets a point for each document that a ranker puts below it.
+
+    Documents that a ranker ties get half a point for each other. With ``unranked="below"`` those
+    it left out are tied below all others, so that they share the points that are left (Aslam and
+    Montague, SIGIR 2001); with ``"ignore"`` it gives points to, and for, what it ranked only.
+    Takes O(r n log n) for r rankers of n documents.
+
+    Args:
+        votes: A row for each document, a column for each ranker: larger is better (negate ranks),
+            NaN means not ranked.
+        offsets: Where each query's rows begin, with the number of rows last; one query if not
+            given.
+        weights: A weight for each ranker; equal if not given.
+        unranked: What a ranker says of documents that it did not rank.
+
+    Returns:
+        A score for each row, larger is better.
+
+    Example:
+        >>> nan = float("nan")
+        >>> borda([[3, 1], [2, 2], [1, nan]]).tolist()
+        [3.0, 3.0, 0.0]
+        >>> borda([[3, 1], [2, 2], [1, nan]], unranked="ignore", weights=[1, 2]).tolist()
+        [2.0, 3.0, 0.0]
+    """
+    return _summed(checked_votes(votes, offsets, weights, unranked), -1.0)
+
+
+def reciprocal_rank(
+    votes: ArrayLike,
+    offsets: ArrayLike | None = None,
+    *,
+    weights: ArrayLike | None = None,
+    k: float = 60.0,
+) -> Doubles:
+    """Reciprocal rank fusion: a ranker gives ``1 / (k + position)`` to each document it ranked.
+
+    Cormack, Clarke and Büttcher, SIGIR 2009. Documents not ranked get nothing; tied ones get
+    their mean position. Takes O(r n log n) for r rankers of n documents.
+
+    Args:
+        votes: A row for each document, a column for each ranker: larger is better (negate ranks),
+            NaN means not ranked.
+        offsets: Where each query's rows begin, with the number of rows last; one query if not
+            given.
+        weights: A weight for each ranker; equal if not given.
+        k: How slowly positions lose their worth.
+
+    Returns:
+        A score for each row, larger is better.
+
+    Example:
+        >>> reciprocal_rank([[3, 2], [2, 1]]).tolist() == [2 / 61, 2 / 62]
+        True
+    """
+    if not k >= 0:
+        raise DataError(f"k is {k}", hint="Give a number of at least 0, usually 60.")
+    return _summed(checked_votes(votes, offsets, weights), float(k))
+
+
+def _summed(votes: Votes, k: float) -> Doubles:
+    scores = np.zeros(len(votes.values))
+    over_queries(
+        lambda first, last: _sum_points(
+            votes.values, votes.offsets, votes.weights, k, scores, first, last
+        ),
+        votes.offsets,
+    )
+    return scores
+
+
+@kernel
+def _sum_points(
+    values: Doubles,
+    offsets: Ints,
+    weights: Doubles,
+    k: float,
+    scores: Doubles,
+    first: int,
+    last: int,
+) -> None:
+    """Add up what rankers give: Borda's points for k below 0, else reciprocal positions."""
+    for query in range(first, last):
+        begin, end = offsets[query], offsets[query + 1]
+        for ranker in range(len(weights)):
+            rows = np.empty(end - begin, np.int64)
+            count = 0
+            for row in range(begin, end):
+                if not np.isnan(values[row, ranker]):
+                    rows[count] = row
+                    count += 1
+            order = np.argsort(values[rows[:count], ranker])  # worst first
+            at = 0
+            while at < count:
+                value = values[rows[order[at]], ranker]
+                stop = at + 1
+                while stop < count and values[rows[order[stop]], ranker] == value:
+                    stop += 1
+                below = at + (stop - at - 1) / 2
+                points = below if k < 0 else 1.0 / (k + (count - below))
+                for place in range(at, stop):
+                    scores[rows[order[place]]] += weights[ranker] * points
+                at = stop

@@ -1,0 +1,114 @@
+"""What every aggregation takes: several rankings of each query's documents, and their weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from podium.data.grouping import checked_offsets
+from podium.errors import DataError
+from podium.kernels import Doubles, Ints, kernel
+from podium.threads import over_queries
+
+Unranked: TypeAlias = Literal["below", "ignore"]
+"""What a ranker says of documents it did not rank: that they are ``"below"`` all that it ranked
+(equal among themselves), or nothing: pairs with such a document are ``"ignore"``d."""
+
+_POLICIES = ("below", "ignore")
+
+
+@dataclass(frozen=True)
+class Votes:
+    """Checked votes: a row for each document, a column for each ranker.
+
+    Attributes:
+        values: Larger is better; not ranked is NaN, or minus infinity where that means below.
+        offsets: Where each query's rows begin, and the number of rows last.
+        weights: One for each ranker.
+    """
+
+    values: Doubles
+    offsets: Ints
+    weights: Doubles
+
+    @property
+    def tolerance(self) -> float:
+        """Sums of weights that differ by less are equal: they differ by rounding alone."""
+        return 1e-12 * float(self.weights.sum())
+
+
+def checked_votes(
+    votes: ArrayLike,
+    offsets: ArrayLike | None,
+    weights: ArrayLike | None,
+    unranked: Unranked = "ignore",
+    top: int | None = None,
+) -> Votes:
+    """Votes as compiled loops take them, or an error that says what is wrong with them."""
+    if unranked not in _POLICIES:
+        raise DataError(f"unranked is {unranked!r}", hint=f"Choose: {', '.join(_POLICIES)}.")
+    if top is not None and top < 1:
+        raise DataError(f"top is {top}", hint="Count at least the first document of each ranker.")
+    try:
+        values: NDArray[np.float64] = np.array(votes, np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"votes are not a matrix of numbers ({error})",
+            hint="Give a row for each document and a column for each ranker.",
+        ) from error
+    if values.ndim != 2 or not values.shape[1]:
+        raise DataError(
+            f"votes have shape {values.shape}",
+            hint="Give a row for each document and a column for each ranker.",
+        )
+    if np.isinf(values).any():
+        raise DataError("a vote is infinite", hint="Give NaN for documents a ranker left out.")
+    starts = checked_offsets([0, len(values)] if offsets is None else offsets, len(values))
+    if top is not None:
+        over_queries(lambda first, last: _cut(values, starts, top, first, last), starts)
+    if unranked == "below":
+        values[np.isnan(values)] = -np.inf
+    return Votes(values, starts, checked_weights(weights, values.shape[1]))
+
+
+def checked_weights(weights: ArrayLike | None, rankers: int) -> Doubles:
+    """A finite weight of at least 0 for each ranker; all 1 unless given."""
+    if weights is None:
+        return np.ones(rankers)
+    found: Doubles = np.asarray(weights, np.float64)
+    if found.shape != (rankers,) or not np.all(np.isfinite(found) & (found >= 0)):
+        raise DataError(
+            f"weights are not {rankers} numbers of at least 0",
+            hint="Give one for each ranker, a column of the votes.",
+        )
+    return found
+
+
+def row_scores(scores: ArrayLike, rows: int, what: str) -> Doubles:
+    """A finite score for each row."""
+    found: Doubles = np.asarray(scores, np.float64)
+    if found.shape != (rows,) or not np.isfinite(found).all():
+        raise DataError(f"{what} is not {rows} finite numbers", hint="Give a score for each row.")
+    return found
+
+
+@kernel
+def _cut(values: Doubles, offsets: Ints, top: int, first: int, last: int) -> None:
+    """Keep the best documents of each ranker in each query, with those tied with the last."""
+    for query in range(first, last):
+        begin, end = offsets[query], offsets[query + 1]
+        for ranker in range(values.shape[1]):
+            ranked = np.empty(end - begin)
+            count = 0
+            for row in range(begin, end):
+                if not np.isnan(values[row, ranker]):
+                    ranked[count] = values[row, ranker]
+                    count += 1
+            if count > top:
+                least = np.sort(ranked[:count])[count - top]
+                for row in range(begin, end):
+                    if values[row, ranker] < least:
+                        values[row, ranker] = np.nan

@@ -1,0 +1,120 @@
+"""Weights of rankers, learned from how good they are on validation queries.
+
+What good means is the caller's: a function of scores, such as a measure of ``podium.measures``
+on the validation queries' labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from podium.aggregation.votes import checked_votes, checked_weights
+from podium.errors import DataError
+from podium.kernels import Doubles
+
+Quality: TypeAlias = Callable[[Doubles], float]
+"""How good scores of all rows are, larger is better."""
+
+_FACTORS = (0.0, 0.5, 2.0, 4.0)
+
+
+def proportional_weights(
+    votes: ArrayLike, quality: Quality, offsets: ArrayLike | None = None
+) -> Doubles:
+    """Weights proportional to how good each ranker is by itself, as Cheng et al. (2014) have it.
+
+    Args:
+        votes: Of the validation queries: a row for each document, a column for each ranker,
+            larger is better (negate ranks). Documents not ranked (NaN) come below all others.
+        quality: How good scores are; below 0 counts as 0.
+        offsets: Where each query's rows begin, with the number of rows last; one query if not
+            given.
+
+    Returns:
+        A weight for each ranker; they sum to 1.
+
+    Example:
+        >>> from podium.measures import evaluate
+        >>> def quality(scores):
+        ...     return evaluate("RR", labels=[0, 1, 0], scores=scores, group=[3])["RR"].mean()
+        >>> proportional_weights([[3, 1], [2, 3], [1, 2]], quality).round(3).tolist()
+        [0.333, 0.667]
+    """
+    taken = checked_votes(votes, offsets, None)
+    values = np.empty(taken.values.shape[1])
+    for ranker, column in enumerate(np.ascontiguousarray(taken.values.T)):
+        missing = np.isnan(column)
+        ranked = column[~missing]
+        below = float(ranked.min() - 1.0 - np.abs(ranked).max() * 1e-9) if len(ranked) else 0.0
+        values[ranker] = max(0.0, _value(quality, np.where(missing, below, column)))
+    return values / values.sum() if values.sum() > 0 else np.full(len(values), 1 / len(values))
+
+
+def tuned_weights(
+    votes: ArrayLike,
+    quality: Quality,
+    aggregate: Callable[..., Doubles],
+    offsets: ArrayLike | None = None,
+    *,
+    start: ArrayLike | None = None,
+    factors: Sequence[float] = _FACTORS,
+    rounds: int = 3,
+) -> Doubles:
+    """Weights that make an aggregation good: each in turn is multiplied by what helps most.
+
+    Coordinate ascent from ``start``, and deterministic. It takes at most
+    ``rounds * rankers * len(factors)`` aggregations.
+
+    Args:
+        votes: Of the validation queries: a row for each document, a column for each ranker.
+        quality: How good the aggregation's scores are.
+        aggregate: ``aggregate(votes, offsets, weights=…)``: an aggregation of this room, or a
+            function of your own with other arguments fixed.
+        offsets: Where each query's rows begin, with the number of rows last; one query if not
+            given.
+        start: The first weights; ``proportional_weights`` if not given.
+        factors: What a weight is tried to be multiplied by.
+        rounds: At most so many passes over the rankers; it stops when one changes nothing.
+
+    Returns:
+        A weight for each ranker; they sum to 1.
+
+    Example:
+        >>> from podium.aggregation import borda
+        >>> def quality(scores):
+        ...     return float(scores[1] - scores[0])
+        >>> tuned_weights([[3, 1], [2, 3], [1, 2]], quality, borda).tolist()
+        [0.0, 1.0]
+    """
+    table = np.asarray(votes, np.float64)
+    if start is None:
+        weights = proportional_weights(table, quality, offsets)
+    else:
+        weights = checked_weights(start, table.shape[1]).copy()
+    best = _value(quality, aggregate(table, offsets, weights=weights))
+    for _ in range(rounds):
+        changed = False
+        for ranker in range(len(weights)):
+            kept = weights[ranker]
+            for factor in factors:
+                tried = weights.copy()
+                tried[ranker] = kept * factor
+                if not tried.any():
+                    continue
+                value = _value(quality, aggregate(table, offsets, weights=tried))
+                if value > best + 1e-12:
+                    best, weights, changed = value, tried, True
+        if not changed:
+            break
+    return weights / weights.sum() if weights.sum() > 0 else np.full(len(weights), 1 / len(weights))
+
+
+def _value(quality: Quality, scores: Doubles) -> float:
+    value = float(quality(scores))
+    if np.isnan(value):
+        raise DataError("quality is not a number", hint="Leave out queries without a value.")
+    return value

@@ -1,0 +1,238 @@
+"""Kemeny's orders against all permutations, and what must hold of any of them."""
+
+from itertools import combinations, pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from podium.aggregation import (
+    KemenyOrders,
+    borda,
+    exact_kemeny,
+    kendall_distance,
+    supervised_kemeny,
+)
+from podium.aggregation.exact import order_exactly
+from podium.aggregation.margins import against, margins
+from podium.aggregation.programme import solve_programme
+from podium.aggregation.subsets import order_subsets
+from podium.aggregation.votes import Unranked
+from podium.errors import DataError
+from podium.kernels import Doubles
+from tests.aggregation.cases import (
+    distance,
+    least_distance,
+    noisy,
+    order_of,
+    prefers,
+    votes,
+    weighted_votes,
+)
+
+POLICIES = st.sampled_from(["below", "ignore"])
+Case = tuple[Doubles, Doubles]
+
+
+def majority(table: Doubles, weights: Doubles, one: int, other: int, unranked: Unranked) -> float:
+    return sum(
+        weight * (prefers(column, one, other, unranked) - prefers(column, other, one, unranked))
+        for weight, column in zip(weights, table.T, strict=True)
+    )
+
+
+@given(weighted_votes(), POLICIES)
+def test_exact_is_the_least_of_all_permutations(case: Case, unranked: Unranked) -> None:
+    table, weights = case
+    found = exact_kemeny(table, weights=weights, unranked=unranked)
+    least = least_distance(table, weights, unranked)
+    assert found.distances[0] == pytest.approx(least)
+    assert distance(order_of(found.scores), table, weights, unranked) == pytest.approx(least)
+    assert found.optimal.all()
+    assert sorted(found.scores) == list(range(1, len(table) + 1))
+
+
+@settings(max_examples=25)
+@given(weighted_votes(most=7), POLICIES)
+def test_the_integer_programme_is_exact_too(case: Case, unranked: Unranked) -> None:
+    table, weights = case
+    if len(table) < 3:
+        return
+    missing = np.where(np.isnan(table), -np.inf, table) if unranked == "below" else table
+    pairs, sure = margins(missing, weights, 0, len(table), 1e-12)
+    solved = solve_programme(pairs, np.arange(len(table)), 1e-12, 60.0)
+    assert sure + solved.cost == pytest.approx(least_distance(table, weights, unranked))
+    assert solved.bound == pytest.approx(solved.cost, abs=1e-6)
+    assert against(pairs, solved.order) == solved.cost
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_programme_and_subsets_agree_on_one_circle(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    size = 14
+    upper = np.triu(random.normal(size=(size, size)), 1)
+    table = upper - upper.T
+    best = order_subsets(table)
+    solved = solve_programme(table, np.arange(size), 1e-12, 60.0)
+    assert solved.cost == pytest.approx(against(table, best))
+    assert solved.bound == pytest.approx(solved.cost)
+    assert order_exactly(table, np.arange(size), 1e-12, 60.0).cost == pytest.approx(solved.cost)
+
+
+@given(weighted_votes(), POLICIES)
+def test_distance_is_its_formula(case: Case, unranked: Unranked) -> None:
+    table, weights = case
+    scores = borda(table)
+    tied = sum(
+        weight / 2
+        for one, other in combinations(range(len(table)), 2)
+        for weight, column in zip(weights, table.T, strict=True)
+        if scores[one] == scores[other]
+        and (prefers(column, one, other, unranked) or prefers(column, other, one, unranked))
+    )
+    strict = sum(
+        weight
+        for one, other in combinations(order_of(scores), 2)
+        for weight, column in zip(weights, table.T, strict=True)
+        if scores[one] > scores[other] and prefers(column, other, one, unranked)
+    )
+    found = kendall_distance(scores, table, weights=weights, unranked=unranked)
+    assert found[0] == pytest.approx(tied + strict)
+
+
+@given(weighted_votes(most=8), POLICIES, st.booleans())
+def test_supervised_neighbours_follow_majorities(
+    case: Case, unranked: Unranked, refine: bool
+) -> None:
+    table, weights = case
+    scores = supervised_kemeny(table, weights=weights, unranked=unranked, refine=refine)
+    order = order_of(scores)
+    assert sorted(scores) == list(range(1, len(table) + 1))
+    for above, below in pairwise(order):
+        assert majority(table, weights, above, below, unranked) >= -1e-9
+
+
+@given(weighted_votes(most=7), POLICIES)
+def test_refining_never_hurts_and_exact_is_never_worse(case: Case, unranked: Unranked) -> None:
+    table, weights = case
+    given_options = {"weights": weights, "unranked": unranked}
+    plain = supervised_kemeny(table, **given_options)
+    refined = supervised_kemeny(table, refine=True, **given_options)
+    far, near = (kendall_distance(each, table, **given_options)[0] for each in (plain, refined))
+    assert near <= far + 1e-9
+    assert exact_kemeny(table, **given_options).distances[0] <= near + 1e-9
+
+
+@given(votes(partial=False, most=7), st.data())
+def test_unanimity(table: Doubles, data: st.DataObject) -> None:
+    same = np.repeat(table[:, :1], 3, axis=1)
+    for scores in (supervised_kemeny(same), exact_kemeny(same).scores, borda(same)):
+        for one, other in combinations(range(len(same)), 2):
+            if same[one, 0] != same[other, 0]:
+                assert (scores[one] > scores[other]) == (same[one, 0] > same[other, 0])
+
+
+@given(weighted_votes(most=7), POLICIES)
+def test_a_condorcet_winner_comes_first(case: Case, unranked: Unranked) -> None:
+    table, weights = case
+    for winner in range(len(table)):
+        others = [row for row in range(len(table)) if row != winner]
+        if all(majority(table, weights, winner, row, unranked) > 1e-9 for row in others):
+            options = {"weights": weights, "unranked": unranked}
+            assert supervised_kemeny(table, **options)[winner] == len(table)
+            assert exact_kemeny(table, **options).scores[winner] == len(table)
+
+
+@given(weighted_votes(), POLICIES, st.data())
+def test_rankers_may_come_in_any_order_and_weights_at_any_scale(
+    case: Case, unranked: Unranked, data: st.DataObject
+) -> None:
+    table, weights = case
+    order = data.draw(st.permutations(range(table.shape[1])))
+    scale = data.draw(st.sampled_from([0.1, 3.0, 1e6]))
+    turned = {"weights": weights[order] * scale, "unranked": unranked}
+    options = {"weights": weights, "unranked": unranked}
+    for aggregate in (supervised_kemeny, lambda *a, **o: exact_kemeny(*a, **o).scores):
+        scores = aggregate(table, **options)
+        assert aggregate(table[:, order], **turned).tolist() == scores.tolist()
+
+
+@given(weighted_votes(), POLICIES, st.data())
+def test_rows_may_come_in_any_order(case: Case, unranked: Unranked, data: st.DataObject) -> None:
+    table, weights = case
+    order = np.array(data.draw(st.permutations(range(len(table)))))
+    options = {"weights": weights, "unranked": unranked}
+    there = exact_kemeny(table[order], **options).distances
+    assert there == pytest.approx(exact_kemeny(table, **options).distances)
+    if len(np.unique(borda(table, **options).round(9))) == len(table):
+        assert np.array_equal(
+            supervised_kemeny(table[order], **options), supervised_kemeny(table, **options)[order]
+        )
+
+
+def test_the_base_order_settles_ties() -> None:
+    circle = [[3, 1, 2], [2, 3, 1], [1, 2, 3]]
+    tied = [[2, 1], [1, 2]]
+    assert supervised_kemeny(tied, start=[0, 1]).tolist() == [1, 2]
+    assert supervised_kemeny(tied, start=[1, 0]).tolist() == [2, 1]
+    assert exact_kemeny(tied, start=[0, 1]).scores.tolist() == [1, 2]
+    assert exact_kemeny(circle).distances.tolist() == [4]
+
+
+def test_only_the_top_of_each_ranker_counts() -> None:
+    table = np.array([[4.0, 1.0], [3.0, 2.0], [2.0, 4.0], [1.0, 3.0]])
+    cut = np.array([[4.0, np.nan], [3.0, np.nan], [np.nan, 4.0], [np.nan, 3.0]])
+    for unranked in ("below", "ignore"):
+        for aggregate in (supervised_kemeny, kendall_distance):
+            arguments = ([1, 2, 3, 4],) if aggregate is kendall_distance else ()
+            assert (
+                aggregate(*arguments, table, top=2, unranked=unranked).tolist()
+                == aggregate(*arguments, cut, unranked=unranked).tolist()
+            )
+    with pytest.raises(DataError, match="top is 0"):
+        supervised_kemeny(table, top=0)
+
+
+def test_queries_are_apart() -> None:
+    tables = [noisy(size, 5, 1.0, size) for size in (1, 9, 30, 17)]
+    offsets = np.concatenate(([0], np.cumsum([len(table) for table in tables])))
+    together = exact_kemeny(np.concatenate(tables), offsets)
+    single = [exact_kemeny(table) for table in tables]
+    assert together.distances == pytest.approx([one.distances[0] for one in single])
+    assert together.optimal.all()
+    sorted_together = supervised_kemeny(np.concatenate(tables), offsets)
+    apart = np.concatenate([supervised_kemeny(table) for table in tables])
+    assert sorted_together.tolist() == apart.tolist()
+
+
+def test_out_of_time_reports_a_gap() -> None:
+    table = noisy(60, 4, 5.0, 0)
+    found = exact_kemeny(table, time_limit=1e-3)
+    assert not found.optimal.any()
+    assert 0 < found.gaps[0] <= 1
+    refined = supervised_kemeny(table, refine=True)
+    assert found.distances[0] <= kendall_distance(refined, table)[0] * 1.05
+    assert kendall_distance(found.scores, table) == pytest.approx(found.distances)
+    with pytest.raises(DataError, match="time_limit"):
+        exact_kemeny(table, time_limit=0)
+
+
+def test_threads_do_not_change_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, offsets = noisy(6000, 3, 1.0, 1), np.arange(0, 6001, 20)
+    found: list[tuple[Doubles, KemenyOrders]] = []
+    for threads in ("1", "3"):
+        monkeypatch.setenv("PODIUM_THREADS", threads)
+        found.append((supervised_kemeny(table, offsets), exact_kemeny(table, offsets)))
+    assert found[0][0].tolist() == found[1][0].tolist()
+    assert found[0][1].scores.tolist() == found[1][1].scores.tolist()
+
+
+def test_no_queries() -> None:
+    assert supervised_kemeny(np.empty((0, 2)), [0]).tolist() == []
+    assert repr(exact_kemeny(np.empty((0, 2)), [0])) == "KemenyOrders(0 queries, 0 optimal)"
+
+
+def test_start_has_a_score_for_each_row() -> None:
+    with pytest.raises(DataError, match="start"):
+        supervised_kemeny([[1], [2]], start=[1])
