@@ -18,6 +18,7 @@ from podium.losses import (
     PairLogistic,
     PairRounded,
     RankCosine,
+    SquaredError,
     StructuralHinge,
 )
 
@@ -39,6 +40,7 @@ LISTS: list[Loss] = [
     *(ListNet(k=k) for k in (None, 1, 3)),
     *(ListNet(k=k, permutations=True) for k in (None, 1, 3)),
     *(RankCosine(k=k) for k in (None, 1, 3)),
+    *(SquaredError(k=k) for k in (None, 1, 3)),
 ]
 STRUCTURAL: list[Loss] = [
     *(StructuralHinge("ndcg", scaling, k) for scaling in ("margin", "slack") for k in (None, 3)),

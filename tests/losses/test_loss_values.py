@@ -19,6 +19,7 @@ from podium.losses import (
     PairLoss,
     PairRounded,
     RankCosine,
+    SquaredError,
 )
 from tests.losses.cases import one_query, random_query, strict_query
 
@@ -230,6 +231,16 @@ def test_rank_cosine_is_the_angle_to_the_labels(k: int | None) -> None:
         else:
             expected = 0.0
         assert one_query(RankCosine(k=k), scores, labels).total == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("k", KS)
+def test_squared_error_is_the_variance_of_the_errors(k: int | None) -> None:
+    random = np.random.default_rng(7)
+    for _ in range(50):
+        scores, labels = random_query(random)
+        errors = scores - _targets(labels, k)
+        expected = len(errors) / 2 * np.var(errors) if top(labels, k) else 0.0
+        assert one_query(SquaredError(k=k), scores, labels).total == pytest.approx(expected)
 
 
 def test_rank_cosine_can_start_from_zero_scores() -> None:

@@ -20,12 +20,18 @@ if TYPE_CHECKING:
 DataFormat = Annotated[
     str | None, typer.Option("--from", help="Format of the data, if the name does not tell.")
 ]
+ModelName = Annotated[
+    str | None,
+    typer.Option("--model", help="A model of the literature, as RankSVM, FocusedNet or TopRank."),
+]
+TopK = Annotated[int | None, typer.Option("--k", min=1, help="The top-k form of the model.")]
 LossText = Annotated[
-    str, typer.Option("--loss", "-l", help="The loss, as 'ListMLE(k=10)' or 'PairHinge(k=10)'.")
+    str | None,
+    typer.Option("--loss", "-l", help="Or a loss, as 'PairHinge(k=10)'; else ListMLE(k=10)."),
 ]
 ScorerName = Annotated[
-    Literal["linear", "lightgbm", "xgboost", "neural"],
-    typer.Option("--scorer", "-s", help="What the loss is minimised over."),
+    Literal["linear", "lightgbm", "xgboost", "neural"] | None,
+    typer.Option("--scorer", "-s", help="For a model, linear unless given; for a loss, lightgbm."),
 ]
 Settings = Annotated[
     list[str] | None,
@@ -38,8 +44,10 @@ Seed = Annotated[int, typer.Option(help="The same seed gives the same model.")]
 def train_command(
     data: Annotated[str, typer.Argument(help="Training data: LETOR, Parquet or shards.")],
     output: Annotated[str, typer.Argument(help="The file to save the ranker in.")],
-    loss: LossText = "ListMLE(k=10)",
-    scorer: ScorerName = "lightgbm",
+    model: ModelName = None,
+    k: TopK = None,
+    loss: LossText = None,
+    scorer: ScorerName = None,
     validation: Annotated[
         str | None, typer.Option("--validation", help="Data that choose the best model met.")
     ] = None,
@@ -48,8 +56,9 @@ def train_command(
     seed: Seed = 0,
     source_format: DataFormat = None,
 ) -> None:
-    """Train a ranker: a loss times a scorer. Ctrl-C keeps the best model so far."""
-    ranker = make_ranker(scorer, loss, measure, seed, parse_settings(settings))
+    """Train a ranker: a model by name, or a loss times a scorer. Ctrl-C keeps the best so far."""
+    own = parse_settings(settings)
+    ranker = make_ranker(model, k, loss, scorer, own, measure=measure, seed=seed)
     with byte_progress("Reading") as progress:
         train = read_data(data, source_format, progress)
         held_out = None if validation is None else read_data(validation, source_format, progress)
@@ -88,20 +97,32 @@ def predict_command(
 
 
 def make_ranker(
-    scorer: str, loss: str, measure: str, seed: int, settings: dict[str, Any]
+    model: str | None,
+    k: int | None,
+    loss: str | None,
+    scorer: Any,
+    settings: dict[str, Any],
+    *,
+    measure: str,
+    seed: int,
 ) -> Ranker:
-    """A ranker by the name of its scorer; settings are its own parameters."""
+    """A ranker by a model's name, or by a loss and a scorer; settings are its own parameters."""
     # Imported here: rankers need packages that the other verbs work without.
-    from podium.rankers import LinearRanker, NeuralRanker, TreeRanker
+    from podium.rankers import models
     from podium.rankers.tune import with_parameters
 
-    makers: dict[str, Any] = {
-        "linear": lambda: LinearRanker(loss, measure=measure),
-        "lightgbm": lambda: TreeRanker(loss, engine="lightgbm", measure=measure, seed=seed),
-        "xgboost": lambda: TreeRanker(loss, engine="xgboost", measure=measure, seed=seed),
-        "neural": lambda: NeuralRanker(loss, measure=measure, seed=seed),
-    }
-    return with_parameters(makers[scorer](), settings)
+    if model is None and k is not None:
+        raise PodiumError("--k belongs to --model. Give a loss its k, as 'ListMLE(k=10)'.")
+    if model is None:
+        ranker = models.make_ranker(scorer or "lightgbm", loss or "ListMLE(k=10)")
+    elif loss is not None:
+        raise PodiumError("A model has a loss of its own. Give --model or --loss.")
+    else:
+        ranker = models.model_named(model)(k, scorer=scorer or "linear")
+    common = {"measure": measure, "seed": seed}
+    known = ranker.get_params(deep=False)
+    fitting = {name: value for name, value in common.items() if name in known}
+    return with_parameters(ranker, fitting | settings)
 
 
 def parse_settings(settings: list[str] | None) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,9 +14,11 @@ from podium.cli.progress import byte_progress, spinner
 from podium.cli.train import (
     DataFormat,
     LossText,
+    ModelName,
     ScorerName,
     Seed,
     Settings,
+    TopK,
     ValidationMeasure,
     make_ranker,
     parse_settings,
@@ -32,11 +35,16 @@ def tune_command(
     output: Annotated[str, typer.Argument(help="The file to save the best ranker in.")],
     validation: Annotated[str, typer.Option("--validation", help="Data that choose the best.")],
     choices: Annotated[
-        list[str],
-        typer.Option("--try", help="Values of a parameter, as penalty=1e-4,1e-3; repeatable."),
-    ],
-    loss: LossText = "ListMLE(k=10)",
-    scorer: ScorerName = "lightgbm",
+        list[str] | None,
+        typer.Option(
+            "--try",
+            help="Values of a parameter, as penalty=1e-4,1e-3; repeatable. A known grid if absent.",
+        ),
+    ] = None,
+    model: ModelName = None,
+    k: TopK = None,
+    loss: LossText = None,
+    scorer: ScorerName = None,
     measure: ValidationMeasure = "nDCG@10",
     settings: Settings = None,
     trials: Annotated[
@@ -48,7 +56,9 @@ def tune_command(
     """Choose parameters on validation queries, and save the best ranker."""
     from podium.rankers import tune
 
-    ranker = make_ranker(scorer, loss, measure, seed, parse_settings(settings))
+    own = parse_settings(settings)
+    ranker = make_ranker(model, k, loss, scorer, own, measure=measure, seed=seed)
+    grid = parse_choices(choices) if choices else _grid(model, k, scorer)
     with byte_progress("Reading") as progress:
         train = read_data(data, source_format, progress)
         held_out = read_data(validation, source_format, progress)
@@ -59,7 +69,7 @@ def tune_command(
 
         found = tune(
             ranker,
-            parse_choices(choices),
+            grid,
             train,
             held_out,
             measure=measure,
@@ -69,6 +79,18 @@ def tune_command(
         )
     found.ranker.save(output)
     _print(found, measure)
+
+
+def _grid(model: str | None, k: int | None, scorer: Any) -> Mapping[str, Sequence[Any]]:
+    """What is worth trying where nobody says."""
+    from podium.rankers import models
+
+    if model is None:
+        return models.scorer_grid(scorer or "lightgbm")
+    found = models.model_named(model).grid(k, scorer=scorer or "linear")
+    if not found:
+        raise PodiumError(f"{model} has nothing to tune but its rounds. Use podium train.")
+    return found
 
 
 def parse_choices(texts: list[str]) -> dict[str, list[Any]]:
@@ -89,6 +111,6 @@ def _print(found: Tuning, measure: str) -> None:
         table.add_column(name, justify="right")
     table.add_column(measure, justify="right")
     for trial in found.trials:
-        values = [json.dumps(trial.parameters[name]) for name in names]
+        values = [json.dumps(trial.parameters[name], default=repr) for name in names]
         table.add_row(*values, f"{trial.value:.4f}")
     Console().print(table)

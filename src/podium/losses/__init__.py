@@ -12,6 +12,7 @@ loss trains any scorer. For n documents per query and the order of their top k:
 | ``ListMLE`` | ListMLE, top-k ListMLE | yes | yes | O(n log k) |
 | ``ListNet`` | ListNet, top-k ListNet | yes | yes | O(n log k) |
 | ``RankCosine`` | RankCosine, top-k RankCosine | yes | no | O(n log k) |
+| ``SquaredError`` | regression | yes | yes | O(n log k) |
 | ``StructuralHinge`` | SVM-MAP, TopMargin, TopSlack | no | by its ties | O(n log k) |
 | ``LambdaLoss`` | LambdaMART, LambdaLoss | no | no | O(n k) |
 | ``Focused`` | FocusedNet, FocusedSVM | as its terms | as its terms | as its terms |
@@ -34,6 +35,7 @@ from podium.losses.pair_logistic import PairLogistic
 from podium.losses.pair_rounded import PairRounded
 from podium.losses.pairs import PairLoss
 from podium.losses.rank_cosine import RankCosine
+from podium.losses.squared_error import SquaredError
 from podium.losses.structural import StructuralHinge
 from podium.losses.text import loss_names, parse_loss
 
@@ -52,6 +54,7 @@ __all__ = [
     "PairLoss",
     "PairRounded",
     "RankCosine",
+    "SquaredError",
     "StructuralHinge",
     "loss",
     "loss_names",

@@ -11,6 +11,7 @@ except ImportError as error:
 
 from podium.rankers.base import Ranker, load_ranker
 from podium.rankers.boosted import BoostedRanker
+from podium.rankers.cascade import CascadeRanker
 from podium.rankers.linear import LinearRanker
 from podium.rankers.neural import NeuralRanker
 from podium.rankers.trees import TreeRanker
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BoostedRanker",
+    "CascadeRanker",
     "LinearRanker",
     "NeuralRanker",
     "Ranker",

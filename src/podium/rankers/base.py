@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from io import BytesIO
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -16,7 +17,7 @@ from podium.data import Dataset, Rankings, ShardSet
 from podium.errors import DataError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss, parse_loss
-from podium.rankers.storage import Archive, read_archive, write_archive
+from podium.rankers.storage import Archive, archive_bytes, read_archive, write_archive
 
 Training: TypeAlias = "Dataset | ShardSet"
 """What a ranker can be fitted on besides arrays."""
@@ -117,14 +118,22 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the fitted ranker; no pickle is involved, and equal rankers give equal bytes."""
+        write_archive(self._whole_archive(), path)
+
+    def to_bytes(self) -> bytes:
+        """What ``save`` would write."""
+        return archive_bytes(self._whole_archive())
+
+    def _whole_archive(self) -> Archive:
         archive = self._archive()
         parameters = {
             name: repr(value) if isinstance(value, Loss) else value
             for name, value in self.get_params(deep=False).items()
+            if not _holds_rankers(value)  # those are in the ranker's own part
         }
         facts = {"parameters": parameters, "feature_names": list(self.feature_names_)}
         kind = type(self).__name__
-        write_archive(Archive(kind, facts | archive.facts, archive.arrays, archive.blobs), path)
+        return Archive(kind, facts | archive.facts, archive.arrays, archive.blobs)
 
     @abstractmethod
     def _fit(self, data: Training, validation: Training | None, progress: Progress | None) -> None:
@@ -146,9 +155,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return parse_loss(self.loss) if isinstance(self.loss, str) else self.loss
 
 
-def load_ranker(path: str | os.PathLike[str]) -> Ranker:
-    """Load a ranker that was saved by ``Ranker.save``."""
-    archive = read_archive(path)
+def load_ranker(source: str | os.PathLike[str] | BytesIO) -> Ranker:
+    """Load a ranker that was saved by ``Ranker.save``, from its file or its bytes."""
+    archive = read_archive(source)
     kind = Ranker.KINDS.get(archive.kind)
     try:
         if kind is None:
@@ -159,9 +168,16 @@ def load_ranker(path: str | os.PathLike[str]) -> Ranker:
         ranker._restore(archive)
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(
-            f"is no ranker of this Podium ({error})", path=path, hint="Train and save it again."
+            f"is no ranker of this Podium ({error})",
+            path=None if isinstance(source, BytesIO) else source,
+            hint="Train and save it again.",
         ) from error
     return ranker
+
+
+def _holds_rankers(value: object) -> bool:
+    several = value if isinstance(value, list | tuple) else [value]
+    return any(isinstance(one, Ranker) for one in several)
 
 
 def as_training(

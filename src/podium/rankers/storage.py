@@ -42,6 +42,12 @@ class Archive:
 
 def write_archive(archive: Archive, path: str | os.PathLike[str]) -> None:
     """Write an archive to a path; it appears there only when it is complete."""
+    with open_write(path, compress=False) as write:
+        write(archive_bytes(archive))
+
+
+def archive_bytes(archive: Archive) -> bytes:
+    """The bytes of an archive's file."""
     content = {"version": VERSION, "kind": archive.kind, "facts": archive.facts}
     entries = {"ranker.json": json.dumps(content, indent=1, sort_keys=True).encode()}
     for name, array in archive.arrays.items():
@@ -54,14 +60,14 @@ def write_archive(archive: Archive, path: str | os.PathLike[str]) -> None:
     with zipfile.ZipFile(whole, "w", zipfile.ZIP_STORED) as file:
         for name in sorted(entries):
             file.writestr(zipfile.ZipInfo(name, _EPOCH), entries[name])
-    with open_write(path, compress=False) as write:
-        write(whole.getvalue())
+    return whole.getvalue()
 
 
-def read_archive(path: str | os.PathLike[str]) -> Archive:
-    """Read an archive; anything that is not one is a DataError."""
+def read_archive(source: str | os.PathLike[str] | io.BytesIO) -> Archive:
+    """Read an archive from its file, or from its bytes; anything else is a DataError."""
+    path = None if isinstance(source, io.BytesIO) else source
     try:
-        with zipfile.ZipFile(path) as file:
+        with zipfile.ZipFile(source) as file:
             if sum(entry.file_size for entry in file.infolist()) > _MOST_BYTES:
                 raise DataError("is larger than any ranker", path=path, hint="Do not load it.")
             content = json.loads(file.read("ranker.json"))
