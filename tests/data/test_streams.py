@@ -109,13 +109,13 @@ def test_gathering_keeps_widths_apart() -> None:
     assert [len(block) for block in gathered(blocks, 10**6)] == [2, 1]
 
 
-@given(st.lists(st.lists(st.integers(0, 60), unique=True)))
+@given(st.lists(st.lists(st.integers(0, 60))))
 def test_seen_ids_are_remembered(batches: list[list[int]]) -> None:
     seen, remembered = SeenQueries(), set()
     for batch in batches:
         ids = [str(number) for number in batch]
         found = seen.add(pa.array(ids, pa.large_string()))
-        again = [each for each in ids if each in remembered]
+        again = [each for each in ids if each in remembered or ids.count(each) > 1]
         assert found == (again[0] if again else None)
         if again:
             break

@@ -26,10 +26,11 @@ class SeenQueries:
         self._runs: list[Ints] = []
 
     def add(self, ids: Strings) -> str | None:
-        """Remember ids, and return the first that was remembered already, if there is one."""
+        """Remember ids, and return the first that came before or comes again, if there is one."""
         keys = query_keys(ids)
         ordered = np.sort(keys)  # looked up in order, neighbours are in cache
         twice = [_common(ordered, run) for run in self._runs]
+        twice.append(ordered[1:][ordered[1:] == ordered[:-1]])
         if any(map(len, twice)):
             return str(ids[int(np.argmax(np.isin(keys, np.concatenate(twice))))])
         if len(keys):

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -74,11 +73,7 @@ def evaluate_table(
     seen = SeenQueries()
     results: list[Evaluation] = []
     for part in _whole(_parts(Path(source), (query, label, score), progress)):
-        refuse_twice(_repeated(part.query_ids), str(source))
-        if len(results) == 1:  # a file of one part needs no memory of other parts
-            seen.add(results[0].query_ids)
-        if results:
-            refuse_twice(seen.add(part.query_ids), str(source))
+        refuse_twice(seen.add(part.query_ids), str(source))
         found = evaluate(
             measures,
             labels=part.labels,
@@ -103,7 +98,8 @@ def _parts(path: Path, columns: tuple[str, str, str], progress: Reporter | None)
     done = 0
     for file in files:
         groups = list(_row_groups(file, columns))
-        reader = partial(_read, file, columns)
+        # Lots are read side by side; only a lone one has columns to read side by side.
+        reader = partial(_read, file, columns, alone=len(groups) == 1)
         for place, part in enumerate(ordered_map(reader, groups), start=1):
             if progress is not None:
                 progress(done + file.stat().st_size * place // len(groups), total)
@@ -141,12 +137,12 @@ def _row_groups(path: Path, columns: tuple[str, str, str]) -> Iterator[list[int]
         yield lot
 
 
-def _read(path: Path, columns: tuple[str, str, str], groups: list[int]) -> _Part:
+def _read(path: Path, columns: tuple[str, str, str], groups: list[int], *, alone: bool) -> _Part:
     query, label, score = columns
     try:
         # As codes of a dictionary, runs of one id are found without comparing strings.
         with pq.ParquetFile(path, read_dictionary=[query]) as file:
-            table = file.read_row_groups(groups, columns=list(columns))
+            table = file.read_row_groups(groups, columns=list(columns), use_threads=alone)
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"is damaged ({str(error)[:200]})", path=path) from error
     for name in columns:
@@ -164,15 +160,6 @@ def _read(path: Path, columns: tuple[str, str, str], groups: list[int]) -> _Part
         if values.dtype.kind not in "fiub":
             raise DataError(f"column {name!r} is not numbers", path=path, hint="Convert it.")
     return _Part(as_strings(first, "query ids"), starts.astype(np.int64), *numbers)
-
-
-def _repeated(ids: Strings) -> str | None:
-    """An id that comes twice, if there is one."""
-    if len(pc.unique(ids)) == len(ids):
-        return None
-    counts = pc.value_counts(ids)
-    twice = counts.filter(pc.greater(counts.field("counts"), 1))
-    return str(twice[0].as_py()["values"])
 
 
 def _whole(parts: Iterator[_Part]) -> Iterator[_Part]:
