@@ -1,0 +1,80 @@
+"""How far real people agree, on the sets of human preferences where they are present."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks._report import Report
+from podium.data import read_pairs
+from podium.judging.agreement import Agreement, Ballots, bootstrap, fleiss_kappa, krippendorff_alpha
+
+_SETS = Path(__file__).parents[2] / "shared/data/preferences"
+_FIGURES: dict[str, Callable[[Ballots], float]] = {
+    "agreed, overall": lambda votes: Agreement.of(votes).overall,
+    "agreed, without ties": lambda votes: Agreement.of(votes).without_ties,
+    "Fleiss' kappa": fleiss_kappa,
+    "Krippendorff's alpha, nominal": krippendorff_alpha,
+    "Krippendorff's alpha, ordinal": lambda votes: krippendorff_alpha(votes, "ordinal"),
+}
+
+
+def report_agreement(report: Report, draws: int) -> None:
+    """Print every figure with its 95 % interval."""
+    if not _SETS.exists():
+        report.note("agreement: the shared data sets are not here")
+        return
+    sets = {
+        "image search, three people": _image_search,
+        "TREC Deep Learning 2021, crowd": lambda: _trec("trec-dl21/human.pref"),
+        "TREC CAsT 2019, crowd": lambda: _trec("trec-cast19/crowd.pref"),
+        "TREC CAsT 2019, staff": lambda: _trec("trec-cast19/local.pref"),
+    }
+    for name, read in sets.items():
+        every = read()
+        votes = np.bincount(every.units)
+        report.note(
+            f"{name}: {len(votes):,} pairs, {len(every.values):,} votes, "
+            f"{(votes > 1).sum():,} pairs with two votes or more"
+        )
+        ballots = every.take(np.flatnonzero(votes > 1))
+        with_ties = (ballots.values == 0).any()
+        if with_ties:
+            rows = [" ".join(f"{cell:.3f}" for cell in row) for row in Agreement.of(ballots).rows]
+            report.note("  one said left, tie, right (rows), another (columns): " + "; ".join(rows))
+        for label, figure in _FIGURES.items():
+            if label.endswith(("ties", "ordinal")) and not with_ties:
+                continue  # the same as the figure before where nobody may say tie
+            found = bootstrap(figure, ballots, draws=draws)
+            report.note(f"  {label} {found.value:.3f} ({found.low:.3f} to {found.high:.3f})")
+
+
+def _image_search() -> Ballots:
+    with gzip.open(_SETS / "image-search/image_pairs_annotation.gz", "rt") as lines:
+        next(lines)
+        table = [line.rstrip("\n").split("\t")[-3:] for line in lines]
+    return Ballots.from_table(-np.sign(np.array(table, float)))  # how much better is left out
+
+
+def _trec(path: str) -> Ballots:
+    """Votes without names: who judged is not in the file, so each vote has its own number."""
+    pairs = read_pairs(_SETS / path)
+    units: dict[tuple[str, str, str], int] = {}
+    rows = []
+    for query, left, right, verdict in zip(
+        pairs.query_id_of_row().to_pylist(),
+        pairs.left.to_pylist(),
+        pairs.right.to_pylist(),
+        pairs.verdicts.tolist(),
+        strict=True,
+    ):
+        one, other = sorted((left, right))
+        unit = units.setdefault((query, one, other), len(units))
+        rows.append((unit, verdict if left == one else -verdict))
+    columns = np.array(rows).T
+    numbers = np.arange(len(rows))
+    names = tuple(map(str, numbers))
+    return Ballots(columns[0], numbers, columns[1].astype(float), names, tuple(units))

@@ -1,0 +1,165 @@
+"""``podium judge``."""
+
+from __future__ import annotations
+
+import getpass
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from podium.data import CandidateList, read_jsonl, write_qrels
+from podium.errors import DataError
+
+if TYPE_CHECKING:
+    from podium.judging import Session
+
+AlgorithmName = Literal["adaptive", "tournament", "insertion", "galloping", "heap", "careful"]
+
+
+def judge_command(
+    session: Annotated[str, typer.Argument(help="Session file; made if it is not there.")],
+    source: Annotated[
+        str | None,
+        typer.Option("--from", help="JSONL file with queries and candidates, for a new session."),
+    ] = None,
+    query: Annotated[
+        str | None, typer.Option(help="Id of the query to judge, if the file has several.")
+    ] = None,
+    k: Annotated[
+        int | None, typer.Option(min=1, help="How many documents to put in order; 10 if absent.")
+    ] = None,
+    algorithm: Annotated[
+        AlgorithmName | None,
+        typer.Option(help="How pairs are chosen: adaptive if absent; careful for judges who err."),
+    ] = None,
+    budget: Annotated[
+        int | None, typer.Option(min=1, help="How many judgments careful may ask for.")
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Draws the order of documents and the sides.")
+    ] = 0,
+    assessor: Annotated[
+        str | None, typer.Option(help="Who is judging; by default your user name.")
+    ] = None,
+    export: Annotated[
+        str | None, typer.Option(help="Write the labels to this qrels file at the end.")
+    ] = None,
+    ties: Annotated[
+        bool, typer.Option("--ties", help="Give documents judged equal the same label.")
+    ] = False,
+) -> None:
+    """Judge one query's documents pair by pair with the keyboard, until its top k is in order.
+
+    Every verdict is on disk at once: quit when you like, and run the same command to go on. If
+    all candidates have scores they are taken as a prior ranking, which saves judgments.
+    """
+    from podium.cli.judge_screen import judge, print_result
+    from podium.judging import Journal, result_judgments
+
+    if Path(session).exists():
+        journal = Journal.open(session)
+        _refuse_changes(session, journal.session, k, algorithm)
+    else:
+        chosen = _chosen(session, source, query)
+        made = _new_session(chosen, k or 10, algorithm or "adaptive", budget, seed)
+        journal = Journal.create(session, made, _about(chosen))
+    with journal:
+        judge(journal, assessor or getpass.getuser())
+        print_result(journal)
+        if export is not None:
+            found = journal.session
+            results = {str(journal.about.get("query_id", "q")): (found.result(), found.items)}
+            write_qrels(result_judgments(results, ties=ties), export)
+
+
+def _refuse_changes(path: str, found: Session, k: int | None, algorithm: str | None) -> None:
+    """What a session was started with stays: its verdicts were asked for it."""
+    for name, wanted, has in (("k", k, found.k), ("algorithm", algorithm, found.algorithm)):
+        if wanted is not None and wanted != has:
+            raise DataError(
+                f"was started with {name} {has}, not {wanted}",
+                path=path,
+                hint=f"Leave --{name} out, or name a new session file.",
+            )
+
+
+def _chosen(session: str, source: str | None, query: str | None) -> CandidateList:
+    if source is None:
+        raise DataError(
+            "there is no such session", path=session, hint="Start one with --from candidates.jsonl."
+        )
+    lists = list(read_jsonl(source))
+    if query is not None:
+        lists = [entry for entry in lists if entry.query_id == query]
+    if len(lists) != 1:
+        problem = f"has {len(lists)} queries" if query is None else f"has no query {query!r}"
+        raise DataError(problem, path=source, hint="Name one with --query.")
+    return lists[0]
+
+
+def _new_session(
+    chosen: CandidateList, k: int, algorithm: AlgorithmName, budget: int | None, seed: int
+) -> Session:
+    from podium.judging import Session
+
+    scores = [candidate.score for candidate in chosen.candidates]
+    items = [candidate.document_id for candidate in chosen.candidates]
+    ordered = all(score is not None for score in scores)
+    if ordered:
+        best_first = sorted(range(len(items)), key=lambda place: -(scores[place] or 0.0))
+        items = [items[place] for place in best_first]
+    return Session(items, k, algorithm=algorithm, seed=seed, ordered=ordered, budget=budget)
+
+
+def _about(chosen: CandidateList) -> dict[str, Any]:
+    texts = {
+        candidate.document_id: {
+            "title": candidate.title,
+            "text": candidate.text or _plain(candidate.html),
+            "url": candidate.url,
+        }
+        for candidate in chosen.candidates
+    }
+    return {
+        "query_id": chosen.query_id,
+        "query": chosen.query,
+        "description": chosen.description,
+        "texts": texts,
+    }
+
+
+def _plain(html: str) -> str:
+    """The words of a page, a line a block."""
+    parser = _Words()
+    parser.feed(html)
+    parser.close()
+    lines = (" ".join(line.split()) for line in "".join(parser.words).splitlines())
+    return "\n".join(line for line in lines if line)
+
+
+class _Words(HTMLParser):
+    """Keeps what a browser would show as text."""
+
+    _HIDDEN = frozenset({"script", "style", "template", "title"})
+    _INLINE = frozenset({"a", "b", "code", "em", "i", "mark", "small", "span", "strong", "u"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words: list[str] = []
+        self._hidden = 0
+
+    def handle_starttag(self, tag: str, _attributes: object) -> None:
+        self._hidden += tag in self._HIDDEN
+        if tag not in self._INLINE:
+            self.words.append("\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._hidden = max(self._hidden - (tag in self._HIDDEN), 0)
+        if tag not in self._INLINE:
+            self.words.append("\n")
+
+    def handle_data(self, data: str) -> None:
+        if not self._hidden:
+            self.words.append(data)

@@ -1,0 +1,215 @@
+"""What ``podium judge`` shows: two documents side by side, and the top k at the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from rich.console import Console, Group
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from podium.cli.keys import END, key_presses
+from podium.cli.text import shown
+from podium.judging import (
+    Journal,
+    Mark,
+    Outcome,
+    Pair,
+    Session,
+    Stopwatch,
+    Verdict,
+    seconds_spent,
+    standing,
+)
+
+_OUTCOMES = {
+    "left": Outcome.LEFT,
+    "a": Outcome.LEFT,
+    "right": Outcome.RIGHT,
+    "b": Outcome.RIGHT,
+    "down": Outcome.TIE,
+    "=": Outcome.TIE,
+    "t": Outcome.TIE,
+}
+_HELP = (
+    ("← a", "left"),
+    ("→ b", "right"),
+    ("↓ =", "tie"),
+    ("1 2", "bad"),
+    ("space", "more"),
+    ("u", "undo"),
+    ("p", "pause"),
+    ("q", "quit"),
+)
+_FRAME = 4
+"""Columns that a panel's border and padding take."""
+
+_AROUND = 7
+"""Lines of the screen that are not for the documents."""
+
+
+def judge(journal: Journal, assessor: str) -> None:
+    """Ask about pairs until none is open or the assessor leaves."""
+    console = Console()
+    asked_again: set[frozenset[str]] = set()
+    with key_presses() as press:
+        while True:
+            pair, note = _next_pair(journal.session, assessor, asked_again)
+            if pair is None:
+                return
+            watch = Stopwatch()
+            key = _answer(_Screen(console, journal, pair, note), press, watch)
+            now, seconds = time.time(), round(watch.lap(), 2)
+            if key in ("q", END):
+                return
+            if key == "u":
+                journal.undo(assessor, at=now)
+                continue
+            if note:
+                asked_again.add(frozenset(pair))
+            if key in ("1", "2"):
+                item = pair.left if key == "1" else pair.right
+                journal.add(Mark(item, assessor, now, seconds))
+            else:
+                journal.add(Verdict(*pair, _OUTCOMES[key], assessor, now, seconds))
+
+
+def print_result(journal: Journal) -> None:
+    """Print the top k so far or for good, and what it took."""
+    console = Console()
+    if console.is_terminal:
+        console.clear()
+    session = journal.session
+    result = session.result()
+    so_far = "" if result.complete else " so far"
+    table = Table(title=f"The top {len(result.top)}{so_far}", title_justify="left", box=None)
+    table.add_column("", justify="right")
+    table.add_column("document", overflow="fold")
+    table.add_column("title", overflow="ellipsis", no_wrap=True)
+    table.add_column("")
+    equal = {item for level in result.levels for item in level[1:]}
+    for place, item in enumerate(result.top, 1):
+        same = "= as the one above" if item in equal else ""
+        table.add_row(str(place), shown(item), shown(_about_item(journal, item, "title")), same)
+    console.print(table)
+    minutes = seconds_spent(session.log) / 60
+    state = "done" if result.complete else f"about {session.expected_left():.0f} to go"
+    judged = len(standing(session.log))
+    console.print(f"{judged} judgments, {minutes:.1f} minutes, {state}", highlight=False)
+
+
+def _next_pair(
+    session: Session, assessor: str, asked_again: set[frozenset[str]]
+) -> tuple[Pair[str] | None, str]:
+    """An open pair; with none left, one of a loop, which who sticks to it is asked only once."""
+    pairs = session.open_pairs(assessor)
+    if pairs:
+        return pairs[0], ""
+    for found in session.contradictions():
+        if frozenset(found.ask_again) not in asked_again:
+            return found.ask_again, f"Once more: {len(found.loop)} verdicts go in a circle."
+    return None, ""
+
+
+def _answer(screen: _Screen, press: Callable[[], str], watch: Stopwatch) -> str:
+    """Show a pair until a key is pressed that says something about it, or ends it all."""
+    screen.show()
+    while True:
+        key = press()
+        if key in ("q", END, "u", "1", "2", *_OUTCOMES):
+            return key
+        if key in (" ", "m"):
+            screen.turn_page()
+        elif key == "p":
+            watch.pause()
+            screen.say("Paused. Press any key to go on.")
+            if press() == END:
+                return END
+            watch.resume()
+            screen.show()
+
+
+class _Screen:
+    """A pair of documents side by side, a page at a time."""
+
+    def __init__(self, console: Console, journal: Journal, pair: Pair[str], note: str) -> None:
+        self._console = console
+        self._about = journal.about
+        self._note = note
+        self._page = 0
+        self._judged = len(standing(journal.session.log))
+        self._left = journal.session.expected_left()
+        width = max(console.width // 2 - _FRAME, 1)
+        self._lines = [_lines(console, journal, item, width) for item in pair]
+        longest = max(map(len, self._lines))
+        self._room = max(console.height - _AROUND, 3) if console.is_terminal else longest
+
+    def turn_page(self) -> None:
+        """Show what comes below, or the top again after the end."""
+        longest = max(map(len, self._lines))
+        self._page = 0 if (self._page + 1) * self._room >= longest else self._page + 1
+        self.show()
+
+    def say(self, text: str) -> None:
+        self._console.print(Text(text, "bold yellow"))
+
+    def show(self) -> None:
+        console = self._console
+        if console.is_terminal:
+            console.clear()
+        head = shown(_text(self._about.get("query")))
+        head.stylize("bold")
+        head.append_text(Text("  ")).append_text(shown(_text(self._about.get("description"))))
+        head.truncate(console.width, overflow="ellipsis")
+        console.print(head)
+        progress = Table.grid(padding=(0, 2))
+        progress.add_row(
+            ProgressBar(self._judged + self._left, self._judged, width=min(30, console.width // 3)),
+            Text(f"{self._judged} judged, about {self._left:.0f} to go"),
+            Text(self._note, "bold yellow"),
+        )
+        console.print(progress)
+        sides = Table.grid(padding=0)
+        sides.add_row(*(self._side(place) for place in range(2)))
+        console.print(sides)
+        keys = [Text.assemble((key, "bold cyan"), " ", what) for key, what in _HELP]
+        console.print(Text("  ").join(keys))
+
+    def _side(self, place: int) -> Panel:
+        lines = self._lines[place]
+        begin = self._page * self._room
+        more = len(lines) > begin + self._room
+        return Panel(
+            Group(*lines[begin : begin + self._room]),
+            width=self._console.width // 2,
+            height=self._room + 2 if self._console.is_terminal else None,
+            title=("left", "right")[place],
+            subtitle="space for more" if more else None,
+            border_style="cyan",
+        )
+
+
+def _lines(console: Console, journal: Journal, item: str, width: int) -> list[Text]:
+    """A document, wrapped to a width."""
+    title = shown(_about_item(journal, item, "title") or item)
+    title.stylize("bold")
+    url = shown(_about_item(journal, item, "url"))
+    url.stylize("blue")
+    text = _about_item(journal, item, "text")
+    body = [shown(line.expandtabs(4)) for line in text.splitlines()]
+    parts = [title, *([url] if url.plain else []), *body]
+    return [line for part in parts for line in part.wrap(console, width) or [Text("")]]
+
+
+def _about_item(journal: Journal, item: str, name: str) -> str:
+    """A text of a document; anyone may have written the file, so it may hold anything."""
+    texts = journal.about.get("texts")
+    values = texts.get(item) if isinstance(texts, dict) else None
+    return _text(values.get(name)) if isinstance(values, dict) else ""
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,68 @@
+"""The ordered top k with the fewest judgments, and everything about the people who judge.
+
+How far people agree is measured in `podium.judging.agreement`; the selection algorithms are in
+`podium.judging.algorithms`.
+"""
+
+from podium.judging.algorithms.selection import Pair
+from podium.judging.assessors.calibrate import Calibration, calibrate
+from podium.judging.assessors.endpoint import EndpointAssessor, EndpointError
+from podium.judging.assessors.panel import Assessor, judge_session
+from podium.judging.assessors.simulated import HABITS, Habits, SimulatedAssessor
+from podium.judging.assignment import Assignment, Overlap, balance, rotate
+from podium.judging.contradictions import Contradiction
+from podium.judging.entries import (
+    Entry,
+    Grade,
+    Mark,
+    Outcome,
+    SideBySide,
+    Undo,
+    Verdict,
+    seconds_spent,
+    standing,
+)
+from podium.judging.grading import GradingSession, side_by_side_totals
+from podium.judging.journal import Journal
+from podium.judging.result import Result, log_preferences, result_judgments
+from podium.judging.session import Session
+from podium.judging.stopwatch import Stopwatch
+from podium.judging.workload import Workload, plan, plan_grading
+
+__all__ = [
+    "HABITS",
+    "Assessor",
+    "Assignment",
+    "Calibration",
+    "Contradiction",
+    "EndpointAssessor",
+    "EndpointError",
+    "Entry",
+    "Grade",
+    "GradingSession",
+    "Habits",
+    "Journal",
+    "Mark",
+    "Outcome",
+    "Overlap",
+    "Pair",
+    "Result",
+    "Session",
+    "SideBySide",
+    "SimulatedAssessor",
+    "Stopwatch",
+    "Undo",
+    "Verdict",
+    "Workload",
+    "balance",
+    "calibrate",
+    "judge_session",
+    "log_preferences",
+    "plan",
+    "plan_grading",
+    "result_judgments",
+    "rotate",
+    "seconds_spent",
+    "side_by_side_totals",
+    "standing",
+]

@@ -1,0 +1,36 @@
+"""How far people agree, how sure that is, and what they agree on."""
+
+from podium.judging.agreement.ballots import Ballots
+from podium.judging.agreement.chance import (
+    Interval,
+    bootstrap,
+    cohen_kappa,
+    fleiss_kappa,
+    krippendorff_alpha,
+)
+from podium.judging.agreement.consensus import Consensus, dawid_skene
+from podium.judging.agreement.matrix import (
+    Agreement,
+    Difference,
+    compare_agreement,
+    inferred_verdicts,
+    self_consistency,
+)
+from podium.judging.votes import majority
+
+__all__ = [
+    "Agreement",
+    "Ballots",
+    "Consensus",
+    "Difference",
+    "Interval",
+    "bootstrap",
+    "cohen_kappa",
+    "compare_agreement",
+    "dawid_skene",
+    "fleiss_kappa",
+    "inferred_verdicts",
+    "krippendorff_alpha",
+    "majority",
+    "self_consistency",
+]

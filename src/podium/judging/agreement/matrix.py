@@ -1,0 +1,163 @@
+"""How far people agree: the 3x3 matrix of Niu et al. 2012, its ratios and their chi-square test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import chdtrc
+
+from podium.errors import DataError
+from podium.judging.agreement.ballots import Ballots
+from podium.judging.entries import Entry, Grade, Outcome, Verdict, standing
+from podium.kernels import Doubles, Ints
+
+_VALUES = np.array([Outcome.LEFT, Outcome.TIE, Outcome.RIGHT])
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """How often two people said what, over all pairs that two or more judged.
+
+    Attributes:
+        table: A row for what one person said, a column for what another said of the same pair:
+            left, tie, right. A pair with m votes adds m (m - 1): every two people, both ways.
+
+    Example:
+        >>> agreement = Agreement.of(Ballots.from_table([[1, 1], [0, 1], [-1, 1], [1, np.nan]]))
+        >>> agreement.table.tolist()
+        [[2, 1, 1], [1, 0, 0], [1, 0, 0]]
+        >>> round(agreement.overall, 2), agreement.without_ties
+        (0.33, 0.5)
+    """
+
+    table: Ints
+
+    @classmethod
+    def of(cls, ballots: Ballots) -> Agreement:
+        """Count over votes of 1, 0 and -1; pairs with one vote do not count."""
+        if not np.isin(ballots.values, _VALUES).all():
+            raise DataError("a vote is not 1, 0 or -1", hint="Turn grades into preferences first.")
+        full = np.zeros((int(ballots.units.max(initial=-1)) + 1, 3), np.int64)
+        np.add.at(full, (ballots.units, 1 - ballots.values.astype(np.int64)), 1)
+        return cls(full.T @ full - np.diag(full.sum(axis=0)))
+
+    @property
+    def rows(self) -> Doubles:
+        """The probability of what another says (column) given what one said (row)."""
+        sums = self.table.sum(axis=1, keepdims=True)
+        shares: Doubles = self.table / np.maximum(sums, 1)
+        return shares
+
+    @property
+    def overall(self) -> float:
+        """The share of votes that agree."""
+        return _share(*self.ratio())
+
+    @property
+    def without_ties(self) -> float:
+        """The share of votes that agree where neither of two is a tie."""
+        return _share(*self.ratio(ties=False))
+
+    def ratio(self, *, ties: bool = True) -> tuple[int, int]:
+        """How many times two people agreed, and disagreed."""
+        table = self.table if ties else self.table[np.ix_([0, 2], [0, 2])]
+        agreed = int(np.trace(table)) // 2
+        return agreed, int(table.sum()) // 2 - agreed
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Whether two ways of judging differ in agreement: Pearson's chi-square, one degree."""
+
+    statistic: float
+    p_value: float
+
+
+def compare_agreement(one: Agreement, other: Agreement, *, ties: bool = True) -> Difference:
+    """Test whether agreed and disagreed stand in the same ratio in two ways of judging.
+
+    Votes of one pair by three or more people are not independent, so with them the p-value is too
+    small; bootstrap the difference instead.
+
+    Example:
+        >>> often = Agreement(np.diag([80, 40, 40]) + 40)
+        >>> compare_agreement(often, Agreement(np.full((3, 3), 40))).p_value < 0.001
+        True
+    """
+    table = np.array([one.ratio(ties=ties), other.ratio(ties=ties)], float)
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / max(table.sum(), 1)
+    if not expected.all():
+        raise DataError(
+            "there is nothing to compare: a row or column of counts is empty",
+            hint="Collect pairs that two people judged.",
+        )
+    statistic = float(((table - expected) ** 2 / expected).sum())
+    return Difference(statistic, float(chdtrc(1, statistic)))
+
+
+def inferred_verdicts(
+    log: Sequence[Entry], pairs: Sequence[tuple[str, str]] | None = None
+) -> list[Verdict]:
+    """The preferences that each person's standing grades imply: the higher grade is better.
+
+    Args:
+        log: A query's log with grades.
+        pairs: Which pairs to infer; by default every two items that a person graded.
+
+    Example:
+        >>> log = [Grade("a", 4, "ann"), Grade("b", 2, "ann"), Grade("c", 2, "ann")]
+        >>> [(v.left, v.right, v.outcome.name) for v in inferred_verdicts(log)]
+        [('a', 'b', 'LEFT'), ('a', 'c', 'LEFT'), ('b', 'c', 'TIE')]
+    """
+    grades: dict[str, dict[str, int]] = {}
+    for place in standing(log):
+        entry = log[place]
+        if isinstance(entry, Grade):
+            grades.setdefault(entry.assessor, {})[entry.item] = entry.grade
+    verdicts = []
+    for assessor, given in grades.items():
+        items = sorted(given)
+        wanted = pairs or [
+            (one, other) for place, one in enumerate(items) for other in items[place + 1 :]
+        ]
+        verdicts += [
+            Verdict(left, right, Outcome(int(np.sign(given[left] - given[right]))), assessor)
+            for left, right in wanted
+            if left in given and right in given
+        ]
+    return verdicts
+
+
+def self_consistency(logs: Mapping[str, Sequence[Entry]]) -> dict[str, tuple[int, int]]:
+    """How often each person judged a pair again, and how often they said the same.
+
+    Pairs that come back with their sides exchanged count; verdicts taken back do not.
+
+    Example:
+        >>> log = [
+        ...     Verdict("a", "b", Outcome.LEFT, "ann"), Verdict("b", "a", Outcome.RIGHT, "ann")
+        ... ]
+        >>> self_consistency({"q1": log})
+        {'ann': (1, 1)}
+    """
+    found: dict[str, tuple[int, int]] = {}
+    for log in logs.values():
+        last: dict[tuple[str, str, str], Outcome] = {}
+        for place in standing(log):
+            entry = log[place]
+            if not isinstance(entry, Verdict):
+                continue
+            one, other = sorted((entry.left, entry.right))
+            outcome = entry.outcome if entry.left == one else entry.outcome.flipped
+            before = last.get((entry.assessor, one, other))
+            if before is not None:
+                again, same = found.get(entry.assessor, (0, 0))
+                found[entry.assessor] = again + 1, same + (before is outcome)
+            last[entry.assessor, one, other] = outcome
+    return found
+
+
+def _share(agreed: int, disagreed: int) -> float:
+    return agreed / (agreed + disagreed) if agreed + disagreed else float("nan")

@@ -1,0 +1,51 @@
+"""The selection algorithms by name, as sessions and the command line know them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from podium.errors import DataError
+from podium.judging.algorithms.knockout import adaptive, tournament
+from podium.judging.algorithms.min_heap import heap
+from podium.judging.algorithms.selection import Algorithm, Judge, Selected, Selection, run
+from podium.judging.algorithms.sorted_list import galloping, insertion
+
+__all__ = [
+    "ALGORITHMS",
+    "Algorithm",
+    "Judge",
+    "Selected",
+    "Selection",
+    "adaptive",
+    "galloping",
+    "heap",
+    "insertion",
+    "run",
+    "tournament",
+]
+
+ALGORITHMS: dict[str, Algorithm[Any]] = {
+    "adaptive": adaptive,
+    "galloping": galloping,
+    "heap": heap,
+    "insertion": insertion,
+    "tournament": tournament,
+}
+"""Every selection algorithm; the default is first."""
+
+CAREFUL = "careful"
+"""The name of the one way that is no selection algorithm: see `podium.judging.careful`."""
+
+
+def algorithm_called(name: str) -> Algorithm[Any]:
+    """The algorithm of a name.
+
+    Example:
+        >>> algorithm_called("heap").__name__
+        'heap'
+    """
+    if name not in ALGORITHMS:
+        raise DataError(
+            f"{name!r} is no algorithm", hint=f"Known: {', '.join([*ALGORITHMS, CAREFUL])}."
+        )
+    return ALGORITHMS[name]

@@ -1,0 +1,69 @@
+"""Insertion into the sorted list of the k best so far."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+
+from podium.judging.algorithms.selection import Item, Pair, Selection
+from podium.judging.entries import Outcome
+
+
+def insertion(items: Sequence[Item], k: int) -> Selection[Item]:
+    """Put each item into the sorted list of the best so far, by binary search.
+
+    Once the list is full an item first meets the last of it, and is out if it does not win.
+
+    Example:
+        >>> from podium.judging.algorithms import run
+        >>> def agree(left, right):
+        ...     return Outcome.LEFT if left < right else Outcome.RIGHT
+        >>> run(insertion, 6, 2, agree)
+        Selected(top=[0, 1], judgments=5, rounds=5)
+    """
+    top: list[Item] = []
+    for item in items:
+        end = len(top)
+        if end == k:
+            (outcome,) = yield [Pair(item, top[-1])]
+            if outcome is not Outcome.LEFT:
+                continue
+            end -= 1
+        top.insert((yield from _bisect(item, top, 0, end)), item)
+        del top[k:]
+    return top
+
+
+def galloping(items: Sequence[Item], k: int) -> Selection[Item]:
+    """Put each item into the sorted list of the best so far, by steps of 1, 2, 4, … from its end.
+
+    Items that come in nearly their right order take little more than one judgment each; items in
+    random order take more than with binary search.
+    """
+    top: list[Item] = []
+    for item in items:
+        begin, end, step = 0, len(top), 1
+        while end > 0:
+            place = max(len(top) - step, 0)
+            (outcome,) = yield [Pair(item, top[place])]
+            if outcome is not Outcome.LEFT:
+                begin = place + 1
+                break
+            end, step = place, 2 * step
+        if end < k:
+            top.insert((yield from _bisect(item, top, begin, end)), item)
+            del top[k:]
+    return top
+
+
+def _bisect(
+    item: Item, top: list[Item], begin: int, end: int
+) -> Generator[list[Pair[Item]], list[Outcome], int]:
+    """The place of an item between two places of a sorted list; it goes behind its equals."""
+    while begin < end:
+        middle = (begin + end) // 2
+        (outcome,) = yield [Pair(item, top[middle])]
+        if outcome is Outcome.LEFT:
+            end = middle
+        else:
+            begin = middle + 1
+    return begin

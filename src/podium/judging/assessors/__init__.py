@@ -1,0 +1,1 @@
+"""Assessors that are programs: simulated people, and models behind an endpoint."""

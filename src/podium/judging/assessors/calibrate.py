@@ -1,0 +1,113 @@
+"""Habits of real people, from their verdicts on the same pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from podium.data.preferences import Preferences
+from podium.errors import DataError
+from podium.judging.assessors.simulated import Habits
+from podium.judging.worths import Duels, better_tie, fit_worths
+from podium.kernels import Doubles
+
+_ROUNDS = 12
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What verdicts say about those who gave them, in units of a verdict's noise.
+
+    Attributes:
+        spread: The standard deviation of items' worths within a query.
+        tie: How far apart two items must seem to be told apart.
+        side: How much better the item on the left seems for being there.
+    """
+
+    spread: float
+    tie: float
+    side: float
+
+    def habits(self) -> Habits:
+        """The same for items whose worths have standard deviation 1."""
+        return Habits(1 / self.spread, self.tie / self.spread, self.side / self.spread)
+
+
+def calibrate(preferences: Preferences) -> Calibration:
+    """Estimate noise, ties and bias to a side, together with what the items are worth.
+
+    Pairs must be judged several times over, directly or by way of others; from single verdicts
+    that never meet, noise cannot be told from small differences.
+
+    Example:
+        >>> random = np.random.default_rng(0)
+        >>> worths = 2 * random.standard_normal(60)
+        >>> left, right = random.integers(0, 60, (2, 5000))
+        >>> left, right = left[left != right], right[left != right]
+        >>> seems = worths[left] - worths[right] + random.logistic(size=len(left))
+        >>> verdicts = np.sign(seems) * (abs(seems) > 1)
+        >>> found = calibrate(
+        ...     Preferences.from_columns(["q"] * len(left), left, right, verdicts.astype(int))
+        ... )
+        >>> bool(abs(found.spread - worths.std()) < 0.2 and abs(found.tie - 1) < 0.1)
+        True
+    """
+    queries = _queries(preferences)
+    spread, tie, side = 1.5, 0.5, 0.0
+    starts = [np.zeros(items) for items, _ in queries]
+    for _ in range(_ROUNDS):
+        squares = total = 0.0
+        leads, outcomes = [], []
+        for place, (items, duels) in enumerate(queries):
+            worths = fit_worths(
+                items, duels, spread=spread, tie=tie, side=side, start=starts[place]
+            )
+            starts[place] = worths.means
+            variances = np.diag(np.linalg.inv(worths.precision))
+            squares += float((worths.means**2 + variances).sum())
+            total += items
+            leads.append(worths.means[duels.left] - worths.means[duels.right])
+            outcomes.append(duels.outcomes)
+        spread = float(np.sqrt(squares / total))
+        tie, side = _better_widths(np.concatenate(leads), np.concatenate(outcomes), tie, side)
+    return Calibration(spread, tie, side)
+
+
+def _queries(preferences: Preferences) -> list[tuple[int, Duels]]:
+    if not preferences.rows:
+        raise DataError("there are no verdicts", hint="Give some.")
+    found = []
+    left, right = preferences.left.to_pylist(), preferences.right.to_pylist()
+    verdicts = preferences.verdicts.astype(np.int64)
+    for begin, end in zip(preferences.offsets[:-1], preferences.offsets[1:], strict=True):
+        places: dict[str, int] = {}
+        rows = [
+            (places.setdefault(left[row], len(places)), places.setdefault(right[row], len(places)))
+            for row in range(begin, end)
+        ]
+        pairs = np.array(rows)
+        size = end - begin
+        found.append(
+            (
+                len(places),
+                Duels(pairs[:, 0], pairs[:, 1], verdicts[begin:end], np.zeros(size, np.int64)),
+            )
+        )
+    return found
+
+
+def _better_widths(
+    leads: Doubles, outcomes: Doubles, tie: float, side: float
+) -> tuple[float, float]:
+    """Newton steps for the tie width and the bias, given the worths."""
+    for _ in range(5):
+        missed_left = expit(tie - leads - side) * (outcomes >= 0)
+        missed_right = expit(tie + leads + side) * (outcomes <= 0)
+        gradient = float((missed_left - missed_right).sum())
+        curve = float((missed_left * (1 - missed_left) + missed_right * (1 - missed_right)).sum())
+        side += gradient / max(curve, 1e-9)
+        missed = float(missed_left.sum() + missed_right.sum())
+        tie = better_tie(tie, int((outcomes == 0).sum()), missed, curve)
+    return tie, side

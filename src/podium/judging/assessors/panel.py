@@ -1,0 +1,75 @@
+"""Let assessors that are programs judge a session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
+
+from podium.judging.algorithms.selection import Pair
+from podium.judging.entries import Entry, Verdict
+from podium.judging.journal import Journal
+from podium.judging.session import Session
+
+
+class Assessor(Protocol):
+    """Someone who judges pairs: `SimulatedAssessor`, `EndpointAssessor`, or your own."""
+
+    @property
+    def name(self) -> str:
+        """Who they are, in the log."""
+
+    def verdict(self, pair: Pair[str], at: float = 0.0) -> Verdict:
+        """Judge a pair."""
+
+
+def judge_session(
+    target: Session | Journal,
+    assessors: Sequence[Assessor],
+    *,
+    most: int | None = None,
+    at_once: int = 1,
+) -> int:
+    """Let assessors judge open pairs in turn until a session is done; returns how many they did.
+
+    Args:
+        target: The session, or its journal, to which each verdict is written as it comes.
+        assessors: Who judges.
+        most: How many pairs to judge at most.
+        at_once: How many pairs to ask about at the same time; for assessors that are slow.
+
+    Example:
+        >>> from podium.judging import HABITS, SimulatedAssessor
+        >>> session = Session(["a", "b", "c"], k=1)
+        >>> ann = SimulatedAssessor({"a": 1, "b": 3, "c": 2}, HABITS["perfect"])
+        >>> judge_session(session, [ann])
+        2
+        >>> session.result().top
+        ('b',)
+    """
+    session = target.session if isinstance(target, Journal) else target
+    take = target.add
+    count = 0
+    with ThreadPoolExecutor(at_once) as pool:
+        while most is None or count < most:
+            room = at_once if most is None else min(at_once, most - count)
+            tasks: list[tuple[Assessor, Pair[str]]] = []
+            for turn in range(count, count + len(assessors)):
+                assessor = assessors[turn % len(assessors)]
+                taken = {frozenset(pair) for _, pair in tasks}
+                tasks += [
+                    (assessor, pair)
+                    for pair in session.open_pairs(assessor.name)
+                    if frozenset(pair) not in taken
+                ]
+                if len(tasks) >= room:
+                    break
+            if not tasks:
+                break
+            entries: list[Entry] = list(
+                pool.map(lambda task: task[0].verdict(task[1]), tasks[:room])
+            )
+            for entry in entries:
+                take(entry)
+                count += 1
+    return count

@@ -1,0 +1,227 @@
+"""What people say, one entry each, in a log that only grows.
+
+A log holds everything there is to know of a session: verdicts on pairs, marks on items, grades,
+verdicts on whole rankings, and undos. An undo is an entry too: it names the entry that no longer
+stands by its place in the log, and can itself be undone. `standing` tells what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import MISSING, asdict, dataclass, fields
+from enum import IntEnum
+from typing import Any, TypeAlias
+
+from podium.errors import DataError
+
+GRADES = ("bad", "fair", "good", "excellent", "perfect")
+"""The five levels of an absolute judgment, worst first (Niu et al. 2012, 4.1)."""
+
+
+class Outcome(IntEnum):
+    """Which side of a pair is better, with the values of ``podium.data.Preferences.verdicts``.
+
+    Example:
+        >>> Outcome.LEFT.flipped
+        <Outcome.RIGHT: -1>
+    """
+
+    LEFT = 1
+    TIE = 0
+    RIGHT = -1
+
+    @property
+    def flipped(self) -> Outcome:
+        """The same verdict with the sides exchanged."""
+        return FLIPPED[self]
+
+
+FLIPPED = {
+    Outcome.LEFT: Outcome.RIGHT,
+    Outcome.TIE: Outcome.TIE,
+    Outcome.RIGHT: Outcome.LEFT,
+}
+"""Each outcome with the sides exchanged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Someone compared two items.
+
+    Attributes:
+        left: The item shown on the left.
+        right: The item shown on the right.
+        outcome: Which is better, or that neither is.
+        assessor: Who says so.
+        at: When, in seconds since 1970.
+        seconds: How long it took, pauses left out.
+
+    Example:
+        >>> Verdict("d1", "d2", Outcome.LEFT, assessor="ann", seconds=5.5).outcome.name
+        'LEFT'
+    """
+
+    left: str
+    right: str
+    outcome: Outcome
+    assessor: str = ""
+    at: float = 0.0
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.left == self.right:
+            raise DataError(f"{self.left!r} is compared with itself", hint="Name two items.")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Someone found an item clearly irrelevant: it is out of the race at once."""
+
+    item: str
+    assessor: str = ""
+    at: float = 0.0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """Someone gave an item one of five absolute grades, 0 (bad) to 4 (perfect)."""
+
+    item: str
+    grade: int
+    assessor: str = ""
+    at: float = 0.0
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.grade not in range(len(GRADES)):
+            raise DataError(f"{self.grade!r} is no grade", hint="Give 0 (bad) to 4 (perfect).")
+
+
+@dataclass(frozen=True, slots=True)
+class SideBySide:
+    """Someone compared two whole rankings: 2 means left is much better, -2 right, 0 the same."""
+
+    left: str
+    right: str
+    choice: int
+    assessor: str = ""
+    at: float = 0.0
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.choice not in range(-2, 3):
+            raise DataError(
+                f"{self.choice!r} is no verdict on two rankings", hint="Give -2 to 2; 2 is left."
+            )
+        if self.left == self.right:
+            raise DataError(f"ranking {self.left!r} meets itself", hint="Name two rankings.")
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """Someone took back the entry at a place of the log."""
+
+    entry: int
+    assessor: str = ""
+    at: float = 0.0
+    seconds: float = 0.0
+
+
+Entry: TypeAlias = Verdict | Mark | Grade | SideBySide | Undo
+"""Anything that a log holds."""
+
+_KINDS: dict[str, type[Entry]] = {
+    "verdict": Verdict,
+    "bad": Mark,
+    "grade": Grade,
+    "side-by-side": SideBySide,
+    "undo": Undo,
+}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+_TYPES = {"str": str, "int": int, "float": (int, float), "Outcome": int}
+_LONGEST = 1e12
+"""No time is so long; not-a-number and infinity, which JSON readers let through, are not below."""
+
+
+def standing(log: Sequence[Entry]) -> list[int]:
+    """The places of the entries that nobody took back, undos themselves left out.
+
+    Example:
+        >>> log = [Mark("a"), Mark("b"), Undo(0), Undo(2)]
+        >>> standing(log[:3]), standing(log)  # the second undo brings "a" back
+        ([1], [0, 1])
+    """
+    undone: set[int] = set()
+    kept = []
+    for place in range(len(log) - 1, -1, -1):
+        if place in undone:
+            continue
+        entry = log[place]
+        if isinstance(entry, Undo):
+            undone.add(entry.entry)
+        else:
+            kept.append(place)
+    return kept[::-1]
+
+
+def entry_to_json(entry: Entry) -> dict[str, Any]:
+    """An entry as plain values; what has its default is left out.
+
+    Example:
+        >>> entry_to_json(Verdict("a", "b", Outcome.TIE, assessor="ann"))
+        {'kind': 'verdict', 'left': 'a', 'right': 'b', 'outcome': 0, 'assessor': 'ann'}
+    """
+    defaults = {field.name: field.default for field in fields(entry)}
+    values = {
+        name: int(value) if isinstance(value, IntEnum) else value
+        for name, value in asdict(entry).items()
+        if value != defaults[name]
+    }
+    return {"kind": _NAMES[type(entry)], **values}
+
+
+def entry_from_json(values: dict[str, Any]) -> Entry:
+    """The entry that `entry_to_json` wrote.
+
+    Example:
+        >>> entry_from_json({"kind": "bad", "item": "d7", "assessor": "ann"})
+        Mark(item='d7', assessor='ann', at=0.0, seconds=0.0)
+    """
+    values = dict(values)
+    name = values.pop("kind", None)
+    kind = _KINDS.get(name) if isinstance(name, str) else None
+    if kind is None:
+        raise DataError(f"{name!r} is no kind of entry", hint=f"Known: {', '.join(_KINDS)}.")
+    known = {field.name: field for field in fields(kind)}
+    for field in known.values():
+        if field.default is MISSING and field.name not in values:
+            raise DataError(f"the {name} has no {field.name!r}", hint="Give one.")
+    for key, value in values.items():
+        if key not in known:
+            raise DataError(f"a {name} has no {key!r}", hint=f"Known: {', '.join(known)}.")
+        wanted = _TYPES[str(known[key].type)]
+        if not isinstance(value, wanted) or isinstance(value, bool):  # type: ignore[arg-type]
+            raise DataError(
+                f"{key!r} of a {name} is {value!r}", hint=f"Give a value of type {known[key].type}."
+            )
+        if known[key].type == "float" and not 0 <= value < _LONGEST:
+            raise DataError(f"{key!r} of a {name} is {value!r}", hint="Give seconds.")
+    if kind is Verdict:
+        if values["outcome"] not in (-1, 0, 1):
+            raise DataError(
+                f"outcome is {values['outcome']!r}", hint="1 is left, -1 right, 0 a tie."
+            )
+        values["outcome"] = Outcome(values["outcome"])
+    return kind(**values)
+
+
+def seconds_spent(log: Sequence[Entry], assessors: Iterable[str] | None = None) -> float:
+    """The time that all entries took, those taken back too: it was spent.
+
+    Example:
+        >>> seconds_spent([Mark("a", seconds=2.5), Undo(0), Mark("b", seconds=1.5)])
+        4.0
+    """
+    wanted = None if assessors is None else set(assessors)
+    return sum(entry.seconds for entry in log if wanted is None or entry.assessor in wanted)

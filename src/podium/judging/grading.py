@@ -1,0 +1,105 @@
+"""Absolute grades (Niu et al.'s tool T2) and rankings side by side, from the same kind of log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+
+import numpy as np
+
+from podium.errors import DataError
+from podium.judging.entries import Entry, Grade, Mark, SideBySide, Undo, standing
+from podium.kernels import Floats
+
+
+class GradingSession:
+    """The grading of one query's items on five levels.
+
+    A mark as bad counts as the lowest grade.
+
+    Args:
+        items: The items, by id.
+        people: How many people are to grade each.
+        log: What was said so far.
+
+    Example:
+        >>> session = GradingSession(["a", "b"])
+        >>> session.add(Grade("a", 3, assessor="ann", seconds=12.5))
+        0
+        >>> session.open_items(), session.labels().tolist()
+        (['b'], [3.0, 0.0])
+    """
+
+    def __init__(self, items: Sequence[str], *, people: int = 1, log: Iterable[Entry] = ()) -> None:
+        self.items = tuple(items)
+        self.people = people
+        if not self.items or len(set(self.items)) < len(self.items):
+            raise DataError("items are missing or come twice", hint="List each item once.")
+        self._log: list[Entry] = []
+        for entry in log:
+            self.add(entry)
+
+    @property
+    def log(self) -> tuple[Entry, ...]:
+        """Every entry, oldest first."""
+        return tuple(self._log)
+
+    def add(self, entry: Entry) -> int:
+        """Take an entry, and return its place in the log."""
+        if isinstance(entry, Grade | Mark) and entry.item not in self.items:
+            raise DataError(f"{entry.item!r} is no item of this session", hint="See its items.")
+        if isinstance(entry, Undo) and not 0 <= entry.entry < len(self._log):
+            raise DataError(f"there is no entry {entry.entry} to take back", hint="See the log.")
+        self._log.append(entry)
+        return len(self._log) - 1
+
+    def grades(self) -> dict[str, dict[str, int]]:
+        """To each item the last standing grade of each person."""
+        found: dict[str, dict[str, int]] = {item: {} for item in self.items}
+        for place in standing(self._log):
+            entry = self._log[place]
+            if isinstance(entry, Grade):
+                found[entry.item][entry.assessor] = entry.grade
+            elif isinstance(entry, Mark):
+                found[entry.item][entry.assessor] = 0
+        return found
+
+    def open_items(self, assessor: str | None = None) -> list[str]:
+        """The items that need more grades, for a person or for anyone."""
+        return [
+            item
+            for item, given in self.grades().items()
+            if len(given) < self.people and assessor not in given
+        ]
+
+    @property
+    def done(self) -> bool:
+        """Whether no grade is missing."""
+        return not self.open_items()
+
+    def labels(self) -> Floats:
+        """The mean grade of each item, 0 where there is none."""
+        return np.array(
+            [fmean(given.values()) if given else 0.0 for given in self.grades().values()],
+            np.float32,
+        )
+
+
+def side_by_side_totals(log: Sequence[Entry]) -> dict[tuple[str, str], list[int]]:
+    """How often each of the five verdicts was given on each two rankings, 2 (left) to -2 first.
+
+    The two names are in alphabetical order, and the verdicts turned round to fit.
+
+    Example:
+        >>> log = [SideBySide("new", "old", 2), SideBySide("old", "new", 1)]
+        >>> side_by_side_totals(log)
+        {('new', 'old'): [1, 0, 0, 1, 0]}
+    """
+    totals: dict[tuple[str, str], list[int]] = {}
+    for place in standing(log):
+        entry = log[place]
+        if isinstance(entry, SideBySide):
+            one, other = sorted((entry.left, entry.right))
+            choice = entry.choice if entry.left == one else -entry.choice
+            totals.setdefault((one, other), [0] * 5)[2 - choice] += 1
+    return totals

@@ -1,0 +1,233 @@
+"""A session in a file: one JSON line that says what is judged, then one for each entry.
+
+Entries are only ever added at the end, and each is on the disk before the next is taken. A line
+that a crash left unfinished never counted: it is cut off when the file is opened again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, fields
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+from podium.errors import DataError
+from podium.judging.assignment import Overlap
+from podium.judging.entries import Entry, Undo, entry_from_json, entry_to_json
+from podium.judging.session import Session
+
+_VERSION = 1
+_SETTINGS = {
+    "items": list,
+    "k": int,
+    "algorithm": str,
+    "seed": int,
+    "ordered": bool,
+    "overlap": dict,
+    "budget": int,
+}
+"""What the first line says of a session, and as what type; the rest of it is about the query."""
+
+
+_OVERLAP = tuple(field.name for field in fields(Overlap))
+
+
+class Journal:
+    """A session that is on disk. Use it in a ``with`` block, or close it.
+
+    Attributes:
+        session: The session.
+        about: Whatever else the first line holds, such as the query's text.
+
+    Example:
+        >>> import tempfile
+        >>> from podium.judging import Outcome, Verdict
+        >>> folder = tempfile.mkdtemp()
+        >>> with Journal.create(f"{folder}/q1.jsonl", Session(["a", "b"], k=1)) as journal:
+        ...     journal.add(Verdict("a", "b", Outcome.LEFT))
+        0
+        >>> Journal.read(f"{folder}/q1.jsonl").result().top
+        ('a',)
+    """
+
+    def __init__(self, path: Path, stream: BinaryIO, session: Session, about: dict[str, Any]):
+        self.path = path
+        self.session = session
+        self.about = about
+        self._stream = stream
+
+    @classmethod
+    def create(
+        cls, path: str | os.PathLike[str], session: Session, about: dict[str, Any] | None = None
+    ) -> Self:
+        """Write a session to a new file, and keep the file open for more."""
+        about = dict(about or {})
+        journal = cls(Path(path), _opened(path, "xb"), session, about)
+        journal._lock()
+        journal._write(_header(session, about), *map(entry_to_json, session.log))
+        return journal
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Self:
+        """Go on with the session in a file; nobody else can at the same time."""
+        stream = _opened(path, "r+b")
+        journal = cls(Path(path), stream, Session(["-"]), {})
+        try:
+            journal._lock()
+            content = stream.read()
+            journal.session, journal.about = _parse(content, path)
+            stream.truncate(stream.seek(content.rfind(b"\n") + 1))
+        except BaseException:
+            stream.close()
+            raise
+        return journal
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Session:
+        """The session in a file as it stands, to look at."""
+        with _opened(path, "rb") as stream:
+            return _parse(stream.read(), path)[0]
+
+    def add(self, entry: Entry) -> int:
+        """Take an entry; it is on disk when this returns its place in the log."""
+        self._check_open()
+        place = self.session.add(entry)
+        self._write(entry_to_json(entry))
+        return place
+
+    def undo(self, assessor: str | None = None, *, at: float = 0.0) -> Undo | None:
+        """Take back the last entry that stands, of an assessor or of anyone."""
+        self._check_open()
+        undo = self.session.undo(assessor, at=at)
+        if undo is not None:
+            self._write(entry_to_json(undo))
+        return undo
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stream.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _check_open(self) -> None:
+        if self._stream.closed:
+            raise DataError("is closed", path=self.path, hint="Open it again.")
+
+    def _write(self, *lines: dict[str, Any]) -> None:
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        waiting = memoryview(text.encode())
+        try:
+            while waiting:
+                waiting = waiting[self._stream.write(waiting) :]
+            os.fsync(self._stream.fileno())
+        except OSError as error:
+            # What is in memory is ahead of the file now, and the file may end in half a line.
+            # Nothing more is taken; whoever opens the file again goes on from what it holds.
+            self.close()
+            raise DataError(
+                f"cannot be written ({error.strerror})",
+                path=self.path,
+                hint="Make room, then open it again: the last entry is lost.",
+            ) from error
+
+    def _lock(self) -> None:
+        try:
+            import fcntl
+        except ImportError:  # Windows has no such locks
+            return
+        try:
+            fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise DataError(
+                "someone is judging this session", path=self.path, hint="Wait until they are done."
+            ) from error
+
+
+def _opened(path: str | os.PathLike[str], mode: str) -> BinaryIO:
+    try:
+        # Without a buffer, which would try to write its rest once more when it is closed.
+        return open(path, mode, buffering=0)  # type: ignore[return-value]  # noqa: PTH123
+    except OSError as error:
+        raise DataError(
+            f"cannot be opened ({error.strerror})", path=path, hint="Choose another name."
+        ) from error
+
+
+def _header(session: Session, about: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "podium": "session",
+        "version": _VERSION,
+        **about,
+        "k": session.k,
+        "algorithm": session.algorithm,
+        "seed": session.seed,
+        "ordered": session.ordered,
+        "overlap": None if session.overlap is None else asdict(session.overlap),
+        "budget": session.budget,
+        "items": list(session.items),
+    }
+
+
+def _parse(content: bytes, path: str | os.PathLike[str]) -> tuple[Session, dict[str, Any]]:
+    lines = content.split(b"\n")[:-1]  # behind the last newline is nothing, or an unfinished line
+    values = []
+    for number, line in enumerate(lines, 1):
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"is not JSON ({error})", path=path, line=number) from error
+        if not isinstance(value, dict):
+            raise DataError("is no JSON object", path=path, line=number)
+        values.append(value)
+    if not values or values[0].get("podium") != "session":
+        raise DataError("is no session", path=path, hint="Its first line must describe one.")
+    header = values[0]
+    if header.get("version") != _VERSION:
+        raise DataError(
+            f"has version {header.get('version')!r}", path=path, hint="Install a newer Podium."
+        )
+    number = 1
+    try:
+        session = Session(**_settings(header))
+        for number, value in enumerate(values[1:], 2):  # noqa: B007
+            session.add(entry_from_json(value))
+    except DataError as error:
+        raise DataError(error.problem, path=path, line=number, hint=error.hint) from error
+    about = {
+        name: value
+        for name, value in header.items()
+        if name not in _SETTINGS and name not in ("podium", "version")
+    }
+    return session, about
+
+
+def _settings(header: dict[str, Any]) -> dict[str, Any]:
+    """What a session is made with, from the first line of a file that anyone may have written."""
+    settings = {name: header[name] for name in _SETTINGS if header.get(name) is not None}
+    for name, value in settings.items():
+        if type(value) is not _SETTINGS[name]:
+            raise DataError(
+                f"{name!r} is {value!r}", hint=f"Give a value of type {_SETTINGS[name].__name__}."
+            )
+    items = settings.setdefault("items", [])
+    if not all(isinstance(item, str) for item in items):
+        raise DataError("an item is no text", hint="Name items by text.")
+    if "overlap" in settings:
+        share, assessors, seed = (settings["overlap"].get(name) for name in _OVERLAP)
+        if not (isinstance(share, int | float) and type(assessors) is type(seed) is int):
+            raise DataError(
+                f"'overlap' is {settings['overlap']!r}", hint=f"Give {', '.join(_OVERLAP)}."
+            )
+        settings["overlap"] = Overlap(share, assessors, seed)
+    return settings

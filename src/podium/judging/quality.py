@@ -1,0 +1,47 @@
+"""How good a top k is if the truth is known: κ-NDCG@k of Niu et al. 2012."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from podium.kernels import Doubles, Ints
+
+
+def discounts(items: int, k: int) -> Doubles:
+    """1 / log2(1 + position) for the first k positions, 0 below."""
+    places = np.arange(items)
+    return np.where(places < k, 1 / np.log2(2 + places), 0.0)
+
+
+def place_gains(items: int, k: int) -> Doubles:
+    """The gain of each place of the true order, as a share of 2^k so that no k overflows.
+
+    It is 2^label - 1, where labels are k, k - 1, …, 1 and 0 below.
+
+    Example:
+        >>> (place_gains(4, k=2) * 2**2).tolist()
+        [3.0, 1.0, 0.0, 0.0]
+    """
+    places = np.arange(items)
+    return np.where(places < k, 2.0**-places - 2.0**-k, 0.0)
+
+
+def k_ndcg(top: Sequence[int] | Ints, worths: ArrayLike, k: int) -> float:
+    """κ-NDCG@k of items in order against their true worths.
+
+    Example:
+        >>> worths = [3.0, 2.0, 1.0, 0.0]
+        >>> k_ndcg([0, 1], worths, k=2)
+        1.0
+        >>> round(k_ndcg([1, 0], worths, k=2), 3)
+        0.797
+    """
+    truth = np.asarray(worths, float)
+    best = np.argsort(-truth, kind="stable")[:k]
+    gains = np.zeros(len(truth))
+    gains[best] = place_gains(len(best), k)
+    chosen = gains[np.asarray(top, np.int64)[:k]]
+    return float(chosen @ discounts(len(chosen), k) / (gains[best] @ discounts(len(best), k)))

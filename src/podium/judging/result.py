@@ -1,0 +1,114 @@
+"""What a session comes to: the ordered top k, as labels for everything else in Podium."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from podium.data.judged import Judgments
+from podium.data.preferences import Preferences
+from podium.errors import DataError
+from podium.judging.entries import Entry, Verdict, standing
+from podium.kernels import Floats
+
+
+@dataclass(frozen=True)
+class Result:
+    """The ordered top k, so far or for good.
+
+    Attributes:
+        top: The best items, best first.
+        levels: The same items, those judged equal to a neighbour together. The last level may
+            hold further items: those judged equal to the last of the top k.
+        k: How many were asked for.
+        complete: Whether every judgment that the algorithm needs is there; if not, the order is
+            the best guess from those that are.
+    """
+
+    top: tuple[str, ...]
+    levels: tuple[tuple[str, ...], ...]
+    k: int
+    complete: bool
+
+    def labels(self, items: Sequence[str], *, ties: bool = False) -> Floats:
+        """A label for each item: k for the best down to 1, and 0 below the top k.
+
+        Args:
+            items: The items to label.
+            ties: Whether items judged equal get equal labels, that of the first of them.
+
+        Example:
+            >>> result = Result(("a", "b", "c"), (("a",), ("b", "c", "d")), 3, True)
+            >>> result.labels(["a", "b", "c", "d", "e"]).tolist()
+            [3.0, 2.0, 1.0, 0.0, 0.0]
+            >>> result.labels(["a", "b", "c", "d", "e"], ties=True).tolist()
+            [3.0, 2.0, 2.0, 2.0, 0.0]
+        """
+        found: dict[str, int] = {}
+        place = 0
+        for level in self.levels if ties else [(item,) for item in self.top]:
+            found.update(dict.fromkeys(level, self.k - place))
+            place += len(level)
+        return np.array([found.get(item, 0) for item in items], np.float32)
+
+
+def levels(
+    top: Sequence[int], below: Iterable[int], tied: Callable[[int, int], bool]
+) -> list[list[int]]:
+    """Put neighbours of an order that are tied on one level, and what is tied with its last.
+
+    Example:
+        >>> levels([0, 1, 2], [3, 4], lambda one, other: (one, other) in {(1, 2), (2, 4)})
+        [[0], [1, 2, 4]]
+    """
+    found: list[list[int]] = []
+    for item in top:
+        if found and tied(found[-1][-1], item):
+            found[-1].append(item)
+        else:
+            found.append([item])
+    if found:
+        last = found[-1][-1]
+        found[-1] += [item for item in below if tied(last, item)]
+    return found
+
+
+def result_judgments(
+    results: Mapping[str, tuple[Result, Sequence[str]]], *, ties: bool = False
+) -> Judgments:
+    """The labels of many queries: to each query id its result and all of its items.
+
+    Example:
+        >>> result = Result(("a", "b"), (("a",), ("b",)), 2, True)
+        >>> result_judgments({"q1": (result, ["a", "b", "c"])}).labels.tolist()
+        [2.0, 1.0, 0.0]
+    """
+    if not results:
+        raise DataError("there are no results", hint="Give at least one query's.")
+    return Judgments.from_columns(
+        [query for query, (_, items) in results.items() for _ in items],
+        [item for _, items in results.values() for item in items],
+        np.concatenate([result.labels(items, ties=ties) for result, items in results.values()]),
+    )
+
+
+def log_preferences(logs: Mapping[str, Iterable[Entry]]) -> Preferences:
+    """The verdicts that stand in many queries' logs, as rows of preferences.
+
+    Example:
+        >>> from podium.judging import Outcome, Verdict
+        >>> log_preferences({"q1": [Verdict("a", "b", Outcome.RIGHT)]}).verdicts.tolist()
+        [-1]
+    """
+    rows = []
+    for query, entries in logs.items():
+        log = list(entries)
+        for place in standing(log):
+            entry = log[place]
+            if isinstance(entry, Verdict):
+                rows.append((query, entry.left, entry.right, int(entry.outcome)))
+    if not rows:
+        raise DataError("no verdict stands in the logs", hint="Judge a pair first.")
+    return Preferences.from_columns(*zip(*rows, strict=True))

@@ -1,0 +1,225 @@
+"""A session: one query's items, and a log of what people said of them.
+
+Items, k, the algorithm's name, the seed and the log are all there is: everything else is worked
+out from them, so a session can be closed, moved and opened again anywhere. Entries that agree
+with what was known move the running algorithm on; any other entry makes it run again from the
+start, which asks no pair twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from podium.errors import DataError
+from podium.judging.algorithms import CAREFUL, algorithm_called
+from podium.judging.algorithms.selection import Pair
+from podium.judging.assignment import Overlap
+from podium.judging.contradictions import Contradiction, contradictions
+from podium.judging.draws import draw, drawn_order
+from podium.judging.entries import Entry, Grade, Mark, Outcome, Undo, Verdict, standing
+from podium.judging.plans import CarefulPlan, Plan, SelectionPlan, Task, estimated_order
+from podium.judging.record import Record
+from podium.judging.result import Result, levels
+
+_LARGEST_K = 10**6
+"""Labels are single-precision numbers, exact to some millions."""
+
+
+class Session:
+    """The judging of one query's items, by any number of people.
+
+    Args:
+        items: The items, by id.
+        k: How many to put in order.
+        algorithm: A name in `podium.judging.algorithms.ALGORITHMS`, or ``careful``: for judges who
+            err, it asks what is worth most, the same pair again if need be, until the budget is
+            spent.
+        seed: Draws the order in which items are taken, if there is no prior ranking, and which
+            item of a pair is shown on the left.
+        ordered: Whether the items come best first by an existing ranker.
+        overlap: Which pairs need more than one assessor; by default none do.
+        budget: How many judgments ``careful`` may ask for; by default three for each item.
+        log: What was said so far.
+
+    Example:
+        >>> session = Session(["a", "b", "c", "d"], k=2)
+        >>> while not session.done:
+        ...     for left, right in session.open_pairs():
+        ...         best = Outcome.LEFT if left < right else Outcome.RIGHT
+        ...         place = session.add(Verdict(left, right, best, assessor="ann"))
+        >>> session.result().top
+        ('a', 'b')
+    """
+
+    def __init__(
+        self,
+        items: Sequence[str],
+        k: int = 10,
+        *,
+        algorithm: str = "adaptive",
+        seed: int = 0,
+        ordered: bool = False,
+        overlap: Overlap | None = None,
+        budget: int | None = None,
+        log: Iterable[Entry] = (),
+    ) -> None:
+        self.items = tuple(items)
+        self.k = k
+        self.algorithm = algorithm
+        self.seed = seed
+        self.ordered = ordered
+        self.overlap = overlap
+        self.budget = 3 * len(self.items) if budget is None else budget
+        if algorithm != CAREFUL:
+            algorithm_called(algorithm)
+        self._places = {item: place for place, item in enumerate(self.items)}
+        if len(self._places) < len(self.items) or not self.items:
+            raise DataError("items are missing or come twice", hint="List each item once.")
+        if not 1 <= k <= _LARGEST_K:
+            raise DataError(f"k is {k}", hint=f"Put 1 to {_LARGEST_K} items in order.")
+        if seed < 0:
+            raise DataError(f"the seed is {seed}", hint="Give 0 or more.")
+        count = len(self.items)
+        self._order = list(range(count)) if ordered else drawn_order(count, seed, "order")
+        self._log: list[Entry] = []
+        for entry in log:
+            self._check(entry)
+            self._log.append(entry)
+        self._forget()
+
+    @property
+    def log(self) -> tuple[Entry, ...]:
+        """Every entry, oldest first."""
+        return tuple(self._log)
+
+    def add(self, entry: Entry) -> int:
+        """Take an entry, and return its place in the log."""
+        self._check(entry)
+        self._log.append(entry)
+        if isinstance(entry, Undo) or (self._fresh and not self._record.take(entry)):
+            self._forget()
+        return len(self._log) - 1
+
+    def undo(self, assessor: str | None = None, *, at: float = 0.0) -> Undo | None:
+        """Take back the last entry that stands, of an assessor or of anyone, if there is one."""
+        for place in reversed(standing(self._log)):
+            if assessor is None or self._log[place].assessor == assessor:
+                undo = Undo(place, assessor or "", at)
+                self.add(undo)
+                return undo
+        return None
+
+    def open_pairs(self, assessor: str | None = None) -> list[Pair[str]]:
+        """The pairs that can be judged now, in any order and by several people at once.
+
+        Args:
+            assessor: Leaves out what this person has judged already.
+        """
+        return [self._shown(*pair) for pair in self._present_plan().waiting(assessor)]
+
+    @property
+    def done(self) -> bool:
+        """Whether no judgment is missing."""
+        return not self._present_plan().waiting(None)
+
+    @property
+    def bad(self) -> tuple[str, ...]:
+        """The items that were marked as bad."""
+        return tuple(self.items[place] for place in sorted(self._present_record().bad))
+
+    def result(self) -> Result:
+        """The ordered top k: for good if the session is done, else the best guess so far."""
+        return self._result(*self._present_plan().ranked())
+
+    def estimate(self) -> Result:
+        """The most promising top k, taking it that any verdict may be wrong.
+
+        It weighs all verdicts, ties among them, by Bradley and Terry's model, gives less weight to
+        people whom the others contradict, and puts first what has the highest expected gain. Where
+        people err, or say tie where they see a small difference, it is nearer to the truth than
+        `result`; where they are consistent, `result` is exact.
+        """
+        task = Task(self._order, self.k, self.ordered, self.seed)
+        ranked = estimated_order(task, self._present_record(), reliability=True)
+        return self._result(ranked, self._present_plan().ranked()[1])
+
+    def expected_left(self, draws: int = 8) -> float:
+        """About how many judgments are still needed, for a progress bar.
+
+        Args:
+            draws: Over how many made-up truths to take the mean.
+        """
+        return self._present_plan().expected_left(draws)
+
+    def contradictions(self) -> list[Contradiction[str]]:
+        """Strict verdicts that go round in loops, each with the pair to ask again."""
+        return [
+            Contradiction(
+                tuple(self.items[place] for place in found.items),
+                tuple(self.items[place] for place in found.loop),
+                self._shown(*found.ask_again),
+            )
+            for found in contradictions(self._present_record().known)
+        ]
+
+    def outcome(self, left: str, right: str) -> Outcome | None:
+        """What is known of a pair: judged, implied, or settled by a mark; else None."""
+        record = self._present_record()
+        return record.answer(record.known, self._place(left), self._place(right))
+
+    def _check(self, entry: Entry) -> None:
+        if isinstance(entry, Verdict):
+            if entry.left not in self._places or entry.right not in self._places:
+                self._place(entry.left)
+                self._place(entry.right)
+        elif isinstance(entry, Mark | Grade):
+            self._place(entry.item)
+        elif isinstance(entry, Undo) and not 0 <= entry.entry < len(self._log):
+            raise DataError(f"there is no entry {entry.entry} to take back", hint="See the log.")
+
+    def _place(self, item: str) -> int:
+        place = self._places.get(item)
+        if place is None:
+            raise DataError(f"{item!r} is no item of this session", hint="See its items.")
+        return place
+
+    def _forget(self) -> None:
+        """Drop all that was worked out; it is worked out again when it is asked for."""
+        self._record: Record = Record(self._places, self.overlap)
+        self._plan: Plan | None = None
+        self._fresh = False
+
+    def _present_record(self) -> Record:
+        if not self._fresh:
+            self._record.take_all(self._log[place] for place in standing(self._log))
+            self._fresh = True
+        return self._record
+
+    def _present_plan(self) -> Plan:
+        record = self._present_record()
+        if self._plan is None:
+            task = Task(self._order, self.k, self.ordered, self.seed)
+            if self.algorithm == CAREFUL:
+                self._plan = CarefulPlan(self.budget, task, record)
+            else:
+                self._plan = SelectionPlan(algorithm_called(self.algorithm), task, record)
+        return self._plan
+
+    def _result(self, ranked: Sequence[int], complete: bool) -> Result:
+        told, bad = self._record.known.told, self._record.bad
+        top = [place for place in ranked if place not in bad][: self.k]
+        below = [place for place in self._order if place not in bad and place not in top]
+        together = levels(top, below, lambda one, other: told.get((one, other)) is Outcome.TIE)
+        return Result(
+            tuple(self.items[place] for place in top),
+            tuple(tuple(self.items[place] for place in level) for level in together),
+            self.k,
+            complete,
+        )
+
+    def _shown(self, left: int, right: int) -> Pair[str]:
+        """The pair with its sides drawn, so that nobody's liking for a side adds up."""
+        one, other = sorted((self.items[left], self.items[right]))
+        if draw(self.seed, "side", one, other) < 0.5:
+            return Pair(one, other)
+        return Pair(other, one)

@@ -1,0 +1,163 @@
+"""How much work a judging project is: simulate it before asking anyone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from podium.errors import DataError
+from podium.judging.algorithms import algorithm_called
+from podium.judging.algorithms.selection import run
+from podium.judging.assessors.simulated import GRADE_SECONDS, HABITS, Habits, SimulatedAssessor
+from podium.judging.assignment import Overlap
+from podium.judging.quality import k_ndcg
+from podium.kernels import Doubles, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """What judging some queries takes.
+
+    Attributes:
+        algorithm: Which algorithm was played.
+        queries: How many queries there are.
+        judgments: How many judgments each simulated query took, second opinions left out.
+        rounds: In how many batches: the fewest turns if many judge a query at once.
+        quality: The κ-NDCG@k of each result against the simulated truth.
+        overlap: Which share of pairs is judged by more than one.
+        seconds: How long a judgment takes.
+    """
+
+    algorithm: str
+    queries: int
+    judgments: Ints
+    rounds: Ints
+    quality: Doubles
+    overlap: Overlap | None
+    seconds: float
+
+    @property
+    def votes_per_pair(self) -> float:
+        """How many people judge a pair on average."""
+        if self.overlap is None:
+            return 1.0
+        return 1 + self.overlap.share * (self.overlap.assessors - 1)
+
+    @property
+    def per_query(self) -> float:
+        """The mean number of judgments of a query."""
+        return float(self.judgments.mean()) * self.votes_per_pair
+
+    @property
+    def total(self) -> float:
+        """The expected number of judgments of all queries."""
+        return self.per_query * self.queries
+
+    @property
+    def hours(self) -> float:
+        """The expected hours of work, breaks left out."""
+        return self.total * self.seconds / 3600
+
+    def hours_within(self, confidence: float = 0.9) -> tuple[float, float]:
+        """The range that the hours are in, as far as queries differ by chance."""
+        error = float(self.judgments.std()) * np.sqrt(self.queries) * self.votes_per_pair
+        swing = float(ndtri((1 + confidence) / 2)) * error * self.seconds / 3600
+        return max(self.hours - swing, 0.0), self.hours + swing
+
+    def people(self, hours_each: float) -> int:
+        """How many people it takes if each gives so many hours."""
+        if hours_each <= 0:
+            raise DataError(f"{hours_each} hours are no time", hint="Give more than 0.")
+        return int(np.ceil(self.hours / hours_each))
+
+
+def plan(
+    queries: int,
+    items: int,
+    k: int = 10,
+    *,
+    algorithm: str = "adaptive",
+    prior: float = 0.0,
+    habits: Habits = HABITS["real"],
+    overlap: Overlap | None = None,
+    runs: int = 200,
+    seed: int = 0,
+) -> Workload:
+    """Play many queries with simulated assessors and tell what all of them take.
+
+    Args:
+        queries: How many queries are to be judged.
+        items: How many items each has.
+        k: How many to put in order.
+        algorithm: A name in `podium.judging.algorithms.ALGORITHMS`.
+        prior: The correlation of an existing ranking with the truth, from 0 to 1.
+        habits: How people judge.
+        overlap: Which pairs are judged by several people.
+        runs: How many queries to play.
+        seed: Draws them.
+
+    Example:
+        >>> work = plan(500, 50, k=10, runs=20)
+        >>> work.people(hours_each=20) >= 1
+        True
+    """
+    if not 0 <= prior <= 1:
+        raise DataError(f"the prior's correlation is {prior}", hint="Give 0 to 1.")
+    _check_sizes(queries, items, k, runs)
+    select = algorithm_called(algorithm)
+    random = np.random.default_rng(seed)
+    found = []
+    for number in range(runs):
+        worths = random.standard_normal(items)
+        scores = prior * worths + np.sqrt(1 - prior**2) * random.standard_normal(items)
+        worths = worths[np.argsort(-scores)]
+        judge = SimulatedAssessor[int](worths.tolist(), habits, seed=number)
+        selected = run(select, items, k, judge)
+        found.append((selected.judgments, selected.rounds, k_ndcg(selected.top, worths, k)))
+    judgments, rounds, quality = np.array(found).T
+    return Workload(
+        algorithm,
+        queries,
+        judgments.astype(np.int64),
+        rounds.astype(np.int64),
+        quality,
+        overlap,
+        habits.seconds,
+    )
+
+
+def plan_grading(
+    queries: int,
+    items: int,
+    k: int = 10,
+    *,
+    habits: Habits = HABITS["real"],
+    overlap: Overlap | None = None,
+    seconds: float = GRADE_SECONDS,
+    runs: int = 200,
+    seed: int = 0,
+) -> Workload:
+    """The same for grading every item on five levels; equal grades are in random order.
+
+    Example:
+        >>> plan_grading(500, 50, k=10, runs=20).total
+        25000.0
+    """
+    _check_sizes(queries, items, k, runs)
+    random = np.random.default_rng(seed)
+    quality = []
+    for number in range(runs):
+        worths = random.standard_normal(items)
+        judge = SimulatedAssessor[int](worths.tolist(), habits, seed=number)
+        grades = np.array([judge.grade(item) for item in range(items)])
+        top = np.argsort(-grades - random.random(items))
+        quality.append(k_ndcg(top.tolist(), worths, k))
+    each = np.full(runs, items)
+    return Workload("five grades", queries, each, each, np.array(quality), overlap, seconds)
+
+
+def _check_sizes(*sizes: int) -> None:
+    if min(sizes) < 1:
+        raise DataError("queries, items, k and runs are at least 1", hint="Give larger numbers.")

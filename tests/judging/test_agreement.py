@@ -1,0 +1,229 @@
+"""Agreement, against the formulas and against other people's packages."""
+
+import gzip
+
+import krippendorff as peer_krippendorff
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy.stats import chi2_contingency
+from sklearn.metrics import cohen_kappa_score
+from statsmodels.stats.inter_rater import fleiss_kappa as peer_fleiss
+
+from podium.data import read_pairs
+from podium.errors import DataError
+from podium.judging import Grade, Mark, Outcome, Undo, Verdict
+from podium.judging.agreement import (
+    Agreement,
+    Ballots,
+    bootstrap,
+    cohen_kappa,
+    compare_agreement,
+    fleiss_kappa,
+    inferred_verdicts,
+    krippendorff_alpha,
+    self_consistency,
+)
+from tests.data.shared_files import shared
+
+LEFT, TIE, RIGHT = Outcome.LEFT, Outcome.TIE, Outcome.RIGHT
+NAN = float("nan")
+VOTES = st.sampled_from([1.0, 0.0, -1.0])
+
+
+def tables(votes):
+    return st.integers(2, 5).flatmap(
+        lambda people: st.lists(
+            st.lists(votes, min_size=people, max_size=people), min_size=2, max_size=12
+        )
+    )
+
+
+@given(tables(VOTES))
+def test_fleiss_is_that_of_statsmodels(table):
+    counts = np.array([[row.count(value) for value in (1, 0, -1)] for row in table])
+    assume((counts.sum(axis=0) > 0).sum() > 1)
+    assert fleiss_kappa(Ballots.from_table(table)) == pytest.approx(peer_fleiss(counts))
+
+
+@given(
+    tables(st.sampled_from([1.0, 0.0, -1.0, 2.0, NAN])),
+    st.sampled_from(["nominal", "ordinal", "interval"]),
+)
+def test_alpha_is_that_of_krippendorff(table, level):
+    values = np.array(table)
+    kept = values[(~np.isnan(values)).sum(axis=1) > 1]
+    assume(len(np.unique(kept[~np.isnan(kept)])) > 1)
+    expected = peer_krippendorff.alpha(kept.T, level_of_measurement=level)
+    assert krippendorff_alpha(Ballots.from_table(kept), level) == pytest.approx(expected)
+    if level == "nominal":  # values that only single votes hold change nothing
+        assert krippendorff_alpha(Ballots.from_table(values)) == pytest.approx(expected)
+
+
+@given(st.lists(st.tuples(VOTES, VOTES), min_size=2, max_size=20))
+def test_cohen_is_that_of_scikit_learn(pairs):
+    one, other = zip(*pairs, strict=True)
+    assume(len({*one, *other}) > 1)
+    assert cohen_kappa(one, other) == pytest.approx(cohen_kappa_score(one, other))
+
+
+def test_one_value_only_is_full_agreement():
+    same = Ballots.from_table([[1, 1], [1, 1]])
+    assert fleiss_kappa(same) == krippendorff_alpha(same) == cohen_kappa([1, 1], [1, 1]) == 1
+
+
+def test_the_matrix_counts_every_two_people_both_ways():
+    found = Agreement.of(Ballots.from_table([[1, 1, 0], [-1, 1, NAN], [0, NAN, NAN]]))
+    # the first pair: left-left twice, left-tie twice, tie-left twice; the second: opposite, twice
+    assert found.table.tolist() == [[2, 2, 1], [2, 0, 0], [1, 0, 0]]
+    np.testing.assert_allclose(found.rows, [[2 / 5, 2 / 5, 1 / 5], [1, 0, 0], [1, 0, 0]])
+    assert found.ratio() == (1, 3)
+    assert found.overall == 1 / 4
+    assert found.ratio(ties=False) == (1, 1)
+    assert found.without_ties == 1 / 2
+
+
+def test_single_votes_say_nothing_about_agreement():
+    alone = Ballots.from_table([[1, NAN], [NAN, -1]])
+    assert np.isnan(Agreement.of(alone).overall)
+    assert Agreement.of(alone).rows.tolist() == np.zeros((3, 3)).tolist()
+    with pytest.raises(DataError, match="judged by two people"):
+        fleiss_kappa(alone)
+
+
+def test_chi_square_of_two_methods():
+    one = Agreement(np.diag([300, 200, 200]) + 50)
+    other = Agreement(np.diag([100, 100, 100]) + 60)
+    peer = chi2_contingency([one.ratio(), other.ratio()], correction=False)
+    found = compare_agreement(one, other)
+    assert found.statistic == pytest.approx(peer.statistic)
+    assert found.p_value == pytest.approx(peer.pvalue)
+    assert compare_agreement(one, other, ties=False).statistic != found.statistic
+    with pytest.raises(DataError, match="nothing to compare"):
+        compare_agreement(one, Agreement(np.zeros((3, 3), int)))
+
+
+def test_preferences_inferred_from_grades():
+    log = [
+        Grade("a", 1, "ann"),
+        Grade("b", 3, "ann"),
+        Grade("a", 3, "ann"),  # a change of mind
+        Grade("a", 0, "bob"),
+        Grade("b", 2, "bob"),
+        Grade("c", 4, "bob"),
+        Undo(5, "bob"),
+        Mark("c"),
+    ]
+    assert inferred_verdicts(log) == [
+        Verdict("a", "b", TIE, "ann"),
+        Verdict("a", "b", RIGHT, "bob"),
+    ]
+    assert inferred_verdicts(log, [("b", "a"), ("c", "a")]) == [
+        Verdict("b", "a", TIE, "ann"),
+        Verdict("b", "a", LEFT, "bob"),
+    ]
+
+
+def test_ballots_from_logs_take_each_persons_last_word():
+    log = [
+        Verdict("b", "a", LEFT, "ann"),
+        Verdict("a", "b", TIE, "bob"),
+        Verdict("a", "b", LEFT, "ann"),
+        Verdict("a", "c", LEFT, "bob"),
+        Undo(3),
+    ]
+    ballots = Ballots.from_logs({"q1": log, "q2": [Verdict("a", "b", RIGHT, "cem")]})
+    assert ballots.unit_names == (("q1", "a", "b"), ("q2", "a", "b"))
+    assert ballots.rater_names == ("ann", "bob", "cem")
+    rows = zip(ballots.units, ballots.raters, ballots.values, strict=True)
+    assert sorted((int(unit), int(rater), value) for unit, rater, value in rows) == [
+        (0, 0, 1.0),
+        (0, 1, 0.0),
+        (1, 2, -1.0),
+    ]
+
+
+def test_self_consistency_knows_sides():
+    log = [
+        Verdict("a", "b", LEFT, "ann"),
+        Verdict("b", "a", RIGHT, "ann"),
+        Verdict("a", "b", TIE, "ann"),
+        Verdict("a", "b", LEFT, "bob"),
+    ]
+    assert self_consistency({"q": log}) == {"ann": (2, 1)}
+
+
+def test_the_bootstrap_draws_units_with_all_their_votes():
+    ballots = Ballots.from_table([[1, 1, 1], [0, NAN, 0], [-1, 1, NAN]])
+    again = ballots.take(np.array([2, 0, 2]))
+    assert again.units.tolist() == [0, 0, 1, 1, 1, 2, 2]
+    assert again.values.tolist() == [-1, 1, 1, 1, 1, -1, 1]
+
+
+def test_the_bootstrap_covers_the_truth():
+    """Two people agree on 70 % of pairs; about 95 of 100 intervals should say so."""
+    random = np.random.default_rng(0)
+    covered = 0
+    for trial in range(100):
+        agreed = random.random(80) < 0.7
+        ballots = Ballots.from_table(np.where(agreed[:, None], [1, 1], [1, -1]))
+        found = bootstrap(lambda votes: Agreement.of(votes).overall, ballots, draws=200, seed=trial)
+        assert found.value == agreed.mean()
+        covered += found.low <= 0.7 <= found.high
+    assert 88 <= covered <= 100
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (lambda: Ballots.from_table([1, 2]), "no table"),
+        (lambda: Agreement.of(Ballots.from_table([[2, 2]])), "not 1, 0 or -1"),
+        (lambda: cohen_kappa([1], [1, 2]), "do not fit"),
+        (lambda: bootstrap(fleiss_kappa, Ballots.from_logs({})), "no votes"),
+        (lambda: Ballots(np.array([0]), np.array([0]), np.array([np.inf]), ("a",)), "no finite"),
+        (lambda: Ballots(np.array([0]), np.array([0]), np.array([1.0, 0]), ("a",)), "unequal"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(make, problem):
+    with pytest.raises(DataError, match=problem):
+        make()
+
+
+def image_votes():
+    """Three people's verdicts on pairs of images, 1 for left, strength left out."""
+    with gzip.open(shared("preferences/image-search/image_pairs_annotation.gz"), "rt") as lines:
+        next(lines)
+        rows = [line.rstrip("\n").split("\t")[-3:] for line in lines]
+    return -np.sign(np.array(rows, float))
+
+
+def test_image_search_agreement():
+    table = image_votes()
+    ballots = Ballots.from_table(table)
+    assert table.shape == (41538, 3)
+    counts = np.array([(table == value).sum(axis=1) for value in (1, 0, -1)]).T
+    assert fleiss_kappa(ballots) == pytest.approx(peer_fleiss(counts))
+    expected = peer_krippendorff.alpha(table.T, level_of_measurement="ordinal")
+    assert krippendorff_alpha(ballots, "ordinal") == pytest.approx(expected)
+    agreement = Agreement.of(ballots)
+    same = sum((table[:, one] == table[:, other]).sum() for one, other in [(0, 1), (0, 2), (1, 2)])
+    assert agreement.ratio() == (same, 3 * len(table) - same)
+    assert agreement.without_ties > agreement.overall
+
+
+@pytest.mark.parametrize("name", ["trec-dl21/human", "trec-cast19/crowd"])
+def test_trec_pairs_that_two_people_judged(name):
+    pairs = read_pairs(shared(f"preferences/{name}.pref"))
+    log = {}
+    for query, left, right, verdict in zip(
+        pairs.query_id_of_row().to_pylist(),
+        pairs.left.to_pylist(),
+        pairs.right.to_pylist(),
+        pairs.verdicts.tolist(),
+        strict=True,
+    ):
+        entries = log.setdefault(query, [])
+        entries.append(Verdict(left, right, Outcome(verdict), f"vote {len(entries)}"))
+    agreement = Agreement.of(Ballots.from_logs(log))
+    assert 0.5 < agreement.overall == agreement.without_ties < 0.6  # only hard pairs came back

@@ -1,0 +1,240 @@
+"""Simulated assessors, what they are calibrated from, grading, and planning."""
+
+import gzip
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from podium.data import Preferences, read_pairs
+from podium.errors import DataError
+from podium.judging import (
+    HABITS,
+    Grade,
+    GradingSession,
+    Habits,
+    Journal,
+    Mark,
+    Outcome,
+    Overlap,
+    Session,
+    SideBySide,
+    SimulatedAssessor,
+    Undo,
+    Verdict,
+    calibrate,
+    judge_session,
+    plan,
+    side_by_side_totals,
+)
+from podium.judging.algorithms import ALGORITHMS
+from tests.data.shared_files import shared
+
+PERFECT, REAL, CROWD = HABITS["perfect"], HABITS["real"], HABITS["crowd"]
+LEFT, TIE, RIGHT = Outcome.LEFT, Outcome.TIE, Outcome.RIGHT
+
+
+def shares(habits, difference, count=4000, **settings):
+    """How often an assessor says left, tie and right of items that are so far apart."""
+    assessor = SimulatedAssessor([difference, 0.0], habits, **settings)
+    said = [assessor(0, 1) for _ in range(count)]
+    return np.array([said.count(outcome) for outcome in (LEFT, TIE, RIGHT)]) / count
+
+
+def logistic(value):
+    return 1 / (1 + np.exp(-value))
+
+
+def test_a_perfect_assessor():
+    assessor = SimulatedAssessor({"a": 1.0, "b": 0.0, "c": 1.0}, PERFECT)
+    assert (assessor("a", "b"), assessor("b", "a"), assessor("a", "c")) == (LEFT, RIGHT, TIE)
+
+
+@pytest.mark.parametrize("difference", [-1.0, 0.0, 0.4])
+@pytest.mark.parametrize("habits", [REAL, CROWD, HABITS["tie-prone"], HABITS["sided"]])
+def test_verdicts_follow_the_law(habits, difference):
+    seems, noise = difference + habits.side, habits.noise
+    left = logistic((seems - habits.ties) / noise)
+    right = logistic((-seems - habits.ties) / noise)
+    expected = [left, 1 - left - right, right]
+    np.testing.assert_allclose(shares(habits, difference), expected, atol=4 * 0.5 / np.sqrt(4000))
+
+
+def test_flips_do_not_care_for_distance():
+    np.testing.assert_allclose(shares(Habits(flips=0.25), 9.0), [0.75, 0, 0.25], atol=0.03)
+
+
+def test_the_tired_make_more_mistakes():
+    assessor = SimulatedAssessor([0.5, 0.0], Habits(noise=0.2, tiring=5.0))
+    said = [assessor(0, 1) is LEFT for _ in range(2000)]
+    assert np.mean(said[:100]) > np.mean(said[-1000:]) + 0.2
+
+
+def test_the_same_seed_and_name_say_the_same():
+    def said(name, seed):
+        assessor = SimulatedAssessor([0.5, 0.0], CROWD, name=name, seed=seed)
+        return [assessor(0, 1) for _ in range(50)]
+
+    assert said("ann", 1) == said("ann", 1)
+    assert said("ann", 1) != said("bob", 1)
+    assert said("ann", 1) != said("ann", 2)
+
+
+def test_grades():
+    worths = list(range(100))
+    assert [SimulatedAssessor(worths, PERFECT).grade(item) for item in worths] == [
+        item // 20 for item in worths
+    ]
+    wrong = SimulatedAssessor(worths, Habits(flips=0.25))
+    rate = np.mean([wrong.grade(item) != item // 20 for item in worths * 40])
+    assert rate == pytest.approx(0.25, abs=0.03)
+
+
+@pytest.mark.parametrize("habits", [{"noise": -1.0}, {"flips": 1.5}])
+def test_habits_that_cannot_be(habits):
+    with pytest.raises(DataError):
+        Habits(**habits)
+
+
+def test_calibration_finds_the_habits_again():
+    random = np.random.default_rng(0)
+    rows = []
+    habits = Habits(noise=0.4, ties=0.6, side=0.2)
+    for query in range(30):
+        judge = SimulatedAssessor(random.standard_normal(12).tolist(), habits, seed=query)
+        rows += [
+            (f"q{query}", f"d{left}", f"d{right}", int(judge(left, right)))
+            for left in range(12)
+            for right in range(12)
+            if left != right
+        ]
+    found = calibrate(Preferences.from_columns(*zip(*rows, strict=True))).habits()
+    assert found.noise == pytest.approx(0.4, rel=0.1)
+    assert found.ties == pytest.approx(0.6, rel=0.1)
+    assert found.side == pytest.approx(0.2, rel=0.15)
+
+
+@pytest.mark.slow
+def test_the_real_habits_are_those_of_the_real_data():
+    rows = []
+    with gzip.open(shared("preferences/image-search/image_pairs_annotation.gz"), "rt") as lines:
+        next(lines)
+        for line in lines:
+            query, pair, *tags = line.rstrip("\n").split("\t")
+            rows += [(query, *pair.split(","), -int(np.sign(float(tag)))) for tag in tags]
+    found = calibrate(Preferences.from_columns(*zip(*rows, strict=True))).habits()
+    assert (round(found.noise, 2), round(found.ties, 2), round(found.side, 2)) == (
+        REAL.noise,
+        REAL.ties,
+        REAL.side,
+    )
+    crowd = calibrate(read_pairs(shared("preferences/trec-dl21/human.pref"))).habits()
+    assert (round(crowd.noise, 2), round(crowd.side, 2)) == (
+        CROWD.noise,
+        CROWD.side,
+    )
+    assert crowd.ties == pytest.approx(0, abs=0.001)
+
+
+def test_a_panel_judges_a_session_and_its_journal(tmp_path):
+    worths = {f"d{place}": float(place) for place in range(12)}
+    panel = [SimulatedAssessor(worths, PERFECT, name=name) for name in ("ann", "bob", "cem")]
+    session = Session(list(worths), 4, overlap=Overlap(0.5, assessors=3))
+    assert judge_session(session, panel, most=5) == 5
+    assert len(session.log) == 5
+    done = judge_session(session, panel, at_once=4)
+    assert session.done
+    assert len(session.log) == 5 + done
+    assert session.result().top == ("d11", "d10", "d9", "d8")
+    with Journal.create(tmp_path / "s.jsonl", Session(list(worths), 4)) as journal:
+        judge_session(journal, panel[:1])
+    log = Journal.read(tmp_path / "s.jsonl").log
+    assert Session(list(worths), 4, log=log).done
+    assert all(entry.assessor == "ann" and entry.seconds > 0 for entry in log)
+
+
+def test_a_panel_too_small_for_the_overlap_stops():
+    session = Session(["a", "b"], 1, overlap=Overlap(1.0, assessors=3))
+    one = SimulatedAssessor({"a": 1.0, "b": 0.0}, PERFECT)
+    assert judge_session(session, [one]) == 1
+    assert not session.done
+
+
+def test_grading_sessions():
+    session = GradingSession(["a", "b", "c"], people=2)
+    session.add(Grade("a", 4, "ann"))
+    session.add(Grade("a", 1, "bob"))
+    session.add(Grade("b", 3, "ann"))
+    session.add(Grade("b", 2, "ann"))  # a change of mind
+    session.add(Mark("c", "ann"))
+    assert session.open_items() == ["b", "c"]
+    assert session.open_items("ann") == []
+    assert session.open_items("bob") == ["b", "c"]
+    assert session.labels().tolist() == [(4 + 1) / 2, 2, 0]
+    session.add(Undo(1))
+    assert session.labels().tolist() == [4, 2, 0]
+    assert not session.done
+    again = GradingSession(session.items, people=2, log=session.log)
+    assert again.grades() == session.grades()
+    for item in ("a", "b", "c"):
+        again.add(Grade(item, 0, "cem"))
+    assert again.done
+    with pytest.raises(DataError, match="no item"):
+        session.add(Grade("x", 1))
+    with pytest.raises(DataError, match="come twice"):
+        GradingSession(["a", "a"])
+
+
+def test_side_by_side_verdicts_are_counted_the_right_way_round():
+    log = [SideBySide("x", "y", 2), SideBySide("y", "x", 2), SideBySide("x", "y", 0), Undo(2)]
+    assert side_by_side_totals(log) == {("x", "y"): [1, 0, 0, 0, 1]}
+
+
+def test_a_plan_counts_what_a_session_would():
+    work = plan(500, 30, k=5, habits=PERFECT, runs=40)
+    counts = []
+    for seed in range(40):
+        worths = np.random.default_rng(seed).standard_normal(30)
+        session = Session([str(item) for item in range(30)], 5, seed=seed)
+        named = {str(item): worth for item, worth in enumerate(worths)}
+        counts.append(judge_session(session, [SimulatedAssessor(named, PERFECT)]))
+    assert work.per_query == pytest.approx(np.mean(counts), rel=0.05)
+    assert work.total == 500 * work.per_query
+    assert work.hours == pytest.approx(work.total * 5.51 / 3600)
+    low, high = work.hours_within(0.9)
+    assert low < work.hours < high
+    assert work.people(hours_each=2) == int(np.ceil(work.hours / 2))
+    twice = replace(work, overlap=Overlap(0.2, assessors=3))
+    assert twice.total == pytest.approx(work.total * (1 + 0.2 * 2))
+
+
+@pytest.mark.parametrize("name", sorted(ALGORITHMS.keys() - {"tournament"}))
+def test_a_prior_saves_work(name):
+    with_prior = plan(1, 40, k=5, algorithm=name, prior=0.97, habits=PERFECT, runs=30)
+    without = plan(1, 40, k=5, algorithm=name, habits=PERFECT, runs=30)
+    assert with_prior.per_query < without.per_query
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"prior": 2.0}, "correlation"),
+        ({"runs": 0}, "at least 1"),
+        ({"algorithm": "guess"}, "no algorithm"),
+    ],
+)
+def test_plans_that_cannot_be(arguments, problem):
+    with pytest.raises(DataError, match=problem):
+        plan(10, 20, **arguments)
+    with pytest.raises(DataError, match="no time"):
+        plan(1, 5, k=1, runs=1).people(0)
+
+
+def test_verdicts_say_who_and_how_long():
+    ann = SimulatedAssessor({"a": 1.0, "b": 0.0}, replace(PERFECT, seconds=8.0), name="ann")
+    pair = Session(["a", "b"], 1).open_pairs()[0]
+    verdicts = [ann.verdict(pair, at=7.0) for _ in range(300)]
+    assert all(
+        isinstance(one, Verdict) and one.assessor == "ann" and one.at == 7 for one in verdicts
+    )
+    assert np.mean([one.seconds for one in verdicts]) == pytest.approx(8.0, rel=0.15)

@@ -1,0 +1,82 @@
+"""Log entries: what stands, and JSON."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podium.errors import DataError
+from podium.judging import Grade, Mark, Outcome, SideBySide, Undo, Verdict, seconds_spent, standing
+from podium.judging.entries import entry_from_json, entry_to_json
+
+NAMES = st.text(min_size=1, max_size=5)
+TIMES = st.floats(0, 1e9)
+WHO = {"assessor": NAMES, "at": TIMES, "seconds": TIMES}
+ENTRIES = st.one_of(
+    st.builds(
+        lambda pair, outcome, **who: Verdict(*pair, outcome, **who),
+        st.tuples(NAMES, NAMES).filter(lambda pair: pair[0] != pair[1]),
+        st.sampled_from(Outcome),
+        **WHO,
+    ),
+    st.builds(Mark, NAMES, **WHO),
+    st.builds(Grade, NAMES, st.integers(0, 4), **WHO),
+    st.builds(SideBySide, st.just("old"), st.just("new"), st.integers(-2, 2), **WHO),
+    st.builds(Undo, st.integers(0, 99), **WHO),
+)
+
+
+@given(ENTRIES)
+def test_an_entry_comes_back_from_json(entry):
+    assert entry_from_json(json.loads(json.dumps(entry_to_json(entry)))) == entry
+
+
+@given(st.lists(st.integers(0, 30), max_size=12))
+def test_an_entry_stands_unless_an_undo_that_stands_names_it(targets):
+    # Every second entry is a mark, the others are undos of some earlier entry.
+    log = []
+    for target in targets:
+        log.append(Mark(f"d{len(log)}"))
+        log.append(Undo(target % len(log)))
+
+    def stands(place):
+        return not any(
+            isinstance(later, Undo) and later.entry == place and stands(place + 1 + distance)
+            for distance, later in enumerate(log[place + 1 :])
+        )
+
+    marks = [place for place in range(len(log)) if isinstance(log[place], Mark)]
+    assert standing(log) == [place for place in marks if stands(place)]
+
+
+def test_time_taken_back_was_spent_all_the_same():
+    log = [
+        Mark("a", "ann", seconds=2.0),
+        Undo(0, "ann", seconds=0.5),
+        Mark("b", "bob", seconds=4.0),
+    ]
+    assert seconds_spent(log) == 2.0 + 0.5 + 4.0
+    assert seconds_spent(log, ["ann"]) == 2.0 + 0.5
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ({"kind": "vote"}, "no kind of entry"),
+        ({"kind": ["verdict"]}, "no kind of entry"),
+        ({}, "no kind of entry"),
+        ({"kind": "verdict", "left": "a", "right": "b"}, "has no 'outcome'"),
+        ({"kind": "verdict", "left": "a", "right": "b", "outcome": 2}, "outcome is 2"),
+        ({"kind": "verdict", "left": "a", "right": "a", "outcome": 1}, "with itself"),
+        ({"kind": "verdict", "left": 1, "right": "b", "outcome": 1}, "'left' of a verdict is 1"),
+        ({"kind": "bad", "item": "a", "colour": "red"}, "has no 'colour'"),
+        ({"kind": "bad", "item": "a", "at": True}, "'at' of a bad is True"),
+        ({"kind": "grade", "item": "a", "grade": 5}, "is no grade"),
+        ({"kind": "side-by-side", "left": "a", "right": "b", "choice": 3}, "two rankings"),
+        ({"kind": "side-by-side", "left": "a", "right": "a", "choice": 1}, "meets itself"),
+    ],
+)
+def test_what_is_no_entry_is_refused(values, problem):
+    with pytest.raises(DataError, match=problem):
+        entry_from_json(values)

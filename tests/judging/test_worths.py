@@ -1,0 +1,289 @@
+"""Worths from verdicts that may be wrong, and what to ask next."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import approx_fprime, minimize
+
+from podium.errors import DataError
+from podium.judging import (
+    Grade,
+    Habits,
+    Mark,
+    Outcome,
+    Overlap,
+    Session,
+    SimulatedAssessor,
+    Verdict,
+    judge_session,
+)
+from podium.judging.agreement import Ballots, dawid_skene, majority
+from podium.judging.careful import by_expected_gain, expected_gains, telling_pairs
+from podium.judging.quality import k_ndcg
+from podium.judging.worths import Duels, Worths, fit_worths, prior_worths
+
+ITEMS = 6
+ROWS = st.lists(
+    st.tuples(
+        st.integers(0, ITEMS - 1),
+        st.integers(1, ITEMS - 1),
+        st.sampled_from([1, 0, -1]),
+        st.integers(0, 2),
+    ).map(lambda row: (row[0], (row[0] + row[1]) % ITEMS, row[2], row[3])),
+    max_size=40,
+)
+
+
+def posterior(means, duels, tie, spread):
+    """Minus the log posterior, from the formulas of Rao and Kupper spelled out."""
+    lead = means[duels.left] - means[duels.right]
+    left = 1 / (1 + np.exp(-(lead - tie)))
+    right = 1 / (1 + np.exp(lead + tie))
+    chances = np.select(
+        [duels.outcomes == 1, duels.outcomes == -1], [left, right], 1 - left - right
+    )
+    return (means**2).sum() / (2 * spread**2) - np.log(chances).sum()
+
+
+@given(ROWS, st.floats(0.1, 2), st.floats(0.5, 3))
+@settings(max_examples=50)
+def test_the_fit_is_the_most_probable(rows, tie, spread):
+    duels = Duels.of(rows)
+    found = fit_worths(ITEMS, duels, tie=tie, spread=spread)
+    best = minimize(posterior, np.zeros(ITEMS), (duels, tie, spread), tol=1e-10)
+    np.testing.assert_allclose(found.means, best.x, atol=2e-3)
+
+
+@given(ROWS)
+@settings(max_examples=20)
+def test_the_precision_is_the_curvature(rows):
+    duels = Duels.of(rows)
+    found = fit_worths(ITEMS, duels, tie=0.7, spread=1.3)
+
+    def gradient(means):
+        return approx_fprime(means, posterior, 1e-5, duels, 0.7, 1.3)
+
+    curvature = np.array(
+        [
+            approx_fprime(found.means, lambda at, row=row: gradient(at)[row], 1e-3)
+            for row in range(ITEMS)
+        ]
+    )
+    np.testing.assert_allclose(found.precision, curvature, atol=0.02)
+
+
+def crowd(people, seed=0, items=30, votes=3000):
+    """Verdicts of people with slopes, on items of known worth."""
+    random = np.random.default_rng(seed)
+    worths = 2 * random.standard_normal(items)
+    left = random.integers(0, items, votes)
+    right = (left + random.integers(1, items, votes)) % items
+    raters = random.integers(0, len(people), votes)
+    seems = np.array(people)[raters] * (worths[left] - worths[right]) + random.logistic(size=votes)
+    outcomes = np.sign(seems) * (abs(seems) > 1)
+    return worths, Duels(left, right, outcomes.astype(int), raters)
+
+
+def test_worths_and_the_tie_width_are_found_again():
+    worths, duels = crowd([1.0])
+    found = fit_worths(len(worths), duels, spread=2.0)
+    assert found.tie == pytest.approx(1.0, abs=0.1)
+    assert np.corrcoef(found.means, worths)[0, 1] > 0.99
+    inside = abs(found.means - worths + (worths - found.means).mean()) < 2 * np.sqrt(
+        np.diag(np.linalg.inv(found.precision))
+    )
+    assert inside.mean() > 0.85  # about 95 % of intervals of two standard deviations
+
+
+def test_reliability_tells_guessers_from_those_who_know():
+    worths, duels = crowd([1.5, 1.0, 0.5, 0.0, 0.0], votes=1500)
+    plain = fit_worths(len(worths), duels)
+    found = fit_worths(len(worths), duels, reliability=True)
+    assert found.slopes.argsort().tolist()[::-1][:3] == [0, 1, 2]
+    assert max(abs(found.slopes[3:])) < 0.3
+    assert np.corrcoef(found.means, worths)[0, 1] > np.corrcoef(plain.means, worths)[0, 1]
+
+
+def test_a_side_that_is_known_does_not_count_as_worth():
+    rows = [(0, 1, 1, 0), (1, 0, 1, 0)] * 10  # left always wins
+    assert abs(fit_worths(2, Duels.of(rows)).means).max() < 1e-3
+    rows = [(0, 1, 1, 0)] * 10
+    assert fit_worths(2, Duels.of(rows), side=3.0).means[0] < fit_worths(2, Duels.of(rows)).means[0]
+
+
+def test_a_prior_ranking():
+    means, spread = prior_worths(9, trust=0.6, spread=2.0)
+    assert means[4] == pytest.approx(0, abs=1e-9)
+    assert spread == pytest.approx(2 * 0.8)
+    assert (np.diff(means) < 0).all()
+    found = fit_worths(9, Duels.of([(8, 0, 1, 0)]), means=means, spread=spread)
+    assert found.means[8] > means[8]
+    assert found.means[0] < means[0]
+
+
+def test_verdicts_on_items_that_do_not_exist():
+    with pytest.raises(DataError, match="does not exist"):
+        fit_worths(2, Duels.of([(0, 2, 1, 0)]))
+
+
+def test_draws_have_the_posteriors_mean_and_covariance():
+    worths = fit_worths(4, Duels.of([(0, 1, 1, 0), (1, 2, 1, 0), (2, 3, 0, 0)]))
+    drawn = worths.draws(200_000, seed=1)
+    np.testing.assert_allclose(drawn.mean(axis=1), worths.means, atol=0.02)
+    covariance = worths.covariance(np.arange(4))
+    np.testing.assert_allclose(np.cov(drawn), covariance, atol=0.05)
+    np.testing.assert_allclose(covariance @ worths.precision, np.eye(4), atol=1e-9)
+
+
+def test_expected_gains_are_those_of_the_labels():
+    sure = Worths(np.array([3.0, 9.0, 6.0, 0.0]), np.eye(4) * 1e9, 0.1, np.ones(1))
+    gains = expected_gains(sure, 2) * 2**2  # they come as shares of 2^k
+    assert gains.mean(axis=1).tolist() == [0, 2**2 - 1, 2**1 - 1, 0]
+    assert by_expected_gain(gains)[:2].tolist() == [1, 2]
+    left = expected_gains(sure, 2, out=[1]) * 2**2
+    assert left.mean(axis=1).tolist() == [2**1 - 1, 0, 2**2 - 1, 0]
+
+
+def test_the_largest_k_overflows_nothing():
+    items = [f"d{place:04d}" for place in range(1200)]
+    session = Session(items, 1100, log=[Verdict("d0001", "d0000", Outcome.LEFT)])
+    assert len(session.result().top) == 1100
+    assert k_ndcg(range(1200), range(1200, 0, -1), 1100) == 1
+    with pytest.raises(DataError, match="k is 1000"):
+        Session(["a"], 10**400)
+
+
+def test_telling_pairs_leave_out_what_they_are_told_to():
+    worths = fit_worths(8, Duels.of([(0, 1, 1, 0), (2, 3, 1, 0), (4, 5, 1, 0)]))
+    pairs = telling_pairs(worths, 3, count=10)
+    assert 1 < len(pairs) <= 4
+    items = [item for pair in pairs for item in pair]
+    assert len(set(items)) == len(items)
+    others = telling_pairs(worths, 3, count=1, without=[pairs[0][::-1]], out=[6, 7])
+    assert set(others[0]) != set(pairs[0])
+    assert not {6, 7} & set(others[0])
+    assert telling_pairs(worths, 3, out=range(1, 8)) == []
+
+
+def careful_session(worths, habits, budget, **settings):
+    names = {f"d{place:02d}": worth for place, worth in enumerate(worths)}
+    judge = SimulatedAssessor(names, habits, seed=3)
+    session = Session(list(names), 5, algorithm="careful", budget=budget, **settings)
+    while not session.done:
+        pair = session.open_pairs()[0]
+        session.add(Verdict(*pair, judge(*pair), f"person {len(session.log)}"))
+    return session
+
+
+def test_a_careful_session_ends_with_its_budget_and_gets_better_with_it():
+    truths = np.random.default_rng(5).standard_normal((6, 25))
+    found = {}
+    for budget in (20, 150):
+        hits = []
+        for worths in truths:
+            session = careful_session(worths, Habits(flips=0.15), budget)
+            assert len(session.log) == budget
+            assert session.expected_left() == 0
+            assert session.result().complete
+            best = {f"d{place:02d}" for place in np.argsort(-worths)[:5]}
+            hits.append(len(best & set(session.result().top)))
+        found[budget] = np.mean(hits)
+    assert found[150] > max(found[20], 4)
+
+
+def test_a_careful_session_asks_nobody_the_same_pair_twice():
+    session = Session(["a", "b", "c"], 2, algorithm="careful", budget=50)
+    while pairs := session.open_pairs("ann"):
+        assert session.add(Verdict(*pairs[0], Outcome.LEFT, "ann")) < 3
+    assert not session.done
+    assert session.open_pairs("bob")
+
+
+def test_a_careful_session_with_overlap_asks_nobody_twice_either():
+    session = Session(
+        [f"d{n}" for n in range(6)], 2, algorithm="careful", budget=40, overlap=Overlap(1.0, 2)
+    )
+    for _ in range(12):
+        pair = session.open_pairs("ann")[0]
+        assert all({*pair} != {entry.left, entry.right} for entry in session.log)
+        session.add(Verdict(*pair, Outcome.LEFT, "ann"))
+
+
+def test_a_careful_session_heeds_grades_marks_and_a_prior():
+    items = [f"d{place}" for place in range(8)]
+    session = Session(items, 2, algorithm="careful", budget=10)
+    for place, item in enumerate(items):
+        session.add(Grade(item, min(place, 4), "ann"))
+    session.add(Grade("d5", 4, "bob"))
+    assert session.result().top[0] in items[4:]
+    assert {item for pair in session.open_pairs() for item in pair} & set(items[4:])
+    ordered = Session(items, 2, algorithm="careful", ordered=True)
+    assert ordered.budget == 24
+    ordered.add(Mark("d0"))
+    assert "d0" not in ordered.result().top
+    assert all("d0" not in pair for pair in ordered.open_pairs())
+    assert Session(["a"], 1, algorithm="careful").done
+
+
+def test_dawid_and_skene_beat_the_majority():
+    random = np.random.default_rng(0)
+    truth = random.choice([1.0, 0.0, -1.0], 2000)
+    skill = [0.95, 0.9, 0.34, 0.34, 0.34]
+    votes = np.array(
+        [
+            np.where(random.random(2000) < one, truth, random.choice([1.0, 0.0, -1.0], 2000))
+            for one in skill
+        ]
+    ).T
+    votes[random.random(votes.shape) < 0.3] = np.nan
+    found = dawid_skene(Ballots.from_table(votes))
+    most = [majority([Outcome(int(vote)) for vote in row if not np.isnan(vote)]) for row in votes]
+    assert (found.values == truth).mean() > (np.array(most) == truth).mean() + 0.05
+    assert found.reliability.argsort()[::-1][:2].tolist() == [0, 1]
+    # Who guesses otherwise says what is true a third of the time anyway.
+    expected = np.array(skill) + (1 - np.array(skill)) / 3
+    np.testing.assert_allclose(found.reliability, expected, atol=0.05)
+    np.testing.assert_allclose(found.probabilities.sum(axis=1), 1)
+    np.testing.assert_allclose(found.confusion.sum(axis=2), 1)
+    with pytest.raises(DataError, match="no votes"):
+        dawid_skene(Ballots.from_table(np.full((2, 2), np.nan)))
+
+
+def test_an_estimate_hears_those_who_know_and_not_those_who_guess():
+    """Five judge every pair and three of them guess: that misleads the majority only."""
+    ahead = []
+    for seed in range(8):
+        worths = np.random.default_rng(seed).standard_normal(12)
+        names = {f"d{place:02d}": worth for place, worth in enumerate(worths)}
+        people = [
+            SimulatedAssessor(names, Habits(flips=flips), name=f"person {number}", seed=seed)
+            for number, flips in enumerate([0.02, 0.02, 0.5, 0.5, 0.5])
+        ]
+        session = Session(list(names), 5, overlap=Overlap(1.0, assessors=5), seed=seed)
+        judge_session(session, people)
+        places = {name: place for place, name in enumerate(names)}
+        quality = [
+            k_ndcg([places[item] for item in found.top], worths, 5)
+            for found in (session.estimate(), session.result())
+        ]
+        ahead.append(quality[0] - quality[1])
+    assert np.mean(ahead) > 0.1
+
+
+def test_an_estimate_makes_more_of_ties_than_the_algorithm_does():
+    """People who see no small differences: the estimate hears the ties too."""
+    gains = []
+    for seed in range(12):
+        worths = np.random.default_rng(seed).standard_normal(30)
+        names = {f"d{place:02d}": worth for place, worth in enumerate(worths)}
+        session = Session(list(names), 5)
+        judge_session(session, [SimulatedAssessor(names, Habits(ties=0.7), seed=seed)])
+        places = {name: place for place, name in enumerate(names)}
+        quality = [
+            k_ndcg([places[item] for item in found.top], worths, 5)
+            for found in (session.estimate(), session.result())
+        ]
+        assert session.estimate().complete
+        gains.append(quality[0] - quality[1])
+    assert np.mean(gains) > 0.05
