@@ -1,0 +1,275 @@
+"""``podium utility``: learn gains and discounts from preferences, ask on, report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Annotated, Literal
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+
+from podium.cli.evaluate import read_rankings, read_truth, unique_name
+from podium.cli.progress import byte_progress
+from podium.cli.text import shown
+from podium.data import Rankings
+from podium.data.files import open_write
+from podium.errors import DataError
+from podium.utility import (
+    DCGLearn,
+    Flips,
+    Intervals,
+    LearnedUtility,
+    RankingPreferences,
+    UtilityReport,
+    bootstrap,
+    choose_C,
+    flips,
+    next_places,
+    report,
+    report_html,
+    write_learned,
+)
+from podium.utility.cross_validate import Progress as Reporter
+from podium.utility.preferences_file import read_records, records_to_preferences
+
+app = typer.Typer(
+    help="Gains and discounts from preferences between rankings.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
+
+Preferences = Annotated[
+    str, typer.Argument(help='JSONL, a pair a line: {"left": [2, 0], "right": [1, 1], "choice": 1}')
+]
+Form = Annotated[
+    Literal["rank-one", "by-position"],
+    typer.Option(help="Gains times discounts, or gains that may differ by position."),
+]
+Weight = Annotated[
+    float | None,
+    typer.Option("--C", help="Weight of the slacks; by default chosen by cross-validation."),
+]
+Decreasing = Annotated[
+    bool, typer.Option("--decreasing", help="Let no grade count more further down.")
+]
+Normalised = Annotated[
+    bool, typer.Option("--normalised", help="Take leads relative to the ideal, as nDCG does.")
+]
+Ties = Annotated[float, typer.Option(min=0, help="Weight of a tie; 0 leaves ties out.")]
+Much = Annotated[float, typer.Option(min=1, help='The lead asked of "much better".')]
+Grades = Annotated[
+    int | None, typer.Option(min=2, max=256, help="How many grades there are, from 0.")
+]
+Depth = Annotated[int | None, typer.Option(min=1, max=1000, help="How many positions count.")]
+Seed = Annotated[int, typer.Option(help="Draws folds and samples.")]
+
+
+@app.command("learn")
+def learn_command(
+    preferences: Preferences,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="Write what was learned to this file.")
+    ] = None,
+    weight: Weight = None,
+    form: Form = "rank-one",
+    decreasing: Decreasing = False,
+    normalised: Normalised = False,
+    ties: Ties = 1.0,
+    much: Much = 1.0,
+    grades: Grades = None,
+    depth: Depth = None,
+    intervals: Annotated[
+        int, typer.Option(min=0, help="Resamples for 95 % intervals; 0 for none.")
+    ] = 200,
+    seed: Seed = 0,
+) -> None:
+    """Learn gains and discounts, and print the measure they make.
+
+    The last line is the measure, ready for `podium evaluate -m` and `podium compare -m`.
+    """
+    pairs = _read(preferences, grades, depth)
+    model = DCGLearn(weight, form, decreasing, ties, much, normalised, seed=seed)
+    with _stages() as stage:
+        if model.C is None:
+            model = replace(model, C=choose_C(model, pairs, progress=stage("Choosing C")))
+        learned = model.fit(pairs)
+        ends = None
+        if intervals:
+            count = max(intervals, 2)
+            ends = bootstrap(
+                model, pairs, learned, resamples=count, seed=seed, progress=stage("Intervals")
+            )
+    _print_learned(learned, ends, pairs)
+    if output is not None:
+        write_learned(learned, output)
+    typer.echo(repr(learned.measure))
+
+
+@app.command("next")
+def next_command(
+    pool: Annotated[str, typer.Argument(help="JSONL of pairs to choose from, without choices.")],
+    verdicts: Annotated[
+        str | None, typer.Option(help="JSONL of the verdicts so far; none yet if not given.")
+    ] = None,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many pairs.")] = 1,
+    strategy: Annotated[
+        Literal["change", "margin", "random"],
+        typer.Option(help="Expected change, smallest margin, or any."),
+    ] = "change",
+    first: Annotated[int, typer.Option(min=0, help="Pairs to draw at random before that.")] = 20,
+    grades: Grades = None,
+    depth: Depth = None,
+    seed: Seed = 0,
+) -> None:
+    """Print the pairs that tell most, as lines of the pool.
+
+    Never printed: pairs whose verdict is certain whatever the gains, and pairs that compare the
+    same as one judged before.
+    """
+    with byte_progress("Reading") as progress:
+        lines = list(read_records(pool, judged=False, progress=progress))
+        said = [] if verdicts is None else list(read_records(verdicts, judged=True))
+    both = records_to_preferences([*lines, *said], grades=grades, depth=depth)
+    places = next_places(
+        both.take(np.arange(len(lines))),
+        both.take(np.arange(len(lines), len(both))),
+        strategy=strategy,
+        first=first,
+        seed=seed,
+    )
+    for place in places[:count].tolist():
+        typer.echo(json.dumps(lines[place]))
+    if not len(places):
+        Console(stderr=True).print("No pair of the pool is left that would tell anything.")
+
+
+@app.command("report")
+def report_command(
+    preferences: Preferences,
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="The HTML file to write.")
+    ] = "utility.html",
+    truth: Annotated[
+        str | None, typer.Option(help="Judgments (qrels), to compare systems with.")
+    ] = None,
+    runs: Annotated[
+        list[str] | None, typer.Option("--run", help="A run of a system; repeatable.")
+    ] = None,
+    weight: Weight = None,
+    form: Form = "rank-one",
+    decreasing: Decreasing = False,
+    normalised: Normalised = False,
+    ties: Ties = 1.0,
+    much: Much = 1.0,
+    grades: Grades = None,
+    depth: Depth = None,
+    resamples: Annotated[int, typer.Option(min=20, help="Resamples of intervals.")] = 200,
+    test_position: Annotated[
+        bool, typer.Option(help="Test whether gains depend on the position.")
+    ] = True,
+    seed: Seed = 0,
+) -> None:
+    """Learn, and write a page on what was learned and how far to trust it.
+
+    With `--truth` and `--run` it also says which comparisons of your systems turn round.
+    """
+    pairs = _read(preferences, grades, depth)
+    model = DCGLearn(weight, form, decreasing, ties, much, normalised, seed=seed)
+    with _stages() as stage:
+        found = report(
+            pairs,
+            model,
+            resamples=resamples,
+            test_position=test_position,
+            flips=_systems(truth, runs),
+            seed=seed,
+            progress=stage,
+        )
+    with open_write(output) as write:
+        write(report_html(found).encode())
+    _print_report(found)
+
+
+def _read(path: str, grades: int | None, depth: int | None) -> RankingPreferences:
+    with byte_progress("Reading") as progress:
+        records = list(read_records(path, judged=True, progress=progress))
+    return records_to_preferences(records, grades=grades, depth=depth)
+
+
+def _systems(truth: str | None, runs: list[str] | None) -> Callable[[LearnedUtility], Flips] | None:
+    if truth is None and not runs:
+        return None
+    if truth is None or len(runs or []) < 2:
+        raise DataError(
+            "comparisons need judgments and two runs", hint="Give --truth, and --run twice or more."
+        )
+    judgments = read_truth(truth, None)
+    systems: dict[str, Rankings] = {}
+    for path in runs or []:
+        run = read_rankings(path)
+        systems[unique_name(run, path, systems)] = run
+    return lambda learned: flips(learned, judgments, systems)
+
+
+@contextmanager
+def _stages() -> Iterator[Callable[[str], Reporter]]:
+    """A bar for each stage of a long computation, on standard error."""
+    console = Console(stderr=True)
+    bars = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    with bars:
+
+        def stage(title: str) -> Reporter:
+            task = bars.add_task(title, total=None)
+            return lambda done, total: bars.update(task, completed=done, total=total)
+
+        yield stage
+
+
+def _print_learned(
+    learned: LearnedUtility, ends: Intervals | None, pairs: RankingPreferences
+) -> None:
+    console = Console()
+    strict = int(pairs.strict.sum())
+    console.print(
+        f"{len(pairs):,} pairs, {strict:,} of them strict; C = {learned.C:g}; agrees with "
+        f"{learned.accuracy(pairs):.1%} of what it was learned from",
+        highlight=False,
+    )
+    for title, values, interval in (
+        ("grade", learned.gains, None if ends is None else ends.gains),
+        ("position", learned.discounts, None if ends is None else ends.discounts),
+    ):
+        table = Table(box=None, padding=(0, 2))
+        for heading in (title, "gain" if title == "grade" else "discount", "95 % interval"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        for place, value in enumerate(values.tolist()):
+            cells = [str(place + (title == "position")), f"{value:.4f}"]
+            if interval is not None:
+                cells.append(f"{interval[0, place]:.4f} to {interval[1, place]:.4f}")
+            table.add_row(*cells)
+        console.print(table)
+
+
+def _print_report(found: UtilityReport) -> None:
+    console = Console()
+    table = Table(box=None, padding=(0, 2))
+    for heading in ("utility", "agrees with", "95 % interval"):
+        table.add_column(heading, justify="left" if heading == "utility" else "right")
+    for each in found.accuracies:
+        table.add_row(each.name, f"{each.share:.1%}", f"{each.low:.1%} to {each.high:.1%}")
+    console.print(table)
+    for note in found.notes():
+        console.print(shown(note), style="dim", highlight=False)

@@ -1,0 +1,177 @@
+"""What was learned: a measure, a target for training, and data that can be read again."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from podium.data.files import Source, numbered_lines, open_write, source_name
+from podium.errors import DataError
+from podium.kernels import Doubles
+from podium.losses import LambdaLoss
+from podium.measures import DCG, Measure, nDCG
+from podium.utility.preferences import RankingPreferences
+
+_VERSION = 1
+_DECIMALS = 6
+_KEYS = {"podium", "version", "form", "normalised", "C", "objective", "gains", "discounts", "table"}
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedUtility:
+    """Gains and discounts that agree with people's preferences.
+
+    Attributes:
+        table: What a document of each grade is worth at each position: a row a position, a column
+            a grade, the first of them 0. Its scale is such that a clear preference is a lead of 1.
+        gains: Of each grade, from 0 to 1. With gains by position, the nearest single ones.
+        discounts: Of each position, the first 1. With gains by position, the nearest ones.
+        form: "rank-one" if the table is gains times discounts, or "by-position".
+        normalised: Whether leads were taken relative to what each query could reach.
+        C: The weight of the slacks.
+        objective: ``w·w + C * slacks``, at its smallest.
+
+    Example:
+        >>> from podium.utility import DCGLearn
+        >>> pairs = RankingPreferences.from_arrays([[1, 0], [0, 1]], [[0, 1], [0, 0]], [1, 1])
+        >>> DCGLearn(C=100.0).fit(pairs).measure
+        DCG(gains=(0, 1), discounts=(1, 0.498753))@2
+    """
+
+    table: Doubles
+    gains: Doubles
+    discounts: Doubles
+    form: str
+    normalised: bool
+    C: float
+    objective: float
+
+    @property
+    def depth(self) -> int:
+        """How many positions count."""
+        return len(self.discounts)
+
+    @property
+    def dcg(self) -> Measure:
+        """As a DCG, for ``evaluate`` and ``compare``."""
+        return DCG(gains=_rounded(self.gains), discounts=_rounded(self.discounts)) @ self.depth
+
+    @property
+    def ndcg(self) -> Measure:
+        """As an nDCG."""
+        return nDCG(gains=_rounded(self.gains), discounts=_rounded(self.discounts)) @ self.depth
+
+    @property
+    def measure(self) -> Measure:
+        """The one that was learned: the nDCG if normalised, else the DCG."""
+        return self.ndcg if self.normalised else self.dcg
+
+    @property
+    def loss(self) -> LambdaLoss:
+        """The target of training: pairs weighted by what their swap does to this utility."""
+        if self.form == "by-position":
+            return LambdaLoss(table=tuple(map(tuple, self.table.tolist())))
+        return LambdaLoss(gains=_rounded(self.gains), discounts=_rounded(self.discounts))
+
+    def accuracy(self, pairs: RankingPreferences) -> float:
+        """The share of strict preferences that it agrees with."""
+        return accuracy(pairs, pairs.leads(self.table))
+
+
+def accuracy(pairs: RankingPreferences, leads: Doubles) -> float:
+    """The weighted share of strict preferences whose better side leads; no lead counts half.
+
+    Example:
+        >>> pairs = RankingPreferences.from_arrays([[1], [1], [0]], [[0], [0], [1]], [1, -1, 0])
+        >>> accuracy(pairs, pairs.leads(np.array([[0.0, 1.0]])))
+        0.5
+    """
+    strict = pairs.strict
+    weights = pairs.weights[strict]
+    if not weights.sum() > 0:
+        raise DataError("there is no strict preference", hint="Ties have no better side to find.")
+    return float(np.average(hits(pairs, leads)[strict], weights=weights))
+
+
+def hits(pairs: RankingPreferences, leads: Doubles) -> Doubles:
+    """1 where the better side leads, 0 where it does not, a half where neither leads."""
+    size = np.abs(leads).max(initial=0.0)
+    rounded = np.where(np.abs(leads) <= 1e-12 * size, 0.0, leads)
+    return np.asarray((np.sign(rounded) * np.sign(pairs.choices) + 1.0) / 2.0)
+
+
+def write_learned(learned: LearnedUtility, target: Source) -> None:
+    """Write what was learned as one line of JSON."""
+    content = {
+        "podium": "utility",
+        "version": _VERSION,
+        "measure": repr(learned.measure),
+        "form": learned.form,
+        "normalised": learned.normalised,
+        "C": learned.C,
+        "objective": learned.objective,
+        "gains": learned.gains.tolist(),
+        "discounts": learned.discounts.tolist(),
+        "table": learned.table.tolist(),
+    }
+    with open_write(target) as write:
+        write(json.dumps(content, allow_nan=False).encode() + b"\n")
+
+
+def read_learned(source: Source) -> LearnedUtility:
+    r"""Read what ``write_learned`` wrote.
+
+    Example:
+        >>> import io
+        >>> from podium.utility import DCGLearn
+        >>> pairs = RankingPreferences.from_arrays([[1, 0], [0, 1]], [[0, 1], [0, 0]], [1, 1])
+        >>> write_learned(DCGLearn(C=1.0).fit(pairs), file := io.BytesIO())
+        >>> read_learned(io.BytesIO(file.getvalue())).depth
+        2
+    """
+    name = source_name(source)
+    text = b"".join(line for _, line in numbered_lines(source))
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"is not JSON ({error})", path=name, hint=_HINT) from error
+    if not isinstance(content, dict) or content.get("podium") != "utility":
+        raise DataError("holds no learned utility", path=name, hint=_HINT)
+    if content.get("version") != _VERSION:
+        raise DataError(
+            f"has version {content.get('version')!r}", path=name, hint="Install a newer Podium."
+        )
+    missing = _KEYS - content.keys()
+    if missing:
+        raise DataError(f"has no {min(missing)!r}", path=name, hint=_HINT)
+    try:
+        return _learned(content)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"holds no learned utility ({error})", path=name, hint=_HINT) from error
+
+
+_HINT = "Name a file that `podium utility learn` wrote."
+
+
+def _learned(content: dict[str, Any]) -> LearnedUtility:
+    table = np.array(content["table"], np.float64)
+    gains, discounts = (np.array(content[key], np.float64) for key in ("gains", "discounts"))
+    if table.ndim != 2 or gains.shape != (table.shape[1],) or discounts.shape != (len(table),):
+        raise ValueError("gains, discounts and table do not fit")
+    if not all(np.all(np.isfinite(each)) for each in (table, gains, discounts)):
+        raise ValueError("a value is no number")
+    numbers = [float(content[key]) for key in ("C", "objective")]
+    if content["form"] not in ("rank-one", "by-position") or not all(map(math.isfinite, numbers)):
+        raise ValueError("form, C or objective is none")
+    return LearnedUtility(
+        table, gains, discounts, content["form"], bool(content["normalised"]), *numbers
+    )
+
+
+def _rounded(values: Doubles) -> tuple[float, ...]:
+    """Six decimals: far finer than any preferences tell, and short enough to read."""
+    return tuple(np.round(values, _DECIMALS).tolist())

@@ -1,0 +1,154 @@
+"""Preferences between rankings as JSONL, a pair a line.
+
+    {"left": [2, 0, 1], "right": [1, 1, 0], "choice": 1, "weight": 1.0, "query": "q1", "id": "p7"}
+
+``left`` and ``right`` are the grades of the documents in order, whole numbers from 0. ``choice`` is
+2 (left is much better), 1, 0 (the same), -1 or -2; a pool of pairs still to judge has none. The
+others are optional; whatever else is one's own goes into ``metadata``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from podium.data.files import Reporter, Source, numbered_lines, open_write, source_name
+from podium.errors import DataError
+from podium.utility.preferences import MOST_DEPTH, MOST_GRADES, RankingPreferences
+
+_KEYS = {"left", "right", "choice", "weight", "query", "id", "metadata"}
+
+
+def read_preferences(
+    source: Source,
+    *,
+    grades: int | None = None,
+    depth: int | None = None,
+    progress: Reporter | None = None,
+) -> RankingPreferences:
+    r"""Read pairs of rankings with the verdicts on them.
+
+    Args:
+        source: A JSONL file.
+        grades: How many grades there are; by default one more than the highest met.
+        depth: How many positions count; by default those of the longest ranking.
+        progress: Told of bytes read.
+
+    Example:
+        >>> import io
+        >>> line = b'{"left": [2, 0], "right": [1, 1], "choice": -1, "query": "q1"}\n'
+        >>> read_preferences(io.BytesIO(line)).choices.tolist()
+        [-1]
+    """
+    records = list(read_records(source, judged=True, progress=progress))
+    return records_to_preferences(records, grades=grades, depth=depth)
+
+
+def read_records(
+    source: Source, *, judged: bool, progress: Reporter | None = None
+) -> Iterator[dict[str, Any]]:
+    """Read the lines of a file, checked.
+
+    Args:
+        source: A JSONL file.
+        judged: Whether each must have a choice; if not, none may have one.
+        progress: Told of bytes read.
+    """
+    name = source_name(source)
+    any_line = False
+    for number, line in numbered_lines(source, progress=progress):
+        if not line.strip():
+            continue
+        any_line = True
+        try:
+            yield _checked(_parsed(line), judged)
+        except DataError as error:
+            raise DataError(error.problem, path=name, line=number, hint=error.hint) from error
+    if not any_line:
+        raise DataError("holds no pair", path=name, hint="Write one JSON object a line.")
+
+
+def records_to_preferences(
+    records: list[dict[str, Any]], *, grades: int | None = None, depth: int | None = None
+) -> RankingPreferences:
+    """Checked lines as arrays; lines without a query are a query each."""
+    return RankingPreferences.from_arrays(
+        [record["left"] for record in records],
+        [record["right"] for record in records],
+        [record.get("choice", 0) for record in records],
+        weights=[record.get("weight", 1.0) for record in records],
+        queries=[record.get("query", place) for place, record in enumerate(records)],
+        grades=grades,
+        depth=depth,
+    )
+
+
+def write_preferences(pairs: RankingPreferences, target: Source) -> None:
+    r"""Write pairs with their verdicts.
+
+    Example:
+        >>> import io
+        >>> pairs = RankingPreferences.from_arrays([[1, 0]], [[0, 1]], [1])
+        >>> write_preferences(pairs, file := io.BytesIO())
+        >>> file.getvalue()
+        b'{"left": [1, 0], "right": [0, 1], "choice": 1, "query": "0"}\n'
+    """
+    with open_write(target) as write:
+        for place in range(len(pairs)):
+            record = {
+                "left": pairs.left[place].tolist(),
+                "right": pairs.right[place].tolist(),
+                "choice": int(pairs.choices[place]),
+                "query": str(pairs.queries[place]),
+            }
+            if pairs.weights[place] != 1.0:
+                record["weight"] = float(pairs.weights[place])
+            write(json.dumps(record, allow_nan=False).encode() + b"\n")
+
+
+def _parsed(line: bytes) -> Any:
+    try:
+        return json.loads(line.decode())
+    except UnicodeError as error:
+        raise DataError(f"is not UTF-8 text ({error})", hint="Convert the file first.") from error
+    except RecursionError as error:
+        raise DataError("is nested too deeply", hint="Make its metadata flatter.") from error
+    except ValueError as error:
+        raise DataError(f"is not JSON ({error})", hint="Write one JSON object a line.") from error
+
+
+def _checked(record: Any, judged: bool) -> dict[str, Any]:
+    if not isinstance(record, dict):
+        raise DataError("is no JSON object", hint="Write one JSON object a line.")
+    unknown = record.keys() - _KEYS
+    if unknown:
+        raise DataError(f"has a key {min(unknown)!r}", hint=f"Known: {', '.join(sorted(_KEYS))}.")
+    for side in ("left", "right"):
+        _check_ranking(record.get(side), side)
+    if judged != ("choice" in record):
+        problem = "has no choice" if judged else "has a choice"
+        raise DataError(problem, hint="Verdicts have a choice (2 to -2), pairs of a pool none.")
+    choice = record.get("choice", 0)
+    if isinstance(choice, bool) or not isinstance(choice, int) or not -2 <= choice <= 2:
+        raise DataError(f"choice is {choice!r}", hint="Give 2 (left much better) to -2.")
+    weight = record.get("weight", 1.0)
+    if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < 1e300:
+        raise DataError(f"weight is {weight!r}", hint="Give a number from 0 on.")
+    for key in ("query", "id"):
+        if not isinstance(record.get(key, ""), str):
+            raise DataError(f"{key} is {record[key]!r}", hint="Give text.")
+    return record
+
+
+def _check_ranking(grades: Any, side: str) -> None:
+    if not isinstance(grades, list) or not 1 <= len(grades) <= MOST_DEPTH:
+        raise DataError(
+            f"{side} is no list of 1 to {MOST_DEPTH} grades", hint="Give the grades in order."
+        )
+    for grade in grades:
+        if isinstance(grade, bool) or not isinstance(grade, int) or not 0 <= grade < MOST_GRADES:
+            raise DataError(
+                f"{side} has {grade!r} for a grade",
+                hint=f"Grades are whole numbers from 0 to {MOST_GRADES - 1}.",
+            )

@@ -1,0 +1,222 @@
+"""Everything a careful reader asks of learned gains and discounts, in one value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from podium.errors import DataError
+from podium.kernels import Doubles, Ints
+from podium.utility.cross_validate import Progress, choose_C, held_out_leads
+from podium.utility.intervals import Intervals, bootstrap
+from podium.utility.learn import DCGLearn
+from podium.utility.learned import LearnedUtility, hits
+from podium.utility.position_test import PositionTest, position_test
+from podium.utility.preferences import RankingPreferences
+from podium.utility.shapes import usual_table
+from podium.utility.systems import Flips
+
+LEARNED = "learned, held out"
+BASELINES = {"2^l - 1": "exponential", "l": "linear"}
+_BANDS = 5
+_FEW = 100
+_SAMPLES = 2000
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """The share of strict preferences that a utility agrees with.
+
+    Attributes:
+        name: Of the utility.
+        share: Of all strict preferences.
+        low: The lower end of its 95 % interval (over queries drawn with replacement).
+        high: The upper end.
+        bands: The share within each fifth of the preferences, by the size of the difference of
+            the usual DCG, the smallest differences first.
+        ahead: By how much the learned utility is ahead of this one, and the ends of that
+            difference's 95 % interval; zeros for itself.
+    """
+
+    name: str
+    share: float
+    low: float
+    high: float
+    bands: tuple[float, ...]
+    ahead: tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class UtilityReport:
+    """What was learned and how far to trust it.
+
+    Attributes:
+        learned: From all preferences.
+        intervals: Of its gains and discounts.
+        accuracies: The learned utility on held-out preferences, then the baselines.
+        counts: How often each verdict was given, 2 first.
+        position: The test of whether gains depend on the position, or None.
+        same_documents: Whether every pair shows the same grades in two orders.
+        flips: What the utility does to comparisons of systems, or None.
+    """
+
+    learned: LearnedUtility
+    intervals: Intervals
+    accuracies: tuple[Accuracy, ...]
+    counts: tuple[int, ...]
+    position: PositionTest | None
+    same_documents: bool
+    flips: Flips | None
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs were judged."""
+        return sum(self.counts)
+
+    def notes(self) -> list[str]:
+        """What to keep in mind, in plain words."""
+        strict = self.pairs - self.counts[2]
+        ours, *others = self.accuracies
+        said = []
+        for other in others:
+            gain, low, high = other.ahead
+            where = "clearly ahead of" if low > 0 else "not clearly apart from"
+            where = "clearly behind" if high < 0 else where
+            said.append(
+                f"On held-out preferences the learned utility is {where} {other.name}: "
+                f"{ours.share:.1%} against {other.share:.1%}, a difference of "
+                f"{100 * gain:+.1f} points (95 % interval {100 * low:+.1f} to {100 * high:+.1f})."
+            )
+        if strict < _FEW:
+            said.append(
+                f"{strict} strict preferences are too few to learn a utility from: the intervals "
+                "above say how much is open. Some hundreds are needed."
+            )
+        if self.same_documents:
+            said.append(
+                "Every pair shows the same documents in two orders. Such pairs tell discounts only "
+                "up to a common amount added to all of them; the smallest are given here. Compare "
+                "rankings of different documents too."
+            )
+        if self.position is not None:
+            found = "depend" if self.position.p_value < 0.05 else "are not seen to depend"
+            said.append(f"Gains {found} on the position (p = {self.position.p_value:.3f}).")
+        if self.flips is not None:
+            count = len(self.flips.pairs)
+            said.append(
+                f"{self.flips.share:.0%} of {count} comparisons of systems turn round "
+                f"if {self.flips.usual_measure} gives way to the learned measure."
+            )
+        return said
+
+
+def report(
+    preferences: RankingPreferences,
+    model: DCGLearn | None = None,
+    *,
+    resamples: int = 200,
+    test_position: bool = True,
+    flips: Callable[[LearnedUtility], Flips] | None = None,
+    seed: int = 0,
+    progress: Callable[[str], Progress] | None = None,
+) -> UtilityReport:
+    """Learn, and measure what was learned on held-out preferences against both usual gains.
+
+    Args:
+        preferences: To learn from.
+        model: How to learn; by default ``DCGLearn()``.
+        resamples: Of the intervals; half as many of the test of positions.
+        test_position: Whether to test that gains depend on the position, which takes longest.
+        flips: Given what was learned, compares systems (see ``podium.utility.flips``).
+        seed: Draws.
+        progress: Given the name of each stage, what to tell its progress to.
+
+    Example:
+        >>> random = np.random.default_rng(0)
+        >>> pairs = RankingPreferences.from_arrays(*random.integers(0, 3, (2, 200, 3)))
+        >>> pairs = pairs.with_choices(np.sign(pairs.leads(np.outer([3, 2, 1], [0, 1, 1.5]))))
+        >>> found = report(pairs, resamples=20, test_position=False)
+        >>> found.accuracies[0].share > found.accuracies[1].share
+        True
+    """
+    if not preferences.strict.any():
+        raise DataError("there is no strict preference", hint="Ties alone teach no gains.")
+    stage = progress or (lambda _title: lambda _done, _total: None)
+    chosen = model or DCGLearn()
+    if chosen.C is None:
+        C = choose_C(chosen, preferences, progress=stage("Choosing C"))
+        fixed = replace(chosen, C=C)
+    else:
+        fixed = chosen
+    learned = fixed.fit(preferences)
+    # C is chosen anew inside each fold: what is held out must not have had a say in it.
+    leads = held_out_leads(chosen, preferences, progress=stage("Held-out accuracy"))
+    intervals = bootstrap(
+        fixed, preferences, learned, resamples=resamples, seed=seed, progress=stage("Intervals")
+    )
+    position = None
+    if test_position:
+        position = position_test(
+            fixed,
+            preferences,
+            resamples=max(resamples // 2, 19),
+            seed=seed,
+            progress=stage("Test of positions"),
+        )
+    both = np.sort(preferences.left, axis=1), np.sort(preferences.right, axis=1)
+    return UtilityReport(
+        learned,
+        intervals,
+        _accuracies(preferences, leads, seed),
+        tuple(int(np.sum(preferences.choices == choice)) for choice in (2, 1, 0, -1, -2)),
+        position,
+        bool(np.array_equal(*both)),
+        None if flips is None else flips(learned),
+    )
+
+
+def _accuracies(pairs: RankingPreferences, leads: Doubles, seed: int) -> tuple[Accuracy, ...]:
+    tables = {
+        name: usual_table(pairs.depth, pairs.grades, gains) for name, gains in BASELINES.items()
+    }
+    right = {LEARNED: hits(pairs, leads)}
+    right |= {name: hits(pairs, pairs.leads(table)) for name, table in tables.items()}
+    strict = np.flatnonzero(pairs.strict)
+    usual = np.abs(pairs.leads(tables["2^l - 1"]))[strict]
+    bands = np.array_split(np.argsort(usual, kind="stable"), _BANDS)
+    weights = pairs.weights[strict]
+    shares = np.stack([each[strict] for each in right.values()])
+    leads_by = shares[0] - shares
+    low, high = _ends(pairs.queries[strict], weights, np.concatenate((shares, leads_by)), seed)
+    found = []
+    for place, name in enumerate(right):
+        gap = place + len(right)
+        found.append(
+            Accuracy(
+                name,
+                float(np.average(shares[place], weights=weights)),
+                low[place],
+                high[place],
+                tuple(float(shares[place, band].mean()) if len(band) else np.nan for band in bands),
+                (float(np.average(leads_by[place], weights=weights)), low[gap], high[gap]),
+            )
+        )
+    return tuple(found)
+
+
+def _ends(
+    queries: Ints, weights: Doubles, values: Doubles, seed: int
+) -> tuple[list[float], list[float]]:
+    """The ends of the 95 % interval of each row's weighted mean, by drawing whole queries."""
+    numbers, query = np.unique(queries, return_inverse=True)
+    count = len(numbers)
+    sums = np.stack([np.bincount(query, weights * row, count) for row in (*values, values[0] ** 0)])
+    random = np.random.default_rng(seed)
+    samples = min(_SAMPLES, max(200, 20_000_000 // count))
+    shares = np.full(count, 1.0 / count)
+    drawn = np.stack([sums @ random.multinomial(count, shares) for _ in range(samples)])
+    means = drawn[:, :-1] / np.maximum(drawn[:, -1:], 1e-300)
+    low, high = np.percentile(means, [2.5, 97.5], axis=0)
+    return low.tolist(), high.tolist()

@@ -1,0 +1,186 @@
+"""A report as one HTML file that needs nothing else: tables, notes and plots in SVG."""
+
+from __future__ import annotations
+
+from html import escape
+
+import numpy as np
+
+from podium.kernels import Doubles
+from podium.utility.charts import FIRST, LEARNED, SECOND, Line, line_chart
+from podium.utility.report import UtilityReport
+from podium.utility.shapes import in_units, usual_table
+from podium.utility.systems import Flips
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1c2330; --soft: #5d6675; --line: #d9dee7; --page: #fff;
+  --up: #1b7f5c; --down: #b3423a; --card: #f6f7fa; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e7eaf0; --soft: #a0a9b8; --line: #3a4250;
+  --page: #14181f; --up: #4cc39a; --down: #ef8178; --card: #1c222c; } }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page);
+  margin: 0 auto; max-width: 1180px; padding: 24px; }
+h1 { font-size: 26px; margin: 0 0 4px; } h2 { font-size: 19px; margin: 36px 0 8px; }
+h3 { font-size: 15px; margin: 4px 0 10px; }
+p, li { color: var(--soft); max-width: 80ch; }
+code { font: 13px ui-monospace, monospace; overflow-wrap: anywhere; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font: 13px/1.5 system-ui, sans-serif;
+  font-variant-numeric: tabular-nums; white-space: nowrap; }
+th { text-align: right; font-weight: 600; color: var(--soft); }
+td { text-align: right; } th, td { padding: 4px 10px; border-bottom: 1px solid var(--line); }
+th:first-child, td:first-child { text-align: left; }
+.up { color: var(--up); } .down { color: var(--down); }
+.cards { display: grid; gap: 16px; margin-top: 16px;
+  grid-template-columns: repeat(auto-fill, minmax(min(100%, 460px), 1fr)); }
+.card { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 14px; }
+svg { width: 100%; height: auto; display: block; }
+svg text { font: 11px system-ui, sans-serif; fill: var(--soft); }
+"""
+_MOST_SYSTEM_PAIRS = 100
+_CHOICES = ("much better left", "better left", "the same", "better right", "much better right")
+
+
+def report_html(found: UtilityReport) -> str:
+    """A report as a page of its own; nothing in it is loaded from elsewhere."""
+    learned = found.learned
+    said = ", ".join(
+        f"{count} {words}" for count, words in zip(found.counts, _CHOICES, strict=True) if count
+    )
+    parts = [
+        "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>",
+        f"<title>Gains and discounts from preferences</title><style>{_STYLE}</style></head><body>",
+        "<h1>Gains and discounts from preferences</h1>",
+        f"<p>{found.pairs:,} pairs of rankings: {escape(said)}. {len(learned.gains)} grades, "
+        f"{learned.depth} positions, C = {learned.C:g}.</p>",
+        f"<p>The measure: <code>{escape(repr(learned.measure))}</code></p>",
+        "<ul>" + "".join(f"<li>{escape(note)}</li>" for note in found.notes()) + "</ul>",
+        "<h2>What was learned</h2><div class='cards'>",
+        f"<div class='card'><h3>Gain of each grade, the highest being 1</h3>{_gains(found)}</div>",
+        "<div class='card'><h3>Discount of each position, the first being 1</h3>"
+        f"{_discounts(found)}</div></div>",
+        "<h2>Agreement with held-out preferences</h2>",
+        "<p>Strict preferences only. The learned utility is judged on queries it was not learned "
+        "from; a pair without any lead counts half.</p>",
+        _accuracies(found),
+        "<div class='cards'><div class='card'><h3>By the difference of the usual DCG, fifths of "
+        f"the preferences, closest pairs first</h3>{_bands(found)}</div></div>",
+    ]
+    if found.flips is not None:
+        parts += ["<h2>Comparisons of systems</h2>", _systems(found.flips)]
+    parts += ["<h2>Utility of each grade at each position</h2>", _table(found)]
+    return "\n".join([*parts, "</body></html>"])
+
+
+def _gains(found: UtilityReport) -> str:
+    gains = found.learned.gains
+    ends = found.intervals.gains
+    grades = len(gains)
+    usual = {
+        name: in_units(usual_table(1, grades, kind)[0], np.ones(1))[0].tolist()
+        for name, kind in (("2^l - 1", "exponential"), ("l", "linear"))
+    }
+    return line_chart(
+        "Gain of each grade",
+        [f"grade {grade}" for grade in range(grades)],
+        [
+            Line("2^l - 1", usual["2^l - 1"], FIRST, dashed=True),
+            Line("l", usual["l"], SECOND, dashed=True),
+            _learned_line(gains, ends, found.intervals.level),
+        ],
+    )
+
+
+def _discounts(found: UtilityReport) -> str:
+    ranks = np.arange(1, found.learned.depth + 1)
+    return line_chart(
+        "Discount of each position",
+        [str(rank) for rank in ranks],
+        [
+            Line("1/log2(1 + rank)", (1 / np.log2(1 + ranks)).tolist(), FIRST, dashed=True),
+            _learned_line(
+                found.learned.discounts, found.intervals.discounts, found.intervals.level
+            ),
+        ],
+    )
+
+
+def _learned_line(values: Doubles, ends: Doubles, level: float) -> Line:
+    name = f"learned, {level:.0%} interval"
+    return Line(name, values.tolist(), LEARNED, ends[0].tolist(), ends[1].tolist())
+
+
+def _accuracies(found: UtilityReport) -> str:
+    rows = []
+    for place, each in enumerate(found.accuracies):
+        gap = "-"
+        if place:
+            tone = "up" if each.ahead[1] > 0 else "down" if each.ahead[2] < 0 else ""
+            points = [f"{100 * value:+.1f}" for value in each.ahead]
+            gap = f"<span class='{tone}'>{points[0]} ({points[1]} to {points[2]})</span>"
+        rows.append(
+            f"<tr><td>{escape(each.name)}</td><td>{each.share:.1%}</td>"
+            f"<td>{each.low:.1%} to {each.high:.1%}</td><td>{gap}</td></tr>"
+        )
+    head = "<tr><th>utility</th><th>agrees with</th><th>95 % interval</th>"
+    head += "<th>learned is ahead by (points)</th></tr>"
+    return f"<div class='wide'><table>{head}{''.join(rows)}</table></div>"
+
+
+def _bands(found: UtilityReport) -> str:
+    colours = (LEARNED, FIRST, SECOND)
+    lines = [
+        Line(each.name, np.nan_to_num(each.bands).tolist(), colour, dashed=place > 0)
+        for place, (each, colour) in enumerate(zip(found.accuracies, colours, strict=True))
+    ]
+    names = ["closest", "2nd", "3rd", "4th", "farthest"]
+    return line_chart("Agreement by difference of DCG", names, lines)
+
+
+def _systems(flips: Flips) -> str:
+    rows = []
+    ordered = sorted(flips.pairs, key=lambda pair: (not pair.flips, abs(pair.usual)))
+    for pair in ordered[:_MOST_SYSTEM_PAIRS]:
+        turned = "<td class='down'>turns round</td>" if pair.flips else "<td>stays</td>"
+        rows.append(
+            f"<tr><td>{escape(pair.one)}</td><td>{escape(pair.other)}</td>"
+            f"<td>{pair.usual:+.4f}</td><td>{pair.learned:+.4f}</td>{turned}"
+            f"<td>{pair.queries_flipped:.0%}</td><td>{pair.keeps:.0%}</td></tr>"
+        )
+    head = "".join(
+        f"<th>{escape(name)}</th>"
+        for name in (
+            "system",
+            "against",
+            repr(flips.usual_measure),
+            "learned",
+            "verdict",
+            "queries that turn",
+            "coherent",
+        )
+    )
+    left_out = len(ordered) - _MOST_SYSTEM_PAIRS
+    more = f"<p>{left_out} more are not shown.</p>" if left_out > 0 else ""
+    return (
+        "<p>Differences of means by the usual measure and by the learned one. <b>coherent</b> is "
+        "the share of a family of sensible gains and discounts that keeps the usual verdict.</p>"
+        f"<div class='wide'><table><tr>{head}</tr>{''.join(rows)}</table></div>{more}"
+    )
+
+
+def _table(found: UtilityReport) -> str:
+    values = found.learned.table / found.learned.table.max()
+    low, high = found.intervals.table
+    head = "".join(f"<th>grade {grade}</th>" for grade in range(values.shape[1]))
+    rows = []
+    for rank in range(len(values)):
+        cells = "".join(
+            f"<td title='{low[rank, grade]:.3f} to {high[rank, grade]:.3f}'>"
+            f"{values[rank, grade]:.3f}</td>"
+            for grade in range(values.shape[1])
+        )
+        rows.append(f"<tr><td>{rank + 1}</td>{cells}</tr>")
+    return (
+        "<p>In units of the highest; intervals under the pointer.</p>"
+        f"<div class='wide'><table><tr><th>position</th>{head}</tr>{''.join(rows)}</table></div>"
+    )

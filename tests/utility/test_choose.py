@@ -1,0 +1,150 @@
+"""What to ask next: never what is known or was asked, and ahead of drawing at random."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from podium.errors import DataError
+from podium.utility import (
+    DCGLearn,
+    LearnedUtility,
+    RankingPreferences,
+    choose_pairs,
+    informative,
+    next_places,
+)
+from tests.utility.people import judged, preferences, random_pairs
+
+TRUTH = np.outer([1, 0.7, 0.5, 0.2], [0.0, 0.4, 1.0])
+MODEL = DCGLearn(10.0, "by-position")
+
+
+def certain(left: np.ndarray, right: np.ndarray, grades: int) -> bool:
+    """Whether random increasing gains and decreasing discounts all agree, by trying many."""
+    random = np.random.default_rng(0)
+    signs = set()
+    for _ in range(100):
+        gains = np.concatenate(([0], np.cumsum(random.exponential(1.0, grades - 1) ** 3)))
+        discounts = np.cumsum(random.exponential(1.0, len(left)) ** 3)[::-1]
+        lead = discounts @ (gains[left] - gains[right])
+        if abs(lead) > 1e-9:
+            signs.add(np.sign(lead))
+    return len(signs) < 2
+
+
+@given(preferences(most=10))
+def test_pairs_that_some_gains_and_discounts_judge_differently_are_kept(
+    pool: RankingPreferences,
+) -> None:
+    """Trying finds most such pairs, so those it finds must be kept (one of each kind)."""
+    kept = informative(pool)
+    kinds = {kind(pool, place) for place in kept}
+    assert len(kinds) == len(kept)
+    for place in range(len(pool)):
+        if not certain(pool.left[place], pool.right[place], pool.grades):
+            assert kind(pool, place) in kinds
+
+
+def kind(pool: RankingPreferences, place: int) -> frozenset[tuple]:
+    """What a pair compares, whichever side is left: the documents that both share cancel out."""
+    sides = list(zip(pool.left[place].tolist(), pool.right[place].tolist(), strict=True))
+    one = tuple(pair if pair[0] != pair[1] else None for pair in sides)
+    other = tuple(None if pair is None else pair[::-1] for pair in one)
+    return frozenset((one, other))
+
+
+def test_the_best_order_is_never_shown() -> None:
+    """Proposition 1: every increasing gain and decreasing discount prefers it."""
+    orders = [list(order) for order in permutations([2, 1, 1, 0])]
+    pool = RankingPreferences.from_arrays([[2, 1, 1, 0]] * len(orders), orders)
+    assert len(informative(pool)) == 0
+    with pytest.raises(StopIteration) as done:
+        next(choose_pairs(pool))
+    assert done.value.value is None
+
+
+def play(pool: RankingPreferences, count: int, **settings: object) -> tuple[list[int], list[int]]:
+    asking = choose_pairs(pool, MODEL, **settings)  # type: ignore[arg-type]
+    truth = judged(pool, TRUTH).choices
+    question = next(asking)
+    places, sent = [], []
+    for _ in range(count):
+        places.append(question.place)
+        sent.append(int(truth[question.place]))
+        question = asking.send(sent[-1])
+    return places, sent
+
+
+@pytest.mark.parametrize("strategy", ["margin", "change", "random"])
+def test_no_pair_is_asked_twice_and_replay_asks_the_same(strategy: str) -> None:
+    pool = random_pairs(400)
+    places, _ = play(pool, 60, strategy=strategy)
+    assert len({kind(pool, place) for place in places}) == 60
+    assert play(pool, 60, strategy=strategy)[0] == places
+
+
+def test_verdicts_given_before_count() -> None:
+    pool = random_pairs(200)
+    places, sent = play(pool, 30, strategy="margin", first=10)
+    said = pool.take(places).with_choices(sent)
+    on = next(choose_pairs(pool, MODEL, said=said, strategy="margin", first=10))
+    assert on.place == next_places(pool, said, MODEL, strategy="margin", first=10)[0]
+    assert not {kind(pool, place) for place in next_places(pool, said, MODEL)} & {
+        kind(pool, place) for place in places
+    }
+    learned = MODEL.fit(said)
+    leads = np.abs(pool.leads(learned.table))
+    left = next_places(pool, said, MODEL, strategy="margin", first=10)
+    assert np.all(np.diff(leads[left]) >= 0)
+
+
+@pytest.mark.parametrize("strategy", ["margin", "change"])
+def test_chosen_pairs_teach_more_than_drawn_ones(strategy: str) -> None:
+    test = judged(random_pairs(4000, 6, 4, seed=99), np.outer(1 / np.arange(1, 7), [0, 1, 2, 5]))
+    truth = np.outer(1 / np.arange(1, 7), [0, 1, 2, 5])
+    found: dict[str, list[float]] = {"random": [], strategy: []}
+    for seed in range(3):
+        pool = judged(random_pairs(800, 6, 4, seed=seed), truth)
+        for name, values in found.items():
+            asking = choose_pairs(pool, MODEL, strategy=name, seed=seed)  # type: ignore[arg-type]
+            question, places = next(asking), []
+            for _ in range(100):
+                places.append(question.place)
+                question = asking.send(int(pool.choices[question.place]))
+            values.append(MODEL.fit(pool.take(places)).accuracy(test))
+    assert np.mean(found[strategy]) > np.mean(found["random"]) + 0.01
+
+
+def test_the_end_returns_what_was_learned() -> None:
+    pool = random_pairs(15)
+    asking = choose_pairs(pool, first=3, refit_every=2)
+    truth = judged(pool, TRUTH).choices
+    found = None
+    question = next(asking)
+    while found is None:
+        try:
+            question = asking.send(int(truth[question.place]))
+        except StopIteration as done:
+            found = done.value
+    assert isinstance(found, LearnedUtility)
+
+
+def test_ties_alone_leave_the_choice_to_chance() -> None:
+    asking = choose_pairs(random_pairs(30), first=2)
+    next(asking)
+    places = {asking.send(0).place for _ in range(8)}
+    assert len(places) == 8
+
+
+def test_nonsense_is_refused() -> None:
+    pool = random_pairs(30)
+    asking = choose_pairs(pool)
+    next(asking)
+    with pytest.raises(DataError, match="the verdict is 7"):
+        asking.send(7)
+    with pytest.raises(DataError, match="no strategy 'best'"):
+        next_places(pool, strategy="best")  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="refit_every is 0"):
+        next(choose_pairs(pool, refit_every=0))

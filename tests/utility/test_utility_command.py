@@ -1,0 +1,86 @@
+"""``podium utility`` as users run it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from podium.data import write_qrels, write_run
+from podium.measures import parse_measure
+from podium.utility import read_learned, write_preferences
+from tests.cli.run_podium import fail, podium, succeed
+from tests.utility.people import random_pairs
+from tests.utility.test_report import people, runs
+
+
+@pytest.fixture(autouse=True)
+def _inside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("utility")
+    write_preferences(people(300, 3), path / "pairs.jsonl")
+    judgments, systems = runs()
+    write_qrels(judgments, path / "judged.qrels")
+    for name, run in systems.items():
+        write_run(run, path / f"{name}.run")
+    pool = random_pairs(60, 3, 3, seed=8)
+    with (path / "pool.jsonl").open("w") as file:
+        for place in range(len(pool)):
+            sides = {"left": pool.left[place].tolist(), "right": pool.right[place].tolist()}
+            file.write(json.dumps({"id": f"p{place}", **sides}) + "\n")
+    return path
+
+
+def test_learn_prints_the_measure_and_writes_what_was_learned() -> None:
+    printed = succeed("utility", "learn", "pairs.jsonl", "-o", "learned.json", "--intervals", 20)
+    measure = parse_measure(printed.splitlines()[-1])
+    assert measure == read_learned("learned.json").measure
+    assert "95 % interval" in printed
+    table = succeed(
+        *("utility", "learn", "pairs.jsonl", "--C", 1, "--intervals", 0, "--decreasing"),
+        *("--form", "by-position", "--normalised"),
+    )
+    assert " to " not in table
+    assert table.splitlines()[-1].startswith("nDCG(")
+
+
+def test_next_prints_pairs_of_the_pool_until_none_is_left(folder: Path) -> None:
+    lines = succeed("utility", "next", "pool.jsonl", "--count", 5).splitlines()
+    assert len({json.loads(line)["id"] for line in lines}) == 5
+    said = [json.loads(line) | {"choice": 1} for line in lines]
+    (folder / "said.jsonl").write_text("".join(json.dumps(each) + "\n" for each in said))
+    again = succeed(
+        *("utility", "next", "pool.jsonl", "--verdicts", "said.jsonl", "--first", 2),
+        *("--strategy", "margin", "--count", 100),
+    )
+    assert not set(lines) & set(again.splitlines())
+    (folder / "known.jsonl").write_text('{"left": [2, 0], "right": [0, 0]}\n')
+    done = podium("utility", "next", "known.jsonl")
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert b"No pair" in done.stderr
+
+
+def test_report_writes_a_page_and_says_what_turns_round(folder: Path) -> None:
+    printed = succeed(
+        *("utility", "report", "pairs.jsonl", "-o", "report.html", "--resamples", 20, "--C", 1),
+        *("--truth", "judged.qrels", "--run", "one.run", "--run", "many.run"),
+        "--no-test-position",
+    )
+    assert "learned, held out" in printed
+    assert "turn round" in printed.replace("\n", " ")
+    page = (folder / "report.html").read_text()
+    assert page.startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("learn", "pool.jsonl"), "pool.jsonl, line 1: has no choice"),
+        (("report", "pairs.jsonl", "--run", "one.run"), "judgments and two runs"),
+    ],
+)
+def test_errors_are_one_line(arguments: tuple, message: str) -> None:
+    assert message in fail("utility", *arguments)
