@@ -8,10 +8,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from podium import aggregation as aggregation
     from podium import data as data
+    from podium import judging as judging
     from podium import losses as losses
     from podium import measures as measures
     from podium import rankers as rankers
+    from podium import utility as utility
     from podium.errors import DataError as DataError
     from podium.errors import PodiumError as PodiumError
 
@@ -21,16 +24,19 @@ _HOMES = {
     "DataError": "podium.errors",
     "PodiumError": "podium.errors",
 }
-_ROOMS = ("data", "losses", "measures", "rankers")
+_ROOMS = ("aggregation", "data", "judging", "losses", "measures", "rankers", "utility")
 
 __all__ = [
     "DataError",
     "PodiumError",
     "__version__",
+    "aggregation",
     "data",
+    "judging",
     "losses",
     "measures",
     "rankers",
+    "utility",
 ]
 
 

@@ -1,39 +1,71 @@
-"""The ``podium`` command: one file per verb, nothing but parsing, progress and printing."""
+"""The ``podium`` command: one file per verb, nothing but parsing, progress and printing.
+
+A verb's file is imported when the verb is used: most of them bring rooms, and with them compiled
+code and large packages, that the others do without.
+"""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.text import Text
+from typer.core import TyperGroup
 
 import podium
-from podium.cli.compare import compare_command
-from podium.cli.convert import convert_command
-from podium.cli.describe import describe_command
-from podium.cli.evaluate import evaluate_command
 from podium.cli.text import shown
-from podium.cli.train import predict_command, train_command
-from podium.cli.tune import tune_command
 from podium.errors import PodiumError
+
+_VERBS = {
+    "convert": "podium.cli.convert:convert_command",
+    "describe": "podium.cli.describe:describe_command",
+    "judge": "podium.cli.judge:judge_command",
+    "simulate": "podium.cli.simulate:simulate_command",
+    "train": "podium.cli.train:train_command",
+    "predict": "podium.cli.train:predict_command",
+    "tune": "podium.cli.tune:tune_command",
+    "evaluate": "podium.cli.evaluate:evaluate_command",
+    "compare": "podium.cli.compare:compare_command",
+    "utility": "podium.cli.utility:app",
+    "study": "podium.cli.study:app",
+}
+"""Every verb: a function that is the verb, or an application of several."""
+
+
+class _Verbs(TyperGroup):
+    """Commands that are imported when they are asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(_VERBS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in _VERBS:
+            return None
+        module, _, name = _VERBS[cmd_name].partition(":")
+        found = getattr(import_module(module), name)
+        command: Any
+        if isinstance(found, typer.Typer):
+            command = typer.main.get_group(found)
+        else:
+            alone = typer.Typer(rich_markup_mode="markdown", add_completion=False)
+            alone.command(cmd_name)(found)
+            command = typer.main.get_command(alone)
+        command.name = cmd_name
+        return command
+
 
 app = typer.Typer(
     name="podium",
+    cls=_Verbs,
     help="From pairwise judgments to a ranker in production, with the ordered top k as truth.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-app.command("convert")(convert_command)
-app.command("describe")(describe_command)
-app.command("evaluate")(evaluate_command)
-app.command("compare")(compare_command)
-app.command("train")(train_command)
-app.command("predict")(predict_command)
-app.command("tune")(tune_command)
 
 
 def _print_version(wanted: bool) -> None:

@@ -45,7 +45,8 @@ def _common(keys: Ints, run: Ints) -> Ints:
     """The keys, of two sorted arrays, that are in both."""
     places = np.searchsorted(run, keys)
     places[places == len(run)] = 0
-    return keys[run[places] == keys]
+    found: Ints = keys[run[places] == keys]
+    return found
 
 
 def whole_queries(blocks: Iterable[Dataset], name: str) -> Iterator[Dataset]:

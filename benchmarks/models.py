@@ -1,0 +1,101 @@
+"""Models of the literature beside published figures and peers, and rank aggregation.
+
+    python -m benchmarks.models [--quick]
+
+At full size this is the leaderboard (an hour or two, continued where it was stopped, results in
+build/leaderboard) and every check that can be made of it; `podium study leaderboard` writes its
+page. The quick form trains the four models that LETOR 2.0 published, on all folds of OHSUMED.
+Without the data sets, which the project does not hold, that part is left out.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks._aggregation import aggregation
+from benchmarks._report import Report, wants_quick
+from podium.studies.leaderboard import Plan, run
+from podium.studies.standings import ERR, PUBLISHED, Standing, collect
+
+_DATA = Path(__file__).parents[2] / "shared" / "data"
+_RESULTS = Path(__file__).parents[1] / "build" / "leaderboard"
+_LETOR_2 = ("RankSVM", "RankBoost", "ListNet", "AdaRank")
+
+
+def main() -> None:
+    """Measure and report."""
+    quick = wants_quick(__doc__)
+    packages = ["numpy", "numba", "lightgbm", "xgboost-cpu", "catboost", "scikit-learn", "scipy"]
+    report = Report("models", quick, packages=packages)
+    if not (_DATA / "letor" / "OHSUMED-2").is_dir():
+        report.note(f"{_DATA} has no data sets: the leaderboard is left out")
+    elif quick:
+        with tempfile.TemporaryDirectory() as folder:
+            plan = Plan(_DATA, Path(folder), ("OHSUMED-2",), _LETOR_2, truths=("graded",))
+            _published(report, collect(run(plan), plan.results))
+    else:
+        start = time.perf_counter()
+        plan = Plan(_DATA, _RESULTS)
+        standings = collect(run(plan), plan.results)
+        report.note(f"leaderboard: {(time.perf_counter() - start) / 60:.1f} minutes in this run")
+        seconds = sum(row.seconds for each in standings for row in each.rows.values())
+        report.check("leaderboard, hours of two cores", seconds / 7200, 3, at_least=False, unit="h")
+        _published(report, standings)
+        _beside_peers(report, standings)
+    aggregation(report, quick)
+    report.finish()
+
+
+def _published(report: Report, standings: list[Standing]) -> None:
+    graded = {each.collection: each for each in standings if each.truth == "graded"}
+    for published in PUBLISHED:
+        standing = graded.get(published.collection)
+        if standing is None or published.entry not in standing.rows:
+            continue
+        for measure, figure in published.figures.items():
+            mean, low, high = standing.interval(published.entry, measure)
+            name = f"{published.collection}, {published.entry}, {measure.removeprefix('letor:')}"
+            if published.entry in _LETOR_2 and measure == "letor:nDCG@10":
+                what = f"{name}: {mean:.4f}, from the published {figure:.4f}"
+                report.check(what, abs(mean - figure), 0.015, at_least=False, unit="")
+            elif published.entry in _LETOR_2:
+                outside = max(low - figure, figure - high, 0.0)
+                what = f"{name}: {mean:.4f}, published {figure:.4f}, outside of 95 %"
+                report.check(what, outside, 0.0, at_least=False, unit="")
+            else:
+                report.note(f"{name}: {mean:.4f}, published {figure:.4f} ({published.source})")
+
+
+def _beside_peers(report: Report, standings: list[Standing]) -> None:
+    """On how many data sets Podium's entry is ahead of every peer, and not behind on grades.
+
+    The entry is the one that validation queries choose, the peer the best on the test queries.
+    """
+    by_name = {(each.collection, each.truth): each for each in standings}
+    held = 0
+    for collection in dict.fromkeys(each.collection for each in standings):
+        wins = []
+        for truth, measure in (
+            ("top-k", by_name[collection, "top-k"].measure),
+            ("top-k", ERR["top-k"]),
+            ("graded", by_name[collection, "graded"].measure),
+        ):
+            standing = by_name[collection, truth]
+            ours = standing.best("literature", "trees")
+            theirs = standing.strongest(measure)
+            if ours is None or theirs is None:
+                continue
+            difference, p = standing.against(ours.entry, theirs.entry, measure)
+            report.note(
+                f"{collection}, {truth}, {measure}: {ours.entry} {ours.mean(measure):.4f}, "
+                f"{theirs.entry} {theirs.mean(measure):.4f}, {difference:+.4f}, p {p:.2g}"
+            )
+            wins.append(difference > 0 if truth == "top-k" else difference > 0 or p >= 0.05)
+        held += len(wins) == 3 and all(wins)
+    report.check("data sets on which Podium's choice is ahead of every peer", held, 2, unit="")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+"""The leaderboard as a page of Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from podium.studies.collections import COLLECTIONS
+from podium.studies.entries import TREE_TRIALS, K
+from podium.studies.standings import COMPONENTS, ERR, PUBLISHED, Standing
+
+_COLUMNS = {
+    "graded": ["nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "P@10", "AP", "ERR", "letor:nDCG@10"],
+    "top-k": [f"kNDCG(k={K})@{cut}" for cut in (1, 3, 5, 10)] + [f"kERR(k={K})"],
+}
+_FAMILIES = {"literature": "model", "trees": "trees", "peers": "peer"}
+
+
+def page(standings: Sequence[Standing], about: str) -> str:
+    """The whole page; ``about`` says with which versions and on what machine it was measured."""
+    parts = [_INTRODUCTION.format(trials=TREE_TRIALS, about=about), *_findings(standings)]
+    parts += ["## Beside published figures\n", _published(standings)]
+    parts += ["## FocusedRank and its two halves\n", _focused(standings)]
+    for standing in standings:
+        parts.append(f"## {standing.collection}, {_truth(standing)}\n")
+        parts.append(f"{COLLECTIONS[standing.collection].about}.\n")
+        parts.append(_table(standing))
+    return "\n".join(parts)
+
+
+_INTRODUCTION = """# Leaderboard
+
+Every model of the literature, gradient-boosted trees with Podium's losses, and what people train
+today, on every data set at hand. Written by
+
+```sh
+podium study leaderboard DATA --page docs/studies/leaderboard.md
+```
+
+Five folds: three parts train, one chooses parameters, one tests; test queries choose nothing.
+Linear models choose one of seven penalties, FocusedRank twelve combinations of penalty and beta;
+whatever is made of trees, a peer or Podium's own, has {trials} trainings to choose from, with at
+most 300 trees and early stopping on the validation queries. *trees vote* spends its four trainings
+on four losses and lets supervised Kemeny decide. Graded truth is measured by Podium's conventions
+(gain 2^y - 1, discount 1 / log2(1 + rank), ties averaged over) and, under *LETOR*, by LETOR 4.0's
+own script. Top-k truth is the order of the ten best documents: on Yandex, whose labels are finely
+graded, nearly the real one; elsewhere drawn at random within grades, as Niu et al. (2012) do, so
+that no ranker can know much of it.
+
+*p* is of a paired t-test against the best peer. Seconds are processor time of one thread, all
+folds, trainings and choices together. {about}
+"""
+
+
+def _truth(standing: Standing) -> str:
+    return "graded truth" if standing.truth == "graded" else f"truth of the top {K}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.4f}"
+
+
+def _markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows), ""])
+
+
+def _heading(measure: str) -> str:
+    return measure.replace(f"(k={K})", "").replace("letor:nDCG", "LETOR")
+
+
+def _table(standing: Standing) -> str:
+    peer = standing.strongest(standing.measure)
+    columns = _COLUMNS[standing.truth]
+    head = ["entry", *map(_heading, columns), "95 %", "p", "seconds"]
+    rows = []
+    shown = [row for row in standing.rows.values() if row.family in _FAMILIES]
+    for row in sorted(shown, key=lambda row: -row.mean(standing.measure)):
+        mean, low, _high = standing.interval(row.entry, standing.measure)
+        p = (
+            ""
+            if peer is None or row is peer
+            else f"{standing.against(row.entry, peer.entry)[1]:.2g}"
+        )
+        name = f"**{row.entry}**" if row is peer else row.entry
+        rows.append(
+            [
+                f"{name} ({_FAMILIES[row.family]})",
+                *(_number(row.mean(column)) for column in columns),
+                f"± {mean - low:.3f}",
+                p,
+                f"{row.seconds:,.0f}",
+            ]
+        )
+    return _markdown(head, rows)
+
+
+def _published(standings: Sequence[Standing]) -> str:
+    graded = {each.collection: each for each in standings if each.truth == "graded"}
+    rows = []
+    for published in PUBLISHED:
+        standing = graded.get(published.collection)
+        if standing is None or published.entry not in standing.rows:
+            continue
+        for measure, figure in published.figures.items():
+            mean, low, high = standing.interval(published.entry, measure)
+            rows.append(
+                [
+                    published.collection,
+                    published.entry,
+                    measure.removeprefix("letor:"),
+                    f"{_number(figure)} ({published.source})",
+                    _number(mean),
+                    f"{mean - figure:+.4f}",
+                    "yes" if low <= figure <= high else "no",
+                ]
+            )
+    head = ["data", "model", "measure", "published", "here", "difference", "in our 95 % interval"]
+    return _markdown(head, rows)
+
+
+def _focused(standings: Sequence[Standing]) -> str:
+    rows = []
+    for standing in standings:
+        for name, halves in COMPONENTS.items():
+            for half in halves:
+                if name not in standing.rows or half not in standing.rows:
+                    continue
+                cells = []
+                for measure in (standing.measure, ERR[standing.truth]):
+                    difference, p = standing.against(name, half, measure)
+                    verdict = "even" if p >= 0.05 else "ahead" if difference > 0 else "behind"
+                    cells.append(f"{difference:+.4f} (p {p:.2g}, {verdict})")
+                rows.append([f"{standing.collection}, {standing.truth}", name, half, *cells])
+    curves = "\n![Over beta](../images/focused-beta.svg)\n"
+    head = ["data", "FocusedRank", "against", "nDCG@10 or kNDCG@10", "ERR or kERR"]
+    return _markdown(head, rows) + curves
+
+
+def _findings(standings: Sequence[Standing]) -> list[str]:
+    lines = ["## Podium's choice beside the best peer\n"]
+    rows = []
+    for standing in standings:
+        for measure in (standing.measure, ERR[standing.truth]):
+            ours = standing.best("literature", "trees")
+            theirs = standing.strongest(measure)
+            if ours is None or theirs is None:
+                continue
+            difference, p = standing.against(ours.entry, theirs.entry, measure)
+            rows.append(
+                [
+                    f"{standing.collection}, {standing.truth}",
+                    _heading(measure),
+                    f"{ours.entry} {_number(ours.mean(measure))}",
+                    f"{theirs.entry} {_number(theirs.mean(measure))}",
+                    f"{difference:+.4f}",
+                    f"{p:.2g}",
+                ]
+            )
+    head = ["data", "measure", "Podium's choice", "best peer", "difference", "p"]
+    lines.append(_markdown(head, rows))
+    lines.append(
+        "Podium's entry is the one that validation queries choose; the peer is the one that does "
+        "best on the test queries themselves.\n"
+    )
+    return lines

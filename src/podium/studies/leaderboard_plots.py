@@ -1,0 +1,89 @@
+"""Pictures of the leaderboard: curves over beta, and all entries with their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from podium.errors import PodiumError
+from podium.studies.entries import BETAS, FOCUSED
+from podium.studies.standings import ERR, Standing
+
+_COLOURS = {"literature": "#4477aa", "trees": "#228833", "peers": "#cc6677"}
+
+
+def draw(standings: Sequence[Standing], folder: Path) -> list[Path]:
+    """Draw what there are results for; return the files."""
+    plt = _pyplot()
+    folder.mkdir(parents=True, exist_ok=True)
+    found = []
+    curves = [
+        each for each in standings if any(row.family == "curve" for row in each.rows.values())
+    ]
+    if curves:
+        found.append(_draw_curves(plt, curves, folder / "focused-beta.svg"))
+    for truth in ("graded", "top-k"):
+        shown = [each for each in standings if each.truth == truth]
+        if shown:
+            found.append(_draw_entries(plt, shown, folder / f"leaderboard-{truth}.svg"))
+    return found
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib as mpl
+    except ImportError as error:
+        raise PodiumError("Matplotlib is not installed: pip install 'podium[studies]'.") from error
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    return pyplot
+
+
+def _draw_curves(plt: Any, standings: Sequence[Standing], file: Path) -> Path:
+    """FocusedRank's measures over beta, a row a data set, a column a model."""
+    figure, axes = plt.subplots(
+        len(standings), len(FOCUSED), figsize=(11, 3.1 * len(standings)), squeeze=False
+    )
+    for line, standing in zip(axes, standings, strict=True):
+        for axis, model in zip(line, FOCUSED, strict=True):
+            for measure, style in ((standing.measure, "o-"), (ERR[standing.truth], "s--")):
+                points = [
+                    (beta, standing.rows[name].mean(measure))
+                    for beta in BETAS
+                    if (name := f"{model.name} beta {beta}") in standing.rows
+                ]
+                axis.plot(*zip(*points, strict=True), style, label=measure, markersize=4)
+            axis.set(title=f"{model.name}, {standing.collection}", xlabel="beta")
+            axis.grid(alpha=0.3)
+    axes[0][0].legend(frameon=False, fontsize=8)
+    return _saved(plt, figure, file)
+
+
+def _draw_entries(plt: Any, standings: Sequence[Standing], file: Path) -> Path:
+    """Every entry's measure with its interval over queries, a panel a data set."""
+    columns = min(4, len(standings))
+    lines = -(-len(standings) // columns)
+    figure, axes = plt.subplots(lines, columns, figsize=(4.1 * columns, 5.4 * lines), squeeze=False)
+    for axis in axes.flat[len(standings) :]:
+        axis.set_visible(False)
+    for axis, standing in zip(axes.flat, standings, strict=False):
+        rows = [row for row in standing.rows.values() if row.family in _COLOURS]
+        rows.sort(key=lambda row: row.mean(standing.measure))
+        for place, row in enumerate(rows):
+            mean, low, high = standing.interval(row.entry, standing.measure)
+            colour = _COLOURS[row.family]
+            axis.plot([low, high], [place, place], color=colour, linewidth=1)
+            axis.plot([mean], [place], "o", color=colour, markersize=4)
+        axis.set_yticks(range(len(rows)), [row.entry for row in rows], fontsize=7)
+        axis.set(title=standing.collection, xlabel=standing.measure)
+        axis.grid(alpha=0.3, axis="x")
+    return _saved(plt, figure, file)
+
+
+def _saved(plt: Any, figure: Any, file: Path) -> Path:
+    figure.tight_layout()
+    figure.savefig(file, metadata={"Date": None})
+    plt.close(figure)
+    return file

@@ -1,0 +1,151 @@
+"""What the results of the leaderboard say: means, intervals, paired tests, claims."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from podium.kernels import Doubles
+from podium.measures.statistics import mean_interval, paired_difference
+from podium.studies.entries import ENTRIES, K, Truth
+from podium.studies.leaderboard import CHOSEN_BY, Task, read_result
+
+ERR: dict[Truth, str] = {"graded": "ERR", "top-k": f"kERR(k={K})"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One entry on one data set: the values of every test query of every fold.
+
+    Attributes:
+        entry: Its name.
+        values: For each measure its values; the queries are the same for all entries.
+        validation: What it reached on validation queries, the mean of the folds.
+        seconds: Of processor time, over all folds.
+    """
+
+    entry: str
+    values: Mapping[str, Doubles]
+    validation: float
+    seconds: float
+
+    def mean(self, measure: str) -> float:
+        """The mean of a measure over all test queries."""
+        return float(self.values[measure].mean())
+
+    @property
+    def family(self) -> str:
+        """The part of the table it is in."""
+        return ENTRIES[self.entry].family
+
+
+@dataclass(frozen=True)
+class Standing:
+    """All entries on one data set and truth."""
+
+    collection: str
+    truth: Truth
+    rows: Mapping[str, Row]
+
+    @property
+    def measure(self) -> str:
+        """What entries were chosen by, and are ordered by."""
+        return CHOSEN_BY[self.truth]
+
+    def best(self, *families: str) -> Row | None:
+        """The entry of some families that the validation queries would choose."""
+        among = [row for row in self.rows.values() if row.family in families]
+        return max(among, key=lambda row: row.validation, default=None)
+
+    def strongest(self, measure: str) -> Row | None:
+        """The peer that does best on the test queries, by a measure."""
+        peers = [row for row in self.rows.values() if row.family == "peers"]
+        return max(peers, key=lambda row: row.mean(measure), default=None)
+
+    def against(self, one: str, other: str, measure: str | None = None) -> tuple[float, float]:
+        """The mean difference of two entries, and the p-value of a paired t-test."""
+        name = measure or self.measure
+        found = paired_difference(
+            self.rows[one].values[name], self.rows[other].values[name], tests=("t",)
+        )
+        return found.mean, found.p_values["t"]
+
+    def interval(self, entry: str, measure: str) -> tuple[float, float, float]:
+        """The mean over queries and the ends of its 95 % interval."""
+        return mean_interval(self.rows[entry].values[measure])
+
+
+def collect(tasks: Iterable[Task], results: Path) -> list[Standing]:
+    """The standings of all tasks that are done; an entry counts when all its folds are."""
+    folds: dict[tuple[str, Truth, str], list[Task]] = defaultdict(list)
+    for task in tasks:
+        folds[task.collection, task.truth, task.entry].append(task)
+    tables: dict[tuple[str, Truth], dict[str, Row]] = defaultdict(dict)
+    for (collection, truth, entry), own in folds.items():
+        if all(task.file(results).exists() for task in own):
+            tables[collection, truth][entry] = _row(entry, own, results)
+    return [Standing(collection, truth, rows) for (collection, truth), rows in tables.items()]
+
+
+def _row(entry: str, tasks: list[Task], results: Path) -> Row:
+    found = [read_result(task, results) for task in tasks]
+    return Row(
+        entry,
+        {
+            measure: np.concatenate([each.values[measure] for each in found])
+            for measure in found[0].values
+        },
+        float(np.mean([each.validation for each in found])),
+        sum(each.seconds for each in found),
+    )
+
+
+@dataclass(frozen=True)
+class Published:
+    """A published figure beside ours.
+
+    Attributes:
+        collection: The data set.
+        entry: Our entry.
+        source: Where the figure is from.
+        figures: By measure (with LETOR's conventions).
+    """
+
+    collection: str
+    entry: str
+    source: str
+    figures: Mapping[str, float]
+
+
+def _at(first: float, third: float, tenth: float) -> dict[str, float]:
+    return {"letor:nDCG@1": first, "letor:nDCG@3": third, "letor:nDCG@10": tenth}
+
+
+PUBLISHED = [
+    Published("OHSUMED-2", "RankBoost", "LETOR 2.0", _at(0.4977, 0.4726, 0.4356)),
+    Published("OHSUMED-2", "RankSVM", "LETOR 2.0", _at(0.4952, 0.4649, 0.4411)),
+    Published("OHSUMED-2", "ListNet", "LETOR 2.0", _at(0.5231, 0.4777, 0.4489)),
+    Published("OHSUMED-2", "AdaRank", "LETOR 2.0", _at(0.5420, 0.4803, 0.4385)),
+    Published("OHSUMED-2", "ListMLE", "Xia et al. 2009", _at(0.548, 0.473, 0.446)),
+    Published("OHSUMED-2", "top-1 ListMLE", "Xia et al. 2009", _at(0.529, 0.482, 0.447)),
+    Published("OHSUMED-2", "top-3 ListMLE", "Xia et al. 2009", _at(0.535, 0.484, 0.445)),
+    Published("OHSUMED-2", "top-10 ListMLE", "Xia et al. 2009", _at(0.558, 0.473, 0.444)),
+    Published("MQ2007", "RankSVM", "LETOR 4.0", {"letor:nDCG@10": 0.444}),
+    Published("MQ2007", "RankBoost", "LETOR 4.0", {"letor:nDCG@10": 0.446}),
+    Published("MQ2007", "ListNet", "LETOR 4.0", {"letor:nDCG@10": 0.444}),
+    Published("MQ2007", "AdaRank", "LETOR 4.0", {"letor:nDCG@10": 0.434}),
+    Published("MQ2007", "FocusedNet", "Niu et al. 2012", {"letor:nDCG@10": 0.4459}),
+    Published("MQ2007", "top-10 ListMLE", "Niu et al. 2012", {"letor:nDCG@10": 0.4443}),
+]
+"""Published figures on graded truth, by LETOR's own script."""
+
+COMPONENTS = {
+    "FocusedSVM": ("SVMMAP", "RankSVM"),
+    "FocusedBoost": ("AdaRank", "RankBoost"),
+    "FocusedNet": ("ListNet", "RankNet"),
+}
+"""The list and the pair model that each FocusedRank is made of."""
