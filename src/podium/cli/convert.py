@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from podium.cli.options import GroupFile, KeepNonfinite, SourceFormat, Whole, ZeroBased
 from podium.cli.progress import byte_progress
 from podium.data.convert import convert
 from podium.data.dataset import Dataset
@@ -14,9 +15,7 @@ from podium.data.dataset import Dataset
 def convert_command(
     source: Annotated[str, typer.Argument(help="File or shard folder to read; - for stdin.")],
     target: Annotated[str, typer.Argument(help="File or new folder to write; - for stdout.")],
-    source_format: Annotated[
-        str | None, typer.Option("--from", help="Format of SOURCE, if its name does not tell.")
-    ] = None,
+    source_format: SourceFormat = None,
     target_format: Annotated[
         str | None, typer.Option("--to", help="Format of TARGET, if its name does not tell.")
     ] = None,
@@ -28,18 +27,10 @@ def convert_command(
         Literal["min-max", "z-score"] | None,
         typer.Option(help="Bring each feature to one scale within each query."),
     ] = None,
-    group: Annotated[
-        str | None, typer.Option(help="LETOR text without qid: the file with rows per query.")
-    ] = None,
-    zero_based: Annotated[
-        bool, typer.Option("--zero-based", help="LETOR text: feature indices start at 0.")
-    ] = False,
-    keep_nonfinite: Annotated[
-        bool, typer.Option("--keep-nonfinite", help="LETOR text: read nan and inf as missing.")
-    ] = False,
-    whole: Annotated[
-        bool, typer.Option("--whole", help="Read all at once: rows of a query may lie apart.")
-    ] = False,
+    group: GroupFile = None,
+    zero_based: ZeroBased = False,
+    keep_nonfinite: KeepNonfinite = False,
+    whole: Whole = False,
 ) -> None:
     """Convert between formats, or to a folder of shards (a TARGET without an ending).
 

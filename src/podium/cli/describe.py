@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from podium.cli.options import GroupFile, KeepNonfinite, SourceFormat, Whole, ZeroBased
 from podium.cli.progress import byte_progress
 from podium.cli.text import shown
 from podium.data.convert import blocks_of, read_all
@@ -25,23 +26,13 @@ _MOST_FEATURES = 10
 
 def describe_command(
     source: Annotated[str, typer.Argument(help="File or shard folder; - for stdin.")],
-    source_format: Annotated[
-        str | None, typer.Option("--from", help="Format of SOURCE, if its name does not tell.")
-    ] = None,
+    source_format: SourceFormat = None,
     features: Annotated[bool, typer.Option("--features", help="List every feature.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
-    group: Annotated[
-        str | None, typer.Option(help="LETOR text without qid: the file with rows per query.")
-    ] = None,
-    zero_based: Annotated[
-        bool, typer.Option("--zero-based", help="LETOR text: feature indices start at 0.")
-    ] = False,
-    keep_nonfinite: Annotated[
-        bool, typer.Option("--keep-nonfinite", help="LETOR text: read nan and inf as missing.")
-    ] = False,
-    whole: Annotated[
-        bool, typer.Option("--whole", help="Read all at once: rows of a query may lie apart.")
-    ] = False,
+    group: GroupFile = None,
+    zero_based: ZeroBased = False,
+    keep_nonfinite: KeepNonfinite = False,
+    whole: Whole = False,
 ) -> None:
     """Count what a file holds: queries, labels, documents per query, ranges of features."""
     found = format_of(source, source_format)

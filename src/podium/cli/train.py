@@ -9,6 +9,7 @@ import numpy as np
 import typer
 from rich.console import Console
 
+from podium.cli.options import SourceFormat
 from podium.cli.progress import byte_progress, step_progress
 from podium.data import Dataset, ShardSet, format_of, write_run
 from podium.data.files import open_write
@@ -17,9 +18,6 @@ from podium.errors import DataError, PodiumError
 if TYPE_CHECKING:
     from podium.rankers import Ranker
 
-DataFormat = Annotated[
-    str | None, typer.Option("--from", help="Format of the data, if the name does not tell.")
-]
 ModelName = Annotated[
     str | None,
     typer.Option("--model", help="A model of the literature, as RankSVM, FocusedNet or TopRank."),
@@ -54,7 +52,7 @@ def train_command(
     measure: ValidationMeasure = "nDCG@10",
     settings: Settings = None,
     seed: Seed = 0,
-    source_format: DataFormat = None,
+    source_format: SourceFormat = None,
 ) -> None:
     """Train a ranker: a model by name, or a loss times a scorer. Ctrl-C keeps the best so far."""
     own = parse_settings(settings)
@@ -77,7 +75,7 @@ def predict_command(
     as_run: Annotated[
         bool, typer.Option("--run", help="Write a TREC run instead of a score a line.")
     ] = False,
-    source_format: DataFormat = None,
+    source_format: SourceFormat = None,
 ) -> None:
     """Score documents with a saved ranker: a score a line, or a TREC run."""
     from podium.rankers import load_ranker

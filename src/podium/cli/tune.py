@@ -10,9 +10,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from podium.cli.options import SourceFormat
 from podium.cli.progress import byte_progress, spinner
 from podium.cli.train import (
-    DataFormat,
     LossText,
     ModelName,
     ScorerName,
@@ -51,7 +51,7 @@ def tune_command(
         int | None, typer.Option(min=1, help="Try so many combinations, drawn at random.")
     ] = None,
     seed: Seed = 0,
-    source_format: DataFormat = None,
+    source_format: SourceFormat = None,
 ) -> None:
     """Choose parameters on validation queries, and save the best ranker."""
     from podium.rankers import tune

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from podium.kernels import Doubles, Ints
-from podium.losses.base import Batch, Loss
+from podium.losses.base import Batch, Loss, settle_k
 from podium.losses.jit import over_range
 
 EVERYTHING = 2**62
@@ -37,6 +37,24 @@ class CompiledLoss(Loss):
         """Write values, gradient and curvature of the queries from ``first`` up to ``last``."""
         arguments = self.arguments(batch.largest(first, last))
         over_range(self.query)(*batch, first, last, arguments)
+
+
+@dataclass(frozen=True)
+class TopKLoss(CompiledLoss):
+    """A compiled loss of the top k, whose function takes k and work memory.
+
+    Attributes:
+        k: How many documents are the top, or None for all.
+    """
+
+    k: int | None = None
+
+    def __post_init__(self) -> None:
+        settle_k(self)
+
+    def arguments(self, largest: int) -> tuple[Any, ...]:
+        """K and work memory."""
+        return top(self.k), places(1, largest)[0], work(1, largest)[0]
 
 
 def work(rows: int, largest: int) -> Doubles:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from podium.kernels import Doubles, Ints
-from podium.losses.base import settle_k
-from podium.losses.compiled import CompiledLoss, places, top, work
+from podium.losses.compiled import TopKLoss, places, top, work
 from podium.losses.exponentials import add_logs, softplus
 from podium.losses.jit import inner
 from podium.losses.orders import top_rows
@@ -115,7 +114,7 @@ def _downwards(
 
 
 @dataclass(frozen=True)
-class ListMLE(CompiledLoss):
+class ListMLE(TopKLoss):
     """Minus the log-likelihood of the judged order under Plackett and Luce's model.
 
     The best document is drawn from all with probability in proportion to ``exp(s)``, the next from
@@ -137,14 +136,9 @@ class ListMLE(CompiledLoss):
         True
     """
 
-    k: int | None = None
-
     smooth = True
     convex = True
     query = staticmethod(_list_mle)
-
-    def __post_init__(self) -> None:
-        settle_k(self)
 
     def arguments(self, largest: int) -> tuple[Any, ...]:
         """K and work memory."""

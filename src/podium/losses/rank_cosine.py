@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from podium.kernels import Doubles, Ints
-from podium.losses.base import settle_k
-from podium.losses.compiled import CompiledLoss, places, top, work
+from podium.losses.compiled import TopKLoss
 from podium.losses.jit import inner
 from podium.losses.orders import top_targets
 
@@ -56,7 +54,7 @@ def _rank_cosine(
 
 
 @dataclass(frozen=True)
-class RankCosine(CompiledLoss):
+class RankCosine(TopKLoss):
     """Half of one minus the cosine between scores and labels, between 0 and 1.
 
     The labels count from that of the best document below the top k (the worst document, without
@@ -77,15 +75,6 @@ class RankCosine(CompiledLoss):
         True
     """
 
-    k: int | None = None
-
     smooth = True
     convex = False
     query = staticmethod(_rank_cosine)
-
-    def __post_init__(self) -> None:
-        settle_k(self)
-
-    def arguments(self, largest: int) -> tuple[Any, ...]:
-        """K and work memory."""
-        return top(self.k), places(1, largest)[0], work(1, largest)[0]

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from podium.kernels import Doubles, Ints
-from podium.losses.base import settle_k
-from podium.losses.compiled import CompiledLoss, places, top, work
+from podium.losses.compiled import TopKLoss
 from podium.losses.orders import top_targets
 
 
@@ -36,7 +34,7 @@ def _squared_error(
 
 
 @dataclass(frozen=True)
-class SquaredError(CompiledLoss):
+class SquaredError(TopKLoss):
     """Half the squared differences of scores and labels, both taken from their means in the query.
 
     Pointwise regression with an intercept for each query, since only the differences within a
@@ -52,15 +50,6 @@ class SquaredError(CompiledLoss):
         [-0.333, -0.333, 0.667]
     """
 
-    k: int | None = None
-
     smooth = True
     convex = True
     query = staticmethod(_squared_error)
-
-    def __post_init__(self) -> None:
-        settle_k(self)
-
-    def arguments(self, largest: int) -> tuple[Any, ...]:
-        """K and work memory."""
-        return top(self.k), places(1, largest)[0], work(1, largest)[0]

@@ -94,18 +94,39 @@ class SortedFeatures:
 
 
 @kernel
-def _expected(
-    kind: int, cut: int, sums: Doubles, first: int, gain: float, size: int, whole: float
-) -> float:
-    """The measure of a list whose first documents are tied, with this gain, and the rest tied."""
-    rest = size - first
+def _both_ways(
+    kind: int,
+    cut: int,
+    sums: Doubles,
+    shares: Doubles,
+    first: int,
+    gain: float,
+    size: int,
+    whole: float,
+) -> tuple[float, float]:
+    """The measure of a list with some documents tied before the rest, which are tied too.
+
+    And the measure with the rest before them. ``gain`` is of those documents, ``shares[n]`` 1 / n.
+    """
+    rest, others = size - first, whole - gain
     if kind == NDCG:
-        upper = sums[min(first, cut)]
-        lower = sums[min(size, cut)] - upper
-        value = gain / first * upper if first > 0 else 0.0
-        return value + ((whole - gain) / rest * lower if rest > 0 else 0.0)
-    # Precision at the place of a relevant document: itself, and the expected others before it.
-    others = whole - gain
+        each, other = gain * shares[first], others * shares[rest]
+        total = sums[min(size, cut)]
+        above, below = sums[min(first, cut)], sums[min(rest, cut)]
+        return (
+            each * above + other * (total - above),
+            other * below + each * (total - below),
+        )
+    return (
+        _average_precision(sums, first, gain, size, whole),
+        _average_precision(sums, rest, others, size, whole),
+    )
+
+
+@kernel
+def _average_precision(sums: Doubles, first: int, gain: float, size: int, whole: float) -> float:
+    """At the place of a relevant document: itself, and the expected others before it."""
+    rest, others = size - first, whole - gain
     value = 0.0
     if gain > 0.0:
         near = (gain - 1.0) / (first - 1.0) if first > 1 else 0.0
@@ -139,9 +160,12 @@ def _search(
     # What each list is worth with the documents above the threshold first, and with them last.
     ups, downs = np.zeros(queries), np.zeros(queries)
     upward = pairs = 0.0
+    shares = np.zeros(len(sums))
+    for size in range(1, len(sums)):
+        shares[size] = 1.0 / size
     for query in range(queries):
         if weights[query] > 0.0:
-            value = _expected(kind, cut, sums, 0, 0.0, sizes[query], gains[query])
+            value, _ = _both_ways(kind, cut, sums, shares, 0, 0.0, sizes[query], gains[query])
             ups[query] = downs[query] = weights[query] * value
             upward += ups[query]
     downward = upward
@@ -160,8 +184,8 @@ def _search(
                 crossed[query] += 1
                 gained[query] += gain_of_row[row]
                 first, gain = crossed[query], gained[query]
-                up = weight * _expected(kind, cut, sums, first, gain, size, whole)
-                down = weight * _expected(kind, cut, sums, size - first, whole - gain, size, whole)
+                up, down = _both_ways(kind, cut, sums, shares, first, gain, size, whole)
+                up, down = weight * up, weight * down
                 upward += up - ups[query]
                 downward += down - downs[query]
                 ups[query], downs[query] = up, down

@@ -7,34 +7,16 @@ from html import escape
 import numpy as np
 
 from podium.kernels import Doubles
+from podium.measures.report_page import report_page
 from podium.utility.charts import FIRST, LEARNED, SECOND, Line, line_chart
 from podium.utility.report import UtilityReport
 from podium.utility.shapes import in_units, usual_table
 from podium.utility.systems import Flips
 
 _STYLE = """
-:root { color-scheme: light dark; --ink: #1c2330; --soft: #5d6675; --line: #d9dee7; --page: #fff;
-  --up: #1b7f5c; --down: #b3423a; --card: #f6f7fa; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e7eaf0; --soft: #a0a9b8; --line: #3a4250;
-  --page: #14181f; --up: #4cc39a; --down: #ef8178; --card: #1c222c; } }
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page);
-  margin: 0 auto; max-width: 1180px; padding: 24px; }
-h1 { font-size: 26px; margin: 0 0 4px; } h2 { font-size: 19px; margin: 36px 0 8px; }
-h3 { font-size: 15px; margin: 4px 0 10px; }
-p, li { color: var(--soft); max-width: 80ch; }
-code { font: 13px ui-monospace, monospace; overflow-wrap: anywhere; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font: 13px/1.5 system-ui, sans-serif;
-  font-variant-numeric: tabular-nums; white-space: nowrap; }
-th { text-align: right; font-weight: 600; color: var(--soft); }
-td { text-align: right; } th, td { padding: 4px 10px; border-bottom: 1px solid var(--line); }
-th:first-child, td:first-child { text-align: left; }
-.up { color: var(--up); } .down { color: var(--down); }
-.cards { display: grid; gap: 16px; margin-top: 16px;
+h3 { margin: 4px 0 10px; } th, td { padding: 4px 10px; }
+.cards { margin-top: 16px;
   grid-template-columns: repeat(auto-fill, minmax(min(100%, 460px), 1fr)); }
-.card { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 14px; }
-svg { width: 100%; height: auto; display: block; }
-svg text { font: 11px system-ui, sans-serif; fill: var(--soft); }
 """
 _MOST_SYSTEM_PAIRS = 100
 _CHOICES = ("much better left", "better left", "the same", "better right", "much better right")
@@ -47,10 +29,6 @@ def report_html(found: UtilityReport) -> str:
         f"{count} {words}" for count, words in zip(found.counts, _CHOICES, strict=True) if count
     )
     parts = [
-        "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>",
-        f"<title>Gains and discounts from preferences</title><style>{_STYLE}</style></head><body>",
-        "<h1>Gains and discounts from preferences</h1>",
         f"<p>{found.pairs:,} pairs of rankings: {escape(said)}. {len(learned.gains)} grades, "
         f"{learned.depth} positions, C = {learned.C:g}.</p>",
         f"<p>The measure: <code>{escape(repr(learned.measure))}</code></p>",
@@ -69,7 +47,7 @@ def report_html(found: UtilityReport) -> str:
     if found.flips is not None:
         parts += ["<h2>Comparisons of systems</h2>", _systems(found.flips)]
     parts += ["<h2>Utility of each grade at each position</h2>", _table(found)]
-    return "\n".join([*parts, "</body></html>"])
+    return report_page("Gains and discounts from preferences", parts, style=_STYLE)
 
 
 def _gains(found: UtilityReport) -> str:
