@@ -284,3 +284,23 @@ def test_equality_sees_every_field() -> None:
         make(feature_names=["bm25"]),
     ]
     assert not any(make().equals(other) or other.equals(make()) for other in others)
+
+
+def test_relabel_by_ids() -> None:
+    data = Dataset.from_arrays(
+        np.arange(5.0)[:, None],
+        labels=[9, 9, 9, 9, 9],
+        qid=["p", "q", "p", "q", "r"],
+        document_ids=["a", "a", "b", "c", "a"],
+    )
+    judgments = Judgments.from_columns(
+        ["q", "q", "p", "s"], ["c", "z", "b", "a"], [2.0, 1.0, 3.0, 1.0]
+    )
+    found = data.relabel(judgments, unjudged=-1)
+    assert found.query_ids.to_pylist() == ["p", "q"]
+    assert found.labels.tolist() == [-1, 3, -1, 2]
+    assert found.features.ravel().tolist() == [0, 2, 1, 3]
+    with pytest.raises(DataError, match="no query was judged"):
+        data.relabel(Judgments.from_columns(["x"], ["a"], [1]))
+    with pytest.raises(DataError, match="no ids"):
+        Dataset.from_arrays([[1.0]], labels=[0], qid=["q"]).relabel(judgments)

@@ -13,7 +13,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from podium.cli.judge import AlgorithmName
 from podium.cli.simulate import HabitName
 from podium.data import read_qrels
 from podium.judging import HABITS, Journal, Mark, Outcome, Session, Undo, Verdict
@@ -234,7 +233,8 @@ def test_simulate_refuses_what_it_does_not_know():
 
 def test_the_names_on_the_command_line_are_those_of_the_room():
     assert set(get_args(HabitName)) == set(HABITS)
-    assert set(get_args(AlgorithmName)) == {*ALGORITHMS, CAREFUL}
+    help_text = " ".join(run("judge", "--help").stdout.split())
+    assert all(name in help_text for name in (*ALGORITHMS, CAREFUL))
 
 
 def test_a_session_file_written_by_anyone_is_shown_without_obeying_it(tmp_path):

@@ -19,7 +19,7 @@ from podium.judging import (
     Undo,
     Verdict,
     log_preferences,
-    result_judgments,
+    session_judgments,
     standing,
 )
 from podium.judging.algorithms import ALGORITHMS
@@ -265,7 +265,7 @@ def test_the_result_so_far_is_the_best_guess():
 
 def test_results_and_logs_become_data():
     session = judge_all(Session(letters(5), 3))
-    judgments = result_judgments({"q1": (session.result(), session.items)})
+    judgments = session_judgments({"q1": session})
     assert kind_of(judgments.labels, judgments.offsets) == "top-k order"
     assert dict(zip(judgments.document_ids.to_pylist(), judgments.labels, strict=True)) == {
         "a": 3,
@@ -277,8 +277,8 @@ def test_results_and_logs_become_data():
     session.undo()
     preferences = log_preferences({"q1": session.log})
     assert preferences.rows == len(session.log) - 2  # the undo, and what it took back
-    with pytest.raises(DataError, match="no results"):
-        result_judgments({})
+    with pytest.raises(DataError, match="no sessions"):
+        session_judgments({})
     with pytest.raises(DataError, match="no verdict"):
         log_preferences({"q1": [Mark("a")]})
 

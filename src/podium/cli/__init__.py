@@ -82,8 +82,23 @@ def _root(
             "--version", callback=_print_version, is_eager=True, help="Print the version."
         ),
     ] = False,
+    use: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--use",
+            metavar="MODULE",
+            help="Import a Python module first: losses, measures, algorithms, formats of your own.",
+        ),
+    ] = None,
 ) -> None:
     """From pairwise judgments to a ranker in production, with the ordered top k as truth."""
+    for name in use or []:
+        try:
+            import_module(name)
+        except ImportError as error:
+            raise PodiumError(
+                f"{name} cannot be imported ({error}). Is its folder in PYTHONPATH?"
+            ) from error
 
 
 def main() -> None:

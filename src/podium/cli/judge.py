@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,8 +14,6 @@ from podium.errors import DataError
 
 if TYPE_CHECKING:
     from podium.judging import Session
-
-AlgorithmName = Literal["adaptive", "tournament", "insertion", "galloping", "heap", "careful"]
 
 
 def judge_command(
@@ -31,8 +29,11 @@ def judge_command(
         int | None, typer.Option(min=1, help="How many documents to put in order; 10 if absent.")
     ] = None,
     algorithm: Annotated[
-        AlgorithmName | None,
-        typer.Option(help="How pairs are chosen: adaptive if absent; careful for judges who err."),
+        str | None,
+        typer.Option(
+            help="How pairs are chosen: adaptive (if absent), tournament, insertion, galloping, "
+            "heap, or careful, for judges who err."
+        ),
     ] = None,
     budget: Annotated[
         int | None, typer.Option(min=1, help="How many judgments careful may ask for.")
@@ -56,7 +57,7 @@ def judge_command(
     all candidates have scores they are taken as a prior ranking, which saves judgments.
     """
     from podium.cli.judge_screen import judge, print_result
-    from podium.judging import Journal, result_judgments
+    from podium.judging import Journal, session_judgments
 
     if Path(session).exists():
         journal = Journal.open(session)
@@ -69,9 +70,8 @@ def judge_command(
         judge(journal, assessor or getpass.getuser())
         print_result(journal)
         if export is not None:
-            found = journal.session
-            results = {str(journal.about.get("query_id", "q")): (found.result(), found.items)}
-            write_qrels(result_judgments(results, ties=ties), export)
+            sessions = {str(journal.about.get("query_id", "q")): journal.session}
+            write_qrels(session_judgments(sessions, ties=ties), export)
 
 
 def _refuse_changes(path: str, found: Session, k: int | None, algorithm: str | None) -> None:
@@ -100,7 +100,7 @@ def _chosen(session: str, source: str | None, query: str | None) -> CandidateLis
 
 
 def _new_session(
-    chosen: CandidateList, k: int, algorithm: AlgorithmName, budget: int | None, seed: int
+    chosen: CandidateList, k: int, algorithm: str, budget: int | None, seed: int
 ) -> Session:
     from podium.judging import Session
 

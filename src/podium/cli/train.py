@@ -11,7 +11,7 @@ from rich.console import Console
 
 from podium.cli.options import SourceFormat
 from podium.cli.progress import byte_progress, step_progress
-from podium.data import Dataset, ShardSet, format_of, write_run
+from podium.data import Dataset, ShardSet, format_of, read_qrels, write_run
 from podium.data.files import open_write
 from podium.errors import DataError, PodiumError
 
@@ -31,6 +31,10 @@ ScorerName = Annotated[
     Literal["linear", "lightgbm", "xgboost", "neural"] | None,
     typer.Option("--scorer", "-s", help="For a model, linear unless given; for a loss, lightgbm."),
 ]
+LabelsFile = Annotated[
+    str | None,
+    typer.Option("--labels", help="Judgments (qrels) that give the documents their labels, by id."),
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", help="A parameter of the ranker, as penalty=0.01; repeatable."),
@@ -49,6 +53,7 @@ def train_command(
     validation: Annotated[
         str | None, typer.Option("--validation", help="Data that choose the best model met.")
     ] = None,
+    labels: LabelsFile = None,
     measure: ValidationMeasure = "nDCG@10",
     settings: Settings = None,
     seed: Seed = 0,
@@ -58,8 +63,10 @@ def train_command(
     own = parse_settings(settings)
     ranker = make_ranker(model, k, loss, scorer, own, measure=measure, seed=seed)
     with byte_progress("Reading") as progress:
-        train = read_data(data, source_format, progress)
-        held_out = None if validation is None else read_data(validation, source_format, progress)
+        train = read_labelled(data, source_format, labels, progress)
+        held_out = None
+        if validation is not None:
+            held_out = read_labelled(validation, source_format, labels, progress)
     with step_progress("Training", measure if held_out is not None else None) as report:
         ranker.fit(train, validation=held_out, progress=report)
     ranker.save(output)
@@ -135,6 +142,17 @@ def parse_settings(settings: list[str] | None) -> dict[str, Any]:
         except ValueError:
             parsed[name] = value
     return parsed
+
+
+def read_labelled(
+    path: str, name: str | None, labels: str | None, progress: Any
+) -> Dataset | ShardSet:
+    """Data to learn from, with labels of their own or those of judgments."""
+    found = read_data(path, name, progress)
+    if labels is None:
+        return found
+    whole = found.load() if isinstance(found, ShardSet) else found
+    return whole.relabel(read_qrels(labels))
 
 
 def read_data(path: str, name: str | None, progress: Any) -> Dataset | ShardSet:

@@ -13,6 +13,7 @@ from rich.table import Table
 from podium.cli.options import SourceFormat
 from podium.cli.progress import byte_progress, spinner
 from podium.cli.train import (
+    LabelsFile,
     LossText,
     ModelName,
     ScorerName,
@@ -22,7 +23,7 @@ from podium.cli.train import (
     ValidationMeasure,
     make_ranker,
     parse_settings,
-    read_data,
+    read_labelled,
 )
 from podium.errors import PodiumError
 
@@ -45,6 +46,7 @@ def tune_command(
     k: TopK = None,
     loss: LossText = None,
     scorer: ScorerName = None,
+    labels: LabelsFile = None,
     measure: ValidationMeasure = "nDCG@10",
     settings: Settings = None,
     trials: Annotated[
@@ -60,8 +62,8 @@ def tune_command(
     ranker = make_ranker(model, k, loss, scorer, own, measure=measure, seed=seed)
     grid = parse_choices(choices) if choices else _grid(model, k, scorer)
     with byte_progress("Reading") as progress:
-        train = read_data(data, source_format, progress)
-        held_out = read_data(validation, source_format, progress)
+        train = read_labelled(data, source_format, labels, progress)
+        held_out = read_labelled(validation, source_format, labels, progress)
     with spinner("Tuning") as status:
 
         def report(number: int, total: int, trial: Trial) -> None:

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike
 
 from podium.data import labels as label_orders
 from podium.data.grouping import Grouping, Strings, as_strings, group_rows, group_sizes
-from podium.data.ids import query_keys
+from podium.data.ids import match_rows, query_keys
+from podium.data.judged import Judgments
 from podium.data.normalise import normalise_features
 from podium.data.query_rows import QueryRows, join_rows, ordered_columns
 from podium.errors import DataError
@@ -210,6 +211,32 @@ class Dataset(QueryRows):
             [0.0, 0.5, 1.0]
         """
         return replace(self, features=normalise_features(self.features, self.offsets, method))
+
+    def relabel(self, judgments: Judgments, *, unjudged: float = 0.0) -> Dataset:
+        """Take the labels of judgments, by query and document id; queries without any are left out.
+
+        Args:
+            judgments: For instance what a judging session came to, or a qrels file.
+            unjudged: The label of documents that were not judged in a judged query.
+
+        Example:
+            >>> data = Dataset.from_arrays(
+            ...     np.zeros((3, 1)), [0, 0, 0], qid=["p", "q", "q"], document_ids=["a", "b", "c"]
+            ... )
+            >>> judged = data.relabel(Judgments.from_columns(["q"], ["c"], [2]))
+            >>> judged.query_ids.to_pylist(), judged.labels.tolist()
+            (['q'], [0.0, 2.0])
+        """
+        if self.document_ids is None:
+            raise DataError("documents have no ids to find judgments by", hint="Give document_ids.")
+        where = pc.index_in(self.query_ids, value_set=judgments.query_ids)
+        places = pc.fill_null(where, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        if not (places >= 0).any():
+            raise DataError("no query was judged", hint="Compare the query ids of both.")
+        data, told = self.select(places >= 0), judgments.select(places[places >= 0])
+        matches = match_rows(data.document_ids, data.offsets, told.document_ids, told.offsets)
+        labels = np.where(matches >= 0, told.labels[matches], np.float32(unjudged))
+        return replace(data, labels=labels)
 
     def top_k(self, k: int, *, seed: int = 0) -> Dataset:
         """Turn the labels into top-k orders (``podium.data.labels.to_top_k``).

@@ -24,7 +24,7 @@ from podium.judging.entries import (
 )
 from podium.judging.grading import GradingSession, side_by_side_totals
 from podium.judging.journal import Journal
-from podium.judging.result import Result, log_preferences, result_judgments
+from podium.judging.result import Result, log_preferences, session_judgments
 from podium.judging.session import Session
 from podium.judging.stopwatch import Stopwatch
 from podium.judging.workload import Workload, plan, plan_grading
@@ -60,9 +60,9 @@ __all__ = [
     "log_preferences",
     "plan",
     "plan_grading",
-    "result_judgments",
     "rotate",
     "seconds_spent",
+    "session_judgments",
     "side_by_side_totals",
     "standing",
 ]

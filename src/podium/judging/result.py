@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -75,22 +76,37 @@ def levels(
     return found
 
 
-def result_judgments(
-    results: Mapping[str, tuple[Result, Sequence[str]]], *, ties: bool = False
-) -> Judgments:
-    """The labels of many queries: to each query id its result and all of its items.
+class Judged(Protocol):
+    """What labels are taken from: a session."""
+
+    @property
+    def items(self) -> Sequence[str]:
+        """All items of the query."""
+
+    def result(self) -> Result:
+        """What is known of their order."""
+
+
+def session_judgments(sessions: Mapping[str, Judged], *, ties: bool = False) -> Judgments:
+    """The labels that the sessions of many queries came to, by query id.
+
+    Args:
+        sessions: To each query id its session.
+        ties: Whether items that were judged equal have the same label.
 
     Example:
-        >>> result = Result(("a", "b"), (("a",), ("b",)), 2, True)
-        >>> result_judgments({"q1": (result, ["a", "b", "c"])}).labels.tolist()
-        [2.0, 1.0, 0.0]
+        >>> from podium.judging import Outcome, Session, Verdict
+        >>> session = Session(["a", "b"], k=1, log=[Verdict("a", "b", Outcome.RIGHT)])
+        >>> session_judgments({"q1": session}).labels.tolist()
+        [0.0, 1.0]
     """
-    if not results:
-        raise DataError("there are no results", hint="Give at least one query's.")
+    if not sessions:
+        raise DataError("there are no sessions", hint="Give at least one query's.")
+    found = [(query, each.items, each.result()) for query, each in sessions.items()]
     return Judgments.from_columns(
-        [query for query, (_, items) in results.items() for _ in items],
-        [item for _, items in results.values() for item in items],
-        np.concatenate([result.labels(items, ties=ties) for result, items in results.values()]),
+        [query for query, items, _ in found for _ in items],
+        [item for _, items, _ in found for item in items],
+        np.concatenate([result.labels(items, ties=ties) for _, items, result in found]),
     )
 
 

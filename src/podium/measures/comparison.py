@@ -83,6 +83,11 @@ class Comparison:
     conventions: str
     test: TestName
 
+    def __str__(self) -> str:
+        from podium.measures.comparison_text import as_markdown
+
+        return as_markdown(self)
+
     @property
     def baseline(self) -> str:
         """The system that the others are compared with."""

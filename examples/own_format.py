@@ -1,0 +1,50 @@
+"""A file format of one's own: CSV with a header, columns `query_id` and `label`, then features.
+
+Reading gives a `Dataset`, and what is wrong with a file is a `DataError` that names the line.
+"""
+
+import csv
+import io
+
+import numpy as np
+
+from podium.data import Dataset
+from podium.data.files import numbered_lines, open_write, source_name
+from podium.data.formats import FORMATS, Format
+from podium.errors import DataError
+
+
+def read_csv(source, *, progress=None):
+    """Read a CSV file; rows of a query may lie apart."""
+    rows = csv.reader(line.decode() for _, line in numbered_lines(source, progress=progress))
+    names = next(rows, [])
+    if names[:2] != ["query_id", "label"]:
+        raise DataError("does not begin with query_id,label", path=source_name(source), line=1)
+    queries, numbers = [], []
+    for row in rows:
+        try:
+            queries.append(row[0])
+            numbers.append([float(cell) for cell in row[1:]])
+        except (IndexError, ValueError) as error:
+            raise DataError(
+                f"holds no number ({error})", path=source_name(source), line=rows.line_num
+            ) from error
+    table = np.array(numbers, np.float32).reshape(len(numbers), -1)
+    return Dataset.from_arrays(table[:, 1:], table[:, 0], qid=queries, feature_names=names[2:])
+
+
+def write_csv(datasets, target):
+    """Write a data set, or blocks of one as they come."""
+    with open_write(target) as write:
+        for place, data in enumerate([datasets] if isinstance(datasets, Dataset) else datasets):
+            text = io.StringIO()
+            table = csv.writer(text, lineterminator="\n")
+            if not place:
+                table.writerow(["query_id", "label", *data.feature_names])
+            columns = (data.query_id_of_row().to_pylist(), data.labels.tolist(), data.features)
+            for query, label, features in zip(*columns, strict=True):
+                table.writerow([query, label, *features.tolist()])
+            write(text.getvalue().encode())
+
+
+FORMATS["csv"] = Format("csv", Dataset, read_csv, write_csv, suffixes=(".csv",))

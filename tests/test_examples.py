@@ -1,0 +1,118 @@
+"""The examples of how to extend Podium: each is one short file that works everywhere."""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from podium.data import Dataset, format_of
+from podium.data.formats import FORMATS
+from podium.errors import DataError
+from podium.judging import Outcome, Session, Verdict
+from podium.judging.algorithms import ALGORITHMS, run
+from podium.losses import parse_loss
+from podium.measures import evaluate
+from podium.rankers import LinearRanker, TreeRanker
+from tests.cli.run_podium import podium, succeed
+from tests.rankers.made_up import made_up
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+@pytest.fixture
+def example(monkeypatch: pytest.MonkeyPatch):
+    """Import an example as its user would; what it registers is gone after the test."""
+    monkeypatch.syspath_prepend(EXAMPLES)
+    formats, algorithms = dict(FORMATS), dict(ALGORITHMS)
+    loaded: list[str] = []
+
+    def load(name: str) -> ModuleType:
+        loaded.append(name)
+        return import_module(name)
+
+    yield load
+    for registry, before in ((FORMATS, formats), (ALGORITHMS, algorithms)):
+        registry.clear()
+        registry.update(before)
+    for name in loaded:
+        sys.modules.pop(name)
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
+def test_examples_are_short(path: Path) -> None:
+    assert len(path.read_text().splitlines()) < 60
+
+
+def test_own_loss(example) -> None:
+    own = example("own_loss").squared_hinge
+    data = made_up()
+    found = own(margin=2.0).evaluate([0.0, 1.0], [1, 0], [0, 2])
+    assert found.total == (2.0 + 1.0) ** 2
+    assert found.gradient.tolist() == [-6.0, 6.0]
+    assert parse_loss(repr(own(margin=2.0))) == own(margin=2.0)
+    for ranker in (LinearRanker(own()), TreeRanker(own(), n_estimators=20)):
+        scores = ranker.fit(data).predict(data)
+        assert next(iter(evaluate("nDCG@5", data, scores).means.values())) > 0.8
+
+
+def test_own_measure(example) -> None:
+    screen = example("own_measure").screen
+    arrays = {"labels": [0, 2, 1], "scores": [3, 2, 1], "group": [3]}
+    found = evaluate([screen @ 2, screen(fade=0.5)], **arrays)
+    assert found[screen @ 2][0] == pytest.approx((0 + 0.8 * 2) / (2 + 0.8 * 1))
+    assert found["Screen(fade=0.5)"][0] == pytest.approx((0.5 * 2 + 0.25 * 1) / (2 + 0.5 * 1))
+
+
+def test_own_algorithm(example) -> None:
+    example("own_algorithm")
+    worth = np.random.default_rng(0).permutation(40)
+
+    def judge(left: int, right: int) -> Outcome:
+        return Outcome.LEFT if worth[left] > worth[right] else Outcome.RIGHT
+
+    found = run(ALGORITHMS["quickselect"], 40, 8, judge)
+    assert found.top == np.argsort(-worth)[:8].tolist()
+    session = Session([f"d{item}" for item in range(40)], 8, algorithm="quickselect")
+    while not session.done:
+        for left, right in session.open_pairs():
+            session.add(Verdict(left, right, judge(int(left[1:]), int(right[1:])), "ann"))
+    assert list(session.result().top) == [f"d{item}" for item in found.top]
+
+
+def test_own_format(example, tmp_path: Path) -> None:
+    own = example("own_format")
+    data = made_up(3)
+    own.write_csv(data, tmp_path / "made.csv.gz")
+    assert format_of(tmp_path / "made.csv.gz").name == "csv"
+    again = own.read_csv(tmp_path / "made.csv.gz")
+    assert again.equals(
+        Dataset.from_arrays(
+            data.features, data.labels, group=data.sizes, feature_names=data.feature_names
+        )
+    )
+    (tmp_path / "bad.csv").write_text("query_id,label,a\nq,1,0.5\nq,one,2\n")
+    with pytest.raises(DataError, match="line 3"):
+        own.read_csv(tmp_path / "bad.csv")
+
+
+def test_on_the_command_line(tmp_path: Path) -> None:
+    """``--use`` imports a module first, so that a verb knows what it adds."""
+    (tmp_path / "in.csv").write_text("query_id,label,a\nq,1,0.5\nq,0,2\np,1,1\np,0,0\n")
+    use = {"PYTHONPATH": str(EXAMPLES)}
+    done = podium(
+        "--use", "own_format", "convert", tmp_path / "in.csv", tmp_path / "out.txt", **use
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    text = succeed("convert", tmp_path / "out.txt", "-", "--to", "letor")
+    assert text.splitlines()[0].startswith("1 qid:q 1:0.5")
+    trained = podium(
+        "--use", "own_loss", "train", tmp_path / "out.txt", tmp_path / "model",
+        "--loss", "squared_hinge(margin=2.0)", "--scorer", "linear", **use,
+    )  # fmt: skip
+    assert trained.returncode == 0, trained.stderr
+    unknown = podium("--use", "no_such_module", "convert", "a", "b")
+    assert unknown.returncode == 1
+    assert b"no_such_module" in unknown.stderr
