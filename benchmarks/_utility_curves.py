@@ -8,7 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from podium.utility import DCGLearn, RankingPreferences, accuracy, choose_pairs, similarity
+from podium.utility import DCGLearn, RankingPreferences, choose_pairs
+from podium.utility.learned import accuracy
+from podium.utility.shapes import similarity
 
 LIST = (4, 4, 3, 3, 2, 2, 1, 1, 0, 0)
 """The paper's [5, 5, 4, 4, 3, 3, 2, 2, 1, 1], counted from 0."""

@@ -36,8 +36,9 @@ from benchmarks._utility_grades import grade_settings
 from benchmarks._utility_image_search import FOLDER, read_pages
 from benchmarks._utility_retrain import GAINS, retrain, synthetic, verdicts
 from benchmarks._utility_speed import cvxpy_slacks, cvxpy_smooth, million, noisy, ours, seconds_of
-from podium.utility import DCGLearn, RankingPreferences, accuracy
+from podium.utility import DCGLearn, RankingPreferences
 from podium.utility import report as utility_report
+from podium.utility.learned import accuracy
 
 _PACKAGES = ["numpy", "scipy", "numba", "cvxpy", "clarabel", "lightgbm"]
 Panels = dict[str, tuple[str, Sequence[Curve]]]

@@ -1,8 +1,11 @@
-"""MkDocs hook: the pages of commands and measures are written from the code itself."""
+"""MkDocs hook: the pages of commands, measures and names are written from the code itself."""
 
+import inspect
 import re
 import subprocess
 import sys
+from importlib import import_module
+from types import FunctionType
 from typing import Any
 
 # `--app` is named: left to guess, Typer would document `main` as one command without verbs.
@@ -39,4 +42,42 @@ def _measures() -> str:
     return re.sub(r"\$(.+?)\$", lambda found: convert(found[1]), page)
 
 
-_WRITERS = {"<!-- commands -->": _commands, "<!-- measures -->": _measures}
+_ROOMS = (
+    "data",
+    "measures",
+    "losses",
+    "aggregation",
+    "judging",
+    "judging.agreement",
+    "judging.algorithms",
+    "utility",
+    "rankers",
+    "rankers.models",
+)
+
+
+def _names() -> str:
+    """Every public name of every room, with the first line of its documentation."""
+    import griffe
+
+    package = griffe.load("podium")
+    lines = []
+    for room in _ROOMS:
+        module = package[room]
+        lines += ["", f"## podium.{room}", "", "| name | what it is |", "| --- | --- |"]
+        for name in module.exports:
+            value = getattr(import_module(f"podium.{room}"), str(name))
+            if isinstance(value, type | FunctionType):
+                text = inspect.getdoc(value)
+            else:  # the documentation of a constant is in the source alone
+                found = module[str(name)]
+                text = (found.final_target if found.is_alias else found).docstring.value
+            lines.append(f"| `{name}` | {(text or '').partition(chr(10))[0]} |")
+    return "\n".join(lines)
+
+
+_WRITERS = {
+    "<!-- commands -->": _commands,
+    "<!-- measures -->": _measures,
+    "<!-- names -->": _names,
+}

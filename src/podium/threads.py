@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,15 +23,20 @@ def thread_count() -> int:
     """How many threads to use: ``PODIUM_THREADS`` if set, else the cores this process may use."""
     asked = os.environ.get("PODIUM_THREADS", "")
     if not asked:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+        if hasattr(os, "sched_getaffinity"):
+            return len(os.sched_getaffinity(0))
+        return os.cpu_count() or 1
     if not asked.isdecimal() or int(asked) < 1:
         raise PodiumError(f"PODIUM_THREADS is {asked!r}. Set it to a whole number of at least 1.")
     return int(asked)
 
 
+_NAME = "podium"
+
+
 @lru_cache(maxsize=1)
 def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="podium")
+    return ThreadPoolExecutor(threads, thread_name_prefix=_NAME)
 
 
 # A forked process has the pool but not its threads, and would wait for them for ever.
@@ -76,7 +82,8 @@ def over_queries(task: Callable[[int, int], _Result], offsets: NDArray[np.int64]
     # Four ranges per thread even out queries of unequal cost; below some thousand rows the
     # hand-over costs more than the work.
     parts = max(1, min(4 * thread_count(), rows // 4096, queries))
-    if parts == 1:
+    # Within a thread of the pool others cannot be waited for: all of them might be waiting.
+    if parts == 1 or threading.current_thread().name.startswith(_NAME):
         return [task(0, queries)]
     bounds = np.searchsorted(offsets, np.linspace(0, rows, parts + 1)[1:-1])
     edges = np.unique(np.concatenate(([0], bounds, [queries]))).tolist()

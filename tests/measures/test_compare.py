@@ -33,7 +33,7 @@ def made_up(queries: int = 30, *, names: tuple[str, ...] = ("old", "new")) -> tu
 
 def test_values_and_tests_are_those_of_evaluate_and_statistics() -> None:
     judgments, runs = made_up(names=("a", "b", "c"))
-    found = compare(judgments, runs, ["nDCG@5", "AP"], test="t")
+    found = compare(["nDCG@5", "AP"], judgments, runs, test="t")
     for measure in found.measures:
         expected = {name: evaluate(measure, judgments, run)[measure] for name, run in runs.items()}
         for place, name in enumerate(found.systems):
@@ -48,7 +48,7 @@ def test_values_and_tests_are_those_of_evaluate_and_statistics() -> None:
 def test_the_coherence_is_of_the_measure_that_is_compared() -> None:
     judgments, runs = made_up()
     for name in ("nDCG@5", "DCG@5"):
-        found = compare(judgments, runs, name)
+        found = compare(name, judgments, runs)
         verdict = found.verdicts[name]["new"]
         assert verdict.coherence is not None
         if name == "nDCG@5":  # DCG's family is scaled to a highest gain of 1
@@ -61,13 +61,13 @@ def test_the_coherence_is_of_the_measure_that_is_compared() -> None:
 def test_queries_that_one_system_lacks_are_left_out_for_all() -> None:
     judgments, runs = made_up(10)
     runs["new"] = runs["new"].select(np.arange(6))
-    found = compare(judgments, runs, "nDCG@5", conventions="trec_eval")
+    found = compare("nDCG@5", judgments, runs, conventions="trec_eval")
     assert (len(found.query_ids), found.left_out) == (6, 4)
 
 
 def test_moved_queries_are_the_extremes() -> None:
     judgments, runs = made_up()
-    found = compare(judgments, runs, "nDCG@5")
+    found = compare("nDCG@5", judgments, runs)
     changes = found.values["nDCG@5"][:, 1] - found.values["nDCG@5"][:, 0]
     moved = found.verdicts["nDCG@5"]["new"].moved
     assert changes[moved[0]] == changes.max()
@@ -79,7 +79,7 @@ def test_data_sets_with_scores_compare_too() -> None:
     data = Dataset.from_arrays(
         random.random((60, 1)), labels=random.integers(0, 3, 60), group=[10] * 6
     )
-    found = compare(data, {"one": data.features[:, 0], "two": -data.features[:, 0]}, "nDCG@5")
+    found = compare("nDCG@5", data, {"one": data.features[:, 0], "two": -data.features[:, 0]})
     assert found.verdicts["nDCG@5"]["two"].difference.mean == pytest.approx(
         found.summaries["nDCG@5"]["two"].mean - found.summaries["nDCG@5"]["one"].mean
     )
@@ -88,14 +88,14 @@ def test_data_sets_with_scores_compare_too() -> None:
 def test_one_system_is_not_compared() -> None:
     judgments, runs = made_up()
     with pytest.raises(DataError, match="at least two"):
-        compare(judgments, {"old": runs["old"]}, "AP")
+        compare("AP", judgments, {"old": runs["old"]})
 
 
 def test_runs_of_other_queries_are_refused() -> None:
     judgments, runs = made_up()
     other = Rankings.from_columns(["x"], ["d"], [1.0])
     with pytest.raises(DataError, match="no query"):
-        compare(judgments, {"old": runs["old"], "new": other}, "AP", conventions="trec_eval")
+        compare("AP", judgments, {"old": runs["old"], "new": other}, conventions="trec_eval")
 
 
 HOSTILE = "<script>alert(1)</script>&_%|"
@@ -103,7 +103,7 @@ HOSTILE = "<script>alert(1)</script>&_%|"
 
 def test_names_in_reports_are_escaped() -> None:
     judgments, runs = made_up(names=("old", HOSTILE))
-    found = compare(judgments, runs, "nDCG@5")
+    found = compare("nDCG@5", judgments, runs)
     page = as_html(found)
     assert "<script" not in page
     assert "&lt;script&gt;" in page
@@ -114,7 +114,7 @@ def test_names_in_reports_are_escaped() -> None:
 
 def test_json_holds_every_value() -> None:
     judgments, runs = made_up()
-    found = compare(judgments, runs, ["nDCG@5", "RR"])
+    found = compare(["nDCG@5", "RR"], judgments, runs)
     content = json.loads(as_json(found))
     assert content["measures"]["RR"]["new"]["values"] == found.values["RR"][:, 1].tolist()
     new = content["measures"]["nDCG@5"]["new"]
@@ -127,7 +127,7 @@ def test_real_runs_give_the_verdicts_they_should() -> None:
     judgments = read_qrels(SHARED / "qrels.dl21-passage.txt.gz")
     names = ("p_bm25", "p_bm25rm3", "NLE_P_v1")
     runs = {name: read_run(SHARED / "dl21-runs" / f"{name}.run.gz") for name in names}
-    found = compare(judgments, runs, "nDCG@10")
+    found = compare("nDCG@10", judgments, runs)
     clear = found.verdicts["nDCG@10"]["NLE_P_v1"]
     assert clear.is_significant("randomisation")
     assert clear.coherence is not None

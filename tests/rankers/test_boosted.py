@@ -182,6 +182,20 @@ def test_what_does_not_fit_is_refused(settings: dict[str, object], hint: str) ->
         BoostedRanker(**settings).fit(made_up(5))
 
 
+def test_a_query_without_a_preference_counts_for_nothing() -> None:
+    data = made_up(10)
+    flat = Dataset.from_arrays(
+        np.concatenate([data.features, data.features[:4]]),
+        labels=np.concatenate([data.labels, np.ones(4)]),
+        group=[*data.sizes, 4],
+    )
+    for beta, lists in ((0.0, "nDCG"), (0.5, "nDCG"), (1.0, "nDCG")):
+        settings = {"beta": beta, "k": 5, "lists": lists, "rounds": 4}
+        alone, both = (BoostedRanker(**settings).fit(each) for each in (data, flat))
+        if beta < 1:  # a whole list of equal labels is as good in any order
+            np.testing.assert_allclose(alone.weights_, both.weights_)
+
+
 def test_labels_without_a_preference_are_refused() -> None:
     data = Dataset.from_arrays([[1.0], [2.0]], labels=[1, 1], group=[2])
     with pytest.raises(PodiumError, match="preferred"):

@@ -12,9 +12,9 @@ from podium.utility import (
     LearnedUtility,
     RankingPreferences,
     choose_pairs,
-    informative,
     next_places,
 )
+from podium.utility.choose import informative
 from tests.utility.people import judged, preferences, random_pairs
 
 TRUTH = np.outer([1, 0.7, 0.5, 0.2], [0.0, 0.4, 1.0])

@@ -9,17 +9,10 @@ from podium.data import Dataset
 from podium.errors import DataError, PodiumError
 from podium.losses import LambdaLoss
 from podium.measures import DCG, compare, evaluate, nDCG, parse_measure
-from podium.utility import (
-    DCGLearn,
-    RankingPreferences,
-    accuracy,
-    choose_C,
-    factor,
-    held_out_leads,
-    similarity,
-    usual_table,
-)
-from podium.utility.cross_validate import folds_of
+from podium.utility import DCGLearn, RankingPreferences, choose_C
+from podium.utility.cross_validate import folds_of, held_out_leads
+from podium.utility.learned import accuracy
+from podium.utility.shapes import factor, similarity, usual_table
 from tests.utility.people import judged, preferences, random_pairs
 
 DISCOUNTS = np.array([1.0, 0.7, 0.5, 0.2])
@@ -89,7 +82,7 @@ def test_the_measure_compares_systems_and_the_loss_trains() -> None:
     labels = random.integers(0, 3, 200)
     data = Dataset.from_arrays(random.random((200, 2)), labels=labels, group=[10] * 20)
     found = compare(
-        data, {"bad": random.random(200), "good": labels + 0.0}, [learned.ndcg, learned.dcg]
+        [learned.ndcg, learned.dcg], data, {"bad": random.random(200), "good": labels + 0.0}
     )
     assert found.verdicts[repr(learned.ndcg)]["good"].difference.mean > 0
     for form in ("rank-one", "by-position"):

@@ -109,7 +109,7 @@ GOOD = b'{"left": [1, 0], "right": [0, 1], "choice": 1}\n'
         (b'{"left": [1], "right": [0], "choice": 1, "weight": -1}', "weight is -1"),
         (b'{"left": [1], "right": [0], "choice": 1, "weight": NaN}', "weight is nan"),
         (b'{"left": [1], "right": [0], "choice": 1, "weight": 1e999}', "weight is inf"),
-        (b'{"left": [1], "right": [0], "choice": 1, "query": 7}', "query is 7"),
+        (b'{"left": [1], "right": [0], "choice": 1, "query_id": 7}', "query_id is 7"),
         (b'{"left": [1], "right": [0], "choice": 1, "lefft": 7}', "a key 'lefft'"),
         (b'{"left": [%s], "right": [0], "choice": 1}' % b",".join([b"1"] * 1001), "1 to 1000"),
     ],

@@ -63,7 +63,7 @@ def compare_command(
         for path in runs:
             run = read_rankings(path)
             systems[unique_name(run, path, systems)] = run
-        found = compare(judgments, systems, measures, conventions=conventions, test=test, seed=seed)
+        found = compare(measures, judgments, systems, conventions=conventions, test=test, seed=seed)
     _print(found)
     for path in output or []:
         with open_write(path) as write:

@@ -9,11 +9,12 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from podium.cli.progress import byte_progress
+from podium.cli.text import shown
 from podium.data import Dataset, Judgments, Rankings, dataset_judgments, format_of
+from podium.data.files import numbered_lines
 from podium.errors import DataError
 from podium.measures import Evaluation, evaluate, evaluate_table
 from podium.measures.statistics import mean_interval
@@ -129,19 +130,21 @@ def _data_set(path: str, name: str | None) -> Dataset:
 
 
 def _read_scores(path: str, rows: int) -> Any:
-    try:
-        values = np.loadtxt(path, np.float64, ndmin=1)
-    except (OSError, ValueError) as error:
+    values = []
+    for number, line in numbered_lines(path):
+        try:
+            values.append(float(line))
+        except ValueError as error:
+            raise DataError(
+                "is no score", path=path, line=number, hint="One number a line."
+            ) from error
+    if len(values) != rows:
         raise DataError(
-            f"is not a file of scores ({error})", path=path, hint="One number a line."
-        ) from error
-    if values.shape != (rows,):
-        raise DataError(
-            f"has {values.size} scores, the data set {rows} rows",
+            f"has {len(values)} scores, the data set {rows} rows",
             path=path,
             hint="One score for each row, in the same order.",
         )
-    return values
+    return np.array(values)
 
 
 def _as_json(found: Evaluation, per_query: bool) -> dict[str, Any]:
@@ -173,7 +176,7 @@ def _print(results: dict[str, Evaluation], per_query: bool) -> None:
             known = found[measure][~np.isnan(found[measure])]
             mean, _, high = mean_interval(known) if len(known) else (np.nan, np.nan, np.nan)
             cells = [f"{mean:.4f}", f"{high - mean:.4f}", f"{len(known):,}"]
-            table.add_row(repr(measure), escape(name), *cells)
+            table.add_row(repr(measure), shown(name), *cells)
     console.print(table)
     if per_query:
         for name, found in results.items():
@@ -181,11 +184,11 @@ def _print(results: dict[str, Evaluation], per_query: bool) -> None:
 
 
 def _query_table(name: str, found: Evaluation) -> Table:
-    table = Table(title=escape(name), title_justify="left", box=None, padding=(0, 2))
+    table = Table(title=shown(name), title_justify="left", box=None, padding=(0, 2))
     table.add_column("query")
     for measure in found.values:
         table.add_column(repr(measure), justify="right")
     for place, query in enumerate(found.query_ids.to_pylist()):
         cells = [f"{values[place]:.4f}" for values in found.values.values()]
-        table.add_row(escape(query), *("-" if cell == "nan" else cell for cell in cells))
+        table.add_row(shown(query), *("-" if cell == "nan" else cell for cell in cells))
     return table

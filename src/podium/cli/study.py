@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from podium.cli.text import shown
 from podium.errors import PodiumError
 from podium.threads import thread_count
 
@@ -51,7 +52,13 @@ def leaderboard_command(
     plan = Plan(data, where, tuple(only or ()), folds=folds, quick=quick)
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
+    with Progress(
+        *columns,
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as progress:
         bar = progress.add_task("Training", total=None)
 
         def report(done: int, total: int, task: Task | None) -> None:
@@ -63,7 +70,7 @@ def leaderboard_command(
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(written(standings, _about()), encoding="utf-8")
     draw(standings, page.parent.parent / "images")
-    console.print(f"Wrote {page}.", highlight=False)
+    console.print(shown(f"Wrote {page}."))
 
 
 def _about() -> str:

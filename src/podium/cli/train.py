@@ -11,6 +11,7 @@ from rich.console import Console
 
 from podium.cli.options import SourceFormat
 from podium.cli.progress import byte_progress, step_progress
+from podium.cli.text import shown
 from podium.data import Dataset, ShardSet, format_of, read_qrels, write_run
 from podium.data.files import open_write
 from podium.errors import DataError, PodiumError
@@ -40,7 +41,7 @@ Settings = Annotated[
     typer.Option("--set", help="A parameter of the ranker, as penalty=0.01; repeatable."),
 ]
 ValidationMeasure = Annotated[str, typer.Option("--measure", "-m", help="For the validation data.")]
-Seed = Annotated[int, typer.Option(help="The same seed gives the same model.")]
+Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same model.")]
 
 
 def train_command(
@@ -70,7 +71,7 @@ def train_command(
     with step_progress("Training", measure if held_out is not None else None) as report:
         ranker.fit(train, validation=held_out, progress=report)
     ranker.save(output)
-    Console(stderr=True).print(f"Saved {type(ranker).__name__} in {output}.", highlight=False)
+    Console(stderr=True).print(shown(f"Saved {type(ranker).__name__} in {output}."))
 
 
 def predict_command(

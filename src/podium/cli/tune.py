@@ -102,8 +102,20 @@ def parse_choices(texts: list[str]) -> dict[str, list[Any]]:
         name, found, values = text.partition("=")
         if not found or not name or not values:
             raise PodiumError(f"{text!r} is not name=value,value.")
-        choices[name] = [parse_settings([f"{name}={value}"])[name] for value in values.split(",")]
+        choices[name] = [parse_settings([f"{name}={value}"])[name] for value in _split(values)]
     return choices
+
+
+def _split(values: str) -> list[str]:
+    """Split at commas, but not inside of brackets: ``[64,32],[8]`` are two values."""
+    found, depth = [""], 0
+    for char in values:
+        depth += (char in "([{") - (char in ")]}")
+        if char == "," and not depth:
+            found.append("")
+        else:
+            found[-1] += char
+    return found
 
 
 def _print(found: Tuning, measure: str) -> None:

@@ -166,9 +166,9 @@ def _opened(path: str | os.PathLike[str], mode: str) -> BinaryIO:
 
 def _header(session: Session, about: dict[str, Any]) -> dict[str, Any]:
     return {
+        **about,
         "podium": "session",
         "version": _VERSION,
-        **about,
         "k": session.k,
         "algorithm": session.algorithm,
         "seed": session.seed,
@@ -186,9 +186,13 @@ def _parse(content: bytes, path: str | os.PathLike[str]) -> tuple[Session, dict[
         try:
             value = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise DataError(f"is not JSON ({error})", path=path, line=number) from error
+            raise DataError(
+                f"is not JSON ({error})", path=path, line=number, hint="Take it from a backup."
+            ) from error
         if not isinstance(value, dict):
-            raise DataError("is no JSON object", path=path, line=number)
+            raise DataError(
+                "is no JSON object", path=path, line=number, hint="Take it from a backup."
+            )
         values.append(value)
     if not values or values[0].get("podium") != "session":
         raise DataError("is no session", path=path, hint="Its first line must describe one.")

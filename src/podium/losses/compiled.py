@@ -40,7 +40,7 @@ class CompiledLoss(Loss):
 
 
 @dataclass(frozen=True)
-class TopKLoss(CompiledLoss):
+class TopLoss(CompiledLoss):
     """A compiled loss of the top k, whose function takes k and work memory.
 
     Attributes:

@@ -94,6 +94,9 @@ class Focused(Loss):
 
     def __post_init__(self) -> None:
         settle_k(self)
+        for term in (self.list_loss, self.pair_loss):
+            if not isinstance(term, Loss):
+                raise PodiumError(f"{term!r} is no loss. Give two, as ListNet() and PairHinge().")
         if not 0 <= self.beta <= 1:
             raise PodiumError(f"beta is {self.beta}. Give a number from 0 to 1.")
 

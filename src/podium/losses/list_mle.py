@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from podium.kernels import Doubles, Ints
-from podium.losses.compiled import TopKLoss, places, top, work
+from podium.losses.compiled import TopLoss, places, top, work
 from podium.losses.exponentials import add_logs, softplus
 from podium.losses.jit import inner
 from podium.losses.orders import top_rows
@@ -114,7 +114,7 @@ def _downwards(
 
 
 @dataclass(frozen=True)
-class ListMLE(TopKLoss):
+class ListMLE(TopLoss):
     """Minus the log-likelihood of the judged order under Plackett and Luce's model.
 
     The best document is drawn from all with probability in proportion to ``exp(s)``, the next from

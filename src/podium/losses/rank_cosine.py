@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from podium.kernels import Doubles, Ints
-from podium.losses.compiled import TopKLoss
+from podium.losses.compiled import TopLoss
 from podium.losses.jit import inner
 from podium.losses.orders import top_targets
 
@@ -54,7 +54,7 @@ def _rank_cosine(
 
 
 @dataclass(frozen=True)
-class RankCosine(TopKLoss):
+class RankCosine(TopLoss):
     """Half of one minus the cosine between scores and labels, between 0 and 1.
 
     The labels count from that of the best document below the top k (the worst document, without

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from podium.kernels import Doubles, Ints
-from podium.losses.compiled import TopKLoss
+from podium.losses.compiled import TopLoss
 from podium.losses.orders import top_targets
 
 
@@ -34,7 +34,7 @@ def _squared_error(
 
 
 @dataclass(frozen=True)
-class SquaredError(TopKLoss):
+class SquaredError(TopLoss):
     """Half the squared differences of scores and labels, both taken from their means in the query.
 
     Pointwise regression with an intercept for each query, since only the differences within a

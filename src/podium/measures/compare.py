@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from podium.data import Dataset, Judgments, Rankings
-from podium.errors import DataError
+from podium.errors import DataError, PodiumError
 from podium.kernels import Doubles
 from podium.measures.coherence import Coherence, coherence
 from podium.measures.comparison import Comparison, Curve, Summary, Verdict
@@ -18,6 +18,7 @@ from podium.measures.evaluation import Evaluation
 from podium.measures.inputs import inputs_of
 from podium.measures.presets import conventions_named
 from podium.measures.statistics import (
+    TESTS,
     Difference,
     TestName,
     holm,
@@ -34,9 +35,9 @@ _MOVED = 5
 
 
 def compare(
+    measures: Measures,
     truth: Judgments | Dataset,
     systems: Mapping[str, Rankings | ArrayLike],
-    measures: Measures = "nDCG@10",
     *,
     conventions: Conventions | str = "podium",
     test: TestName = "randomisation",
@@ -47,10 +48,10 @@ def compare(
     Queries that a convention leaves out for one system are left out for all.
 
     Args:
+        measures: One or several measures.
         truth: Judgments, for systems given as rankings; or a data set, for systems given as a
             score for each of its rows.
         systems: What each system returned, by its name; the first is the baseline.
-        measures: One or several measures.
         conventions: What to do where tools disagree.
         test: The test that decides what is called significant; all four are computed.
         seed: Draws the signs of the randomisation test.
@@ -59,17 +60,19 @@ def compare(
         >>> judgments = Judgments.from_columns(["q1", "q1", "q2"], ["a", "b", "a"], [2, 1, 1])
         >>> columns = ["q1", "q1", "q2", "q2"], ["a", "b", "a", "c"]
         >>> found = compare(
+        ...     "nDCG@2",
         ...     judgments,
         ...     {
         ...         "old": Rankings.from_columns(*columns, [1, 2, 1, 2]),
         ...         "new": Rankings.from_columns(*columns, [2, 1, 2, 1]),
         ...     },
-        ...     "nDCG@2",
         ... )
         >>> verdict = found.verdicts["nDCG@2"]["new"]
         >>> verdict.difference.wins, verdict.coherence.unanimous
         (2, True)
     """
+    if test not in TESTS:
+        raise PodiumError(f"There is no test {test!r}. Choose: {', '.join(TESTS)}.")
     if len(systems) < 2:
         raise DataError(f"{len(systems)} systems to compare", hint="Give at least two.")
     chosen = conventions_named(conventions) if isinstance(conventions, str) else conventions

@@ -15,8 +15,8 @@ from podium.measures.value import Measure
 _TEXT = re.compile(
     r"(?P<name>[^\W\d][\w-]*?)"
     r"(?:\((?P<arguments>.*)\))?"
-    r"(?:(?P<separator>[@_.])(?P<number>\d+))?"
-    r"(?:-l(?P<level>\d+))?",
+    r"(?:(?P<separator>[@_.])(?P<number>\d{1,9}))?"
+    r"(?:-l(?P<level>\d{1,9}))?",
     re.DOTALL,
 )
 
@@ -27,8 +27,10 @@ _FOREIGN: dict[str, Callable[[object], dict[str, object]]] = {
 }
 
 
-def parse_measure(text: str) -> Measure:
+def parse_measure(text: str | Measure) -> Measure:
     """The measure that a text names: as printed, or as other tools' users type it.
+
+    A measure is returned as it is.
 
     Example:
         >>> parse_measure("kNDCG(k=10)@5")
@@ -39,6 +41,8 @@ def parse_measure(text: str) -> Measure:
         Traceback (most recent call last):
         podium.errors.PodiumError: There is no measure 'nDGC'. Did you mean: nDCG, ...?
     """
+    if isinstance(text, Measure):
+        return text
     text = text.strip()
     exact = registry.find(text)
     if exact is not None:
@@ -65,7 +69,7 @@ def _arguments(text: str, arguments: str) -> dict[str, object]:
     """Keyword arguments of literals; a bare word is a string, so that shells need no quotes."""
     try:
         call = ast.parse(f"f({arguments})", mode="eval").body
-    except SyntaxError as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise DataError(f"{text!r} cannot be read", hint="Write P(rel=2)@5.") from error
     if not isinstance(call, ast.Call) or call.args or any(not each.arg for each in call.keywords):
         raise DataError(f"{text!r} cannot be read", hint="Name every parameter: P(rel=2)@5.")
@@ -76,7 +80,7 @@ def _arguments(text: str, arguments: str) -> dict[str, object]:
         else:
             try:
                 value = ast.literal_eval(each.value)
-            except ValueError as error:
+            except (ValueError, TypeError, RecursionError, MemoryError) as error:
                 hint = "Give numbers, words, or lists of numbers."
                 raise DataError(f"{each.arg} in {text!r} is no value", hint=hint) from error
         name = str(each.arg)

@@ -75,7 +75,7 @@ def paired_difference(
         wins=int(np.sum(differences > 0)),
         ties=int(np.sum(differences == 0)),
         losses=int(np.sum(differences < 0)),
-        p_values={name: _TESTS[name](differences, seed) for name in tests},
+        p_values={name: TESTS[name](differences, seed) for name in tests},
     )
 
 
@@ -208,7 +208,7 @@ def _sign_test(differences: Doubles, _seed: int) -> float:
     return float(stats.binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
 
 
-_TESTS: dict[TestName, Callable[[Doubles, int], float]] = {
+TESTS: dict[TestName, Callable[[Doubles, int], float]] = {
     "t": _t_test,
     "randomisation": _randomisation_test,
     "wilcoxon": _wilcoxon_test,

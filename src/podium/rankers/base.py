@@ -14,9 +14,10 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from podium.data import Dataset, Rankings, ShardSet
-from podium.errors import DataError
+from podium.errors import DataError, PodiumError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss, parse_loss
+from podium.measures import Measure, evaluate, nDCG
 from podium.rankers.storage import Archive, archive_bytes, read_archive, write_archive
 
 Training: TypeAlias = "Dataset | ShardSet"
@@ -109,8 +110,6 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         group: ArrayLike | None = None,
     ) -> float:
         """The mean nDCG@10, which scikit-learn's searches maximise unless told otherwise."""
-        from podium.measures import evaluate, nDCG
-
         data = X if isinstance(X, Dataset) else as_training(X, y, qid, group)
         if not isinstance(data, Dataset):
             raise DataError("score needs a data set in memory", hint="Use podium.measures.")
@@ -127,9 +126,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def _whole_archive(self) -> Archive:
         archive = self._archive()
         parameters = {
-            name: repr(value) if isinstance(value, Loss) else value
+            name: repr(value) if isinstance(value, Loss | Measure) else value
             for name, value in self.get_params(deep=False).items()
-            if not _holds_rankers(value)  # those are in the ranker's own part
+            if not _rankers_in(value)  # those are in the ranker's own part
         }
         facts = {"parameters": parameters, "feature_names": list(self.feature_names_)}
         kind = type(self).__name__
@@ -152,7 +151,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Take back what ``_archive`` gave."""
 
     def _loss(self) -> Loss:
-        return parse_loss(self.loss) if isinstance(self.loss, str) else self.loss
+        loss = parse_loss(self.loss) if isinstance(self.loss, str) else self.loss
+        if not isinstance(loss, Loss):
+            raise PodiumError(f"{loss!r} is no loss. Give one of podium.losses, or its text.")
+        return loss
 
 
 def load_ranker(source: str | os.PathLike[str] | BytesIO) -> Ranker:
@@ -175,9 +177,14 @@ def load_ranker(source: str | os.PathLike[str] | BytesIO) -> Ranker:
     return ranker
 
 
-def _holds_rankers(value: object) -> bool:
+def members_of(ranker: Ranker) -> list[Ranker]:
+    """The rankers that are parameters of a ranker."""
+    return [one for value in ranker.get_params(deep=False).values() for one in _rankers_in(value)]
+
+
+def _rankers_in(value: object) -> list[Ranker]:
     several = value if isinstance(value, list | tuple) else [value]
-    return any(isinstance(one, Ranker) for one in several)
+    return [one for one in several if isinstance(one, Ranker)]
 
 
 def as_training(

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
+import pyarrow as pa
 
 from podium.data import Dataset
 from podium.errors import PodiumError
@@ -78,7 +79,7 @@ class BoostedRanker(Ranker):
         weak: Literal["thresholds", "features"] = "thresholds",
         rounds: int = 300,
         patience: int | None = 50,
-        measure: str = "nDCG@10",
+        measure: str | Measure = "nDCG@10",
     ) -> None:
         self.beta = beta
         self.k = k
@@ -278,13 +279,15 @@ def _listed(data: Dataset, k: int | None) -> tuple[Ints | None, Dataset]:
             kept[begin:end] = labels > edge
     rows = np.flatnonzero(kept)
     offsets = np.concatenate(([0], np.cumsum(kept)))[data.offsets]
+    filled = np.diff(offsets) > 0  # a query without a preference has no list
     ids = None if data.document_ids is None else data.document_ids.take(rows)
     return rows, replace(
         data,
         features=data.features[rows, :0],
         feature_names=(),
         labels=data.labels[rows],
-        offsets=offsets,
+        query_ids=data.query_ids.filter(pa.array(filled)),
+        offsets=np.append(offsets[:-1][filled], offsets[-1]),
         document_ids=ids,
     )
 

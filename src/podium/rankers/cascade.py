@@ -14,7 +14,7 @@ from podium.aggregation import proportional_weights, supervised_kemeny, tuned_we
 from podium.data import Dataset
 from podium.errors import DataError, PodiumError
 from podium.kernels import Doubles, Floats, Ints
-from podium.measures import evaluate, parse_measure
+from podium.measures import Measure, evaluate, parse_measure
 from podium.rankers.base import Progress, Ranker, Training, in_memory, load_ranker
 from podium.rankers.storage import Archive
 
@@ -66,7 +66,7 @@ class CascadeRanker(Ranker):
         ballot: float = 0.5,
         base_votes: bool = False,
         weighing: Literal["proportional", "tuned", "equal"] = "proportional",
-        measure: str = "nDCG@10",
+        measure: str | Measure = "nDCG@10",
     ) -> None:
         self.base = base
         self.rerankers = rerankers

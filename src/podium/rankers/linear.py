@@ -11,6 +11,7 @@ from podium.data import Dataset
 from podium.errors import PodiumError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss
+from podium.measures import Measure
 from podium.rankers.base import Progress, Ranker, Training, blocks_of
 from podium.rankers.bundle import BundleResult, Plane, minimise_bundle
 from podium.rankers.descent import descend
@@ -63,7 +64,7 @@ class LinearRanker(Ranker):
         penalty: float = 1e-4,
         tolerance: float = 1e-4,
         max_iter: int = 1000,
-        measure: str = "nDCG@10",
+        measure: str | Measure = "nDCG@10",
     ) -> None:
         self.loss = loss
         self.penalty = penalty

@@ -21,6 +21,27 @@ from podium.rankers.neural import NeuralRanker
 from podium.rankers.trees import TreeRanker
 from podium.rankers.tune import with_parameters
 
+__all__ = [
+    "MODELS",
+    "SVMMAP",
+    "AdaRank",
+    "FocusedBoost",
+    "FocusedNet",
+    "FocusedSVM",
+    "ListMLE",
+    "ListNet",
+    "Model",
+    "RankBoost",
+    "RankCosine",
+    "RankNet",
+    "RankSVM",
+    "TopMargin",
+    "TopRank",
+    "TopSlack",
+    "make_ranker",
+    "model_named",
+]
+
 Scorer: TypeAlias = Literal["linear", "lightgbm", "xgboost", "neural"]
 """What a loss is minimised over."""
 

@@ -12,6 +12,7 @@ from podium.data import Dataset
 from podium.errors import DataError, PodiumError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss
+from podium.measures import Measure
 from podium.rankers.base import Progress, Ranker, Training, blocks_of
 from podium.rankers.storage import Archive
 from podium.rankers.watch import Watch
@@ -56,7 +57,7 @@ class NeuralRanker(Ranker):
         weight_decay: float = 1e-4,
         batch_queries: int = 32,
         patience: int | None = 10,
-        measure: str = "nDCG@10",
+        measure: str | Measure = "nDCG@10",
         seed: int = 0,
     ) -> None:
         self.loss = loss

@@ -68,8 +68,11 @@ def read_archive(source: str | os.PathLike[str] | io.BytesIO) -> Archive:
     path = None if isinstance(source, io.BytesIO) else source
     try:
         with zipfile.ZipFile(source) as file:
-            if sum(entry.file_size for entry in file.infolist()) > _MOST_BYTES:
+            entries = file.infolist()
+            if sum(entry.file_size for entry in entries) > _MOST_BYTES:
                 raise DataError("is larger than any ranker", path=path, hint="Do not load it.")
+            if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
+                raise ValueError("its parts are compressed, which Podium's never are")
             content = json.loads(file.read("ranker.json"))
             arrays, blobs = {}, {}
             for name in file.namelist():
@@ -79,13 +82,11 @@ def read_archive(source: str | os.PathLike[str] | io.BytesIO) -> Archive:
                     arrays[name.removesuffix(".npy")] = array
                 elif name.endswith(".bin"):
                     blobs[name.removesuffix(".bin")] = file.read(name)
-        version, archive = (
-            content["version"],
-            Archive(content["kind"], content["facts"], arrays, blobs),
-        )
+        version = content["version"]
+        archive = Archive(str(content["kind"]), dict(content["facts"]), arrays, blobs)
     except FileNotFoundError as error:
         raise DataError("no such file", path=path, hint="Check the path.") from error
-    except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError) as error:
+    except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError, RecursionError) as error:
         raise DataError(
             f"is no saved ranker ({error})", path=path, hint="Save it again with ranker.save."
         ) from error

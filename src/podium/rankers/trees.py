@@ -9,6 +9,7 @@ import numpy as np
 from podium.errors import PodiumError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss
+from podium.measures import Measure
 from podium.rankers.base import Progress, Ranker, Training, in_memory
 from podium.rankers.engines import ENGINES, Booster
 from podium.rankers.storage import Archive
@@ -49,7 +50,7 @@ class TreeRanker(Ranker):
         n_estimators: int = 300,
         learning_rate: float = 0.1,
         patience: int | None = 50,
-        measure: str = "nDCG@10",
+        measure: str | Measure = "nDCG@10",
         parameters: dict[str, Any] | None = None,
         seed: int = 0,
     ) -> None:

@@ -12,8 +12,8 @@ from sklearn.base import clone
 
 from podium.data import Dataset, ShardSet
 from podium.errors import PodiumError
-from podium.measures import evaluate, parse_measure
-from podium.rankers.base import Ranker, Training
+from podium.measures import Measure, evaluate, parse_measure
+from podium.rankers.base import Ranker, Training, members_of
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def tune(
     train: Training,
     validation: Dataset | ShardSet,
     *,
-    measure: str = "nDCG@10",
+    measure: str | Measure = "nDCG@10",
     trials: int | None = None,
     seed: int = 0,
     progress: Callable[[int, int, Trial], None] | None = None,
@@ -105,4 +105,8 @@ def with_parameters(ranker: Ranker, parameters: Mapping[str, Any]) -> Ranker:
     if foreign:
         own["parameters"] = {**(known["parameters"] or {}), **foreign}
     ranker.set_params(**own)
+    for member in members_of(ranker):  # those of a cascade are measured and drawn as it is
+        shared = {name: parameters[name] for name in ("measure", "seed") if name in parameters}
+        names = member.get_params(deep=False)
+        with_parameters(member, {name: shared[name] for name in shared if name in names})
     return ranker

@@ -9,7 +9,7 @@ import numpy as np
 
 from podium.data import Dataset
 from podium.kernels import Doubles
-from podium.measures import evaluate, parse_measure
+from podium.measures import Measure, evaluate, parse_measure
 from podium.rankers.base import Progress, Training, blocks_of
 
 _Model = TypeVar("_Model")
@@ -25,7 +25,7 @@ class Watch(Generic[_Model]):
     def __init__(
         self,
         predict: Callable[[_Model, Dataset], Doubles],
-        measure: str,
+        measure: str | Measure,
         validation: Training | None,
         progress: Progress | None,
     ) -> None:

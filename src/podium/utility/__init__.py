@@ -1,16 +1,15 @@
 """DCG's gains and discounts learned from preferences between rankings, and what to ask next."""
 
-from podium.utility.choose import Question, choose_pairs, informative, next_places
-from podium.utility.cross_validate import choose_C, held_out_leads
+from podium.utility.choose import Question, choose_pairs, next_places
+from podium.utility.cross_validate import choose_C
 from podium.utility.intervals import Intervals, bootstrap
 from podium.utility.learn import DCGLearn
-from podium.utility.learned import LearnedUtility, accuracy, read_learned, write_learned
+from podium.utility.learned import LearnedUtility, read_learned, write_learned
 from podium.utility.position_test import PositionTest, position_test
 from podium.utility.preferences import RankingPreferences
 from podium.utility.preferences_file import read_preferences, write_preferences
 from podium.utility.report import Accuracy, UtilityReport, report
 from podium.utility.report_html import report_html
-from podium.utility.shapes import factor, similarity, usual_table
 from podium.utility.simulate import simulated_choices
 from podium.utility.systems import Flips, SystemPair, flips
 
@@ -25,23 +24,17 @@ __all__ = [
     "RankingPreferences",
     "SystemPair",
     "UtilityReport",
-    "accuracy",
     "bootstrap",
     "choose_C",
     "choose_pairs",
-    "factor",
     "flips",
-    "held_out_leads",
-    "informative",
     "next_places",
     "position_test",
     "read_learned",
     "read_preferences",
     "report",
     "report_html",
-    "similarity",
     "simulated_choices",
-    "usual_table",
     "write_learned",
     "write_preferences",
 ]

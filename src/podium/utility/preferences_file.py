@@ -1,6 +1,6 @@
 """Preferences between rankings as JSONL, a pair a line.
 
-    {"left": [2, 0, 1], "right": [1, 1, 0], "choice": 1, "weight": 1.0, "query": "q1", "id": "p7"}
+    {"left": [2, 0, 1], "right": [1, 1, 0], "choice": 1, "weight": 1.0, "query_id": "q", "id": "p7"}
 
 ``left`` and ``right`` are the grades of the documents in order, whole numbers from 0. ``choice`` is
 2 (left is much better), 1, 0 (the same), -1 or -2; a pool of pairs still to judge has none. The
@@ -17,7 +17,7 @@ from podium.data.files import Reporter, Source, numbered_lines, open_write, sour
 from podium.errors import DataError
 from podium.utility.preferences import MOST_DEPTH, MOST_GRADES, RankingPreferences
 
-_KEYS = {"left", "right", "choice", "weight", "query", "id", "metadata"}
+_KEYS = {"left", "right", "choice", "weight", "query_id", "id", "metadata"}
 
 
 def read_preferences(
@@ -37,7 +37,7 @@ def read_preferences(
 
     Example:
         >>> import io
-        >>> line = b'{"left": [2, 0], "right": [1, 1], "choice": -1, "query": "q1"}\n'
+        >>> line = b'{"left": [2, 0], "right": [1, 1], "choice": -1, "query_id": "q1"}\n'
         >>> read_preferences(io.BytesIO(line)).choices.tolist()
         [-1]
     """
@@ -78,7 +78,7 @@ def records_to_preferences(
         [record["right"] for record in records],
         [record.get("choice", 0) for record in records],
         weights=[record.get("weight", 1.0) for record in records],
-        queries=[record.get("query", place) for place, record in enumerate(records)],
+        queries=[record.get("query_id", place) for place, record in enumerate(records)],
         grades=grades,
         depth=depth,
     )
@@ -92,7 +92,7 @@ def write_preferences(pairs: RankingPreferences, target: Source) -> None:
         >>> pairs = RankingPreferences.from_arrays([[1, 0]], [[0, 1]], [1])
         >>> write_preferences(pairs, file := io.BytesIO())
         >>> file.getvalue()
-        b'{"left": [1, 0], "right": [0, 1], "choice": 1, "query": "0"}\n'
+        b'{"left": [1, 0], "right": [0, 1], "choice": 1, "query_id": "0"}\n'
     """
     with open_write(target) as write:
         for place in range(len(pairs)):
@@ -100,7 +100,7 @@ def write_preferences(pairs: RankingPreferences, target: Source) -> None:
                 "left": pairs.left[place].tolist(),
                 "right": pairs.right[place].tolist(),
                 "choice": int(pairs.choices[place]),
-                "query": str(pairs.queries[place]),
+                "query_id": str(pairs.queries[place]),
             }
             if pairs.weights[place] != 1.0:
                 record["weight"] = float(pairs.weights[place])
@@ -135,7 +135,7 @@ def _checked(record: Any, judged: bool) -> dict[str, Any]:
     weight = record.get("weight", 1.0)
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < 1e300:
         raise DataError(f"weight is {weight!r}", hint="Give a number from 0 on.")
-    for key in ("query", "id"):
+    for key in ("query_id", "id"):
         if not isinstance(record.get(key, ""), str):
             raise DataError(f"{key} is {record[key]!r}", hint="Give text.")
     return record

@@ -106,7 +106,7 @@ def flips(
             for measure in (usual, ours)
         )
         decided = (np.abs(before) > 1e-12) & (np.abs(after) > 1e-12)
-        verdict = compare(truth, {other: systems[other], one: systems[one]}, usual)
+        verdict = compare(usual, truth, {other: systems[other], one: systems[one]})
         kept = verdict.verdicts[repr(usual)][one].coherence
         turned = np.sign(before) != np.sign(after)
         pairs.append(

@@ -193,11 +193,13 @@ def _answer(reply: bytes) -> str:
 def _read_cache(path: Path) -> dict[str, str]:
     if not path.exists():
         return {}
+    if not path.is_file():
+        raise DataError("is no file", path=path, hint="Name a file to keep answers in.")
     answers = {}
-    with path.open("r+b") as stream:
-        content = stream.read()
-        whole = content.rfind(b"\n") + 1
-        stream.truncate(whole)  # a line that a crash left unfinished
+    content = path.read_bytes()
+    whole = content.rfind(b"\n") + 1
+    if not whole and content:
+        raise DataError("is no file of answers", path=path, hint="Name another file.")
     for number, line in enumerate(content[:whole].splitlines(), 1):
         try:
             value = json.loads(line)
@@ -207,4 +209,6 @@ def _read_cache(path: Path) -> dict[str, str]:
             raise DataError(
                 "is no answer kept by Podium", path=path, line=number, hint="Delete the line."
             ) from error
+    if whole < len(content):  # a line that a crash left unfinished
+        os.truncate(path, whole)
     return answers
