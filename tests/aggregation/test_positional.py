@@ -58,9 +58,9 @@ def test_queries_are_apart(queries: list[Doubles], data: st.DataObject) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([[1, 2], [3]],), "not a matrix"),
-        (([1, 2],), "shape"),
-        ((np.empty((3, 0)),), "shape"),
+        (([[1, 2], [3]],), "not numbers"),
+        (([1, 2],), "dimensions"),
+        ((np.empty((3, 0)),), "dimensions"),
         (([[float("inf")]],), "infinite"),
         (([[1], [2]], [0, 1]), "offsets"),
     ],

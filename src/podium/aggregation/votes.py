@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from podium.data.grouping import checked_offsets
+from podium.data.numbers import as_numbers
 from podium.errors import DataError
 from podium.kernels import Doubles, Ints, kernel
 from podium.threads import over_queries
@@ -52,14 +53,8 @@ def checked_votes(
         raise DataError(f"unranked is {unranked!r}", hint=f"Choose: {', '.join(_POLICIES)}.")
     if top is not None and top < 1:
         raise DataError(f"top is {top}", hint="Count at least the first document of each ranker.")
-    try:
-        values: NDArray[np.float64] = np.array(votes, np.float64, order="C")
-    except (TypeError, ValueError) as error:
-        raise DataError(
-            f"votes are not a matrix of numbers ({error})",
-            hint="Give a row for each document and a column for each ranker.",
-        ) from error
-    if values.ndim != 2 or not values.shape[1]:
+    values: Doubles = as_numbers(votes, np.float64, "votes", dimensions=2).copy(order="C")
+    if not values.shape[1]:
         raise DataError(
             f"votes have shape {values.shape}",
             hint="Give a row for each document and a column for each ranker.",
@@ -78,7 +73,7 @@ def checked_weights(weights: ArrayLike | None, rankers: int) -> Doubles:
     """A finite weight of at least 0 for each ranker; all 1 unless given."""
     if weights is None:
         return np.ones(rankers)
-    found: Doubles = np.asarray(weights, np.float64)
+    found: Doubles = as_numbers(weights, np.float64, "weights", dimensions=1)
     if found.shape != (rankers,) or not np.all(np.isfinite(found) & (found >= 0)):
         raise DataError(
             f"weights are not {rankers} numbers of at least 0",
@@ -89,7 +84,7 @@ def checked_weights(weights: ArrayLike | None, rankers: int) -> Doubles:
 
 def row_scores(scores: ArrayLike, rows: int, what: str) -> Doubles:
     """A finite score for each row."""
-    found: Doubles = np.asarray(scores, np.float64)
+    found: Doubles = as_numbers(scores, np.float64, what, dimensions=1)
     if found.shape != (rows,) or not np.isfinite(found).all():
         raise DataError(f"{what} is not {rows} finite numbers", hint="Give a score for each row.")
     return found

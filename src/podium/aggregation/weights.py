@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from podium.aggregation.votes import checked_votes, checked_weights
+from podium.data.numbers import as_numbers
 from podium.errors import DataError
 from podium.kernels import Doubles
 
@@ -90,7 +91,7 @@ def tuned_weights(
         >>> tuned_weights([[3, 1], [2, 3], [1, 2]], quality, borda).tolist()
         [0.0, 1.0]
     """
-    table = np.asarray(votes, np.float64)
+    table = as_numbers(votes, np.float64, "votes", dimensions=2)
     if start is None:
         weights = proportional_weights(table, quality, offsets)
     else:

@@ -16,6 +16,7 @@ from podium.data.grouping import Grouping, Strings, as_strings, group_rows, grou
 from podium.data.ids import match_rows, query_keys
 from podium.data.judged import Judgments
 from podium.data.normalise import normalise_features
+from podium.data.numbers import as_numbers
 from podium.data.query_rows import QueryRows, join_rows, ordered_columns
 from podium.errors import DataError
 from podium.kernels import Floats
@@ -103,8 +104,8 @@ class Dataset(QueryRows):
             document_ids: An id for each row.
             feature_names: A name for each column (by default 1, 2, 3, …, as in LETOR files).
         """
-        matrix = _numbers(features, "features", 2)
-        truth = _numbers(labels, "labels", 1)
+        matrix = as_numbers(features, np.float32, "features", dimensions=2)
+        truth = as_numbers(labels, np.float32, "labels", dimensions=1)
         if not np.isfinite(truth).all():
             row = int(np.argmin(np.isfinite(truth)))
             raise DataError(f"the label of row {row} is {truth[row]}", hint="Labels are finite.")
@@ -281,14 +282,3 @@ def concat(datasets: Sequence[Dataset]) -> Dataset:
             hint="A query's documents belong together: join its rows in one of them.",
         )
     return Dataset(**join_rows(datasets), feature_names=names)
-
-
-def _numbers(values: ArrayLike, what: str, dimensions: int) -> Floats:
-    try:
-        with np.errstate(over="ignore"):
-            array = np.asarray(values, dtype=np.float32)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{what} are not numbers ({error})", hint="Convert them first.") from error
-    if array.ndim != dimensions:
-        raise DataError(f"{what} have {array.ndim} dimensions", hint=f"Give {dimensions}.")
-    return array

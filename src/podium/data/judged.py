@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow.compute as pc
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from podium.data.grouping import Strings, as_strings, group_rows
 from podium.data.ids import match_rows
+from podium.data.numbers import as_numbers
 from podium.data.query_rows import QueryRows, ordered_columns, take_rows
 from podium.errors import DataError
 from podium.kernels import Doubles, Floats, Ints
@@ -124,13 +125,7 @@ class Joined:
 
 def finite(values: ArrayLike, dtype: type, what: str) -> Any:
     """An array of finite numbers of a type, or an error that names the first that is not."""
-    try:
-        with np.errstate(over="ignore"):
-            numbers: NDArray[Any] = np.asarray(values, dtype)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{what} are not numbers ({error})", hint="Convert them first.") from error
-    if numbers.ndim != 1:
-        raise DataError(f"{what} have {numbers.ndim} dimensions", hint="Give one number a row.")
+    numbers = as_numbers(values, dtype, what, dimensions=1)
     good = np.isfinite(numbers)
     if not good.all():
         row = int(np.argmin(good))

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from podium.data.numbers import as_numbers
 from podium.errors import DataError, PodiumError
 from podium.kernels import Doubles, Ints
 from podium.threads import over_queries
@@ -193,12 +194,7 @@ def _batch(
 
 
 def _vector(values: ArrayLike, dtype: type[np.generic], what: str) -> NDArray[Any]:
-    try:
-        array = np.ascontiguousarray(values, dtype)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{what} are not numbers ({error})", hint="Convert them first.") from error
-    if array.ndim != 1:
-        raise DataError(f"{what} have {array.ndim} dimensions", hint="Give one.")
+    array = np.ascontiguousarray(as_numbers(values, dtype, what, dimensions=1))
     # Kernels are compiled for writable arrays; a memory-mapped label column may not be.
     return array if array.flags.writeable else array.copy()
 

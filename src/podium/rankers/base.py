@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from podium.data import Dataset, Rankings, ShardSet
+from podium.data.numbers import as_numbers
 from podium.errors import DataError, PodiumError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss, parse_loss
@@ -227,7 +228,4 @@ class _Shards:
 
 
 def _matrix(X: Any) -> Floats:
-    array = np.asarray(X, np.float32)
-    if array.ndim != 2:
-        raise DataError(f"features have {array.ndim} dimensions", hint="Give a row a document.")
-    return array
+    return as_numbers(X, np.float32, "features", dimensions=2)

@@ -1,0 +1,35 @@
+"""Arrays of numbers from whatever a caller gave."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from podium.errors import DataError
+
+
+def as_numbers(values: ArrayLike, dtype: DTypeLike, what: str, *, dimensions: int) -> NDArray[Any]:
+    """An array of a type and so many dimensions, or an error that says what is wrong.
+
+    Example:
+        >>> as_numbers([1, 2], np.float32, "labels", dimensions=1).tolist()
+        [1.0, 2.0]
+        >>> as_numbers(["a"], np.float32, "labels", dimensions=1)
+        Traceback (most recent call last):
+        podium.errors.DataError: labels are not numbers (could not convert ...
+    """
+    try:
+        with np.errstate(over="ignore"):
+            array: NDArray[Any] = np.asarray(values, dtype)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{what} are not numbers ({error})", hint="Convert them first.") from error
+    if array.ndim != dimensions:
+        raise DataError(
+            f"{what} have {array.ndim} dimensions", hint=f"Give {_DIMENSIONS[dimensions]}."
+        )
+    return array
+
+
+_DIMENSIONS = {1: "one number a row", 2: "a row of numbers for each document"}
