@@ -20,6 +20,8 @@ def page(standings: Sequence[Standing], about: str) -> str:
     parts = [_INTRODUCTION.format(trials=TREE_TRIALS, about=about), *_findings(standings)]
     parts += ["## Beside published figures\n", _published(standings)]
     parts += ["## FocusedRank and its two halves\n", _focused(standings)]
+    pictures = dict.fromkeys(standing.truth for standing in standings)
+    parts += [f"![All entries, {truth}](../images/leaderboard-{truth}.svg)\n" for truth in pictures]
     for standing in standings:
         parts.append(f"## {standing.collection}, {_truth(standing)}\n")
         parts.append(f"{COLLECTIONS[standing.collection].about}.\n")
@@ -131,7 +133,9 @@ def _focused(standings: Sequence[Standing]) -> str:
                     verdict = "even" if p >= 0.05 else "ahead" if difference > 0 else "behind"
                     cells.append(f"{difference:+.4f} (p {p:.2g}, {verdict})")
                 rows.append([f"{standing.collection}, {standing.truth}", name, half, *cells])
-    curves = "\n![Over beta](../images/focused-beta.svg)\n"
+    curves = ""
+    if any(standing.best("curve") is not None for standing in standings):
+        curves = "\n![Over beta](../images/focused-beta.svg)\n"
     head = ["data", "FocusedRank", "against", "nDCG@10 or kNDCG@10", "ERR or kERR"]
     return _markdown(head, rows) + curves
 

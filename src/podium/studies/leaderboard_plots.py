@@ -11,6 +11,7 @@ from podium.studies.entries import BETAS, FOCUSED
 from podium.studies.standings import ERR, Standing
 
 _COLOURS = {"literature": "#4477aa", "trees": "#228833", "peers": "#cc6677"}
+_WORDS = {"literature": "models", "trees": "trees with Podium's losses", "peers": "peers"}
 
 
 def draw(standings: Sequence[Standing], folder: Path) -> list[Path]:
@@ -42,19 +43,23 @@ def _pyplot() -> Any:
 
 
 def _draw_curves(plt: Any, standings: Sequence[Standing], file: Path) -> Path:
-    """FocusedRank's measures over beta, a row a data set, a column a model."""
+    """FocusedRank's measures over beta, a row a data set, a column a model with all points."""
+    shown = [
+        model
+        for model in FOCUSED
+        if all(f"{model.name} beta {beta}" in each.rows for each in standings for beta in BETAS)
+    ]
     figure, axes = plt.subplots(
-        len(standings), len(FOCUSED), figsize=(11, 3.1 * len(standings)), squeeze=False
+        len(standings),
+        len(shown),
+        figsize=(3.7 * len(shown), 3.1 * len(standings)),
+        squeeze=False,
     )
     for line, standing in zip(axes, standings, strict=True):
-        for axis, model in zip(line, FOCUSED, strict=True):
+        for axis, model in zip(line, shown, strict=True):
             for measure, style in ((standing.measure, "o-"), (ERR[standing.truth], "s--")):
-                points = [
-                    (beta, standing.rows[name].mean(measure))
-                    for beta in BETAS
-                    if (name := f"{model.name} beta {beta}") in standing.rows
-                ]
-                axis.plot(*zip(*points, strict=True), style, label=measure, markersize=4)
+                means = [standing.rows[f"{model.name} beta {beta}"].mean(measure) for beta in BETAS]
+                axis.plot(BETAS, means, style, label=measure, markersize=4)
             axis.set(title=f"{model.name}, {standing.collection}", xlabel="beta")
             axis.grid(alpha=0.3)
     axes[0][0].legend(frameon=False, fontsize=8)
@@ -79,6 +84,10 @@ def _draw_entries(plt: Any, standings: Sequence[Standing], file: Path) -> Path:
         axis.set_yticks(range(len(rows)), [row.entry for row in rows], fontsize=7)
         axis.set(title=standing.collection, xlabel=standing.measure)
         axis.grid(alpha=0.3, axis="x")
+    first = axes[0][0]
+    for family, colour in _COLOURS.items():
+        first.plot([], [], "o", color=colour, markersize=4, label=_WORDS[family])
+    first.legend(frameon=False, fontsize=7, loc="lower right")
     return _saved(plt, figure, file)
 
 
