@@ -84,15 +84,16 @@ def _draw_entries(plt: Any, standings: Sequence[Standing], file: Path) -> Path:
         axis.set_yticks(range(len(rows)), [row.entry for row in rows], fontsize=7)
         axis.set(title=standing.collection, xlabel=standing.measure)
         axis.grid(alpha=0.3, axis="x")
-    first = axes[0][0]
-    for family, colour in _COLOURS.items():
-        first.plot([], [], "o", color=colour, markersize=4, label=_WORDS[family])
-    first.legend(frameon=False, fontsize=7, loc="lower right")
-    return _saved(plt, figure, file)
+    marks = [
+        axes[0][0].plot([], [], "o", color=colour, label=_WORDS[family])[0]
+        for family, colour in _COLOURS.items()
+    ]
+    figure.legend(handles=marks, loc="lower center", ncol=3, frameon=False)
+    return _saved(plt, figure, file, bottom=0.06 / lines)
 
 
-def _saved(plt: Any, figure: Any, file: Path) -> Path:
-    figure.tight_layout()
+def _saved(plt: Any, figure: Any, file: Path, *, bottom: float = 0.0) -> Path:
+    figure.tight_layout(rect=(0, bottom, 1, 1))
     figure.savefig(file, metadata={"Date": None})
     plt.close(figure)
     return file
