@@ -254,13 +254,13 @@ def _dcg(worth: object, order: list[int]) -> float:
 
 
 @pytest.mark.parametrize("k", KS)
-@pytest.mark.parametrize("which", ["exp2", "linear", "by grade", "table"])
+@pytest.mark.parametrize("which", ["exponential", "linear", "by grade", "table"])
 def test_lambda_loss_weighs_pairs_by_the_change_of_dcg(which: str, k: int | None) -> None:
     random = np.random.default_rng(7)
     gains, discounts = (0.0, 1.0, 2.5, 3.0, 7.0), (1.0, 0.6, 0.2)
     table = tuple(tuple(np.cumsum(random.random(5))) for _ in range(3))
     loss = {
-        "exp2": LambdaLoss(k=k, steepness=1.5),
+        "exponential": LambdaLoss(k=k, steepness=1.5),
         "linear": LambdaLoss(gains="linear", k=k, steepness=1.5),
         "by grade": LambdaLoss(gains=gains, discounts=discounts, k=k, steepness=1.5),
         "table": LambdaLoss(table=table, k=k, steepness=1.5),
@@ -273,7 +273,7 @@ def test_lambda_loss_weighs_pairs_by_the_change_of_dcg(which: str, k: int | None
             grade = int(labels[row])
             if k is not None and position > k:
                 return 0.0
-            if which == "exp2":
+            if which == "exponential":
                 return (2.0**grade - 1) / math.log2(1 + position)
             if which == "linear":
                 return grade / math.log2(1 + position)

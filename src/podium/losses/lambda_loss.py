@@ -136,7 +136,7 @@ class LambdaLoss(CompiledLoss):
     O(n k) for n documents, and an exponential and a logarithm for each pair with different labels.
 
     Attributes:
-        gains: ``"exp2"`` for ``2^label - 1``, ``"linear"`` for the labels themselves, or the gain
+        gains: ``"exponential"`` for ``2^label - 1``, ``"linear"`` for the labels themselves, or the gain
             of each grade from 0.
         discounts: ``"log2"`` for ``1 / log2(1 + position)``, or the discount of each position
             from 1; positions beyond count nothing.
@@ -152,7 +152,7 @@ class LambdaLoss(CompiledLoss):
         True
     """
 
-    gains: str | tuple[float, ...] = "exp2"
+    gains: str | tuple[float, ...] = "exponential"
     discounts: str | tuple[float, ...] = "log2"
     table: Table | None = None
     k: int | None = None
@@ -166,7 +166,7 @@ class LambdaLoss(CompiledLoss):
         settle_k(self)
         if not self.steepness > 0:
             raise PodiumError(f"steepness is {self.steepness}. Give a number above 0.")
-        for name, known in (("gains", ("exp2", "linear")), ("discounts", ("log2",))):
+        for name, known in (("gains", ("exponential", "linear")), ("discounts", ("log2",))):
             given = getattr(self, name)
             if isinstance(given, str):
                 if given not in known:
