@@ -136,8 +136,8 @@ class LambdaLoss(CompiledLoss):
     O(n k) for n documents, and an exponential and a logarithm for each pair with different labels.
 
     Attributes:
-        gains: ``"exponential"`` for ``2^label - 1``, ``"linear"`` for the labels themselves, or the gain
-            of each grade from 0.
+        gains: ``"exponential"`` for ``2^label - 1``, ``"linear"`` for the labels themselves, or
+            the gain of each grade from 0.
         discounts: ``"log2"`` for ``1 / log2(1 + position)``, or the discount of each position
             from 1; positions beyond count nothing.
         table: In place of both, for each position what a document of each grade is worth there,
