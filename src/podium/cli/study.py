@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -13,6 +13,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from podium.cli.text import shown
 from podium.errors import PodiumError
 from podium.threads import thread_count
+
+if TYPE_CHECKING:
+    from podium.studies.leaderboard import Plan, Task
 
 app = typer.Typer(help="Published tables and figures, and Podium's own, each one command.")
 
@@ -35,6 +38,9 @@ def leaderboard_command(
         list[str] | None, typer.Option(help="A data set, as MQ2007; repeatable. All if absent.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="One fold, small grids.")] = False,
+    no_run: Annotated[
+        bool, typer.Option("--no-run", help="Only write the page, of the results there are.")
+    ] = False,
 ) -> None:
     """Train every model on every data set, and write the table; continues where it was stopped."""
     try:
@@ -42,7 +48,7 @@ def leaderboard_command(
         import sklearn as _sklearn  # noqa: F401
     except ImportError as error:
         raise PodiumError("Studies need more packages: pip install 'podium[studies]'.") from error
-    from podium.studies.leaderboard import Plan, Task, run
+    from podium.studies.leaderboard import Plan
     from podium.studies.leaderboard_page import page as written
     from podium.studies.leaderboard_plots import draw
     from podium.studies.standings import collect
@@ -51,26 +57,34 @@ def leaderboard_command(
     where = results / "quick" if quick else results
     plan = Plan(data, where, tuple(only or ()), folds=folds, quick=quick)
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(
-        *columns,
+    tasks = list(plan.tasks()) if no_run else _run(plan, console)
+    standings = collect(tasks, where)
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(written(standings, _about()), encoding="utf-8")
+    draw(standings, page.parent.parent / "images")
+    console.print(shown(f"Wrote {page}."))
+
+
+def _run(plan: Plan, console: Console) -> list[Task]:
+    from podium.studies.leaderboard import run
+
+    progress = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
         TimeElapsedColumn(),
         console=console,
         transient=True,
         disable=not console.is_terminal,
-    ) as progress:
+    )
+    with progress:
         bar = progress.add_task("Training", total=None)
 
         def report(done: int, total: int, task: Task | None) -> None:
             text = "Training" if task is None else f"{task.collection}, {task.entry}"
             progress.update(bar, completed=done, total=total, description=text)
 
-        tasks = run(plan, report)
-    standings = collect(tasks, where)
-    page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(written(standings, _about()), encoding="utf-8")
-    draw(standings, page.parent.parent / "images")
-    console.print(shown(f"Wrote {page}."))
+        return run(plan, report)
 
 
 def _about() -> str:
