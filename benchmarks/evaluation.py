@@ -90,7 +90,8 @@ def _against_peers(report: Report, path: Path, queries: int, documents: int, qui
         if quick_one or name == "ranx":
             tool(path, documents)  # rax and ranx compile; the others warm up alike
         peer = partial(tool, path, documents)
-        pair = median_seconds({"podium": podium, "peer": peer}, 5 if quick_one else 1)
+        times = (2 if name == "rax" and quick else 5) if quick_one else 1
+        pair = median_seconds({"podium": podium, "peer": peer}, times)
         report.check(
             f"{shape}: nDCG@10 against {name} ({pair['peer']:.2f} s)",
             pair["peer"] / pair["podium"],
