@@ -9,25 +9,9 @@ import numpy as np
 from podium.errors import PodiumError
 from podium.kernels import Doubles, Ints
 from podium.losses.base import Batch, Loss, settle_k
-from podium.losses.compiled import top
 from podium.losses.jit import outer
-from podium.losses.orders import top_rows
 from podium.losses.pairs import PairLoss
-
-
-@outer
-def _choose(labels: Doubles, offsets: Ints, k: int, chosen: Ints, starts: Ints) -> None:
-    """Write the rows of each query's top k, best first, and where each query's begin."""
-    total = 0
-    for query in range(len(offsets) - 1):
-        begin, end = offsets[query], offsets[query + 1]
-        starts[query] = total
-        if end > begin:
-            count = top_rows(labels[begin:end], k, chosen[total:])
-            for place in range(total, total + count):
-                chosen[place] += begin
-            total += count
-    starts[-1] = total
+from podium.losses.top_documents import top_documents
 
 
 @outer
@@ -113,9 +97,7 @@ class Focused(Loss):
     def evaluate_range(self, batch: Batch, first: int, last: int) -> None:
         """Write values, gradient and curvature of the queries from ``first`` up to ``last``."""
         part = batch.part(first, last)
-        chosen, starts = np.empty(len(part.scores), np.int64), np.empty_like(part.offsets)
-        _choose(part.labels, part.offsets, top(self.k), chosen, starts)
-        chosen = chosen[: starts[-1]]
+        chosen, starts = top_documents(part.labels, part.offsets, self.k)
         queries = last - first
         lists = part._replace(labels=part.labels[chosen], offsets=starts).fresh(part.scores[chosen])
         self.list_loss.check(lists)

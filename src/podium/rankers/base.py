@@ -79,6 +79,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: ArrayLike | Dataset) -> Doubles:
         """A score for each row."""
+        return self._predict(self._checked(X))
+
+    def _checked(self, X: ArrayLike | Dataset) -> Floats:
+        """The features of rows to score, if they are those it was fitted on."""
         if not hasattr(self, "n_features_in_"):
             raise NotFittedError(f"This {type(self).__name__} is not fitted. Call fit first.")
         features = X.features if isinstance(X, Dataset) else _matrix(X)
@@ -87,7 +91,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 f"{features.shape[1]} features, the ranker was fitted on {self.n_features_in_}",
                 hint="Give the same columns in the same order.",
             )
-        return self._predict(features)
+        return features
 
     def rank(self, data: Dataset, *, name: str | None = None) -> Rankings:
         """The rankings of a data set's documents, ready to evaluate or to write as a run."""
@@ -159,7 +163,14 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
 
 def load_ranker(source: str | os.PathLike[str] | BytesIO) -> Ranker:
-    """Load a ranker that was saved by ``Ranker.save``, from its file or its bytes."""
+    """Load a ranker that was saved by ``Ranker.save``, from its file or its bytes.
+
+    Example:
+        >>> from podium.rankers import LinearRanker
+        >>> ranker = LinearRanker("ListNet()").fit([[1.0], [2.0]], [0, 1], group=[2])
+        >>> load_ranker(BytesIO(ranker.to_bytes()))
+        LinearRanker(loss='ListNet()')
+    """
     archive = read_archive(source)
     kind = Ranker.KINDS.get(archive.kind)
     try:

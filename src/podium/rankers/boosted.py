@@ -12,6 +12,7 @@ from podium.data import Dataset
 from podium.errors import PodiumError
 from podium.kernels import Doubles, Floats, Ints
 from podium.losses import PairExponential
+from podium.losses.top_documents import top_documents
 from podium.measures import Measure, evaluate, parse_measure
 from podium.rankers.base import Progress, Ranker, Training, in_memory
 from podium.rankers.products import linear_scores, missing_feature
@@ -175,29 +176,43 @@ class _Teacher:
         focused = 0 < beta < 1
         self._pairs = PairExponential(k=k, pairs="across" if focused else "all")
         self.potential = np.zeros(data.rows)
-        self.rows, self.listed = _listed(data, k) if focused else (None, data)
+        self.rows: Ints | None = None
+        self.listed = data
+        if focused:
+            self.rows, self.listed = _listed(data, k)
         if focused and measure.name == "AP":
             raise PodiumError("The top documents are all relevant. Measure them by nDCG.")
         self.lists = _lists(self.listed, self.rows, data.rows, measure)
-        self.learn(np.zeros(data.rows), first=True)
+        # 1 for each list that has something to find, and an order to get wrong.
+        self._countable = (self.lists.gains > 0) & (self.lists.sizes > 1)
+        if beta > 0 and not self._countable.any():
+            raise _nothing_to_find()
+        self._count = 1.0  # of pairs, each of which weighs 1 at scores of 0
+        self._count = self._weigh_pairs(np.zeros(data.rows))
+        self._weigh_lists(np.zeros(len(self.listed)))
 
-    def learn(self, scores: Doubles, *, first: bool = False) -> float:
+    def learn(self, scores: Doubles) -> float:
         """Weigh pairs and lists by how wrong the scores have them; return the loss."""
-        loss = 0.0
-        if self.beta < 1:
-            found = self._pairs.evaluate(scores, self._data.labels, self._data.offsets)
-            total = found.total
-            if not total:
-                raise PodiumError("No document is preferred to another. Check the labels.")
-            loss += (1 - self.beta) * total / self._pairs_count(total, first)
-            np.divide(found.gradient, -total, out=self.potential)
+        pairs = self._weigh_pairs(scores)
+        lists = self._weigh_lists(self.list_values(scores)) if self.beta > 0 else 0.0
+        return (1 - self.beta) * pairs + self.beta * lists
+
+    def _weigh_pairs(self, scores: Doubles) -> float:
+        """Set the potentials; return the mean weight of a pair."""
+        if self.beta == 1:
+            return 0.0
+        found = self._pairs.evaluate(scores, self._data.labels, self._data.offsets)
+        if not found.total:
+            raise PodiumError("No document is preferred to another. Check the labels.")
+        np.divide(found.gradient, -found.total, out=self.potential)
+        return found.total / self._count
+
+    def _weigh_lists(self, values: Doubles) -> float:
+        """Set the weights of lists by their measure; return their mean."""
+        weights = self._countable * np.exp(-values)
         if self.beta > 0:
-            weights = self._countable()
-            if not first:
-                weights = weights * np.exp(-self.list_values(scores))
-            loss += self.beta * float(weights.mean())
             self.lists = self.lists._replace(weights=weights / weights.sum())
-        return loss
+        return float(weights.mean())
 
     @property
     def worth_of_nothing(self) -> float:
@@ -217,18 +232,6 @@ class _Teacher:
         """The measure of each list."""
         own = scores if self.rows is None else scores[self.rows]
         return evaluate(self._measure, self.listed, own)[self._measure]
-
-    def _pairs_count(self, total: float, first: bool) -> float:
-        if first:
-            self._pairs_at_start = total  # each pair weighs 1
-        return self._pairs_at_start
-
-    def _countable(self) -> Doubles:
-        """1 for each list that has something to find, and an order to get wrong."""
-        found = ((self.lists.gains > 0) & (self.lists.sizes > 1)).astype(np.float64)
-        if not found.any():
-            raise PodiumError("No list has anything to find. Check the labels.")
-        return found
 
 
 class _Thresholds:
@@ -263,33 +266,25 @@ class _Features:
         return features[:, stump.feature].astype(np.float64)
 
 
-def _listed(data: Dataset, k: int | None) -> tuple[Ints | None, Dataset]:
-    """The rows of each query's top k, ties with the last included, as lists of their own.
-
-    Without k, all rows above the query's lowest label.
-    """
-    kept = np.zeros(data.rows, bool)
-    for query in range(len(data)):
-        begin, end = data.offsets[query], data.offsets[query + 1]
-        labels = data.labels[begin:end]
-        if len(labels):
-            edge = labels.min()
-            if k is not None and k < len(labels):
-                edge = max(edge, np.nextafter(np.partition(labels, -k)[-k], -np.inf))
-            kept[begin:end] = labels > edge
-    rows = np.flatnonzero(kept)
-    offsets = np.concatenate(([0], np.cumsum(kept)))[data.offsets]
-    filled = np.diff(offsets) > 0  # a query without a preference has no list
-    ids = None if data.document_ids is None else data.document_ids.take(rows)
+def _listed(data: Dataset, k: int | None) -> tuple[Ints, Dataset]:
+    """The rows of each query's top k, ties with the last included, as lists of their own."""
+    rows, starts = top_documents(data.labels.astype(np.float64), data.offsets, k)
+    filled = np.diff(starts) > 0  # a query without a preference has no list
+    if not filled.any():
+        raise _nothing_to_find()
     return rows, replace(
         data,
         features=data.features[rows, :0],
         feature_names=(),
         labels=data.labels[rows],
         query_ids=data.query_ids.filter(pa.array(filled)),
-        offsets=np.append(offsets[:-1][filled], offsets[-1]),
-        document_ids=ids,
+        offsets=np.append(starts[:-1][filled], starts[-1]),
+        document_ids=None if data.document_ids is None else data.document_ids.take(rows),
     )
+
+
+def _nothing_to_find() -> PodiumError:
+    return PodiumError("No list has anything to find. Check the labels.")
 
 
 def _lists(listed: Dataset, rows: Ints | None, count: int, measure: Measure) -> Lists:
@@ -302,28 +297,29 @@ def _lists(listed: Dataset, rows: Ints | None, count: int, measure: Measure) -> 
     sizes = listed.sizes
     longest = int(sizes.max(initial=0))
     sums = discount_sums(kind, longest)
-    labels = listed.labels.astype(np.float64)
     query_of_row[mine] = listed.query_of_row
     cut = measure.cut_off or longest
     if kind == AVERAGE_PRECISION:
         if measure.cut_off is not None:
             raise PodiumError("AP takes no cut-off here.")
-        gains = (labels >= 1).astype(np.float64)
+        gains = (listed.labels >= 1).astype(np.float64)
     else:
-        gains = np.concatenate(
-            [_ndcg_gains(query.labels.astype(np.float64), sums, cut) for query in listed]
-        )
+        gains = _ndcg_gains(listed, sums, cut)
     gain_of_row[mine] = gains
     totals = np.bincount(listed.query_of_row, gains, minlength=len(listed)).astype(np.float64)
     weights = np.zeros(len(listed))
     return Lists(kind, cut, sums, query_of_row, gain_of_row, sizes, totals, weights)
 
 
-def _ndcg_gains(labels: Doubles, sums: Doubles, cut: int) -> Doubles:
-    """Gains relative to the query's highest, so that an order of any length has finite ones."""
-    if not len(labels) or labels.max() <= 0:
-        return np.zeros(len(labels))
-    gains = np.exp2(labels - labels.max()) - np.exp2(-labels.max())
-    first = np.sort(gains)[::-1][:cut]
-    found: Doubles = gains / float(first @ np.diff(sums)[: len(first)])
+def _ndcg_gains(listed: Dataset, sums: Doubles, cut: int) -> Doubles:
+    """Gains by the ideal DCG, and before by the query's highest, so that all are finite."""
+    labels = listed.labels.astype(np.float64)
+    query, begins = listed.query_of_row, listed.offsets[:-1]
+    highest = np.maximum(np.maximum.reduceat(labels, begins), 0.0)
+    gains = np.exp2(labels - highest[query]) - np.exp2(-highest[query])
+    order = np.lexsort((-gains, query))  # the ideal ranking of each query
+    places = np.arange(len(labels)) - listed.offsets[query]
+    discounts = np.diff(sums)[places] * (places < cut)
+    ideal = np.add.reduceat(gains[order] * discounts, begins)
+    found: Doubles = gains / np.where(ideal > 0, ideal, 1.0)[query]
     return found

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from podium.aggregation import proportional_weights, supervised_kemeny, tuned_weights
 from podium.data import Dataset
 from podium.errors import DataError, PodiumError
-from podium.kernels import Doubles, Floats, Ints
+from podium.kernels import Doubles, Ints
 from podium.measures import Measure, evaluate, parse_measure
 from podium.rankers.base import Progress, Ranker, Training, in_memory, load_ranker
 from podium.rankers.storage import Archive
@@ -122,7 +122,7 @@ class CascadeRanker(Ranker):
                 "a cascade ranks whole queries, and an array does not say where they begin",
                 hint="Give a Dataset: Dataset.from_arrays(X, labels, group=...).",
             )
-        super().predict(X.select([]))  # checks that it is fitted, and the features
+        self._checked(X)
         return self._decide(self._votes(X), self.weights_, self._first(X), X.offsets)
 
     def _first(self, data: Dataset) -> Doubles:
@@ -150,9 +150,6 @@ class CascadeRanker(Ranker):
         # Candidates have scores from 1 to their number, and all others of their query are below.
         result[rows] = decided + np.repeat(sizes - counts, counts)
         return result
-
-    def _predict(self, features: Floats) -> Doubles:
-        return np.zeros(len(features))
 
     def _archive(self) -> Archive:
         blobs = {"base": self.base_.to_bytes()}

@@ -67,7 +67,7 @@ class _LightGBM(Booster):
     def start(
         cls, train: Dataset, validation: Dataset | None, parameters: dict[str, Any]
     ) -> _LightGBM:
-        lightgbm = _engine("lightgbm")
+        lightgbm = import_engine("lightgbm")
         settings = {
             "objective": "none",
             "metric": "none",
@@ -90,7 +90,7 @@ class _LightGBM(Booster):
 
     @classmethod
     def load(cls, dumped: bytes) -> _LightGBM:
-        lightgbm = _engine("lightgbm")
+        lightgbm = import_engine("lightgbm")
         try:
             return cls(lightgbm.Booster(model_str=dumped.decode()))
         except (lightgbm.basic.LightGBMError, UnicodeDecodeError) as error:
@@ -137,7 +137,7 @@ class _XGBoost(Booster):
     def start(
         cls, train: Dataset, validation: Dataset | None, parameters: dict[str, Any]
     ) -> _XGBoost:
-        xgboost = _engine("xgboost")
+        xgboost = import_engine("xgboost")
         settings = {
             "objective": "reg:squarederror",
             "base_score": 0.0,
@@ -160,7 +160,7 @@ class _XGBoost(Booster):
 
     @classmethod
     def load(cls, dumped: bytes) -> _XGBoost:
-        xgboost = _engine("xgboost")
+        xgboost = import_engine("xgboost")
         try:
             return cls(xgboost.Booster(model_file=bytearray(dumped)))
         except xgboost.core.XGBoostError as error:
@@ -184,7 +184,7 @@ class _XGBoost(Booster):
     def predict(self, features: Floats, trees: int) -> Doubles:
         if not trees:
             return np.zeros(len(features))
-        rows = _engine("xgboost").DMatrix(features, nthread=thread_count())
+        rows = import_engine("xgboost").DMatrix(features, nthread=thread_count())
         found = self.model.predict(rows, output_margin=True, iteration_range=(0, trees))
         return np.asarray(found, np.float64)
 
@@ -192,12 +192,13 @@ class _XGBoost(Booster):
         return bytes(self.model.save_raw("json"))
 
 
-def _engine(name: str) -> Any:
+def import_engine(name: str, extra: str = "trees") -> Any:
+    """A library that trains; its threads wait without spinning, for others need the cores."""
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         return __import__(name)
     except ImportError as error:
-        raise PodiumError(f"{name} is not installed: pip install 'podium[trees]'.") from error
+        raise PodiumError(f"{name} is not installed: pip install 'podium[{extra}]'.") from error
 
 
 ENGINES: dict[str, type[Booster]] = {"lightgbm": _LightGBM, "xgboost": _XGBoost}

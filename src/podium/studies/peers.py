@@ -5,7 +5,6 @@ Each is the library's own ranking objective with the library's own early stoppin
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,11 +14,9 @@ from podium.data import Dataset
 from podium.errors import PodiumError
 from podium.kernels import Doubles, Floats
 from podium.rankers.base import Progress, Ranker, Training, in_memory
+from podium.rankers.engines import import_engine
 from podium.rankers.storage import Archive
 from podium.threads import thread_count
-
-# One thread waits for another without spinning: two trainings share the cores.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 class PeerRanker(Ranker):
@@ -69,7 +66,7 @@ _Scorer = Callable[[Floats], Any]
 
 def _lightgbm(objective: str) -> Callable[[Dataset, Dataset, PeerRanker], _Scorer]:
     def train(data: Dataset, validation: Dataset, peer: PeerRanker) -> _Scorer:
-        import lightgbm
+        lightgbm = import_engine("lightgbm", "studies")
 
         settings = {
             "objective": objective,
@@ -96,7 +93,7 @@ def _lightgbm(objective: str) -> Callable[[Dataset, Dataset, PeerRanker], _Score
 
 
 def _xgboost(data: Dataset, validation: Dataset, peer: PeerRanker) -> _Scorer:
-    import xgboost
+    xgboost = import_engine("xgboost", "studies")
 
     settings = {
         "objective": "rank:ndcg",
@@ -123,7 +120,7 @@ def _xgboost(data: Dataset, validation: Dataset, peer: PeerRanker) -> _Scorer:
 
 
 def _catboost(data: Dataset, validation: Dataset, peer: PeerRanker) -> _Scorer:
-    import catboost
+    catboost = import_engine("catboost", "studies")
 
     model = catboost.CatBoostRanker(
         loss_function="YetiRank",
