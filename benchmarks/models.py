@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks._aggregation import aggregation
 from benchmarks._report import Report, wants_quick
 from podium.studies.leaderboard import Plan, run
-from podium.studies.standings import ERR, PUBLISHED, Standing, collect
+from podium.studies.standings import Standing, beside_published, choices, collect
 
 _DATA = Path(__file__).parents[2] / "shared" / "data"
 _RESULTS = Path(__file__).parents[1] / "build" / "leaderboard"
@@ -49,51 +49,35 @@ def main() -> None:
 
 
 def _published(report: Report, standings: list[Standing]) -> None:
-    graded = {each.collection: each for each in standings if each.truth == "graded"}
-    for published in PUBLISHED:
-        standing = graded.get(published.collection)
-        if standing is None or published.entry not in standing.rows:
-            continue
-        for measure, figure in published.figures.items():
-            mean, low, high = standing.interval(published.entry, measure)
-            name = f"{published.collection}, {published.entry}, {measure.removeprefix('letor:')}"
-            if published.entry in _LETOR_2 and measure == "letor:nDCG@10":
-                what = f"{name}: {mean:.4f}, from the published {figure:.4f}"
-                report.check(what, abs(mean - figure), 0.015, at_least=False, unit="")
-            elif published.entry in _LETOR_2:
-                outside = max(low - figure, figure - high, 0.0)
-                what = f"{name}: {mean:.4f}, published {figure:.4f}, outside of 95 %"
-                report.check(what, outside, 0.0, at_least=False, unit="")
-            else:
-                report.note(f"{name}: {mean:.4f}, published {figure:.4f} ({published.source})")
+    for published, measure, figure, mean, low, high in beside_published(standings):
+        name = f"{published.collection}, {published.entry}, {measure.removeprefix('letor:')}"
+        if published.entry in _LETOR_2 and measure == "letor:nDCG@10":
+            what = f"{name}: {mean:.4f}, from the published {figure:.4f}"
+            report.check(what, abs(mean - figure), 0.015, at_least=False, unit="")
+        elif published.entry in _LETOR_2:
+            outside = max(low - figure, figure - high, 0.0)
+            what = f"{name}: {mean:.4f}, published {figure:.4f}, outside of 95 %"
+            report.check(what, outside, 0.0, at_least=False, unit="")
+        else:
+            report.note(f"{name}: {mean:.4f}, published {figure:.4f} ({published.source})")
 
 
 def _beside_peers(report: Report, standings: list[Standing]) -> None:
-    """On how many data sets Podium's entry is ahead of every peer, and not behind on grades.
-
-    The entry is the one that validation queries choose, the peer the best on the test queries.
-    """
-    by_name = {(each.collection, each.truth): each for each in standings}
-    held = 0
-    for collection in dict.fromkeys(each.collection for each in standings):
-        wins = []
-        for truth, measure in (
-            ("top-k", by_name[collection, "top-k"].measure),
-            ("top-k", ERR["top-k"]),
-            ("graded", by_name[collection, "graded"].measure),
-        ):
-            standing = by_name[collection, truth]
-            ours = standing.best("literature", "trees")
-            theirs = standing.strongest(measure)
-            if ours is None or theirs is None:
-                continue
-            difference, p = standing.against(ours.entry, theirs.entry, measure)
-            report.note(
-                f"{collection}, {truth}, {measure}: {ours.entry} {ours.mean(measure):.4f}, "
-                f"{theirs.entry} {theirs.mean(measure):.4f}, {difference:+.4f}, p {p:.2g}"
-            )
-            wins.append(difference > 0 if truth == "top-k" else difference > 0 or p >= 0.05)
-        held += len(wins) == 3 and all(wins)
+    """On how many data sets Podium's choice is ahead of every peer, and not behind on grades."""
+    wins: dict[str, list[bool]] = {}
+    for found in choices(standings):
+        collection, truth = found.standing.collection, found.standing.truth
+        report.note(
+            f"{collection}, {truth}, {found.measure}: "
+            f"{found.ours.entry} {found.ours.mean(found.measure):.4f}, "
+            f"{found.theirs.entry} {found.theirs.mean(found.measure):.4f}, "
+            f"{found.difference:+.4f}, p {found.p:.2g}"
+        )
+        if truth == "top-k":
+            wins.setdefault(collection, []).append(found.difference > 0)
+        elif found.measure == found.standing.measure:
+            wins.setdefault(collection, []).append(found.difference > 0 or found.p >= 0.05)
+    held = sum(len(won) == 3 and all(won) for won in wins.values())
     report.check("data sets on which Podium's choice is ahead of every peer", held, 2, unit="")
 
 

@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from podium.cli.evaluate import (
@@ -20,6 +19,7 @@ from podium.cli.evaluate import (
     unique_name,
 )
 from podium.cli.progress import spinner
+from podium.cli.text import shown
 from podium.data import Rankings
 from podium.data.files import open_write
 from podium.errors import DataError
@@ -74,16 +74,16 @@ def _print(found: Comparison) -> None:
     """Print what fits a terminal of 80 columns; the reports have every column."""
     console = Console()
     table = Table(box=None, padding=(0, 1))
-    shown = ("measure", "system", "mean", "difference", "p (Holm)", "win/tie/loss")
-    for place, heading in enumerate((*shown, "coherent")):
+    columns = ("measure", "system", "mean", "difference", "p (Holm)", "win/tie/loss")
+    for place, heading in enumerate((*columns, "coherent")):
         table.add_column(
             heading, justify="left" if place < 2 else "right", no_wrap=place != 1, overflow="fold"
         )
     for row in found.rows():
-        cells = dict(zip(HEADINGS, map(escape, row), strict=True))
-        significant = cells["difference"].endswith("*")
+        cells = dict(zip(HEADINGS, map(shown, row), strict=True))
+        significant = cells["difference"].plain.endswith("*")
         table.add_row(
-            *(cells[heading] for heading in (*shown, "coherent")),
+            *(cells[heading] for heading in (*columns, "coherent")),
             style="bold" if significant else None,
         )
     console.print(table)

@@ -9,7 +9,15 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.status import Status
 
 from podium.data.files import Reporter
@@ -35,6 +43,28 @@ def byte_progress(title: str) -> Iterator[Reporter]:
             progress.update(task, completed=done, total=total)
 
         yield report
+
+
+@contextmanager
+def stage_progress() -> Iterator[Callable[[str], Reporter]]:
+    """Give a function that starts a bar with a title, to be told of steps done and in all."""
+    console = Console(stderr=True)
+    bars = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    with bars:
+
+        def stage(title: str) -> Reporter:
+            task = bars.add_task(title, total=None)
+            return lambda done, total: bars.update(task, completed=done, total=total)
+
+        yield stage
 
 
 def spinner(title: str) -> AbstractContextManager[Status]:

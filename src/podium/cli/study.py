@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from podium.cli.progress import stage_progress
 from podium.cli.text import shown
 from podium.errors import PodiumError
 from podium.threads import thread_count
 
 if TYPE_CHECKING:
-    from podium.studies.leaderboard import Plan, Task
+    pass
 
 app = typer.Typer(help="Published tables and figures, and Podium's own, each one command.")
 
@@ -48,7 +48,7 @@ def leaderboard_command(
         import sklearn as _sklearn  # noqa: F401
     except ImportError as error:
         raise PodiumError("Studies need more packages: pip install 'podium[studies]'.") from error
-    from podium.studies.leaderboard import Plan
+    from podium.studies.leaderboard import Plan, run
     from podium.studies.leaderboard_page import page as written
     from podium.studies.leaderboard_plots import draw
     from podium.studies.standings import collect
@@ -56,35 +56,15 @@ def leaderboard_command(
     folds = 1 if quick else 5
     where = results / "quick" if quick else results
     plan = Plan(data, where, tuple(only or ()), folds=folds, quick=quick)
-    console = Console(stderr=True)
-    tasks = list(plan.tasks()) if no_run else _run(plan, console)
-    standings = collect(tasks, where)
+    if not no_run:
+        with stage_progress() as stage:
+            report = stage("Training")
+            run(plan, lambda done, total, _task: report(done, total))
+    standings = collect(plan.tasks(), where)
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(written(standings, _about()), encoding="utf-8")
     draw(standings, page.parent.parent / "images")
-    console.print(shown(f"Wrote {page}."))
-
-
-def _run(plan: Plan, console: Console) -> list[Task]:
-    from podium.studies.leaderboard import run
-
-    progress = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-    with progress:
-        bar = progress.add_task("Training", total=None)
-
-        def report(done: int, total: int, task: Task | None) -> None:
-            text = "Training" if task is None else f"{task.collection}, {task.entry}"
-            progress.update(bar, completed=done, total=total, description=text)
-
-        return run(plan, report)
+    Console(stderr=True).print(shown(f"Wrote {page}."))
 
 
 def _about() -> str:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Literal
 
 import numpy as np
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from podium.cli.evaluate import read_rankings, read_truth, unique_name
-from podium.cli.progress import byte_progress
+from podium.cli.progress import byte_progress, stage_progress
 from podium.cli.text import shown
 from podium.data import Rankings
 from podium.data.files import open_write
@@ -35,7 +33,6 @@ from podium.utility import (
     report_html,
     write_learned,
 )
-from podium.utility.cross_validate import Progress as Reporter
 from podium.utility.preferences_file import read_records, records_to_preferences
 
 app = typer.Typer(
@@ -95,7 +92,7 @@ def learn_command(
     """
     pairs = _read(preferences, grades, depth)
     model = DCGLearn(weight, form, decreasing, ties, much, normalised, seed=seed)
-    with _stages() as stage:
+    with stage_progress() as stage:
         if model.C is None:
             model = replace(model, C=choose_C(model, pairs, progress=stage("Choosing C")))
         learned = model.fit(pairs)
@@ -181,7 +178,7 @@ def report_command(
     """
     pairs = _read(preferences, grades, depth)
     model = DCGLearn(weight, form, decreasing, ties, much, normalised, seed=seed)
-    with _stages() as stage:
+    with stage_progress() as stage:
         found = report(
             pairs,
             model,
@@ -215,27 +212,6 @@ def _systems(truth: str | None, runs: list[str] | None) -> Callable[[LearnedUtil
         run = read_rankings(path)
         systems[unique_name(run, path, systems)] = run
     return lambda learned: flips(learned, judgments, systems)
-
-
-@contextmanager
-def _stages() -> Iterator[Callable[[str], Reporter]]:
-    """A bar for each stage of a long computation, on standard error."""
-    console = Console(stderr=True)
-    bars = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-    with bars:
-
-        def stage(title: str) -> Reporter:
-            task = bars.add_task(title, total=None)
-            return lambda done, total: bars.update(task, completed=done, total=total)
-
-        yield stage
 
 
 def _print_learned(

@@ -88,14 +88,14 @@ class Inputs:
 def inputs_of(
     truth: Judgments | Dataset | Joined | Preferences | None,
     ranking: Rankings | ArrayLike | None,
-    labels: ArrayLike | None,
-    scores: ArrayLike | None,
-    offsets: ArrayLike | None,
-    qid: Any,
-    group: ArrayLike | None,
-    query_ids: Sequence[str] | None,
-    document_ids: Any,
-    pairs: Pairs | None,
+    labels: ArrayLike | None = None,
+    scores: ArrayLike | None = None,
+    offsets: ArrayLike | None = None,
+    qid: Any = None,
+    group: ArrayLike | None = None,
+    query_ids: Sequence[str] | None = None,
+    document_ids: Any = None,
+    pairs: Pairs | None = None,
 ) -> Inputs:
     """Bring any of the ways to call ``evaluate`` to one form."""
     if isinstance(truth, Judgments) and isinstance(ranking, Rankings):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from podium.studies.collections import COLLECTIONS
 from podium.studies.entries import TREE_TRIALS, K
-from podium.studies.standings import COMPONENTS, ERR, PUBLISHED, Standing
+from podium.studies.standings import COMPONENTS, ERR, Standing, beside_published, choices
 
 _COLUMNS = {
     "graded": ["nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "P@10", "AP", "ERR", "letor:nDCG@10"],
@@ -98,25 +98,18 @@ def _table(standing: Standing) -> str:
 
 
 def _published(standings: Sequence[Standing]) -> str:
-    graded = {each.collection: each for each in standings if each.truth == "graded"}
-    rows = []
-    for published in PUBLISHED:
-        standing = graded.get(published.collection)
-        if standing is None or published.entry not in standing.rows:
-            continue
-        for measure, figure in published.figures.items():
-            mean, low, high = standing.interval(published.entry, measure)
-            rows.append(
-                [
-                    published.collection,
-                    published.entry,
-                    measure.removeprefix("letor:"),
-                    f"{_number(figure)} ({published.source})",
-                    _number(mean),
-                    f"{mean - figure:+.4f}",
-                    "yes" if low <= figure <= high else "no",
-                ]
-            )
+    rows = [
+        [
+            found.published.collection,
+            found.published.entry,
+            found.measure.removeprefix("letor:"),
+            f"{_number(found.figure)} ({found.published.source})",
+            _number(found.mean),
+            f"{found.mean - found.figure:+.4f}",
+            "yes" if found.low <= found.figure <= found.high else "no",
+        ]
+        for found in beside_published(standings)
+    ]
     head = ["data", "model", "measure", "published", "here", "difference", "in our 95 % interval"]
     return _markdown(head, rows)
 
@@ -154,29 +147,21 @@ def _focused(standings: Sequence[Standing]) -> str:
 
 
 def _findings(standings: Sequence[Standing]) -> list[str]:
-    lines = ["## Podium's choice beside the best peer\n"]
-    rows = []
-    for standing in standings:
-        for measure in (standing.measure, ERR[standing.truth]):
-            ours = standing.best("literature", "trees")
-            theirs = standing.strongest(measure)
-            if ours is None or theirs is None:
-                continue
-            difference, p = standing.against(ours.entry, theirs.entry, measure)
-            rows.append(
-                [
-                    f"{standing.collection}, {standing.truth}",
-                    _heading(measure),
-                    f"{ours.entry} {_number(ours.mean(measure))}",
-                    f"{theirs.entry} {_number(theirs.mean(measure))}",
-                    f"{difference:+.4f}",
-                    f"{p:.2g}",
-                ]
-            )
+    rows = [
+        [
+            f"{found.standing.collection}, {found.standing.truth}",
+            _heading(found.measure),
+            f"{found.ours.entry} {_number(found.ours.mean(found.measure))}",
+            f"{found.theirs.entry} {_number(found.theirs.mean(found.measure))}",
+            f"{found.difference:+.4f}",
+            f"{found.p:.2g}",
+        ]
+        for found in choices(standings)
+    ]
     head = ["data", "measure", "Podium's choice", "best peer", "difference", "p"]
-    lines.append(_markdown(head, rows))
-    lines.append(
+    return [
+        "## Podium's choice beside the best peer\n",
+        _markdown(head, rows),
         "Podium's entry is the one that validation queries choose; the peer is the one that does "
-        "best on the test queries themselves.\n"
-    )
-    return lines
+        "best on the test queries themselves.\n",
+    ]

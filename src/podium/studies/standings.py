@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -142,6 +143,51 @@ PUBLISHED = [
     Published("MQ2007", "top-10 ListMLE", "Niu et al. 2012", {"letor:nDCG@10": 0.4443}),
 ]
 """Published figures on graded truth, by LETOR's own script."""
+
+
+class Beside(NamedTuple):
+    """A published figure, and the mean of ours with the ends of its 95 % interval."""
+
+    published: Published
+    measure: str
+    figure: float
+    mean: float
+    low: float
+    high: float
+
+
+def beside_published(standings: Iterable[Standing]) -> Iterator[Beside]:
+    """Every published figure that there are results beside."""
+    graded = {each.collection: each for each in standings if each.truth == "graded"}
+    for published in PUBLISHED:
+        standing = graded.get(published.collection)
+        if standing is not None and published.entry in standing.rows:
+            for measure, figure in published.figures.items():
+                yield Beside(
+                    published, measure, figure, *standing.interval(published.entry, measure)
+                )
+
+
+class Choice(NamedTuple):
+    """Podium's entry as validation queries choose it, and the peer best on the test queries."""
+
+    standing: Standing
+    measure: str
+    ours: Row
+    theirs: Row
+    difference: float
+    p: float
+
+
+def choices(standings: Iterable[Standing]) -> Iterator[Choice]:
+    """Podium's choice beside the best peer, by the measure it was chosen by and by ERR."""
+    for standing in standings:
+        for measure in (standing.measure, ERR[standing.truth]):
+            ours, theirs = standing.best("literature", "trees"), standing.strongest(measure)
+            if ours is not None and theirs is not None:
+                against = standing.against(ours.entry, theirs.entry, measure)
+                yield Choice(standing, measure, ours, theirs, *against)
+
 
 COMPONENTS = {
     "FocusedSVM": ("SVMMAP", "RankSVM"),

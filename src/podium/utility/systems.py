@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike
 
 from podium.data import Dataset, Judgments, Rankings
 from podium.errors import DataError
-from podium.measures import DCG, Measure, compare, evaluate, nDCG
+from podium.measures import DCG, Conventions, Measure, coherence, evaluate, nDCG
+from podium.measures.inputs import inputs_of
+from podium.measures.tops import top_labels
 from podium.utility.learned import LearnedUtility
 
 
@@ -99,6 +101,10 @@ def flips(
     ours = learned.ndcg if normalised else learned.dcg
     usual = (nDCG if normalised else DCG) @ learned.depth
     values = {name: evaluate([usual, ours], truth, system) for name, system in systems.items()}
+    tops = {
+        name: top_labels(inputs_of(truth, system), Conventions(), learned.depth)
+        for name, system in systems.items()
+    }
     pairs = []
     for one, other in combinations(systems, 2):
         before, after = (
@@ -106,8 +112,8 @@ def flips(
             for measure in (usual, ours)
         )
         decided = (np.abs(before) > 1e-12) & (np.abs(after) > 1e-12)
-        verdict = compare(usual, truth, {other: systems[other], one: systems[one]})
-        kept = verdict.verdicts[repr(usual)][one].coherence
+        (ours_top, ideal), (theirs_top, _) = tops[one], tops[other]
+        tried = coherence(ours_top, theirs_top, ideal, normalised=normalised)
         turned = np.sign(before) != np.sign(after)
         pairs.append(
             SystemPair(
@@ -116,7 +122,7 @@ def flips(
                 float(before.mean()),
                 float(after.mean()),
                 float(np.mean(turned[decided])) if decided.any() else 0.0,
-                1.0 if kept is None else kept.keeps,
+                tried.keeps,
             )
         )
     return Flips(tuple(pairs), usual, ours)
