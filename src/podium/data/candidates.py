@@ -63,7 +63,13 @@ def candidate_judgments(lists: Iterable[CandidateList]) -> Judgments:
 
 
 def candidate_rankings(lists: Iterable[CandidateList], *, name: str = "podium") -> Rankings:
-    """The scores of all candidates that have one."""
+    """The scores of all candidates that have one.
+
+    Example:
+        >>> shoes = CandidateList("q1", "shoes", (Candidate("a", score=0.7), Candidate("b")))
+        >>> candidate_rankings([shoes], name="bm25").scores.tolist()
+        [0.7]
+    """
     rows = _rows(lists, "score")
     return Rankings.from_columns(*zip(*rows, strict=True), name=name)
 

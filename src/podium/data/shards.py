@@ -255,6 +255,13 @@ def write_shards(
         datasets: The data; blocks are written as they come and not kept.
         folder: A folder that is empty or does not exist.
         shard_bytes: Begin a new shard after this many bytes of features.
+
+    Example:
+        >>> import tempfile
+        >>> data = Dataset.from_arrays([[2.0], [3.0]], [1, 0], qid=["a", "b"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_shards(data, folder)
+        ShardSet(2 queries, 2 rows, 1 features, 1 shards)
     """
     path = Path(folder)
     with writing(path):

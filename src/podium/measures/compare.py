@@ -157,7 +157,7 @@ def _tops(
         if measure.name in ("DCG", "nDCG") and not measure.parameters:
             own = conventions.of(measure.name)
             for system in systems.values():
-                inputs = inputs_of(truth, system, *[None] * 8)
+                inputs = inputs_of(truth, system)
                 ranked, ideal = top_labels(inputs, own, measure.cut_off or _DEPTH)
                 tops.setdefault(measure, []).append((ranked[keep], ideal[keep]))
     return tops

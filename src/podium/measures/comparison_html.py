@@ -16,7 +16,16 @@ _STYLE = "th:nth-child(-n+2), td:nth-child(-n+2) { text-align: left; }"
 
 
 def as_html(found: Comparison) -> str:
-    """A comparison as a page of its own; nothing in it is loaded from elsewhere."""
+    """A comparison as a page of its own; nothing in it is loaded from elsewhere.
+
+    Example:
+        >>> from podium.data import Dataset
+        >>> from podium.measures import compare
+        >>> data = Dataset.from_arrays([[0.0]] * 4, [1, 0, 0, 1], group=[2, 2])
+        >>> found = compare("RR", data, {"old": [1, 2, 2, 1], "new": [2, 1, 1, 2]})
+        >>> "<h1>Comparison of old and new</h1>" in as_html(found)
+        True
+    """
     title = (
         " and ".join(found.systems) if len(found.systems) < 3 else f"{len(found.systems)} systems"
     )

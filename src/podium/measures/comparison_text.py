@@ -9,7 +9,16 @@ from podium.measures.comparison import HEADINGS, Comparison
 
 
 def as_markdown(found: Comparison) -> str:
-    """A comparison as a Markdown table with its notes."""
+    """A comparison as a Markdown table with its notes.
+
+    Example:
+        >>> from podium.data import Dataset
+        >>> from podium.measures import compare
+        >>> data = Dataset.from_arrays([[0.0]] * 4, [1, 0, 0, 1], group=[2, 2])
+        >>> found = compare("RR", data, {"old": [1, 2, 2, 1], "new": [2, 1, 1, 2]})
+        >>> as_markdown(found).splitlines()[3][:23]
+        '| RR | new | 1.0000 | 1'
+    """
     lines = ["| " + " | ".join(HEADINGS) + " |", "| " + " | ".join("---" for _ in HEADINGS) + " |"]
     lines += [
         "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in found.rows()
@@ -18,7 +27,16 @@ def as_markdown(found: Comparison) -> str:
 
 
 def as_latex(found: Comparison) -> str:
-    """A comparison as a LaTeX table (booktabs)."""
+    r"""A comparison as a LaTeX table (booktabs).
+
+    Example:
+        >>> from podium.data import Dataset
+        >>> from podium.measures import compare
+        >>> data = Dataset.from_arrays([[0.0]] * 4, [1, 0, 0, 1], group=[2, 2])
+        >>> found = compare("RR", data, {"old": [1, 2, 2, 1], "new": [2, 1, 1, 2]})
+        >>> as_latex(found).splitlines()[1]
+        '\\toprule'
+    """
     body = [" & ".join(map(_latex_escaped, row)) + r" \\" for row in found.rows()]
     return "\n".join(
         [
@@ -36,7 +54,16 @@ def as_latex(found: Comparison) -> str:
 
 
 def as_json(found: Comparison) -> str:
-    """Everything a comparison found, per query too, as JSON."""
+    """Everything a comparison found, per query too, as JSON.
+
+    Example:
+        >>> from podium.data import Dataset
+        >>> from podium.measures import compare
+        >>> data = Dataset.from_arrays([[0.0]] * 4, [1, 0, 0, 1], group=[2, 2])
+        >>> found = compare("RR", data, {"old": [1, 2, 2, 1], "new": [2, 1, 1, 2]})
+        >>> json.loads(as_json(found))["baseline"]
+        'old'
+    """
     content: dict[str, Any] = {
         "baseline": found.baseline,
         "systems": found.systems,

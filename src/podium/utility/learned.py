@@ -105,7 +105,17 @@ def hits(pairs: RankingPreferences, leads: Doubles) -> Doubles:
 
 
 def write_learned(learned: LearnedUtility, target: Source) -> None:
-    """Write what was learned as one line of JSON."""
+    """Write what was learned as one line of JSON.
+
+    Example:
+        >>> import io
+        >>> from podium.utility import DCGLearn, RankingPreferences
+        >>> pairs = RankingPreferences.from_arrays([[1, 0]] * 3, [[0, 1]] * 3, [1] * 3)
+        >>> learned, file = DCGLearn(C=1.0).fit(pairs), io.BytesIO()
+        >>> write_learned(learned, file)
+        >>> read_learned(io.BytesIO(file.getvalue())).measure == learned.measure
+        True
+    """
     content = {
         "podium": "utility",
         "version": _VERSION,

@@ -23,7 +23,16 @@ _CHOICES = ("much better left", "better left", "the same", "better right", "much
 
 
 def report_html(found: UtilityReport) -> str:
-    """A report as a page of its own; nothing in it is loaded from elsewhere."""
+    """A report as a page of its own; nothing in it is loaded from elsewhere.
+
+    Example:
+        >>> from podium.utility import RankingPreferences, report
+        >>> rankings = np.random.default_rng(0).integers(0, 3, (2, 40, 4))
+        >>> choices = np.sign(rankings[0].sum(axis=1) - rankings[1].sum(axis=1))
+        >>> pairs = RankingPreferences.from_arrays(*rankings, choices)
+        >>> report_html(report(pairs, resamples=20, test_position=False))[:15]
+        '<!doctype html>'
+    """
     learned = found.learned
     said = ", ".join(
         f"{count} {words}" for count, words in zip(found.counts, _CHOICES, strict=True) if count

@@ -141,10 +141,15 @@ def iter_letor(
     max_features: int = MAX_FEATURES,
     progress: Reporter | None = None,
 ) -> Iterator[Dataset]:
-    """Stream a LETOR file as data sets of whole queries, in bounded memory.
+    r"""Stream a LETOR file as data sets of whole queries, in bounded memory.
 
     Rows of a query must be together. A block is as wide as the widest line so far, so that later
     blocks may have more features than earlier ones.
+
+    Example:
+        >>> import io
+        >>> list(iter_letor(io.BytesIO(b"1 qid:a 1:2\n0 qid:a 1:3\n")))
+        [Dataset(1 queries, 2 rows, 1 features)]
     """
     options = _Options(source_name(source), zero_based, keep_nonfinite, max_features, True)
     blocks = (

@@ -95,7 +95,15 @@ def iter_parquet(
     rename: Mapping[str, str] | None = None,
     features: Sequence[str] | None = None,
 ) -> Iterator[Dataset]:
-    """Stream a Parquet data set as blocks of whole queries; rows of a query must be together."""
+    """Stream a Parquet data set as blocks of whole queries; rows of a query must be together.
+
+    Example:
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> write_parquet(Dataset.from_arrays([[2.0], [3.0]], [1, 0], qid=["a", "a"]), file)
+        >>> list(iter_parquet(io.BytesIO(file.getvalue())))
+        [Dataset(1 queries, 2 rows, 1 features)]
+    """
     name = source_name(source)
     with _opened(source, name) as file:
         width = max(1, len(file.schema_arrow))
@@ -118,7 +126,15 @@ def iter_parquet(
 
 
 def write_parquet(tables: QueryRows | Iterable[Dataset], target: Source) -> None:
-    """Write one table, or blocks of a data set, to a Parquet file."""
+    """Write one table, or blocks of a data set, to a Parquet file.
+
+    Example:
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> write_parquet(Dataset.from_arrays([[2.0]], [1], qid=["a"]), file)
+        >>> file.getvalue()[:4]
+        b'PAR1'
+    """
     if is_compressed(target):
         raise DataError(
             "Parquet files are compressed inside", path=target, hint="Leave that ending out."

@@ -166,7 +166,15 @@ def read_prefs(
 
 
 def write_prefs(levels: PreferenceLevels, target: Source, *, subgroups: bool = True) -> None:
-    """Write trec_eval's prefs, or qrels_prefs (``subgroups=False``)."""
+    r"""Write trec_eval's prefs, or qrels_prefs (``subgroups=False``).
+
+    Example:
+        >>> import io
+        >>> lines, file = b"q g s d1 2\nq g s d2 1\n", io.BytesIO()
+        >>> write_prefs(read_prefs(io.BytesIO(lines)), file)
+        >>> file.getvalue() == lines
+        True
+    """
     if not subgroups and len(pc.unique(levels.subgroups)) > 1:
         raise DataError(
             "there are several subgroups, which qrels_prefs cannot hold", hint="Write prefs."

@@ -38,6 +38,13 @@ def galloping(items: Sequence[Item], k: int) -> Selection[Item]:
 
     Items that come in nearly their right order take little more than one judgment each; items in
     random order take more than with binary search.
+
+    Example:
+        >>> selection = galloping(["a", "b", "c"], 2)
+        >>> next(selection)
+        [Pair(left='b', right='a')]
+        >>> selection.send([Outcome.RIGHT])  # as expected: c is held against the last
+        [Pair(left='c', right='b')]
     """
     top: list[Item] = []
     for item in items:
