@@ -26,7 +26,8 @@ from podium.data.formats.trec import (
 from podium.data.judged import Joined, Judgments, Rankings
 from podium.data.labels import from_ranks, kind_of, to_full_order, to_top_k
 from podium.data.preferences import PreferenceLevels, Preferences
-from podium.data.shards import Shard, ShardSet, write_shards
+from podium.data.shard_writer import write_shards
+from podium.data.shards import Shard, ShardSet
 
 __all__ = [
     "FORMATS",

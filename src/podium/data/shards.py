@@ -14,35 +14,25 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from podium.data.dataset import Dataset
 from podium.data.files import Reporter, writing
-from podium.data.formats.parquet import (
-    BLOCK_BYTES,
-    PARQUET_ERRORS,
-    parquet_writer,
-    query_pieces,
-    table_rows,
-    table_schema,
-    write_row_groups,
-)
+from podium.data.formats.parquet import PARQUET_ERRORS, table_rows
 from podium.data.query_rows import join_rows
-from podium.data.stream import SeenQueries, gathered, refuse_twice, widen
+from podium.data.stream import widen
 from podium.errors import DataError
 
-SHARD_BYTES = 256 << 20
-_MANIFEST = "manifest.json"
-_UNFINISHED = "unfinished"
-_VERSION = 1
+MANIFEST = "manifest.json"
+UNFINISHED = "unfinished"
+VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -71,6 +61,7 @@ class ShardSet:
 
     Example:
         >>> import tempfile
+        >>> from podium.data import write_shards
         >>> data = Dataset.from_arrays([[1], [2], [3]], labels=[0, 1, 2], qid=[7, 8, 9])
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     shards = write_shards(data, f"{folder}/train")
@@ -90,9 +81,9 @@ class ShardSet:
     def open(cls, folder: str | os.PathLike[str]) -> ShardSet:
         """Open a shard set; that its files are there and of the right size is checked at once."""
         path = Path(folder)
-        manifest = path / _MANIFEST
+        manifest = path / MANIFEST
         if _file_size(manifest) is None:
-            unfinished = _file_size(path / _UNFINISHED) is not None
+            unfinished = _file_size(path / UNFINISHED) is not None
             raise DataError(
                 "is an unfinished shard set" if unfinished else "is no shard set (no manifest)",
                 path=path,
@@ -101,14 +92,14 @@ class ShardSet:
         try:
             fields = json.loads(manifest.read_bytes())
             version = fields.pop("version")
-            found = _from_manifest(path, fields) if version == _VERSION else None
+            found = _from_manifest(path, fields) if version == VERSION else None
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OSError) as error:
             raise DataError(
                 f"is no manifest ({error})", path=manifest, hint="Run the conversion again."
             ) from error
         if found is None:
             raise DataError(
-                f"is of version {version}, this Podium reads {_VERSION}",
+                f"is of version {version}, this Podium reads {VERSION}",
                 path=manifest,
                 hint="Convert the data again, or use another version of Podium.",
             )
@@ -184,7 +175,7 @@ class ShardSet:
         done = 0
         for shard in self.shards:
             path = self._check_size(shard)
-            if _sha256(path) != shard.sha256:
+            if sha256(path) != shard.sha256:
                 raise _damaged(path, "its checksum is not the manifest's")
             done += shard.bytes
             if progress is not None:
@@ -195,7 +186,7 @@ class ShardSet:
         if Path(shard.file).name != shard.file or shard.file in ("", ".", ".."):
             raise DataError(
                 f"names a file {shard.file!r} elsewhere",
-                path=self.folder / _MANIFEST,
+                path=self.folder / MANIFEST,
                 hint="Do not use this shard set: its manifest has been changed.",
             )
         path = self.folder / shard.file
@@ -240,161 +231,14 @@ def _from_manifest(folder: Path, fields: dict[str, Any]) -> ShardSet:
     return found
 
 
-def write_shards(
-    datasets: Dataset | Iterable[Dataset],
-    folder: str | os.PathLike[str],
-    *,
-    shard_bytes: int = SHARD_BYTES,
-) -> ShardSet:
-    """Write a data set, or blocks of whole queries, as shards.
-
-    An unfinished set in the folder (from a run that was killed) is removed and begun anew; a
-    finished one, or other files, are an error.
-
-    Args:
-        datasets: The data; blocks are written as they come and not kept.
-        folder: A folder that is empty or does not exist.
-        shard_bytes: Begin a new shard after this many bytes of features.
-
-    Example:
-        >>> import tempfile
-        >>> data = Dataset.from_arrays([[2.0], [3.0]], [1, 0], qid=["a", "b"])
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     write_shards(data, folder)
-        ShardSet(2 queries, 2 rows, 1 features, 1 shards)
-    """
-    path = Path(folder)
-    with writing(path):
-        _claim(path)
-        return _write_all(datasets, path, shard_bytes)
-
-
-def _write_all(datasets: Dataset | Iterable[Dataset], path: Path, shard_bytes: int) -> ShardSet:
-    seen = SeenQueries()
-    shards: list[Shard] = []
-    names: tuple[str, ...] = ()
-    lowest, highest = np.inf, -np.inf
-    blocks = iter([datasets]) if isinstance(datasets, Dataset) else iter(datasets)
-    with _OpenShards(path, shard_bytes) as files:
-        for block in gathered(blocks, min(BLOCK_BYTES, shard_bytes)):
-            refuse_twice(seen.add(block.query_ids), str(path))
-            if block.feature_names[: len(names)] != names:
-                raise DataError(
-                    "two blocks have different features", path=path, hint="Write alike blocks."
-                )
-            names = block.feature_names
-            lowest = min(lowest, float(block.labels.min()))
-            highest = max(highest, float(block.labels.max()))
-            files.write(block)
-        shards = files.close()
-    if not shards:
-        raise DataError("there is no data to write", path=path, hint="Give at least one query.")
-    rows, queries = sum(shard.rows for shard in shards), sum(shard.queries for shard in shards)
-    found = ShardSet(path, rows, queries, names, lowest, highest, tuple(shards))
-    _write_manifest(found)
-    return found
-
-
-class _OpenShards:
-    """Writes blocks to the shard that is open, and opens the next when it is full."""
-
-    def __init__(self, folder: Path, shard_bytes: int) -> None:
-        self._folder = folder
-        self._shard_bytes = shard_bytes
-        self._done: list[Shard] = []
-        self._writer: pq.ParquetWriter | None = None
-        self._schema: pa.Schema | None = None
-        self._rows = self._queries = self._bytes = 0
-
-    def __enter__(self) -> _OpenShards:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._writer is not None:
-            self._writer.close()
-
-    def write(self, block: Dataset) -> None:
-        for piece in query_pieces(block, self._shard_bytes):
-            if self._bytes + piece.features.nbytes > self._shard_bytes:
-                self._finish()
-            if self._schema is not None and "document_id" in self._schema.names:
-                piece = piece.with_document_ids()
-            schema = table_schema(piece)
-            if schema != self._schema:  # a feature or the document ids have come up
-                self._finish()
-            if self._writer is None:
-                self._writer = parquet_writer(f"{self._path()}.partial", schema)
-                self._schema = schema
-            write_row_groups(self._writer, piece, schema)
-            self._rows += piece.rows
-            self._queries += len(piece)
-            self._bytes += piece.features.nbytes
-
-    def close(self) -> list[Shard]:
-        self._finish()
-        return self._done
-
-    def _path(self) -> Path:
-        return self._folder / f"part-{len(self._done):05d}.parquet"
-
-    def _finish(self) -> None:
-        if self._writer is None:
-            return
-        self._writer.close()
-        path = self._path()
-        partial = path.with_name(path.name + ".partial")
-        digest = _sha256(partial)
-        _flush(partial)
-        partial.replace(path)
-        size = path.stat().st_size
-        self._done.append(Shard(path.name, self._rows, self._queries, size, digest))
-        self._writer = self._schema = None
-        self._rows = self._queries = self._bytes = 0
-
-
-def _claim(path: Path) -> None:
-    path.mkdir(parents=True, exist_ok=True)
-    marker = path / _UNFINISHED
-    if marker.exists():
-        # The manifest goes first: what is left without it does not read as complete.
-        (path / _MANIFEST).unlink(missing_ok=True)
-        for part in (*path.glob("part-*.parquet"), *path.glob("*.partial")):
-            part.unlink()
-    elif any(path.iterdir()):
-        raise DataError(
-            "is not empty", path=path, hint="Choose a new folder, or remove this one first."
-        )
-    marker.write_text("This shard set is not complete: run the conversion again.\n")
-
-
-def _write_manifest(shards: ShardSet) -> None:
-    fields: dict[str, Any] = {"version": _VERSION} | asdict(shards)
-    del fields["folder"]
-    path = shards.folder / _MANIFEST
-    partial = path.with_name(_MANIFEST + ".partial")
-    partial.write_text(json.dumps(fields, indent=1) + "\n")
-    _flush(partial)
-    partial.replace(path)
-    _flush(shards.folder)
-    (shards.folder / _UNFINISHED).unlink()
-
-
-def _flush(path: Path) -> None:
-    """Make the disk hold what was written, so that a manifest never outlives its shards."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _file_size(path: Path) -> int | None:
     with suppress(OSError, ValueError):  # the name may be one that no file can have
         return path.stat().st_size if path.is_file() else None
     return None
 
 
-def _sha256(path: Path) -> str:
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

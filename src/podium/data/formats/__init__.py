@@ -27,7 +27,8 @@ from podium.data.formats.trec import (
 )
 from podium.data.judged import Judgments, Rankings
 from podium.data.preferences import PreferenceLevels, Preferences
-from podium.data.shards import ShardSet, write_shards
+from podium.data.shard_writer import write_shards
+from podium.data.shards import ShardSet
 from podium.errors import DataError
 
 
