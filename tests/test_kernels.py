@@ -8,6 +8,46 @@ from pathlib import Path
 
 import pytest
 
+CALLER = """
+import numpy as np
+import parts
+from parts import ROUNDS, Step, doubled
+from podium.kernels import kernel
+
+@kernel
+def total(values):
+    step = Step(0.5, 0.25)
+    result = 0.0
+    for _ in range(ROUNDS):
+        for value in values:
+            result += below(value) + step.rise
+    return result
+
+@kernel
+def below(value):  # known only after the function that calls it
+    return doubled(value) + parts.more(value)
+
+if __name__ == "__main__":
+    print(total(np.arange(3.0)), sum(total.stats.cache_hits.values()))
+"""
+PARTS = """
+from typing import NamedTuple
+from podium.kernels import inner, kernel
+
+ROUNDS = 1
+
+class Step(NamedTuple):
+    rise: float
+    fall: float
+
+@kernel
+def doubled(value):
+    return 2.0 * value
+
+@inner
+def more(value):
+    return 10.0 * value
+"""
 LOOPS = """
 import numpy as np
 from podium.kernels import fast_kernel, kernel
@@ -65,3 +105,27 @@ def test_nowhere_to_keep_a_cache(tmp_path: Path) -> None:
     assert run(tmp_path, *before, **nowhere) == "10.0 10.0 0\n"
     tmp_path.chmod(0o755)
     assert not (tmp_path / "__pycache__").exists()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "total"),
+    [
+        ("ROUNDS = 1", "ROUNDS = 2", 2 * 3 * (2 + 10 + 0.5)),
+        ("2.0 * value", "3.0 * value", 3 * (3 + 10 + 0.5)),
+        ("10.0 * value", "20.0 * value", 3 * (2 + 20 + 0.5)),
+        # Two fields of one type change places: the type of the arguments does not tell.
+        ("rise: float\n    fall: float", "fall: float\n    rise: float", 3 * (2 + 10 + 0.25)),
+    ],
+)
+def test_compiled_again_when_another_file_changes(
+    tmp_path: Path, before: str, after: str, total: float
+) -> None:
+    (tmp_path / "loops.py").write_text(CALLER)
+    (tmp_path / "parts.py").write_text(PARTS)
+    here = {"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    first = 3 * (2 + 10 + 0.5)
+    assert run(tmp_path, **here) == f"{first} 0\n"
+    assert run(tmp_path, **here) == f"{first} 1\n"
+    (tmp_path / "parts.py").write_text(PARTS.replace(before, after))
+    assert run(tmp_path, **here) == f"{total} 0\n"
+    assert run(tmp_path, **here) == f"{total} 1\n"

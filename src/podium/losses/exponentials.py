@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from podium.kernels import Doubles
-from podium.losses.jit import inner
+from podium.kernels import Doubles, inner
 
 
 @inner

@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from podium.errors import PodiumError
-from podium.kernels import Doubles, Ints
+from podium.kernels import Doubles, Ints, kernel
 from podium.losses.base import Batch, Loss, settle_k
-from podium.losses.jit import outer
 from podium.losses.pairs import PairLoss
 from podium.losses.top_documents import top_documents
 
 
-@outer
+@kernel
 def _combine(
     offsets: Ints,
     values: Doubles,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from podium.kernels import Doubles
-from podium.losses.jit import inner
+from podium.kernels import Doubles, inner
 
 
 @inner

@@ -1,38 +1,15 @@
-"""Compiling losses so that what is cached on disk is never out of date.
-
-Numba compiles a cached function again if the file it stands in has changed, but does not see
-changes in other files whose functions it calls. So of the compiled functions of a loss only the
-outermost is cached, under a name with a digest of this package's files in it.
-"""
+"""Compiling a loss of one query into a loop over queries."""
 
 from __future__ import annotations
 
 import builtins
-import hashlib
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from threading import Lock
-from types import CodeType, FunctionType
-from typing import Any, TypeVar, cast
+from types import FunctionType
+from typing import Any, cast
 
-import numba
-
-from podium.kernels import Doubles, Ints, kernel
-
-_Function = TypeVar("_Function", bound=Callable[..., object])
-
-
-def inner(function: _Function) -> _Function:
-    """Compile a function for others to call, without a cache on disk of its own."""
-    return cast(_Function, numba.njit(error_model="numpy")(function))
-
-
-def outer(function: _Function) -> _Function:
-    """Compile a function that Python calls, cached on disk beside its file."""
-    plain = cast(FunctionType, function)
-    return cast(_Function, _cached(plain, plain.__code__, plain.__globals__))
-
+from podium.kernels import Doubles, Ints, inner, kernel
 
 _ONE_AT_A_TIME = Lock()
 
@@ -53,7 +30,13 @@ def _over_range(query: Callable[..., float]) -> Callable[..., None]:
     # The function is a global of the loop, not a closure: in the key of Numba's cache a closure
     # holds an identity that changes from process to process.
     names = {"query_loss": inner(query), "__name__": one.__module__, "__builtins__": builtins}
-    return _cached(one, _loop.__code__, names)
+    place, name = one.__code__, one.__qualname__
+    code = _loop.__code__.replace(
+        co_filename=place.co_filename, co_firstlineno=place.co_firstlineno, co_name=name
+    )
+    loop = FunctionType(code, names, name)
+    loop.__qualname__ = name
+    return kernel(loop)
 
 
 def _loop(
@@ -80,22 +63,3 @@ def _loop(
                 curvature[begin:end],
                 *arguments,
             )
-
-
-def _cached(owner: FunctionType, code: CodeType, names: dict[str, Any]) -> Callable[..., Any]:
-    name = f"{owner.__qualname__}_{_digest()}"
-    place = owner.__code__
-    code = code.replace(
-        co_filename=place.co_filename, co_firstlineno=place.co_firstlineno, co_name=name
-    )
-    function = FunctionType(code, names, name)
-    function.__qualname__ = name
-    return kernel(function)
-
-
-@cache
-def _digest() -> str:
-    digest = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(file.read_bytes())
-    return digest.hexdigest()[:12]

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from podium.errors import DataError, PodiumError
-from podium.kernels import Doubles, Ints
+from podium.kernels import Doubles, Ints, inner
 from podium.losses.base import Batch, settle_k
 from podium.losses.compiled import CompiledLoss, places, top, work
 from podium.losses.gains import grade_gains
-from podium.losses.jit import inner
 from podium.losses.orders import first_rows
 
 Table = tuple[tuple[float, ...], ...]

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from podium.kernels import Doubles, Ints, trailing_zeros
-from podium.losses.jit import inner
+from podium.kernels import Doubles, Ints, inner
+from podium.kernels.words import trailing_zeros
 from podium.losses.orders import first_rows, top_targets
 
 MOST = 12

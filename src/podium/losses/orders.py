@@ -13,8 +13,7 @@ from typing import cast
 
 import numpy as np
 
-from podium.kernels import Doubles, Ints
-from podium.losses.jit import inner
+from podium.kernels import Doubles, Ints, inner
 
 # Numba would compile a function once more for a literal 0.
 ROOT = cast(int, np.int64(0))

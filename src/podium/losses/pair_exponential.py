@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from podium.kernels import Doubles, Ints
+from podium.kernels import Doubles, Ints, inner
 from podium.losses.compiled import places, top, work
 from podium.losses.exponentials import spread
-from podium.losses.jit import inner
 from podium.losses.orders import top_rows
 from podium.losses.pairs import PairLoss
 

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from podium.kernels import Doubles, Ints
+from podium.kernels import Doubles, Ints, inner
 from podium.losses.base import Loss
 from podium.losses.compiled import places, top
-from podium.losses.jit import inner
 from podium.losses.orders import count_from, first_rows, top_edge
 from podium.losses.pair_rounded import PairRounded
 from podium.losses.pairs import PairLoss

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from podium.kernels import Doubles, Ints
+from podium.kernels import Doubles, Ints, inner
 from podium.losses.compiled import TopLoss
-from podium.losses.jit import inner
 from podium.losses.orders import top_targets
 
 NOTHING = 1e-100

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from podium.kernels import Doubles
-from podium.losses.jit import inner
+from podium.kernels import Doubles, inner
 
 STEPS, LEFT_LOSS, LEFT_LEAD, RIGHT_LOSS, RIGHT_LEAD, BEST_VALUE, BEST_PENALTY = range(7)
 MOST_STEPS = 64

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from podium.kernels import Doubles, Ints
-from podium.losses.jit import inner
+from podium.kernels import Doubles, Ints, inner
 from podium.losses.orders import first_rows, top_edge
 from podium.losses.slack_search import BEST_PENALTY, begin_search, next_penalty
 

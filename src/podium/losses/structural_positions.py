@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
-from podium.kernels import Doubles, Ints
+from podium.kernels import Doubles, Ints, inner
 from podium.losses.gains import grade_gains
-from podium.losses.jit import inner
 from podium.losses.orders import first_rows, top_edge
 from podium.losses.slack_search import BEST_PENALTY, begin_search, next_penalty
 

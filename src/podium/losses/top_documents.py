@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from podium.kernels import Doubles, Ints
+from podium.kernels import Doubles, Ints, kernel
 from podium.losses.compiled import top
-from podium.losses.jit import outer
 from podium.losses.orders import top_rows
 
 
@@ -26,7 +25,7 @@ def top_documents(labels: Doubles, offsets: Ints, k: int | None) -> tuple[Ints, 
     return chosen[: starts[-1]], starts
 
 
-@outer
+@kernel
 def _choose(labels: Doubles, offsets: Ints, k: int, chosen: Ints, starts: Ints) -> None:
     total = 0
     for query in range(len(offsets) - 1):

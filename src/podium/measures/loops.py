@@ -8,10 +8,8 @@ cached on disk like any other kernel.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
-import numba
 from numba.core import cgutils, types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
@@ -56,8 +54,7 @@ def compile_function(function: MeasureFunction, *, on_pairs: bool) -> Compiled:
     A function that has no file (typed at a prompt, or in a docstring) compiles each time.
     """
     signature = _ON_PAIRS if on_pairs else _ON_LABELS
-    on_disk = Path(function.__code__.co_filename).is_file()
-    compiled: Any = numba.njit(signature, nogil=True, cache=on_disk, error_model="numpy")(function)
+    compiled: Any = kernel(function)
     result = compiled.get_compile_result(signature)
     address = result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
     return Compiled(compiled, address)
