@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from podium.data.gains import exponential_gains, log2_discounts
 from podium.kernels import Doubles, Ints
 
 
 def discounts(items: int, k: int) -> Doubles:
     """1 / log2(1 + position) for the first k positions, 0 below."""
     places = np.arange(items)
-    return np.where(places < k, 1 / np.log2(2 + places), 0.0)
+    return np.where(places < k, log2_discounts(1 + places), 0.0)
 
 
 def place_gains(items: int, k: int) -> Doubles:
@@ -25,8 +26,8 @@ def place_gains(items: int, k: int) -> Doubles:
         >>> (place_gains(4, k=2) * 2**2).tolist()
         [3.0, 1.0, 0.0, 0.0]
     """
-    places = np.arange(items)
-    return np.where(places < k, 2.0**-places - 2.0**-k, 0.0)
+    places = np.arange(float(items))
+    return np.where(places < k, exponential_gains(k - places, float(k)), 0.0)
 
 
 def k_ndcg(top: Sequence[int] | Ints, worths: ArrayLike, k: int) -> float:

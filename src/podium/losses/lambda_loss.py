@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from podium.data.gains import DISCOUNTS, GAINS, DiscountsName, GainsName, relative_gains
 from podium.errors import DataError, PodiumError
 from podium.kernels import Doubles, Ints, inner
 from podium.losses.base import Batch, settle_k
 from podium.losses.compiled import CompiledLoss, places, top, work
-from podium.losses.gains import grade_gains
 from podium.losses.orders import first_rows
 
 Table = tuple[tuple[float, ...], ...]
@@ -102,7 +102,7 @@ def _worths(
         for row in range(len(labels)):
             worth[row] = labels[row]
     else:
-        grade_gains(labels, worth)
+        relative_gains(labels, worth)
 
 
 @inner
@@ -137,8 +137,9 @@ class LambdaLoss(CompiledLoss):
     Attributes:
         gains: ``"exponential"`` for ``2^label - 1``, ``"linear"`` for the labels themselves, or
             the gain of each grade from 0.
-        discounts: ``"log2"`` for ``1 / log2(1 + position)``, or the discount of each position
-            from 1; positions beyond count nothing.
+        discounts: ``"log2"`` for ``1 / log2(1 + position)``, ``"letor"`` or ``"reciprocal"`` as
+            ``Conventions`` has them, or the discount of each position from 1; positions beyond
+            count nothing.
         table: In place of both, for each position what a document of each grade is worth there,
             as ``DCGLearn`` finds it. Only differences within a position count.
         k: The cut-off of the DCG, or None.
@@ -151,8 +152,8 @@ class LambdaLoss(CompiledLoss):
         True
     """
 
-    gains: str | tuple[float, ...] = "exponential"
-    discounts: str | tuple[float, ...] = "log2"
+    gains: GainsName | tuple[float, ...] = "exponential"
+    discounts: DiscountsName | tuple[float, ...] = "log2"
     table: Table | None = None
     k: int | None = None
     steepness: float = 1.0
@@ -165,12 +166,12 @@ class LambdaLoss(CompiledLoss):
         settle_k(self)
         if not self.steepness > 0:
             raise PodiumError(f"steepness is {self.steepness}. Give a number above 0.")
-        for name, known in (("gains", ("exponential", "linear")), ("discounts", ("log2",))):
+        for name, known in (("gains", GAINS), ("discounts", DISCOUNTS)):
             given = getattr(self, name)
             if isinstance(given, str):
                 if given not in known:
-                    wanted = " or ".join(map(repr, known))
-                    raise PodiumError(f"{name} is {given!r}. Give {wanted}, or numbers.")
+                    wanted = ", ".join(map(repr, known))
+                    raise PodiumError(f"{name} is {given!r}. Give one of {wanted}, or numbers.")
             else:
                 object.__setattr__(self, name, _numbers(given, name))
         if self.table is not None:
@@ -206,7 +207,7 @@ class LambdaLoss(CompiledLoss):
             values = np.array(self.table)[:positions]
             values = values - values[:, :1]
         elif isinstance(self.discounts, str):
-            values = 1.0 / np.log2(2.0 + np.arange(positions))[:, None]
+            values = DISCOUNTS[self.discounts](np.arange(1.0, positions + 1.0))[:, None]
         else:
             values = np.array(self.discounts[:positions])[:, None]
         return np.concatenate((values, np.zeros((1, values.shape[1]))))

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from podium.data.gains import log2_discounts
 from podium.errors import PodiumError
 from podium.kernels import Doubles
 from podium.losses.base import settle_k
@@ -98,5 +99,5 @@ class StructuralHinge(CompiledLoss):
     def _discounts(self, largest: int) -> Doubles:
         positions = np.arange(1.0, 1.0 + min(top(self.k), largest))
         if self.measure == "ndcg":
-            return 1.0 / np.log2(1.0 + positions)
+            return log2_discounts(positions)
         return np.full(len(positions), 1.0 / top(self.k))

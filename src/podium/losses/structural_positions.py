@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from podium.data.gains import relative_gains
 from podium.kernels import Doubles, Ints, inner
-from podium.losses.gains import grade_gains
 from podium.losses.orders import first_rows, top_edge
 from podium.losses.slack_search import BEST_PENALTY, begin_search, next_penalty
 
@@ -31,7 +31,7 @@ def position_hinge(
     if edge == math.inf:
         return 0.0
     if graded:
-        grade_gains(labels, gains)
+        relative_gains(labels, gains)
     else:
         for row in range(size):
             gains[row] = 1.0 if labels[row] >= edge else 0.0

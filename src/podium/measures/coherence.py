@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.data.gains import log2_discounts
 from podium.errors import DataError
 from podium.kernels import Doubles, Floats, kernel
 from podium.threads import over_queries
@@ -100,7 +101,7 @@ def coherence(
         raise DataError(f"a label is {grades[0]}", hint="Labels are at least 0 here.")
     ranks = np.arange(1, ours.shape[1] + 1)
     gains = np.stack([_gains(grades.astype(np.float64), base) for base in BASES])
-    discounts = np.stack([1 / np.log2(1 + ranks) ** steepness for steepness in STEEPNESS])
+    discounts = np.stack([log2_discounts(ranks) ** steepness for steepness in STEEPNESS])
     mean, spread = _family(codes.reshape(3, *ours.shape), gains, discounts, normalised)
     usual = mean[BASES.index(_USUAL[0]), STEEPNESS.index(_USUAL[1])]
     sign = np.sign(usual)

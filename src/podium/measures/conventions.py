@@ -7,10 +7,9 @@ from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
+from podium.data.gains import DiscountsName, GainsName
 from podium.errors import PodiumError
 
-Gain: TypeAlias = Literal["exponential", "linear"]
-Discount: TypeAlias = Literal["log2", "letor", "reciprocal"]
 Ties: TypeAlias = Literal[
     "expected",
     "input order",
@@ -69,8 +68,8 @@ class Conventions:
         podium.errors.PodiumError: ties is 'alphabetical'. Choose one of: expected, input order, ...
     """
 
-    gain: Gain = "exponential"
-    discount: Discount = "log2"
+    gain: GainsName = "exponential"
+    discount: DiscountsName = "log2"
     ties: Ties = "expected"
     nothing_relevant: float | Literal["skip"] = 0.0
     short_list: Literal["pad", "length", "zero"] = "pad"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 
+from podium.data.gains import DISCOUNTS, GAINS, DiscountsName, GainsName
 from podium.kernels import Doubles
 from podium.measures.conventions import Conventions
 from podium.measures.ranked import EXPONENTIAL, LINEAR, TABLE, Settings
@@ -16,15 +17,9 @@ from podium.measures.value import Measure, Value
 _LABELS = 1024
 _NONE: Doubles = np.zeros(0)
 
-_GAINS: dict[str, tuple[int, Doubles]] = {
-    "exponential": (EXPONENTIAL, np.exp2(np.arange(_LABELS, dtype=np.float64)) - 1.0),
-    "linear": (LINEAR, np.arange(_LABELS, dtype=np.float64)),
-}
-_DISCOUNTS: dict[str, Callable[[Doubles], Doubles]] = {
-    "log2": lambda ranks: 1.0 / np.log2(1.0 + ranks),
-    "letor": lambda ranks: 1.0 / np.log2(np.maximum(ranks, 2.0)),
-    "reciprocal": lambda ranks: 1.0 / ranks,
-}
+# Of each label from 0, so that a loop looks up what it would compute for every document.
+_TABLES = {name: gains(np.arange(_LABELS, dtype=np.float64)) for name, gains in GAINS.items()}
+_CURVES = {"exponential": EXPONENTIAL, "linear": LINEAR}
 
 
 def settle(measure: Measure, conventions: Conventions, longest: int) -> Settings:
@@ -45,7 +40,7 @@ def settle(measure: Measure, conventions: Conventions, longest: int) -> Settings
     if isinstance(discounts, tuple):
         table = np.array(discounts[:cut], np.float64)
     else:
-        table = _DISCOUNTS[str(discounts)](np.arange(1, reach + 1, dtype=np.float64))
+        table = DISCOUNTS[cast(DiscountsName, discounts)](np.arange(1, reach + 1, dtype=np.float64))
     highest = conventions.highest_grade if given.get("max") is None else given["max"]
     own = [value for value in given.values() if isinstance(value, int | float)]
     return Settings(
@@ -77,7 +72,7 @@ def cut_of(measure: Measure, conventions: Conventions) -> int | None:
 def _gains_of(gains: Value) -> tuple[int, Doubles]:
     if isinstance(gains, tuple):
         return TABLE, np.array(gains, np.float64)
-    return _GAINS[str(gains)]
+    return _CURVES[str(gains)], _TABLES[cast(GainsName, gains)]
 
 
 def _number(value: Value | None, default: float) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from podium.data import Dataset
+from podium.data.gains import exponential_gains
 from podium.errors import PodiumError
 from podium.kernels import Doubles, Floats, Ints
 from podium.losses import PairExponential
@@ -316,7 +317,7 @@ def _ndcg_gains(listed: Dataset, sums: Doubles, cut: int) -> Doubles:
     labels = listed.labels.astype(np.float64)
     query, begins = listed.query_of_row, listed.offsets[:-1]
     highest = np.maximum(np.maximum.reduceat(labels, begins), 0.0)
-    gains = np.exp2(labels - highest[query]) - np.exp2(-highest[query])
+    gains = exponential_gains(labels, highest[query])
     order = np.lexsort((-gains, query))  # the ideal ranking of each query
     places = np.arange(len(labels)) - listed.offsets[query]
     discounts = np.diff(sums)[places] * (places < cut)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.data.gains import log2_discounts
 from podium.kernels import Doubles, Floats, Ints, kernel
 from podium.threads import ordered_map
 
@@ -222,5 +223,5 @@ def stump_scores(
 def discount_sums(kind: int, longest: int) -> Doubles:
     """For each number of places up to the longest list, the sum that its measure needs."""
     places = np.arange(1, longest + 1)
-    terms = 1 / np.log2(1 + places) if kind == NDCG else 1 / places
+    terms = log2_discounts(places) if kind == NDCG else 1 / places
     return np.concatenate(([0.0], np.cumsum(terms)))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from podium.data.gains import GainsName
 from podium.errors import DataError
 from podium.kernels import Doubles, Ints
 from podium.utility.cross_validate import Progress, choose_C, held_out_leads
@@ -19,7 +20,7 @@ from podium.utility.shapes import usual_table
 from podium.utility.systems import Flips
 
 LEARNED = "learned, held out"
-BASELINES = {"2^l - 1": "exponential", "l": "linear"}
+BASELINES: dict[str, GainsName] = {"2^l - 1": "exponential", "l": "linear"}
 _BANDS = 5
 _FEW = 100
 _SAMPLES = 2000

@@ -6,10 +6,11 @@ from html import escape
 
 import numpy as np
 
+from podium.data.gains import log2_discounts
 from podium.kernels import Doubles
 from podium.measures.report_page import report_page
 from podium.utility.charts import FIRST, LEARNED, SECOND, Line, line_chart
-from podium.utility.report import UtilityReport
+from podium.utility.report import BASELINES, UtilityReport
 from podium.utility.shapes import in_units, usual_table
 from podium.utility.systems import Flips
 
@@ -65,7 +66,7 @@ def _gains(found: UtilityReport) -> str:
     grades = len(gains)
     usual = {
         name: in_units(usual_table(1, grades, kind)[0], np.ones(1))[0].tolist()
-        for name, kind in (("2^l - 1", "exponential"), ("l", "linear"))
+        for name, kind in BASELINES.items()
     }
     return line_chart(
         "Gain of each grade",
@@ -84,7 +85,7 @@ def _discounts(found: UtilityReport) -> str:
         "Discount of each position",
         [str(rank) for rank in ranks],
         [
-            Line("1/log2(1 + rank)", (1 / np.log2(1 + ranks)).tolist(), FIRST, dashed=True),
+            Line("1/log2(1 + rank)", log2_discounts(ranks).tolist(), FIRST, dashed=True),
             _learned_line(
                 found.learned.discounts, found.intervals.discounts, found.intervals.level
             ),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from podium.data.gains import GAINS, GainsName, log2_discounts
 from podium.errors import DataError
 from podium.kernels import Doubles
 
@@ -38,7 +39,7 @@ def as_table(utilities: Doubles, depth: int) -> Doubles:
     return np.concatenate((np.zeros((depth, 1)), values), axis=1)
 
 
-def usual_table(depth: int, grades: int, gains: str = "exponential") -> Doubles:
+def usual_table(depth: int, grades: int, gains: GainsName = "exponential") -> Doubles:
     """The utilities that people use: gains ``2^l - 1`` or ``l``, discounts ``1/log2(1 + rank)``.
 
     Args:
@@ -51,10 +52,7 @@ def usual_table(depth: int, grades: int, gains: str = "exponential") -> Doubles:
         ([[0.0, 1.0, 3.0, 7.0]], [[0.0, 1.0, 2.0, 3.0]])
     """
     labels = np.arange(grades, dtype=np.float64)
-    if gains not in ("exponential", "linear"):
-        raise DataError(f"gains are {gains!r}", hint="Give 'exponential' or 'linear'.")
-    worth = labels if gains == "linear" else np.exp2(labels) - 1.0
-    return np.outer(1.0 / np.log2(np.arange(2, depth + 2)), worth)
+    return np.outer(log2_discounts(np.arange(1, depth + 1)), GAINS[gains](labels))
 
 
 def factor(table: Doubles) -> tuple[Doubles, Doubles]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from podium.data.gains import DISCOUNTS as DISCOUNT_NAMES
+from podium.data.gains import GAINS as GAIN_NAMES
 from podium.kernels import Floats, kernel
 from podium.measures.ranked import Places
 from podium.measures.value import Parameter, number_between, whole_from, word_or_numbers
@@ -16,12 +18,12 @@ REL = Parameter(
 GAINS = Parameter(
     "gains",
     "What a label is worth: 'exponential', 'linear', or the gain of each label from 0 on.",
-    word_or_numbers("exponential", "linear"),
+    word_or_numbers(*GAIN_NAMES),
 )
 DISCOUNTS = Parameter(
     "discounts",
     "What a rank counts: 'log2', 'letor', 'reciprocal', or the discount of each rank from 1 on.",
-    word_or_numbers("log2", "letor", "reciprocal"),
+    word_or_numbers(*DISCOUNT_NAMES),
 )
 K = Parameter("k", "The length of the top-k order that is the truth.", whole_from(1), 10)
 

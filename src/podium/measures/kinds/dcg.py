@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from podium.measures.gains import dcg_of, expected_dcg_of
+from podium.measures.dcg_sums import dcg_of, expected_dcg_of
 from podium.measures.kinds._shared import DISCOUNTS, GAINS
 from podium.measures.ranked import Ranked, Settings
 from podium.measures.registry import measure

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from podium.data.gains import exponential_gain
 from podium.kernels import Doubles, Floats, kernel
-from podium.measures.gains import gain
+from podium.measures.dcg_sums import gain
 from podium.measures.kinds._cascade import expected_cascade
 from podium.measures.ranked import EXPONENTIAL, Ranked, Settings
 from podium.measures.registry import measure
@@ -23,7 +24,7 @@ def _chance(label: float, highest: float, unit: float, gains: Doubles, as_is: bo
         return label
     if highest < len(gains):
         return gain(label, 0.0, gains, EXPONENTIAL) * unit
-    return float(np.exp2(label - highest) - unit)
+    return exponential_gain(label, highest)
 
 
 @kernel

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from podium.data.gains import exponential_gain
 from podium.kernels import Doubles, Floats, kernel
 from podium.measures.kinds._cascade import cascade, expected_cascade
 from podium.measures.kinds._shared import K
@@ -17,7 +18,7 @@ def _chances(labels: Floats, ideal: Floats, k: int) -> Doubles:
     places = top_k_labels(labels, ideal, k, len(labels))
     chances = np.empty(len(places))
     for place in range(len(places)):
-        chances[place] = np.exp2(places[place] - float(k)) - np.exp2(-float(k))
+        chances[place] = exponential_gain(places[place], float(k))
     return chances
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import nan
 
-from podium.measures.gains import dcg_of, expected_dcg_of, scale_of
+from podium.measures.dcg_sums import dcg_of, expected_dcg_of, scale_of
 from podium.measures.kinds._shared import DISCOUNTS, GAINS
 from podium.measures.ranked import Ranked, Settings
 from podium.measures.registry import measure

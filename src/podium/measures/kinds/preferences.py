@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from math import log2, nan
+from math import nan
 
+from podium.data.gains import log2_discount
 from podium.kernels import kernel
 from podium.measures.ranked import RankedPairs, Settings
 from podium.measures.registry import measure
@@ -64,7 +65,7 @@ def wpref(query: RankedPairs, settings: Settings) -> float:
     for pair in range(len(query.better)):
         first = min(query.better[pair], query.worse[pair])
         if first <= settings.cut:
-            weight = 1.0 / log2(1.0 + first)
+            weight = log2_discount(first)
             ranked += weight
             right += weight * _right(query.better[pair], query.worse[pair])
     if len(query.better) == 0:

@@ -7,7 +7,7 @@ from math import nan
 import numpy as np
 
 from podium.kernels import Doubles, Floats, kernel
-from podium.measures.gains import gain, scale_of
+from podium.measures.dcg_sums import gain, scale_of
 from podium.measures.kinds._shared import DISCOUNTS, GAINS, K, larger_in
 from podium.measures.ranked import Ranked, Settings
 from podium.measures.registry import measure

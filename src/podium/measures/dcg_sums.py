@@ -1,4 +1,4 @@
-"""Gains and discounts: what a label is worth, and what a place counts (in kernels).
+"""Sums of gains times discounts (in kernels).
 
 These take arrays, not the records that hold them: handing a record on counts the references to
 all its arrays, which costs more than the sums.
@@ -6,8 +6,7 @@ all its arrays, which costs more than the sums.
 
 from __future__ import annotations
 
-import numpy as np
-
+from podium.data.gains import exponential_gain
 from podium.kernels import Doubles, Floats, kernel
 from podium.measures.ranked import EXPONENTIAL, LINEAR, Places
 
@@ -32,7 +31,7 @@ def gain(label: float, scale: float, gains: Doubles, curve: int) -> float:
         return float(gains[whole])
     if curve == LINEAR:
         return label
-    return float(np.exp2(label - scale) - np.exp2(-scale))
+    return exponential_gain(label, scale)
 
 
 @kernel

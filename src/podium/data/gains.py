@@ -1,0 +1,85 @@
+"""What a label is worth and what a rank counts: the one definition of gains and discounts.
+
+Measures, losses, rankers, learned utilities and judging all stand on these. Each formula is written
+once and serves arrays (``exponential_gains``) and single numbers in kernels (``exponential_gain``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.kernels import Doubles, inner
+
+GainsName: TypeAlias = Literal["exponential", "linear"]
+DiscountsName: TypeAlias = Literal["log2", "letor", "reciprocal"]
+
+
+def _exponential(label: Any, highest: Any) -> Any:
+    return np.exp2(label - highest) - np.exp2(-highest)
+
+
+def _log2(rank: Any) -> Any:
+    return 1.0 / np.log2(1.0 + rank)
+
+
+exponential_gain = cast("Callable[[float, float], float]", inner(_exponential))
+"""``exponential_gains`` of one label, in kernels."""
+
+log2_discount = cast("Callable[[float], float]", inner(_log2))
+"""``log2_discounts`` of one rank, in kernels."""
+
+
+def exponential_gains(labels: Doubles, highest: Doubles | float = 0.0) -> Doubles:
+    """``2^label - 1``, in units of ``2^highest``.
+
+    An order of more than 1023 documents has gains beyond any double. Only ratios of gains count
+    in most uses, and relative to the highest label no gain is too large.
+
+    Example:
+        >>> exponential_gains(np.array([0.0, 1.0, 2.0])).tolist()
+        [0.0, 1.0, 3.0]
+        >>> exponential_gains(np.array([1999.0, 2000.0]), highest=2000.0).tolist()
+        [0.5, 1.0]
+    """
+    return np.asarray(_exponential(labels, highest))
+
+
+def log2_discounts(ranks: NDArray[Any]) -> Doubles:
+    """``1 / log2(1 + rank)``, ranks being 1, 2, ….
+
+    Example:
+        >>> log2_discounts(np.array([1, 3])).tolist()
+        [1.0, 0.5]
+    """
+    return np.asarray(_log2(ranks))
+
+
+@inner
+def relative_gains(labels: Doubles, gains: Doubles) -> None:
+    """Exponential gains of a query relative to its highest label (in kernels).
+
+    Labels below 0 count as 0.
+    """
+    highest = 0.0
+    for label in labels:
+        highest = max(highest, label)
+    for row in range(len(labels)):
+        gains[row] = exponential_gain(max(labels[row], 0.0), highest)
+
+
+GAINS: dict[GainsName, Callable[[Doubles], Doubles]] = {
+    "exponential": exponential_gains,
+    "linear": lambda labels: labels,
+}
+"""Gains of labels, by name."""
+
+DISCOUNTS: dict[DiscountsName, Callable[[Doubles], Doubles]] = {
+    "log2": log2_discounts,
+    "letor": lambda ranks: log2_discounts(np.maximum(ranks - 1.0, 1.0)),
+    "reciprocal": lambda ranks: 1.0 / ranks,
+}
+"""Discounts of ranks, by name."""
