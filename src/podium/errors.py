@@ -41,6 +41,10 @@ class DataError(PodiumError, ValueError):
         remade = partial(type(self), path=self.path, line=self.line, hint=self.hint)
         return remade, (self.problem,)
 
+    def at(self, path: object, line: int | None = None) -> DataError:
+        """The same error of a file, and of one of its lines."""
+        return DataError(self.problem, path=path, line=line, hint=self.hint)
+
     def further_down(self, lines: int) -> DataError:
         """The same error of a part of a file that has some lines before it."""
         line = None if self.line is None else self.line + lines

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from podium.data import Dataset, write_shards
 from podium.errors import DataError
-from podium.measures import evaluate, evaluate_table, tables
+from podium.measures import evaluate, evaluate_table
 
 COLUMNS = ("query_id", "label", "score")
 
@@ -46,7 +46,7 @@ def test_row_groups_may_end_anywhere(
     path = tmp_path_factory.mktemp("tables") / "scored.parquet"
     pq.write_table(table, path, row_group_size=rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tables, "_ROWS", lot)
+        patch.setattr("podium.data.scored._ROWS", lot)
         found = evaluate_table(["nDCG@5", "AP"], path)
     assert len(found) == queries
     for name, values in whole(table).items():

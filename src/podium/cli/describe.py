@@ -48,7 +48,7 @@ def describe_command(
                 facts = _counts(read_all(found, source, progress=progress, **options))
         except DataError as error:
             path = error.path or source
-            raise DataError(error.problem, path=path, line=error.line, hint=error.hint) from error
+            raise error.at(path, error.line) from error
     if as_json:
         content = _as_json(facts) if isinstance(facts, Description) else facts
         typer.echo(json.dumps(content, indent=2))

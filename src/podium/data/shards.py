@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from podium.data.dataset import Dataset
 from podium.data.files import Reporter, writing
-from podium.data.formats.parquet import PARQUET_ERRORS, table_rows
+from podium.data.formats.parquet import table_rows
+from podium.data.formats.parquet_file import open_parquet
 from podium.data.query_rows import join_rows
 from podium.data.stream import widen
 from podium.errors import DataError
@@ -126,17 +126,14 @@ class ShardSet:
         for place in chosen:
             shard = self.shards[place]
             path = self._check_size(shard)
-            try:
-                with pq.ParquetFile(path) as file:
-                    if file.metadata.num_rows != shard.rows:
-                        raise _damaged(path, f"not the {shard.rows} rows that the manifest says")
-                    for group in range(file.num_row_groups):
-                        table = file.read_row_group(group)
-                        yield self._complete(table_rows(table, Dataset, str(path)), path)
-                        if progress is not None:
-                            progress(done + shard.bytes * (group + 1) // file.num_row_groups, total)
-            except PARQUET_ERRORS as error:
-                raise _damaged(path, str(error).partition("\n")[0][:200]) from error
+            with open_parquet(path) as file:
+                if file.metadata.num_rows != shard.rows:
+                    raise _damaged(path, f"not the {shard.rows} rows that the manifest says")
+                for group in range(file.num_row_groups):
+                    table = file.read_row_group(group)
+                    yield self._complete(table_rows(table, Dataset, str(path)), path)
+                    if progress is not None:
+                        progress(done + shard.bytes * (group + 1) // file.num_row_groups, total)
             done += shard.bytes
 
     def load(

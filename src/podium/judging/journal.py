@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
+from podium.data.json_lines import log_lines
 from podium.errors import DataError
 from podium.judging.assignment import Overlap
 from podium.judging.entries import Entry, Undo, entry_from_json, entry_to_json
@@ -180,20 +181,7 @@ def _header(session: Session, about: dict[str, Any]) -> dict[str, Any]:
 
 
 def _parse(content: bytes, path: str | os.PathLike[str]) -> tuple[Session, dict[str, Any]]:
-    lines = content.split(b"\n")[:-1]  # behind the last newline is nothing, or an unfinished line
-    values = []
-    for number, line in enumerate(lines, 1):
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise DataError(
-                f"is not JSON ({error})", path=path, line=number, hint="Take it from a backup."
-            ) from error
-        if not isinstance(value, dict):
-            raise DataError(
-                "is no JSON object", path=path, line=number, hint="Take it from a backup."
-            )
-        values.append(value)
+    values, _ = log_lines(content, dict, path)
     if not values or values[0].get("podium") != "session":
         raise DataError("is no session", path=path, hint="Its first line must describe one.")
     header = values[0]
@@ -207,7 +195,7 @@ def _parse(content: bytes, path: str | os.PathLike[str]) -> tuple[Session, dict[
         for number, value in enumerate(values[1:], 2):  # noqa: B007
             session.add(entry_from_json(value))
     except DataError as error:
-        raise DataError(error.problem, path=path, line=number, hint=error.hint) from error
+        raise error.at(path, number) from error
     about = {
         name: value
         for name, value in header.items()

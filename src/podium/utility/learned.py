@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from podium.data.files import Source, numbered_lines, open_write, source_name
+from podium.data.json_lines import json_line, parse_json
 from podium.errors import DataError
 from podium.kernels import Doubles
 from podium.losses import LambdaLoss
@@ -129,7 +129,7 @@ def write_learned(learned: LearnedUtility, target: Source) -> None:
         "table": learned.table.tolist(),
     }
     with open_write(target) as write:
-        write(json.dumps(content, allow_nan=False).encode() + b"\n")
+        write(json_line(content))
 
 
 def read_learned(source: Source) -> LearnedUtility:
@@ -146,9 +146,9 @@ def read_learned(source: Source) -> LearnedUtility:
     name = source_name(source)
     text = b"".join(line for _, line in numbered_lines(source))
     try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"is not JSON ({error})", path=name, hint=_HINT) from error
+        content = parse_json(text)
+    except DataError as error:
+        raise DataError(error.problem, path=name, hint=_HINT) from error
     if not isinstance(content, dict) or content.get("podium") != "utility":
         raise DataError("holds no learned utility", path=name, hint=_HINT)
     if content.get("version") != _VERSION:

@@ -9,11 +9,12 @@ others are optional; whatever else is one's own goes into ``metadata``.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
-from podium.data.files import Reporter, Source, numbered_lines, open_write, source_name
+from podium.data.files import Reporter, Source, open_write, source_name
+from podium.data.json_lines import json_line, json_lines
 from podium.errors import DataError
 from podium.utility.preferences import MOST_DEPTH, MOST_GRADES, RankingPreferences
 
@@ -55,18 +56,14 @@ def read_records(
         judged: Whether each must have a choice; if not, none may have one.
         progress: Told of bytes read.
     """
-    name = source_name(source)
     any_line = False
-    for number, line in numbered_lines(source, progress=progress):
-        if not line.strip():
-            continue
+    for record in json_lines(source, partial(_checked, judged=judged), progress=progress):
         any_line = True
-        try:
-            yield _checked(_parsed(line), judged)
-        except DataError as error:
-            raise DataError(error.problem, path=name, line=number, hint=error.hint) from error
+        yield record
     if not any_line:
-        raise DataError("holds no pair", path=name, hint="Write one JSON object a line.")
+        raise DataError(
+            "holds no pair", path=source_name(source), hint="Write one JSON object a line."
+        )
 
 
 def records_to_preferences(
@@ -104,23 +101,10 @@ def write_preferences(pairs: RankingPreferences, target: Source) -> None:
             }
             if pairs.weights[place] != 1.0:
                 record["weight"] = float(pairs.weights[place])
-            write(json.dumps(record, allow_nan=False).encode() + b"\n")
+            write(json_line(record))
 
 
-def _parsed(line: bytes) -> Any:
-    try:
-        return json.loads(line.decode())
-    except UnicodeError as error:
-        raise DataError(f"is not UTF-8 text ({error})", hint="Convert the file first.") from error
-    except RecursionError as error:
-        raise DataError("is nested too deeply", hint="Make its metadata flatter.") from error
-    except ValueError as error:
-        raise DataError(f"is not JSON ({error})", hint="Write one JSON object a line.") from error
-
-
-def _checked(record: Any, judged: bool) -> dict[str, Any]:
-    if not isinstance(record, dict):
-        raise DataError("is no JSON object", hint="Write one JSON object a line.")
+def _checked(record: dict[str, Any], judged: bool) -> dict[str, Any]:
     unknown = record.keys() - _KEYS
     if unknown:
         raise DataError(f"has a key {min(unknown)!r}", hint=f"Known: {', '.join(sorted(_KEYS))}.")

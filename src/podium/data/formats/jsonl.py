@@ -10,14 +10,14 @@ Other keys are errors, so that a misspelt one is noticed: what is one's own goes
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from typing import Any
 
 from podium.data.candidates import Candidate, CandidateList
-from podium.data.files import Reporter, Source, numbered_lines, open_write, source_name
+from podium.data.files import Reporter, Source, open_write
+from podium.data.json_lines import json_line, json_lines
 from podium.errors import DataError
 
 _TEXTS = ("document_id", "title", "text", "html", "url")
@@ -36,19 +36,17 @@ def read_jsonl(source: Source, *, progress: Reporter | None = None) -> Iterator[
         >>> [entry.query for entry in read_jsonl(io.BytesIO(line))]
         ['shoes']
     """
-    name = source_name(source)
     seen: set[str] = set()
-    for number, line in numbered_lines(source, progress=progress):
-        if not line.strip():
-            continue
-        try:
-            entry = _query(_parsed(line))
-            if entry.query_id in seen:
-                raise DataError(f"query {entry.query_id!r} comes twice", hint="One line a query.")
-        except DataError as error:
-            raise DataError(error.problem, path=name, line=number, hint=error.hint) from error
+
+    def parse(content: dict[str, Any]) -> CandidateList:
+        _check_numbers_and_texts(content)
+        entry = _query(content)
+        if entry.query_id in seen:
+            raise DataError(f"query {entry.query_id!r} comes twice", hint="One line a query.")
         seen.add(entry.query_id)
-        yield entry
+        return entry
+
+    return json_lines(source, parse, progress=progress)
 
 
 def write_jsonl(lists: Iterable[CandidateList], target: Source) -> None:
@@ -65,13 +63,13 @@ def write_jsonl(lists: Iterable[CandidateList], target: Source) -> None:
             content = _filled(entry)
             content["candidates"] = [_filled(candidate) for candidate in entry.candidates]
             try:
-                line = _encoded(content)
+                line = json_line(content)
             except (ValueError, TypeError, RecursionError) as error:
                 raise DataError(
                     f"query {entry.query_id!r} cannot be written as JSON ({error})",
                     hint="Give finite numbers, text in Unicode, and metadata that JSON knows.",
                 ) from error
-            write(line + b"\n")
+            write(line)
 
 
 def _filled(entry: CandidateList | Candidate) -> dict[str, Any]:
@@ -84,33 +82,16 @@ def _filled(entry: CandidateList | Candidate) -> dict[str, Any]:
     }
 
 
-def _encoded(content: Any) -> bytes:
-    return json.dumps(content, ensure_ascii=False, allow_nan=False).encode()
-
-
-def _parsed(line: bytes) -> Any:
-    def refuse(constant: str) -> None:
-        raise DataError(f"{constant} is no JSON number", hint="Leave it out.")
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            raise DataError("a key comes twice in one object", hint="Keep one of them.")
-        return found
-
+def _check_numbers_and_texts(content: dict[str, Any]) -> None:
+    """Refuse what could not be written again: NaN, 1e999, a lone surrogate."""
     try:
-        text = line.decode()
-        content = json.loads(text, parse_constant=refuse, object_pairs_hook=unique)
-        _encoded(content)  # a lone surrogate or 1e999 could not be written again
+        json_line(content)
     except UnicodeError as error:
         raise DataError(f"is not UTF-8 text ({error})", hint="Convert the file first.") from error
-    except RecursionError as error:
-        raise DataError("is nested too deeply", hint="Make its metadata flatter.") from error
-    except DataError:
-        raise
     except ValueError as error:
-        raise DataError(f"is not JSON ({error})", hint="Write one JSON object a line.") from error
-    return content
+        raise DataError(
+            "has a number that is none in JSON, or too large", hint="Leave it out."
+        ) from error
 
 
 def _query(content: Any) -> CandidateList:

@@ -129,7 +129,7 @@ def read_letor(
         try:
             grouping = group_sizes(sizes, len(rows.labels), None)
         except DataError as error:
-            raise DataError(error.problem, path=options.name, hint=error.hint) from error
+            raise error.at(options.name) from error
     return Dataset.grouped(rows.features, rows.labels, grouping, rows.document_ids, ())
 
 

@@ -17,8 +17,6 @@ numeric types, and columns that are not wanted (``features=``).
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -28,6 +26,7 @@ import pyarrow.parquet as pq
 
 from podium.data.dataset import Dataset
 from podium.data.files import Source, is_compressed, open_write, source_name
+from podium.data.formats.parquet_file import open_parquet
 from podium.data.grouping import Grouping, Strings, as_strings, group_rows
 from podium.data.judged import Judgments, Rankings
 from podium.data.preferences import PreferenceLevels, Preferences
@@ -39,8 +38,6 @@ from podium.kernels import Floats
 Table = TypeVar("Table", bound=QueryRows)
 
 BLOCK_BYTES = 32 << 20
-PARQUET_ERRORS = (pa.ArrowException, OSError, UnicodeError)
-"""What PyArrow raises on a damaged file; UnicodeError on a column's name."""
 
 # Column in the file: field of the table, Arrow type.
 _COLUMNS: dict[type[QueryRows], dict[str, tuple[str, pa.DataType]]] = {
@@ -85,8 +82,8 @@ def read_parquet(
         Judgments(1 queries, 1 rows)
     """
     name = source_name(source)
-    with _opened(source, name) as file:
-        return table_rows(_read(file, name), kind, name, rename=rename, features=features)
+    with open_parquet(source) as file:
+        return table_rows(file.read(), kind, name, rename=rename, features=features)
 
 
 def iter_parquet(
@@ -105,7 +102,7 @@ def iter_parquet(
         [Dataset(1 queries, 2 rows, 1 features)]
     """
     name = source_name(source)
-    with _opened(source, name) as file:
+    with open_parquet(source) as file:
         width = max(1, len(file.schema_arrow))
         blocks = (
             table_rows(
@@ -119,10 +116,7 @@ def iter_parquet(
             for batch in file.iter_batches(batch_size=max(1, BLOCK_BYTES // (4 * width)))
             if len(batch)
         )
-        try:
-            yield from whole_queries(blocks, name)
-        except PARQUET_ERRORS as error:
-            raise _damaged(name, error) from error
+        yield from whole_queries(blocks, name)
 
 
 def write_parquet(tables: QueryRows | Iterable[Dataset], target: Source) -> None:
@@ -270,7 +264,7 @@ def table_rows(
             more["name"] = stored.decode("utf-8", "replace")
         return kind.from_columns(table["query_id"], *values.values(), **more)  # type: ignore[attr-defined,no-any-return]
     except DataError as error:
-        raise DataError(error.problem, path=name, hint=error.hint) from error
+        raise error.at(name) from error
 
 
 def _dataset(
@@ -302,35 +296,6 @@ def _numbers(column: pa.ChunkedArray, what: str) -> Floats:
     if pa.types.is_boolean(kind):
         column = column.cast(pa.int8())
     return column.to_numpy()  # type: ignore[no-any-return]
-
-
-def _opened(source: Source, name: str) -> pq.ParquetFile:
-    try:
-        if isinstance(source, str | os.PathLike):
-            if os.fspath(source) == "-":
-                return pq.ParquetFile(pa.BufferReader(sys.stdin.buffer.read()))
-            return pq.ParquetFile(source)
-        return pq.ParquetFile(source)
-    except FileNotFoundError as error:
-        raise DataError("no such file", path=name, hint="Check the path.") from error
-    except PARQUET_ERRORS as error:
-        raise _damaged(name, error) from error
-
-
-def _read(file: pq.ParquetFile, name: str) -> pa.Table:
-    try:
-        return file.read()
-    except PARQUET_ERRORS as error:
-        raise _damaged(name, error) from error
-
-
-def _damaged(name: str, error: BaseException) -> DataError:
-    reason = str(error).partition("\n")[0][:200]
-    return DataError(
-        f"cannot be read as Parquet ({reason})",
-        path=name,
-        hint="It is damaged, cut short or of another format: fetch or write it again.",
-    )
 
 
 class _Sink:

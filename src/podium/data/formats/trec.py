@@ -278,7 +278,7 @@ def _named(source: Source, make: Callable[[], _Table]) -> _Table:
     try:
         return make()
     except DataError as error:
-        raise DataError(error.problem, path=source_name(source), hint=error.hint) from error
+        raise error.at(source_name(source)) from error
 
 
 def _write(target: Source, columns: list[Any]) -> None:

@@ -20,6 +20,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from podium.data.json_lines import json_line, log_lines
 from podium.errors import DataError, PodiumError
 from podium.judging.algorithms.selection import Pair
 from podium.judging.entries import Outcome, Verdict
@@ -158,9 +159,8 @@ class EndpointAssessor:
         with self._lock:
             self._answers[place] = answer
             if self._cache is not None:
-                line = json.dumps({"question": place, "answer": answer}) + "\n"
-                with self._cache.open("a", encoding="utf-8") as stream:
-                    stream.write(line)
+                with self._cache.open("ab") as stream:
+                    stream.write(json_line({"question": place, "answer": answer}))
 
 
 def _said(error: urllib.error.HTTPError) -> str:
@@ -195,20 +195,17 @@ def _read_cache(path: Path) -> dict[str, str]:
         return {}
     if not path.is_file():
         raise DataError("is no file", path=path, hint="Name a file to keep answers in.")
-    answers = {}
     content = path.read_bytes()
-    whole = content.rfind(b"\n") + 1
-    if not whole and content:
+    if content and b"\n" not in content:
         raise DataError("is no file of answers", path=path, hint="Name another file.")
-    for number, line in enumerate(content[:whole].splitlines(), 1):
-        try:
-            value = json.loads(line)
-            question, answer = str(value["question"]), value["answer"]
-            answers[question] = {name: name for name in _ANSWERS}[answer]
-        except (ValueError, LookupError, TypeError) as error:
-            raise DataError(
-                "is no answer kept by Podium", path=path, line=number, hint="Delete the line."
-            ) from error
+    answers, whole = log_lines(content, _kept_answer, path)
     if whole < len(content):  # a line that a crash left unfinished
         os.truncate(path, whole)
-    return answers
+    return dict(answers)
+
+
+def _kept_answer(line: dict[str, Any]) -> tuple[str, str]:
+    question, answer = line.get("question"), line.get("answer")
+    if isinstance(question, str) and isinstance(answer, str) and answer in _ANSWERS:
+        return question, answer
+    raise DataError("is no answer kept by Podium", hint="Delete the line.")

@@ -1,0 +1,43 @@
+"""The one door to Parquet files, which anyone may have written: its errors say what to do."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from podium.data.files import Source, source_name
+from podium.errors import DataError
+
+_DAMAGE = (pa.ArrowException, OSError, UnicodeError)
+"""What PyArrow raises on a damaged file; UnicodeError on a column's name."""
+
+
+@contextmanager
+def open_parquet(source: Source, *, as_codes: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file for a ``with`` block, in which reading it raises DataErrors alone.
+
+    Args:
+        source: A path, ``"-"``, or an open binary stream.
+        as_codes: The columns to read as codes of a dictionary.
+    """
+    name = source_name(source)
+    try:
+        # A stream of no length, such as standard input, cannot be read from its end.
+        piped = isinstance(source, str | os.PathLike) and os.fspath(source) == "-"
+        given = pa.BufferReader(sys.stdin.buffer.read()) if piped else source
+        with pq.ParquetFile(given, read_dictionary=list(as_codes) or None) as file:
+            yield file
+    except FileNotFoundError as error:
+        raise DataError("no such file", path=name, hint="Check the path.") from error
+    except _DAMAGE as error:
+        reason = str(error).partition("\n")[0][:200]
+        raise DataError(
+            f"cannot be read as Parquet ({reason})",
+            path=name,
+            hint="It is damaged, cut short or of another format: fetch or write it again.",
+        ) from error
