@@ -117,6 +117,15 @@ class Session:
         """
         return [self._shown(*pair) for pair in self._present_plan().waiting(assessor)]
 
+    def votes_missing(self, left: str, right: str) -> int:
+        """How many more people must judge a pair before it counts; ``careful`` asks one by one."""
+        if self.algorithm == CAREFUL:
+            return 1
+        one, other = sorted((self._place(left), self._place(right)))
+        votes = self._present_record().votes.get((one, other), {})
+        needed = 1 if self.overlap is None else self.overlap.needed(left, right)
+        return max(needed - len(votes), 0)
+
     @property
     def done(self) -> bool:
         """Whether no judgment is missing."""

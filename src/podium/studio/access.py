@@ -1,0 +1,176 @@
+"""Who is asking, and what they may do: every route names the role that it needs.
+
+A browser comes with a cookie, a program with an API token. With a cookie, whatever changes
+something must repeat a word that only our own pages know, so that no other site can ask for it.
+"""
+
+from __future__ import annotations
+
+import hmac
+import time
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+from sqlalchemy import and_, bindparam, literal, select
+
+from podium.studio.database import reading
+from podium.studio.errors import RefusedError
+from podium.studio.secrets import digest
+from podium.studio.tables import ApiToken, AuthSession, Membership, Project, Role, User
+
+COOKIE = "podium_session"
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_RANK = {Role.ASSESSOR: 0, Role.MANAGER: 1, Role.OWNER: 2}
+
+
+def _identify(key: Any, expires_at: Any, user_id: Any, *more: Any) -> Any:
+    """A statement that finds who holds a key, and the project of theirs that is asked for.
+
+    One statement for both, because every answer waits for it.
+    """
+    return (
+        select(
+            User.id.label("person_id"),
+            User.name.label("person_name"),
+            User.email,
+            User.is_admin,
+            *more,
+            Membership.role,
+            Project.__table__,
+        )
+        .select_from(User)
+        .join(key.class_, user_id == User.id)
+        .outerjoin(
+            Membership,
+            and_(Membership.user_id == User.id, Membership.project_id == bindparam("project")),
+        )
+        .outerjoin(Project, Project.id == Membership.project_id)
+        .where(key == bindparam("key"), expires_at > bindparam("now"), User.disabled.is_(False))
+    )
+
+
+_BY_COOKIE = _identify(
+    AuthSession.key, AuthSession.expires_at, AuthSession.user_id, AuthSession.csrf
+)
+_BY_TOKEN = _identify(
+    ApiToken.key, ApiToken.expires_at, ApiToken.user_id, literal("").label("csrf")
+)
+
+
+@dataclass(frozen=True)
+class Person:
+    """Someone who signed in.
+
+    Attributes:
+        id: The account's number.
+        name: What they are called.
+        email: Their address.
+        is_admin: Whether they may make projects and accounts.
+        csrf: The word that their forms repeat; empty for programs.
+    """
+
+    id: int
+    name: str
+    email: str
+    is_admin: bool
+    csrf: str = ""
+
+
+@dataclass(frozen=True)
+class Member:
+    """Someone in a project of theirs.
+
+    Attributes:
+        person: Who.
+        role: What they are there.
+        project: The project's row.
+    """
+
+    person: Person
+    role: Role
+    project: Any
+
+    def may(self, role: Role) -> bool:
+        """Whether they are at least this."""
+        return _RANK[self.role] >= _RANK[role]
+
+
+def person_of(request: Request) -> Person | None:
+    """Who sent a request, or None; refuses a change that no page of ours asked for."""
+    row = _found(request, 0)
+    return None if row is None else _person(row)
+
+
+def signed_in(request: Request) -> Person:
+    """Who sent a request; nobody is refused but strangers."""
+    person = person_of(request)
+    if person is None:
+        raise RefusedError(401, "Sign in first.")
+    return person
+
+
+def member(request: Request, project: int) -> Member:
+    """Who sent a request about a project of theirs; others are not told that there is one."""
+    # Numbers that no row can have are no project, instead of an error of the database.
+    row = _found(request, project if 0 < project < 2**62 else 0)
+    if row is None:
+        raise RefusedError(401, "Sign in first.")
+    if row.role is None:
+        raise RefusedError(404, "There is no such project.")
+    return Member(_person(row), Role(row.role), row)
+
+
+def _found(request: Request, project: int) -> Any:
+    header = request.headers.get("authorization", "")
+    engine = request.app.state.engine
+    if header.lower().startswith("bearer "):
+        wanted = {"key": digest(header[7:].strip()), "now": time.time(), "project": project}
+        row = reading(engine, lambda c: c.execute(_BY_TOKEN, wanted).one_or_none())
+        if row is None:
+            raise RefusedError(401, "This API token is unknown or too old.")
+        return row
+    secret = request.cookies.get(COOKIE)
+    if not secret:
+        return None
+    wanted = {"key": digest(secret), "now": time.time(), "project": project}
+    row = reading(engine, lambda c: c.execute(_BY_COOKIE, wanted).one_or_none())
+    if row is not None and request.method not in _SAFE:
+        told = request.headers.get("x-csrf-token") or str(getattr(request.state, "csrf", ""))
+        if not hmac.compare_digest(told.encode(), row.csrf.encode()):
+            raise RefusedError(403, "This page is out of date: load it again.")
+    return row
+
+
+def _person(row: Any) -> Person:
+    return Person(row.person_id, row.person_name, row.email, row.is_admin, row.csrf)
+
+
+def manager(found: Annotated[Member, Depends(member)]) -> Member:
+    """Who sent a request that only managers and owners may send."""
+    return _at_least(found, Role.MANAGER)
+
+
+def owner(found: Annotated[Member, Depends(member)]) -> Member:
+    """Who sent a request that only owners may send."""
+    return _at_least(found, Role.OWNER)
+
+
+def admin(person: Annotated[Person, Depends(signed_in)]) -> Person:
+    """Who sent a request that only administrators of the server may send."""
+    if not person.is_admin:
+        raise RefusedError(403, "Only administrators of this server may do this.")
+    return person
+
+
+def _at_least(found: Member, role: Role) -> Member:
+    if not found.may(role):
+        raise RefusedError(403, f"Only a project's {role.value}s may do this.")
+    return found
+
+
+AnyPerson = Annotated[Person, Depends(signed_in)]
+AnyMember = Annotated[Member, Depends(member)]
+AManager = Annotated[Member, Depends(manager)]
+AnOwner = Annotated[Member, Depends(owner)]
+AnAdmin = Annotated[Person, Depends(admin)]

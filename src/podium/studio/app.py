@@ -1,0 +1,105 @@
+"""The application: its parts put together."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, RedirectResponse, Response
+from fastapi.staticfiles import StaticFiles
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from starlette.exceptions import HTTPException
+
+import podium
+from podium.errors import PodiumError
+from podium.studio.database import connect
+from podium.studio.desk import Desk
+from podium.studio.errors import RefusedError
+from podium.studio.metrics import Metrics
+from podium.studio.pages import render
+from podium.studio.routes import judging, operations, signing_in
+from podium.studio.settings import Settings
+from podium.studio.wrapping import Wrapping
+
+STATIC = Path(__file__).parent / "static"
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The web application for some settings; the database must be migrated.
+
+    Example:
+        >>> create_app(Settings(database="sqlite://")).title
+        'Podium Studio'
+    """
+    engine = connect(settings)
+
+    @asynccontextmanager
+    async def running(_app: FastAPI) -> AsyncIterator[None]:
+        # As many requests at once as there are connections; more would only wait for one.
+        anyio.to_thread.current_default_thread_limiter().total_tokens = settings.pool_size
+        yield
+        engine.dispose()
+
+    app = FastAPI(
+        title="Podium Studio",
+        version=podium.__version__,
+        lifespan=running,
+        # The documentation pages that come with FastAPI load scripts from other hosts.
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/v1/openapi.json",
+    )
+    app.state.settings = settings
+    app.state.engine = engine
+    app.state.desk = Desk(engine)
+    app.state.metrics = Metrics()
+    for router in (operations.router, signing_in.router, judging.router):
+        app.include_router(router)
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    _answer_errors(app)
+    app.add_middleware(Wrapping, metrics=app.state.metrics, largest=settings.largest_request)
+    return app
+
+
+def _answer_errors(app: FastAPI) -> None:
+    """One way to word what went wrong, for programs as for people."""
+
+    @app.exception_handler(RefusedError)
+    async def _refused(request: Request, error: RefusedError) -> Response:
+        return _worded(request, error.status, error.problem)
+
+    @app.exception_handler(PodiumError)
+    async def _wrong_data(request: Request, error: PodiumError) -> Response:
+        return _worded(request, 422, str(error))
+
+    @app.exception_handler(HTTPException)
+    async def _no_route(request: Request, error: HTTPException) -> Response:
+        return _worded(request, error.status_code, str(error.detail), error.headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def _malformed(request: Request, error: RequestValidationError) -> Response:
+        first: dict[str, Any] = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"][1:])
+        return _worded(request, 422, f"{where}: {first['msg']}" if where else str(first["msg"]))
+
+    @app.exception_handler(DBAPIError)
+    @app.exception_handler(PoolTimeoutError)
+    async def _no_database(request: Request, error: Exception) -> Response:
+        structlog.get_logger("podium.studio").error("database", exc_info=error)
+        problem = "The database cannot be reached: the page tries again by itself."
+        return _worded(request, 503, problem, {"Retry-After": "1"})
+
+
+def _worded(request: Request, status: int, problem: str, headers: Any = None) -> Response:
+    if request.url.path.startswith("/api/") or "text/html" not in request.headers.get("accept", ""):
+        return JSONResponse({"detail": problem}, status, headers=headers)
+    if status == 401:
+        return RedirectResponse(f"/sign-in?{signing_in.back_to(request)}", 303)
+    return render(request, "error.html", {"problem": problem, "status": status}, status=status)

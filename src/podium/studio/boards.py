@@ -1,0 +1,371 @@
+"""A query's state, worked out from its log: what can be asked now, of whom, and what came of it.
+
+A board knows no database. It takes the log's entries in order, whatever they are, and passes on
+to `podium.judging` those that count; checks (repeated and gold pairs) and skips stay with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any, Protocol
+
+from podium.judging import (
+    Entry,
+    Grade,
+    GradingSession,
+    Mark,
+    Outcome,
+    Overlap,
+    Session,
+    SideBySide,
+    Undo,
+    Verdict,
+    standing,
+)
+from podium.judging.draws import draw
+from podium.studio.tables import Kind, Mode, Purpose
+
+NOTHING = -1
+"""Stands for the right side where one item is graded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What someone is asked: two places to compare, or one to grade."""
+
+    left: int
+    right: int = NOTHING
+    purpose: Purpose = Purpose.MAIN
+
+    @property
+    def pair(self) -> tuple[int, int]:
+        """The same for both ways round."""
+        return (min(self.left, self.right), max(self.left, self.right))
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """An entry of a query's log, as the table has it."""
+
+    place: int
+    user: int
+    kind: Kind
+    left: int | None
+    right: int | None
+    value: int | None
+    undoes: int | None
+    purpose: Purpose
+    counts: bool
+    token: Any
+    at: float
+    seconds: float
+
+
+class Panel(Protocol):
+    """One way of judging a query."""
+
+    def tasks(self, assessor: str | None) -> list[Task]:
+        """What can be asked now, of a person or of anyone."""
+
+    def missing(self, task: Task) -> int:
+        """How many people may be asked this at the same time."""
+
+    def entry(self, said: Said) -> Entry:
+        """What was said, in the words of `podium.judging`."""
+
+    def add(self, entry: Entry) -> int:
+        """Take an entry, and return its place among those that count."""
+
+    @property
+    def log(self) -> tuple[Entry, ...]:
+        """All entries that count, oldest first."""
+
+    def expected_left(self) -> float:
+        """About how many judgments are still needed."""
+
+
+class PairsPanel:
+    """Pairs of documents, chosen by a selection algorithm until the top k is in order."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self._places = {item: place for place, item in enumerate(session.items)}
+
+    def tasks(self, assessor: str | None) -> list[Task]:
+        """The session's open pairs."""
+        return [
+            Task(self._places[left], self._places[right])
+            for left, right in self.session.open_pairs(assessor)
+        ]
+
+    def missing(self, task: Task) -> int:
+        """As many votes as the pair needs and has not."""
+        items = self.session.items
+        return self.session.votes_missing(items[task.left], items[task.right])
+
+    def entry(self, said: Said) -> Entry:
+        """A verdict, or a mark on one item."""
+        items, who = self.session.items, str(said.user)
+        if said.kind is Kind.BAD:
+            return Mark(items[said.left or 0], who, said.at, said.seconds)
+        return Verdict(
+            items[said.left or 0],
+            items[said.right or 0],
+            Outcome(said.value or 0),
+            who,
+            said.at,
+            said.seconds,
+        )
+
+    def add(self, entry: Entry) -> int:
+        """Move the session on."""
+        return self.session.add(entry)
+
+    @property
+    def log(self) -> tuple[Entry, ...]:
+        """The session's log."""
+        return self.session.log
+
+    def expected_left(self) -> float:
+        """The session's forecast, over few draws: a progress bar needs no more."""
+        return self.session.expected_left(draws=2)
+
+
+class GradesPanel:
+    """Five grades, one document at a time."""
+
+    def __init__(self, session: GradingSession) -> None:
+        self.session = session
+        self._places = {item: place for place, item in enumerate(session.items)}
+
+    def tasks(self, assessor: str | None) -> list[Task]:
+        """The items that need more grades."""
+        return [Task(self._places[item]) for item in self.session.open_items(assessor)]
+
+    def missing(self, task: Task) -> int:
+        """As many grades as the item needs and has not."""
+        item = self.session.items[task.left]
+        return self.session.people - len(self.session.grades()[item])
+
+    def entry(self, said: Said) -> Entry:
+        """A grade."""
+        item = self.session.items[said.left or 0]
+        return Grade(item, said.value or 0, str(said.user), said.at, said.seconds)
+
+    def add(self, entry: Entry) -> int:
+        """Take a grade."""
+        return self.session.add(entry)
+
+    @property
+    def log(self) -> tuple[Entry, ...]:
+        """The session's log."""
+        return self.session.log
+
+    def expected_left(self) -> float:
+        """The grades that are missing."""
+        given = self.session.grades().values()
+        return float(sum(max(self.session.people - len(each), 0) for each in given))
+
+
+class RankingsPanel:
+    """Whole rankings side by side, every two of them."""
+
+    def __init__(self, names: Sequence[str], people: int, seed: int) -> None:
+        self._names = tuple(names)
+        self._people = people
+        self._seed = seed
+        self._log: list[Entry] = []
+
+    def tasks(self, assessor: str | None) -> list[Task]:
+        """Two rankings that too few have compared, on sides drawn at random."""
+        voters = self._voters()
+        found = []
+        for one, other in combinations(range(len(self._names)), 2):
+            who = voters.get((one, other), set())
+            if len(who) < self._people and assessor not in who:
+                swapped = draw(self._seed, "side", self._names[one], self._names[other]) < 0.5
+                found.append(Task(other, one) if swapped else Task(one, other))
+        return found
+
+    def missing(self, task: Task) -> int:
+        """As many verdicts as the two need and have not."""
+        return self._people - len(self._voters().get(task.pair, ()))
+
+    def entry(self, said: Said) -> Entry:
+        """A verdict of five points."""
+        left, right = self._names[said.left or 0], self._names[said.right or 0]
+        return SideBySide(left, right, said.value or 0, str(said.user), said.at, said.seconds)
+
+    def add(self, entry: Entry) -> int:
+        """Take a verdict."""
+        self._log.append(entry)
+        return len(self._log) - 1
+
+    @property
+    def log(self) -> tuple[Entry, ...]:
+        """All verdicts."""
+        return tuple(self._log)
+
+    def expected_left(self) -> float:
+        """The verdicts that are missing."""
+        return float(sum(self.missing(task) for task in self.tasks(None)))
+
+    def _voters(self) -> dict[tuple[int, int], set[str]]:
+        places = {name: place for place, name in enumerate(self._names)}
+        found: dict[tuple[int, int], set[str]] = {}
+        for place in standing(self._log):
+            entry = self._log[place]
+            if isinstance(entry, SideBySide):
+                one, other = sorted((places[entry.left], places[entry.right]))
+                found.setdefault((one, other), set()).add(entry.assessor)
+        return found
+
+
+@dataclass
+class _Person:
+    """What a board remembers of someone."""
+
+    answers: list[Said] = field(default_factory=list)
+    """What they said and did not take back, oldest first."""
+    skipped: set[tuple[int, int]] = field(default_factory=set)
+
+
+class Board:
+    """The state of a query.
+
+    Args:
+        panel: The way it is judged.
+        log: What was said so far.
+
+    Attributes:
+        panel: The way it is judged.
+        seen: How many entries of the log it has taken.
+    """
+
+    def __init__(self, panel: Panel, log: Iterable[Said] = ()) -> None:
+        self.panel = panel
+        self.seen = 0
+        self._indices: dict[int, int] = {}
+        self._people: dict[int, _Person] = {}
+        self._undone: dict[int, Said] = {}
+        for said in log:
+            self.take(said)
+
+    def take(self, said: Said) -> None:
+        """Take the next entry of the log."""
+        if said.place != self.seen:
+            raise AssertionError(f"entry {said.place} came after {self.seen} others")
+        self.seen += 1
+        person = self._person(said.user)
+        if said.kind is Kind.UNDO:
+            self._take_back(said)
+            return
+        person.answers.append(said)
+        if said.kind is Kind.SKIP:
+            person.skipped.add(_pair(said))
+        elif said.counts and said.purpose is Purpose.MAIN:
+            self._indices[said.place] = self.panel.add(self.panel.entry(said))
+
+    def open(self, user: int | None) -> list[Task]:
+        """What can be asked now, of a person or of anyone, to move the query on."""
+        tasks = self.panel.tasks(None if user is None else str(user))
+        skipped = self._people[user].skipped if user in self._people else ()
+        return [task for task in tasks if task.pair not in skipped] if skipped else tasks
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to ask."""
+        return not self.panel.tasks(None)
+
+    def free(self, held: Iterable[tuple[int, int]]) -> int:
+        """How many tasks are left for others while some are held."""
+        counts: dict[tuple[int, int], int] = {}
+        for pair in held:
+            counts[pair] = counts.get(pair, 0) + 1
+        return sum(
+            max(self.panel.missing(task) - counts.get(task.pair, 0), 0) for task in self.open(None)
+        )
+
+    def last_answer(self, user: int) -> list[Said]:
+        """What someone said last and did not take back: all entries of that answer."""
+        answers = self._person(user).answers
+        if not answers:
+            return []
+        return [said for said in answers if said.token == answers[-1].token]
+
+    def answered(self, user: int, token: Any) -> list[Said]:
+        """The entries of one answer of someone's, if they stand."""
+        return [said for said in self._person(user).answers if said.token == token]
+
+    def repeatable(self, user: int, *, after: int) -> list[Task]:
+        """Pairs that someone judged a while ago and once only, with their sides exchanged."""
+        said = self._person(user).answers
+        again = {_pair(each) for each in said if each.purpose is Purpose.REPEAT}
+        return [
+            Task(each.right, each.left, Purpose.REPEAT)
+            for each in said[: max(len(said) - after, 0)]
+            if each.kind is Kind.VERDICT
+            and each.purpose is Purpose.MAIN
+            and each.left is not None
+            and each.right is not None
+            and _pair(each) not in again
+        ]
+
+    def met(self, user: int, purpose: Purpose) -> set[tuple[int, int]]:
+        """The pairs that someone was asked for a purpose."""
+        return {_pair(said) for said in self._person(user).answers if said.purpose is purpose}
+
+    def _person(self, user: int) -> _Person:
+        return self._people.setdefault(user, _Person())
+
+    def _take_back(self, undo: Said) -> None:
+        place = undo.undoes
+        assert place is not None
+        person = self._person(undo.user)
+        gone = next((said for said in person.answers if said.place == place), None)
+        if gone is None:
+            return  # it was taken back before
+        person.answers.remove(gone)
+        if gone.kind is Kind.SKIP:
+            person.skipped.discard(_pair(gone))
+        elif place in self._indices:
+            who = str(undo.user)
+            self.panel.add(Undo(self._indices[place], who, undo.at, undo.seconds))
+
+
+def _pair(said: Said) -> tuple[int, int]:
+    left = NOTHING if said.left is None else said.left
+    right = NOTHING if said.right is None else said.right
+    return (min(left, right), max(left, right))
+
+
+def new_panel(project: Any, ordered: bool, items: Sequence[str], rankings: Sequence[str]) -> Panel:
+    """The panel of a query by its project's settings.
+
+    Args:
+        project: A row of the projects.
+        ordered: Whether the items are in the order of a prior ranking.
+        items: The query's documents.
+        rankings: The names of its rankings, where those are compared.
+    """
+    people = project.overlap_assessors if project.overlap_share > 0 else 1
+    if project.mode == Mode.GRADES:
+        return GradesPanel(GradingSession(items, people=people))
+    if project.mode == Mode.RANKINGS:
+        return RankingsPanel(rankings, people, project.seed)
+    overlap = None
+    if project.overlap_share > 0:
+        overlap = Overlap(project.overlap_share, project.overlap_assessors, project.seed)
+    return PairsPanel(
+        Session(
+            items,
+            project.k,
+            algorithm=project.algorithm,
+            seed=project.seed,
+            ordered=ordered,
+            overlap=overlap,
+            budget=project.budget,
+        )
+    )

@@ -1,0 +1,456 @@
+"""The desk where tasks are handed out and answers taken: each call is one transaction.
+
+A task that was handed out is a lease with a token, and the token names its answer: the same answer
+sent twice is one, and whose lease ran out can still answer. A query's row is locked while its log
+grows, so entries of a query are in one order everywhere.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, Engine, bindparam, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from podium.studio.boards import Board, Said, Task
+from podium.studio.choices import Part, parts_of
+from podium.studio.database import Found, in_transaction
+from podium.studio.errors import RefusedError
+from podium.studio.handing import Handing, Held, Nothing
+from podium.studio.secrets import new_token
+from podium.studio.shelf import Shelf
+from podium.studio.tables import Kind, Lease, LogEntry, Mode, Project, Purpose, Query
+from podium.studio.tallies import count_judgment
+
+_FORECAST_EVERY = 5
+"""After how many entries the number of judgments left is worked out anew."""
+
+_PROJECT = select(Project.__table__).where(Project.id == bindparam("project"))
+_LEASE = select(Lease.__table__).where(Lease.token == bindparam("wanted"))
+_QUERY = select(Query.__table__).where(Query.id == bindparam("query")).with_for_update()
+_GIVE_UP = delete(Lease).where(Lease.token == bindparam("wanted"))
+_RECORDED = (
+    select(LogEntry.user_id, LogEntry.query_id, LogEntry.late, LogEntry.counts, Query.project_id)
+    .join(Query, Query.id == LogEntry.query_id)
+    .where(LogEntry.token == bindparam("wanted"), LogEntry.part == 0)
+)
+_MOVED = (
+    update(Query)
+    .where(Query.id == bindparam("query"))
+    .values(
+        entries=bindparam("entries"),
+        free=bindparam("free"),
+        lease_expiry=bindparam("expiry"),
+        done=bindparam("is_done"),
+        expected_left=bindparam("left"),
+    )
+)
+
+
+@dataclass(frozen=True)
+class Given:
+    """A task that someone holds now.
+
+    Attributes:
+        token: Names the answer.
+        query: The query's row.
+        task: What is asked.
+        expires_at: Until when nobody else is asked this.
+    """
+
+    token: UUID
+    query: Any
+    task: Task
+    expires_at: float
+
+
+Next = Given | Nothing
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What became of an answer.
+
+    Attributes:
+        repeated: Whether it had been taken before: the same answer, sent again.
+        late: Whether its lease had run out.
+        counts: Whether it takes part; late answers to what was asked of others do not.
+        query_id: Of which query it was.
+    """
+
+    repeated: bool
+    late: bool
+    counts: bool
+    query_id: int
+
+
+class Desk:
+    """Hands out tasks and takes answers.
+
+    Args:
+        engine: The database.
+        clock: Tells the time in seconds since 1970.
+        chance: Draws whether a pair is a check, and which.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        clock: Callable[[], float] = time.time,
+        chance: random.Random | None = None,
+    ) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._shelf = Shelf()
+        self._handing = Handing(chance or random.Random())  # noqa: S311 - no secret
+
+    def next(self, project_id: int, user_id: int, tab: str) -> Next:
+        """A task for someone's browser tab: the one it holds, or another."""
+
+        def work(connection: Connection) -> tuple[Next, list[tuple[int, Board]]]:
+            project = self._project(connection, project_id)
+            if project.paused:
+                return Nothing("paused"), []
+            return self._hand_out(connection, project, user_id, tab, None)
+
+        return self._carry_out(work)
+
+    def answer(
+        self,
+        project_id: int,
+        user_id: int,
+        token: UUID,
+        choice: str,
+        *,
+        seconds: float,
+        tab: str,
+        reason: str | None = None,
+        more: bool = True,
+    ) -> tuple[Taken, Next | None]:
+        """Take an answer, and hand out the next task at once.
+
+        Args:
+            project_id: The project.
+            user_id: Who answers.
+            token: Of the lease.
+            choice: One of `podium.studio.choices.CHOICES`.
+            seconds: How long it took, breaks left out.
+            tab: Which browser tab the next task is for.
+            reason: Why it was skipped, if it was.
+            more: Whether to hand out another task.
+        """
+
+        def work(
+            connection: Connection,
+        ) -> tuple[tuple[Taken, Next | None], list[tuple[int, Board]]]:
+            project = self._project(connection, project_id)
+            lease = connection.execute(_LEASE, {"wanted": token}).one_or_none()
+            query = self._locked(connection, project, lease)
+            if (
+                lease is None
+                or query is None
+                or connection.execute(_GIVE_UP, {"wanted": token}).rowcount == 0
+            ):
+                taken = self._recorded(connection, project, user_id, token)
+                if not more or project.paused:
+                    return (taken, None), []
+                given, boards = self._hand_out(connection, project, user_id, tab, None)
+                return (taken, given), boards
+            if lease.user_id != user_id:
+                raise RefusedError(403, "This pair was given to someone else.")
+            task = Task(lease.left, lease.right, Purpose(lease.purpose))
+            parts = parts_of(Mode(project.mode), task, choice)
+            if parts is None:
+                raise RefusedError(422, f"{choice!r} is no answer here.")
+            now = self._clock()
+            late = bool(lease.released) or lease.expires_at < now
+            board = self._shelf.take(connection, project, query)
+            held = self._handing.held(connection, query.id, now)
+            counts = not late or self._still_wanted(board, task, user_id, held)
+            spent = min(max(seconds, 0.0), now - lease.granted_at)
+            self._append(
+                connection, board, query.id, user_id, parts, task.purpose, token,
+                late=late, counts=counts, reason=reason, at=now, seconds=max(spent, 0.0),
+            )  # fmt: skip
+            count_judgment(connection, query.id, user_id, spent, now)
+            taken = Taken(False, late, counts, query.id)
+            if not more or project.paused:
+                self._settle(connection, query, board, held)
+                return (taken, None), [(query.id, board)]
+            given, boards = self._hand_out(connection, project, user_id, tab, (query, board, held))
+            return (taken, given), boards
+
+        return self._carry_out(work)
+
+    def undo(
+        self, project_id: int, user_id: int, token: UUID, tab: str, answer: UUID | None = None
+    ) -> Next:
+        """Take back an answer of someone's, by default the last, and ask the same again.
+
+        Args:
+            project_id: The project.
+            user_id: Whose answer.
+            token: Names this undo: the same undo sent twice is one.
+            tab: Which browser tab to ask.
+            answer: The token of the answer.
+        """
+
+        def work(connection: Connection) -> tuple[Next, list[tuple[int, Board]]]:
+            project = self._project(connection, project_id)
+            if connection.execute(_RECORDED, {"wanted": token}).one_or_none() is not None:
+                return self._hand_out(connection, project, user_id, tab, None)
+            query_id = self._handing.query_to_undo(connection, project_id, user_id, answer)
+            if query_id is None:
+                raise RefusedError(404, "There is nothing to take back.")
+            query = connection.execute(_QUERY, {"query": query_id}).one()
+            board = self._shelf.take(connection, project, query)
+            gone = board.last_answer(user_id) if answer is None else board.answered(user_id, answer)
+            if not gone:
+                self._shelf.put(query.id, board)
+                raise RefusedError(404, "There is nothing to take back.")
+            now = self._clock()
+            self._append_undo(connection, board, query.id, user_id, gone, token, now)
+            self._handing.give_up_tab(connection, user_id, tab, now)
+            held = self._handing.held(connection, query.id, now)
+            again = _task_of(gone, board, user_id)
+            if again is not None and not project.paused:
+                given = self._lease(connection, project, query, user_id, tab, again, now)
+                held.append(Held(again.pair, user_id, given.expires_at))
+                self._settle(connection, query, board, held)
+                return given, [(query.id, board)]
+            return self._hand_out(connection, project, user_id, tab, (query, board, held))
+
+        return self._carry_out(work)
+
+    def board(self, connection: Connection, project: Any, query: Any) -> Board:
+        """A query's board for reading; it is not put back."""
+        return self._shelf.take(connection, project, query)
+
+    def forget(self, query_id: int) -> None:
+        """Drop what is remembered of a query, because its settings changed."""
+        self._shelf.forget(query_id)
+
+    def _carry_out(
+        self, work: Callable[[Connection], tuple[Found, list[tuple[int, Board]]]]
+    ) -> Found:
+        """Run a transaction, and put its boards back once it is committed."""
+        try:
+            found, boards = in_transaction(self._engine, work)
+        except IntegrityError:
+            # Two of the same answer met: by now the other is in, and this one finds it.
+            found, boards = in_transaction(self._engine, work)
+        for query_id, board in boards:
+            self._shelf.put(query_id, board)
+        return found
+
+    def _project(self, connection: Connection, project_id: int) -> Any:
+        project = connection.execute(_PROJECT, {"project": project_id}).one_or_none()
+        if project is None:
+            raise RefusedError(404, "There is no such project.")
+        return project
+
+    def _locked(self, connection: Connection, project: Any, lease: Any) -> Any:
+        if lease is None:
+            return None
+        query = connection.execute(_QUERY, {"query": lease.query_id}).one_or_none()
+        if query is None or query.project_id != project.id:
+            raise RefusedError(404, "This task belongs to another project.")
+        return query
+
+    def _recorded(self, connection: Connection, project: Any, user_id: int, token: UUID) -> Taken:
+        """An answer whose lease is gone: it was taken before, or it never was a task."""
+        row = connection.execute(_RECORDED, {"wanted": token}).one_or_none()
+        if row is None or row.project_id != project.id:
+            raise RefusedError(404, "There is no such task.")
+        if row.user_id != user_id:
+            raise RefusedError(403, "This pair was given to someone else.")
+        return Taken(True, row.late, row.counts, row.query_id)
+
+    def _still_wanted(self, board: Board, task: Task, user_id: int, held: list[Held]) -> bool:
+        """Whether a late answer still counts: nobody else was asked, and it is still open."""
+        if task.purpose is not Purpose.MAIN:
+            return True
+        if any(each.pair == task.pair and each.user_id != user_id for each in held):
+            return False
+        return any(each.pair == task.pair for each in board.open(user_id))
+
+    def _append(
+        self,
+        connection: Connection,
+        board: Board,
+        query_id: int,
+        user_id: int,
+        parts: list[Part],
+        purpose: Purpose,
+        token: UUID,
+        *,
+        late: bool,
+        counts: bool,
+        reason: str | None,
+        at: float,
+        seconds: float,
+    ) -> None:
+        for number, part in enumerate(parts):
+            spent = seconds if number == 0 else 0.0
+            said = Said(
+                board.seen, user_id, part.kind, part.left, part.right, part.value,
+                None, purpose, counts, token, at, spent,
+            )  # fmt: skip
+            connection.execute(_ADD, _row(said, query_id, number, late, reason))
+            board.take(said)
+
+    def _append_undo(
+        self,
+        connection: Connection,
+        board: Board,
+        query_id: int,
+        user_id: int,
+        gone: list[Said],
+        token: UUID,
+        at: float,
+    ) -> None:
+        for number, said in enumerate(gone):
+            undo = Said(
+                board.seen, user_id, Kind.UNDO, None, None, None,
+                said.place, said.purpose, True, token, at, 0.0,
+            )  # fmt: skip
+            connection.execute(_ADD, _row(undo, query_id, number, False, None))
+            board.take(undo)
+
+    def _hand_out(
+        self,
+        connection: Connection,
+        project: Any,
+        user_id: int,
+        tab: str,
+        here: tuple[Any, Board, list[Held]] | None,
+    ) -> tuple[Next, list[tuple[int, Board]]]:
+        """The next task: of the query at hand if it has one, else of another.
+
+        Boards are returned with it, to be put back after the commit.
+        """
+        now = self._clock()
+        boards: list[tuple[int, Board]] = []
+        tried: list[int] = []
+        if here is None:
+            lease = self._handing.lease_of_tab(connection, project.id, user_id, tab, now)
+            if lease is not None:
+                query = connection.execute(_QUERY, {"query": lease.query_id}).one()
+                expires_at = self._handing.prolong(connection, project, query, lease, now)
+                task = Task(lease.left, lease.right, Purpose(lease.purpose))
+                return Given(lease.token, query, task, expires_at), []
+        while True:
+            if here is None:
+                query = self._handing.find_query(connection, project, user_id, tried, now)
+                if query is None:
+                    return self._handing.why_nothing(
+                        connection, project, user_id, tried, now
+                    ), boards
+                board = self._shelf.take(connection, project, query)
+                here = query, board, self._handing.held(connection, query.id, now)
+            query, board, held = here
+            boards.append((query.id, board))
+            task_found = self._handing.pick(connection, project, query, board, held, user_id)
+            given = None
+            if task_found is not None:
+                given = self._lease(connection, project, query, user_id, tab, task_found, now)
+                held.append(Held(task_found.pair, user_id, given.expires_at))
+            self._settle(connection, query, board, held)
+            if given is not None:
+                return given, boards
+            tried.append(query.id)
+            here = None
+
+    def _lease(
+        self,
+        connection: Connection,
+        project: Any,
+        query: Any,
+        user_id: int,
+        tab: str,
+        task: Task,
+        now: float,
+    ) -> Given:
+        token, expires_at = new_token(), now + project.lease_seconds
+        connection.execute(
+            _GIVE,
+            {
+                "token": token,
+                "query_id": query.id,
+                "user_id": user_id,
+                "tab": tab,
+                "left": task.left,
+                "right": task.right,
+                "purpose": task.purpose.value,
+                "granted_at": now,
+                "expires_at": expires_at,
+                "released": False,
+            },
+        )
+        return Given(token, query, task, expires_at)
+
+    def _settle(self, connection: Connection, query: Any, board: Board, held: list[Held]) -> None:
+        """Write down where a query stands."""
+        done = board.done
+        left = query.expected_left
+        if done:
+            left = 0.0
+        elif board.seen // _FORECAST_EVERY != query.entries // _FORECAST_EVERY:
+            left = board.panel.expected_left()
+        elif board.seen != query.entries:
+            left = max(left - 1, 1.0)
+        connection.execute(
+            _MOVED,
+            {
+                "query": query.id,
+                "entries": board.seen,
+                "free": board.free(each.pair for each in held),
+                "expiry": min((each.expires_at for each in held), default=None),
+                "is_done": done,
+                "left": left,
+            },
+        )
+
+
+_ADD = insert(LogEntry)
+_GIVE = insert(Lease)
+
+
+def _row(said: Said, query_id: int, part: int, late: bool, reason: str | None) -> dict[str, Any]:
+    return {
+        "query_id": query_id,
+        "place": said.place,
+        "user_id": said.user,
+        "kind": said.kind.value,
+        "left": said.left,
+        "right": said.right,
+        "value": None if said.value is None else int(said.value),
+        "undoes": said.undoes,
+        "purpose": said.purpose.value,
+        "counts": said.counts,
+        "late": late,
+        "token": said.token,
+        "part": part,
+        "reason": reason,
+        "at": said.at,
+        "seconds": said.seconds,
+    }
+
+
+def _task_of(gone: list[Said], board: Board, user_id: int) -> Task | None:
+    """The task that an answer that was taken back had answered, if it can be asked again."""
+    first = gone[0]
+    if first.purpose is not Purpose.MAIN and first.left is not None and first.right is not None:
+        return Task(first.left, first.right, first.purpose)
+    named = {item for said in gone for item in (said.left, said.right) if item is not None}
+    for task in board.open(user_id):
+        if named <= {task.left, task.right}:
+            if first.kind is Kind.VERDICT and first.left is not None and first.right is not None:
+                return Task(first.left, first.right)
+            return task
+    return None

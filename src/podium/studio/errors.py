@@ -1,0 +1,19 @@
+"""What a request is refused with."""
+
+from __future__ import annotations
+
+from podium.errors import PodiumError
+
+
+class RefusedError(PodiumError):
+    """A request that cannot be carried out, with the HTTP status that says why.
+
+    Example:
+        >>> RefusedError(404, "There is no such project.").status
+        404
+    """
+
+    def __init__(self, status: int, problem: str) -> None:
+        super().__init__(problem)
+        self.status = status
+        self.problem = problem

@@ -1,0 +1,45 @@
+"""HTML pages from templates. Jinja escapes whatever is put into them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+
+import podium
+from podium.studio.access import Person
+
+_TEMPLATES = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+    autoescape=True,
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_TEMPLATES.globals["version"] = podium.__version__
+
+
+def render(
+    request: Request,
+    template: str,
+    values: dict[str, Any],
+    *,
+    person: Person | None = None,
+    status: int = 200,
+) -> HTMLResponse:
+    """A page.
+
+    Args:
+        request: Which page is asked for.
+        template: The file in ``templates/``.
+        values: What the template shows.
+        person: Who looks at it, if they signed in.
+        status: The HTTP status.
+    """
+    page = _TEMPLATES.get_template(template).render(
+        **values, person=person, csrf=person.csrf if person else "", path=request.url.path
+    )
+    return HTMLResponse(page, status)

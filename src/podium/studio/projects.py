@@ -1,0 +1,215 @@
+"""Projects: their settings, and the queries that are put into them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+from sqlalchemy import Connection, insert, select
+
+from podium.data import CandidateList
+from podium.errors import DataError
+from podium.judging.algorithms import ALGORITHMS, CAREFUL
+from podium.studio.audit import record
+from podium.studio.boards import new_panel
+from podium.studio.errors import RefusedError
+from podium.studio.tables import Candidate, Membership, Mode, Project, Query, Ranking, Role
+
+_MOST_CANDIDATES = 10_000
+_LONGEST_NAME = 400
+
+
+class ProjectSettings(BaseModel):
+    """How a project is judged.
+
+    Example:
+        >>> ProjectSettings(name="Shoes", k=5).algorithm
+        'adaptive'
+    """
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    mode: Mode = Mode.PAIRS
+    k: Annotated[int, Field(ge=1, le=1000)] = 10
+    algorithm: str = "adaptive"
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    budget: Annotated[int, Field(ge=1, lt=2**31)] | None = None
+    overlap_share: Annotated[float, Field(ge=0, le=1)] = 0.0
+    overlap_assessors: Annotated[int, Field(ge=1, le=100)] = 2
+    assigned_only: bool = False
+    guidelines: Annotated[str, Field(max_length=100_000)] = ""
+    lease_seconds: Annotated[float, Field(ge=5, le=86400)] = 900.0
+    repeat_rate: Annotated[float, Field(ge=0, le=0.5)] = 0.0
+    gold_rate: Annotated[float, Field(ge=0, le=0.5)] = 0.0
+
+    @field_validator("algorithm")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name not in ALGORITHMS and name != CAREFUL:
+            raise ValueError(f"known algorithms are {', '.join([*ALGORITHMS, CAREFUL])}")
+        return name
+
+    @field_validator("name", "guidelines")
+    @classmethod
+    def _storable(cls, text: str) -> str:
+        return storable(text).strip()
+
+
+def storable(text: str) -> str:
+    r"""Text as PostgreSQL can keep it: without NUL, and without halves of characters.
+
+    Example:
+        >>> storable("a\x00b")
+        'ab'
+    """
+    return text.replace("\x00", "").encode("utf-8", "replace").decode()
+
+
+def create_project(connection: Connection, owner_id: int, settings: ProjectSettings) -> int:
+    """Make a project that someone owns, and return its number."""
+    project_id = connection.execute(
+        insert(Project)
+        .values(**settings.model_dump(mode="json"), paused=False, created_at=time.time())
+        .returning(Project.id)
+    ).scalar_one()
+    connection.execute(
+        insert(Membership).values(project_id=project_id, user_id=owner_id, role=Role.OWNER.value)
+    )
+    record(connection, owner_id, project_id, "created the project", name=settings.name)
+    return int(project_id)
+
+
+def project_row(connection: Connection, project_id: int) -> Any:
+    """A project's row."""
+    row = connection.execute(
+        select(Project.__table__).where(Project.id == project_id)
+    ).one_or_none()
+    if row is None:
+        raise RefusedError(404, "There is no such project.")
+    return row
+
+
+def add_query(
+    connection: Connection,
+    project: Any,
+    entry: CandidateList,
+    rankings: Mapping[str, Sequence[str]] | None = None,
+) -> int:
+    """Put a query with its candidates into a project, and return its number.
+
+    Args:
+        connection: A transaction.
+        project: The project's row.
+        entry: The query. If all candidates have scores, they are put in that order, which saves
+            judgments.
+        rankings: Whole rankings to compare, by name, each a list of document ids.
+    """
+    items = [candidate.document_id for candidate in entry.candidates]
+    _check(entry, items)
+    if project.mode == Mode.RANKINGS and len(rankings or {}) < 2:
+        raise DataError(
+            f"query {entry.query_id!r} has {len(rankings or {})} rankings",
+            hint="Give at least two to compare.",
+        )
+    ordered = all(candidate.score is not None for candidate in entry.candidates)
+    candidates = sorted(entry.candidates, key=lambda each: -(each.score or 0.0) if ordered else 0)
+    items = [candidate.document_id for candidate in candidates]
+    panel = new_panel(project, ordered, items, list(rankings or {}))
+    query_id = connection.execute(
+        insert(Query)
+        .values(
+            project_id=project.id,
+            name=entry.query_id,
+            text=storable(entry.query),
+            description=storable(entry.description),
+            ordered=ordered,
+            entries=0,
+            free=len(panel.tasks(None)),
+            done=not panel.tasks(None),
+            expected_left=panel.expected_left(),
+        )
+        .returning(Query.id)
+    ).scalar_one()
+    connection.execute(
+        insert(Candidate),
+        [
+            {
+                "query_id": query_id,
+                "place": place,
+                "item": candidate.document_id,
+                "title": storable(candidate.title),
+                "text": storable(candidate.text),
+                "html": storable(candidate.html),
+                "url": storable(candidate.url),
+                "score": candidate.score,
+            }
+            for place, candidate in enumerate(candidates)
+        ],
+    )
+    if rankings:
+        _add_rankings(connection, query_id, entry.query_id, items, rankings)
+    return int(query_id)
+
+
+def add_queries(
+    connection: Connection,
+    project: Any,
+    entries: Iterable[CandidateList],
+    rankings: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
+) -> int:
+    """Put queries into a project that are not there yet, and return how many."""
+    known = set(connection.scalars(select(Query.name).where(Query.project_id == project.id)))
+    count = 0
+    for entry in entries:
+        if entry.query_id not in known:
+            known.add(entry.query_id)
+            add_query(connection, project, entry, (rankings or {}).get(entry.query_id))
+            count += 1
+    return count
+
+
+def _check(entry: CandidateList, items: Sequence[str]) -> None:
+    for name in (entry.query_id, *items):
+        if not 0 < len(name) <= _LONGEST_NAME or storable(name) != name:
+            raise DataError(
+                f"{name[:50]!r} is no id", hint=f"Give 1 to {_LONGEST_NAME} characters."
+            )
+    if len(set(items)) < len(items):
+        raise DataError(f"query {entry.query_id!r} has a document twice", hint="Give it once.")
+    if not 2 <= len(items) <= _MOST_CANDIDATES:
+        raise DataError(
+            f"query {entry.query_id!r} has {len(items)} documents",
+            hint=f"Give 2 to {_MOST_CANDIDATES}.",
+        )
+
+
+def _add_rankings(
+    connection: Connection,
+    query_id: int,
+    name: str,
+    items: Sequence[str],
+    rankings: Mapping[str, Sequence[str]],
+) -> None:
+    places = {item: place for place, item in enumerate(items)}
+    for ranking, ranked in rankings.items():
+        missing = [item for item in ranked if item not in places]
+        if missing:
+            raise DataError(
+                f"ranking {ranking!r} of query {name!r} has {missing[0]!r}, which is no candidate",
+                hint="Give the texts of all ranked documents.",
+            )
+    connection.execute(
+        insert(Ranking),
+        [
+            {
+                "query_id": query_id,
+                "place": place,
+                "name": ranking[:_LONGEST_NAME],
+                "items": [places[item] for item in ranked],
+            }
+            for place, (ranking, ranked) in enumerate(rankings.items())
+        ],
+    )

@@ -1,0 +1,1 @@
+"""The handlers: each reads a request, calls what does the work, and words the answer."""

@@ -1,0 +1,266 @@
+"""What the judging screens and programs that judge ask for."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Path, Request
+from fastapi.responses import HTMLResponse
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection, func, select
+
+from podium.studio.access import AnyMember, Member
+from podium.studio.choices import CHOICES
+from podium.studio.database import reading
+from podium.studio.desk import Desk, Given, Next
+from podium.studio.documents import document_page, terms_of
+from podium.studio.errors import RefusedError
+from podium.studio.tables import Candidate, Mode, Query, Ranking, Tally
+
+router = APIRouter(prefix="/api/v1/projects/{project}", tags=["judging"])
+
+Tab = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_-]+$")]
+Number = Annotated[int, Path(ge=1, lt=2**62)]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+class Ask(_Body):
+    """Ask for a task."""
+
+    tab: Tab
+
+
+class Answer(_Body):
+    """Answer a task."""
+
+    token: UUID
+    choice: str = Field(max_length=20)
+    seconds: float = Field(ge=0, le=1e7)
+    tab: Tab
+    reason: str | None = Field(default=None, max_length=2000)
+    more: bool = True
+
+
+class TakeBack(_Body):
+    """Take an answer back, by default the last."""
+
+    token: UUID
+    tab: Tab
+    answer: UUID | None = None
+
+
+class DocumentRef(BaseModel):
+    """A document to show: its place names it, and its format tells how to show it."""
+
+    place: int
+    title: str
+    url: str
+    format: Literal["text", "html"]
+    length: int
+
+
+class Side(BaseModel):
+    """One side of a task: a document, or the documents of a whole ranking."""
+
+    documents: list[DocumentRef]
+
+
+class TaskOut(BaseModel):
+    """Something to judge. Whether it is a check is not told."""
+
+    token: UUID
+    mode: Mode
+    query_id: int
+    query: str
+    description: str
+    sides: list[Side]
+    choices: list[str]
+    expires_at: float
+
+
+class Progress(BaseModel):
+    """How far one is, and the query is."""
+
+    judged: int
+    seconds: float
+    query_judged: int
+    query_left: float
+
+
+class NextOut(BaseModel):
+    """A task, or why there is none."""
+
+    state: Literal["task", "wait", "paused", "yours-done", "done"]
+    wait_seconds: float = 0.0
+    task: TaskOut | None = None
+    progress: Progress | None = None
+
+
+class AnswerOut(BaseModel):
+    """What became of an answer, and what comes next."""
+
+    repeated: bool
+    late: bool
+    counts: bool
+    next: NextOut | None
+
+
+class DocumentOut(BaseModel):
+    """A document's text, with the words of the query to highlight."""
+
+    title: str
+    url: str
+    text: str
+    terms: list[str]
+
+
+def _desk(request: Request) -> Desk:
+    desk: Desk = request.app.state.desk
+    return desk
+
+
+@router.post("/next")
+def next_task(request: Request, who: AnyMember, ask: Ask) -> NextOut:
+    """A task for a browser tab: the one that it holds, or a new one."""
+    found = _desk(request).next(who.project.id, who.person.id, ask.tab)
+    return _worded(request, who, found)
+
+
+@router.post("/answers")
+def answer(request: Request, who: AnyMember, given: Answer) -> AnswerOut:
+    """Answer a task. The same answer sent again is one answer, and not an error."""
+    taken, found = _desk(request).answer(
+        who.project.id,
+        who.person.id,
+        given.token,
+        given.choice,
+        seconds=given.seconds,
+        tab=given.tab,
+        reason=given.reason,
+        more=given.more,
+    )
+    request.app.state.metrics.judged(who.project.mode, taken)
+    return AnswerOut(
+        repeated=taken.repeated,
+        late=taken.late,
+        counts=taken.counts,
+        next=None if found is None else _worded(request, who, found),
+    )
+
+
+@router.post("/undo")
+def undo(request: Request, who: AnyMember, wanted: TakeBack) -> NextOut:
+    """Take back an answer; the same is asked again, if it can be."""
+    found = _desk(request).undo(
+        who.project.id, who.person.id, wanted.token, wanted.tab, wanted.answer
+    )
+    return _worded(request, who, found)
+
+
+@router.get("/queries/{query}/documents/{place}")
+def document(request: Request, who: AnyMember, query: Number, place: int) -> DocumentOut:
+    """A document's text."""
+    row = _document(request, who, query, place)
+    return DocumentOut(title=row.title, url=row.url, text=row.text, terms=terms_of(row.query_text))
+
+
+@router.get("/queries/{query}/documents/{place}/page", response_class=HTMLResponse)
+def document_html(request: Request, who: AnyMember, query: Number, place: int) -> HTMLResponse:
+    """A document's HTML, sanitised, with the query's words marked; scripts run nowhere in it."""
+    row = _document(request, who, query, place)
+    return document_page(row.title, row.html, terms_of(row.query_text))
+
+
+def _document(request: Request, who: Member, query: int, place: int) -> Any:
+    def work(connection: Connection) -> Any:
+        return connection.execute(
+            select(
+                Candidate.title,
+                Candidate.url,
+                Candidate.text,
+                Candidate.html,
+                Query.text.label("query_text"),
+            )
+            .join(Query, Query.id == Candidate.query_id)
+            .where(
+                Query.project_id == who.project.id,
+                Candidate.query_id == query,
+                Candidate.place == place,
+            )
+        ).one_or_none()
+
+    row = reading(request.app.state.engine, work) if 0 <= place < 2**31 else None
+    if row is None:
+        raise RefusedError(404, "There is no such document.")
+    return row
+
+
+def _worded(request: Request, who: Member, found: Next) -> NextOut:
+    if not isinstance(found, Given):
+        return NextOut(state=found.why, wait_seconds=found.seconds)
+    return reading(request.app.state.engine, lambda c: _task(c, who, found))
+
+
+def _task(connection: Connection, who: Member, given: Given) -> NextOut:
+    query, task = given.query, given.task
+    mode = Mode(who.project.mode)
+    if mode is Mode.RANKINGS:
+        rows = connection.execute(
+            select(Ranking.place, Ranking.items).where(Ranking.query_id == query.id)
+        ).all()
+        items = {row.place: row.items for row in rows}
+        places = [items[task.left], items[task.right]]
+    elif mode is Mode.GRADES:
+        places = [[task.left]]
+    else:
+        places = [[task.left], [task.right]]
+    wanted = {place for side in places for place in side}
+    refs = {
+        row.place: DocumentRef(
+            place=row.place,
+            title=row.title or row.item,
+            url=row.url,
+            format="html" if row.markup else "text",
+            length=row.markup or row.length,
+        )
+        for row in connection.execute(
+            select(
+                Candidate.place,
+                Candidate.item,
+                Candidate.title,
+                Candidate.url,
+                func.length(Candidate.text).label("length"),
+                func.length(Candidate.html).label("markup"),
+            ).where(Candidate.query_id == query.id, Candidate.place.in_(wanted))
+        )
+    }
+    judged, seconds = connection.execute(
+        select(
+            func.coalesce(func.sum(Tally.judgments), 0), func.coalesce(func.sum(Tally.seconds), 0)
+        )
+        .join(Query, Query.id == Tally.query_id)
+        .where(Tally.user_id == who.person.id, Query.project_id == who.project.id)
+    ).one()
+    query_entries, query_left = connection.execute(
+        select(Query.entries, Query.expected_left).where(Query.id == query.id)
+    ).one()
+    return NextOut(
+        state="task",
+        task=TaskOut(
+            token=given.token,
+            mode=mode,
+            query_id=query.id,
+            query=query.text,
+            description=query.description,
+            sides=[Side(documents=[refs[place] for place in side]) for side in places],
+            choices=list(CHOICES[mode]),
+            expires_at=given.expires_at,
+        ),
+        progress=Progress(
+            judged=judged, seconds=seconds, query_judged=query_entries, query_left=query_left
+        ),
+    )

@@ -1,0 +1,198 @@
+"""Signing in and out, and accepting invitations."""
+
+from __future__ import annotations
+
+import hmac
+from typing import Annotated
+from urllib.parse import urlencode, urlsplit
+
+from fastapi import APIRouter, Depends, Form, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from sqlalchemy import Connection, select
+
+from podium.studio import accounts
+from podium.studio.access import COOKIE, person_of, signed_in
+from podium.studio.audit import record
+from podium.studio.database import in_transaction, reading
+from podium.studio.errors import RefusedError
+from podium.studio.forms import read_csrf
+from podium.studio.pages import render
+from podium.studio.secrets import digest, new_secret
+from podium.studio.tables import Project
+
+router = APIRouter(dependencies=[Depends(read_csrf)], include_in_schema=False)
+
+_FORM_COOKIE = "podium_form"
+"""Who has not signed in has no session yet: this cookie tells our forms from another site's."""
+
+Text = Annotated[str, Form(max_length=2000)]
+
+
+def back_to(request: Request) -> str:
+    """The part of an address that leads back to a page after signing in."""
+    query = f"?{request.url.query}" if request.url.query else ""
+    return urlencode({"to": request.url.path + query})
+
+
+@router.get("/sign-in")
+def sign_in_page(request: Request, to: str = "/") -> Response:
+    """Ask for address and password."""
+    if person_of(request) is not None:
+        return RedirectResponse(_inside(to), 303)
+    return _sign_in_page(request, to)
+
+
+@router.post("/sign-in")
+def sign_in(
+    request: Request, email: Text = "", password: Text = "", form: Text = "", to: Text = "/"
+) -> Response:
+    """Sign in by address and password."""
+    _check_form(request, form)
+    address = request.client.host if request.client else ""
+
+    def work(connection: Connection) -> int | None:
+        user_id = accounts.check_password(connection, email, password, address)
+        record(connection, user_id, None, "signed in" if user_id else "failed to sign in")
+        return user_id
+
+    try:
+        user_id = in_transaction(request.app.state.engine, work)
+    except RefusedError as error:
+        return _sign_in_page(request, to, email, error.problem, error.status)
+    if user_id is None:
+        return _sign_in_page(request, to, email, "Address or password are wrong.", 401)
+    return start_session(request, user_id, _inside(to))
+
+
+@router.post("/sign-out")
+def sign_out(request: Request) -> Response:
+    """Sign out of this browser."""
+    signed_in(request)
+    secret = request.cookies.get(COOKIE, "")
+    in_transaction(request.app.state.engine, lambda c: accounts.sign_out(c, secret))
+    response = RedirectResponse("/sign-in", 303)
+    response.delete_cookie(COOKIE)
+    return response
+
+
+@router.get("/join/{secret}")
+def join_page(request: Request, secret: str) -> Response:
+    """Show what an invitation is to, and ask who is joining."""
+    person = person_of(request)
+    name = reading(request.app.state.engine, lambda c: _invited_to(c, secret))
+    form = new_secret()
+    page = render(
+        request, "join.html", {"project": name, "secret": secret, "form": form, "problem": ""},
+        person=person,
+    )  # fmt: skip
+    return _with_form_cookie(request, page, form)
+
+
+@router.post("/join/{secret}")
+def join(
+    request: Request,
+    secret: str,
+    email: Text = "",
+    name: Text = "",
+    password: Text = "",
+    form: Text = "",
+) -> Response:
+    """Accept an invitation: with the account at hand, or with a new one."""
+    person = person_of(request)
+    if person is None:
+        _check_form(request, form)
+
+    def work(connection: Connection) -> tuple[int, int]:
+        if accounts.invitation(connection, secret) is None:
+            raise RefusedError(404, "This invitation was used up or is too old: ask for another.")
+        user_id = person.id if person else accounts.add_user(connection, email, name, password)
+        project_id = accounts.accept(connection, secret, user_id)
+        record(connection, user_id, project_id, "joined")
+        return user_id, project_id
+
+    try:
+        user_id, project_id = in_transaction(request.app.state.engine, work)
+    except RefusedError as error:
+        if person is not None or error.status == 404:
+            raise
+        project = reading(request.app.state.engine, lambda c: _invited_to(c, secret))
+        form = new_secret()
+        page = render(
+            request, "join.html",
+            {"project": project, "secret": secret, "form": form, "problem": error.problem},
+            status=error.status,
+        )  # fmt: skip
+        return _with_form_cookie(request, page, form)
+    target = f"/projects/{project_id}"
+    return RedirectResponse(target, 303) if person else start_session(request, user_id, target)
+
+
+def start_session(request: Request, user_id: int, to: str) -> Response:
+    """Send a browser on with a session of its own, never one that it brought."""
+    settings = request.app.state.settings
+    found = in_transaction(
+        request.app.state.engine, lambda c: accounts.sign_in(c, user_id, settings.session_hours)
+    )
+    response = RedirectResponse(to, 303)
+    response.set_cookie(
+        COOKIE,
+        found.secret,
+        max_age=int(settings.session_hours * 3600),
+        httponly=True,
+        samesite="lax",
+        secure=settings.secure_cookies,
+    )
+    response.delete_cookie(_FORM_COOKIE)
+    return response
+
+
+def _sign_in_page(
+    request: Request, to: str, email: str = "", problem: str = "", status: int = 200
+) -> Response:
+    form = new_secret()
+    page = render(
+        request,
+        "sign_in.html",
+        {
+            "to": to,
+            "email": email,
+            "problem": problem,
+            "form": form,
+            "oidc": bool(request.app.state.settings.oidc_issuer),
+        },
+        status=status,
+    )
+    return _with_form_cookie(request, page, form)
+
+
+def _with_form_cookie(request: Request, page: HTMLResponse, form: str) -> Response:
+    secure = request.app.state.settings.secure_cookies
+    page.set_cookie(
+        _FORM_COOKIE, digest(form), max_age=3600, httponly=True, samesite="lax", secure=secure
+    )
+    return page
+
+
+def _check_form(request: Request, form: str) -> None:
+    known = request.cookies.get(_FORM_COOKIE, "")
+    if not hmac.compare_digest(known.encode(), digest(form).encode()):
+        raise RefusedError(403, "This page is out of date: load it again.")
+
+
+def _invited_to(connection: Connection, secret: str) -> str:
+    found = accounts.invitation(connection, secret)
+    if found is None:
+        raise RefusedError(404, "This invitation was used up or is too old: ask for another.")
+    return str(connection.scalar(select(Project.name).where(Project.id == found.project_id)))
+
+
+def _inside(to: str) -> str:
+    """An address of this server, whatever a link said.
+
+    Example:
+        >>> _inside("/projects/1?x=2"), _inside("https://elsewhere/"), _inside("//elsewhere/")
+        ('/projects/1?x=2', '/', '/')
+    """
+    parts = urlsplit(to)
+    safe = not parts.scheme and not parts.netloc and to.startswith("/") and "\\" not in to
+    return to if safe and to.isprintable() and not to.startswith("//") else "/"

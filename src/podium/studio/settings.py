@@ -1,0 +1,58 @@
+"""What a server is told when it starts: by environment variables, or by the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """Each setting is an environment variable with ``PODIUM_STUDIO_`` before its name.
+
+    Example:
+        >>> Settings(database="sqlite:///judging.db").session_hours
+        12.0
+    """
+
+    model_config = SettingsConfigDict(env_prefix="PODIUM_STUDIO_", extra="ignore")
+
+    database: str = "sqlite:///podium-studio.db"
+    """Where everything is kept, as SQLAlchemy writes it: ``postgresql+psycopg://…`` for teams."""
+
+    pool_size: int = Field(default=10, ge=1)
+    """How many connections to the database each process holds at most."""
+
+    exports: Path = Path("podium-exports")
+    """The folder for files that were asked for; all processes must see the same one."""
+
+    public_url: str = ""
+    """Where browsers reach the server, if not where it listens; for links and sign-in."""
+
+    secure_cookies: bool = False
+    """Whether cookies travel by HTTPS only; on wherever there is HTTPS."""
+
+    session_hours: float = Field(default=12.0, gt=0)
+    """After how long people sign in again."""
+
+    largest_request: int = Field(default=64 * 2**20, ge=1024)
+    """The largest upload in bytes."""
+
+    engines: list[str] = []
+    """Search engines that candidates may be fetched from, each the start of its URLs.
+
+    None by default: a manager's browser must not make the server call whatever it can reach.
+    """
+
+    oidc_issuer: str = ""
+    """The OpenID provider to sign in with, by its issuer URL."""
+
+    oidc_client_id: str = ""
+    oidc_client_secret: str = ""
+
+    oidc_creates_accounts: bool = False
+    """Whether anyone whom the provider knows gets an account; else only who was invited."""
+
+    trusted_proxies: str = "127.0.0.1"
+    """Whose word on a browser's address is taken, for the count of failed sign-ins."""

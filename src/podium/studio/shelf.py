@@ -1,0 +1,106 @@
+"""The boards of queries that were in use lately, so that most answers need no replay.
+
+A board is taken off the shelf while a transaction works with it and put back after the commit. If
+the transaction fails it is not put back, so no board is ever ahead of the database; one that is
+behind, because another process went on, catches up by the entries that it has not seen.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Lock
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, select
+
+from podium.studio.boards import Board, Said, new_panel
+from podium.studio.tables import Candidate, Kind, LogEntry, Purpose, Ranking
+
+_LATER = (
+    select(
+        LogEntry.place,
+        LogEntry.user_id,
+        LogEntry.kind,
+        LogEntry.left,
+        LogEntry.right,
+        LogEntry.value,
+        LogEntry.undoes,
+        LogEntry.purpose,
+        LogEntry.counts,
+        LogEntry.token,
+        LogEntry.at,
+        LogEntry.seconds,
+    )
+    .where(LogEntry.query_id == bindparam("query"), LogEntry.place >= bindparam("seen"))
+    .order_by(LogEntry.place)
+)
+_ITEMS = (
+    select(Candidate.item).where(Candidate.query_id == bindparam("query")).order_by(Candidate.place)
+)
+_RANKINGS = (
+    select(Ranking.name).where(Ranking.query_id == bindparam("query")).order_by(Ranking.place)
+)
+
+
+def said_of(row: Any) -> Said:
+    """A row of the log as a board takes it."""
+    place, user, kind, left, right, value, undoes, purpose, counts, token, at, seconds = row
+    return Said(
+        place,
+        user,
+        Kind(kind),
+        left,
+        right,
+        value,
+        undoes,
+        Purpose(purpose),
+        counts,
+        token,
+        at,
+        seconds,
+    )
+
+
+class Shelf:
+    """Boards by query; the one that was used longest ago makes room.
+
+    Args:
+        size: How many boards to keep.
+    """
+
+    def __init__(self, size: int = 4096) -> None:
+        self._size = size
+        self._boards: OrderedDict[int, Board] = OrderedDict()
+        self._lock = Lock()
+
+    def take(self, connection: Connection, project: Any, query: Any) -> Board:
+        """A query's board as the database has it; nobody else in this process has it until `put`.
+
+        Args:
+            connection: A transaction in which the query's row is locked.
+            project: The project's row.
+            query: The query's row.
+        """
+        with self._lock:
+            board = self._boards.pop(query.id, None)
+        if board is None or board.seen > query.entries:
+            items = connection.scalars(_ITEMS, {"query": query.id}).all()
+            rankings = connection.scalars(_RANKINGS, {"query": query.id}).all()
+            board = Board(new_panel(project, query.ordered, items, rankings))
+        if board.seen < query.entries:
+            for row in connection.execute(_LATER, {"query": query.id, "seen": board.seen}):
+                board.take(said_of(row))
+        return board
+
+    def put(self, query_id: int, board: Board) -> None:
+        """Put a board back, once what it took is committed."""
+        with self._lock:
+            self._boards[query_id] = board
+            self._boards.move_to_end(query_id)
+            while len(self._boards) > self._size:
+                self._boards.popitem(last=False)
+
+    def forget(self, query_id: int) -> None:
+        """Drop a board, because what it was made from has changed."""
+        with self._lock:
+            self._boards.pop(query_id, None)

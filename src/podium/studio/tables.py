@@ -1,0 +1,382 @@
+"""The tables. The log of judgments only grows; what stands of a query is its replay.
+
+Items are named by their place in the query's list, people by the number of their account, and
+times are seconds since 1970, as in `podium.judging`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    SmallInteger,
+    String,
+    Text,
+    UniqueConstraint,
+    Uuid,
+)
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+_ID = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up only in an INTEGER
+
+
+class Mode(StrEnum):
+    """The three judging screens."""
+
+    PAIRS = "pairs"
+    GRADES = "grades"
+    RANKINGS = "rankings"
+
+
+class Role(StrEnum):
+    """What a member may do: judge; run the project; or give it to others and end it."""
+
+    ASSESSOR = "assessor"
+    MANAGER = "manager"
+    OWNER = "owner"
+
+
+class Purpose(StrEnum):
+    """Why something was asked: to move on, or to learn how careful someone is."""
+
+    MAIN = "main"
+    REPEAT = "repeat"
+    GOLD = "gold"
+
+
+class Kind(StrEnum):
+    """What an entry of the log says; as `podium.judging` names them, and a skip."""
+
+    VERDICT = "verdict"
+    BAD = "bad"
+    GRADE = "grade"
+    SIDE_BY_SIDE = "side-by-side"
+    UNDO = "undo"
+    SKIP = "skip"
+
+
+class Base(DeclarativeBase):
+    """All tables, with names for their constraints, which migrations need."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map = {int: _ID, float: Double, UUID: Uuid, dict[str, Any]: JSON}  # noqa: RUF012
+
+
+class User(Base):
+    """Someone with an account."""
+
+    __tablename__ = "users"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    email: Mapped[str] = mapped_column(String(320), unique=True)
+    name: Mapped[str] = mapped_column(String(200))
+    password: Mapped[str | None] = mapped_column(String(200))
+    subject: Mapped[str | None] = mapped_column(String(600), unique=True)
+    """Who they are to the OpenID provider, with its issuer."""
+    is_admin: Mapped[bool] = mapped_column(default=False)
+    disabled: Mapped[bool] = mapped_column(default=False)
+    created_at: Mapped[float]
+
+
+class SignInFailure(Base):
+    """How often signing in failed lately, for an account or an address."""
+
+    __tablename__ = "sign_in_failures"
+
+    key: Mapped[str] = mapped_column(String(400), primary_key=True)
+    count: Mapped[int]
+    locked_until: Mapped[float]
+
+
+class AuthSession(Base):
+    """A browser that signed in; its cookie is kept as a digest only."""
+
+    __tablename__ = "auth_sessions"
+
+    key: Mapped[str] = mapped_column(String(64), primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    csrf: Mapped[str] = mapped_column(String(64))
+    expires_at: Mapped[float]
+
+
+class ApiToken(Base):
+    """A program's way in, kept as a digest only."""
+
+    __tablename__ = "api_tokens"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    name: Mapped[str] = mapped_column(String(200))
+    key: Mapped[str] = mapped_column(String(64), unique=True)
+    created_at: Mapped[float]
+    expires_at: Mapped[float]
+
+
+class Project(Base):
+    """Queries that are judged in one way."""
+
+    __tablename__ = "projects"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(String(200))
+    mode: Mapped[str] = mapped_column(String(10))
+    k: Mapped[int]
+    algorithm: Mapped[str] = mapped_column(String(100))
+    seed: Mapped[int]
+    budget: Mapped[int | None]
+    overlap_share: Mapped[float]
+    overlap_assessors: Mapped[int]
+    assigned_only: Mapped[bool]
+    """Whether people judge only the queries that were assigned to them."""
+    guidelines: Mapped[str] = mapped_column(Text)
+    lease_seconds: Mapped[float]
+    repeat_rate: Mapped[float]
+    gold_rate: Mapped[float]
+    paused: Mapped[bool] = mapped_column(default=False)
+    created_at: Mapped[float]
+
+
+class Membership(Base):
+    """Who belongs to a project, and as what."""
+
+    __tablename__ = "memberships"
+
+    project_id: Mapped[int] = mapped_column(
+        ForeignKey("projects.id", ondelete="CASCADE"), primary_key=True
+    )
+    user_id: Mapped[int] = mapped_column(
+        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+    role: Mapped[str] = mapped_column(String(10))
+
+
+class Invitation(Base):
+    """A link that makes its readers members."""
+
+    __tablename__ = "invitations"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    project_id: Mapped[int] = mapped_column(
+        ForeignKey("projects.id", ondelete="CASCADE"), index=True
+    )
+    role: Mapped[str] = mapped_column(String(10))
+    key: Mapped[str] = mapped_column(String(64), unique=True)
+    uses_left: Mapped[int]
+    expires_at: Mapped[float]
+
+
+class Query(Base):
+    """A query, and where its judging stands as of the last entry."""
+
+    __tablename__ = "queries"
+    __table_args__ = (
+        UniqueConstraint("project_id", "name"),
+        Index("ix_queries_open", "project_id", "done", "id"),
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    name: Mapped[str] = mapped_column(String(400))
+    text: Mapped[str] = mapped_column(Text)
+    description: Mapped[str] = mapped_column(Text)
+    ordered: Mapped[bool]
+    """Whether its candidates are in the order of a prior ranking."""
+    entries: Mapped[int] = mapped_column(default=0)
+    free: Mapped[int] = mapped_column(default=1)
+    """How many tasks nobody holds, as of the last change."""
+    lease_expiry: Mapped[float | None]
+    """When the first of its leases ends: by then something may be free again."""
+    done: Mapped[bool] = mapped_column(default=False)
+    expected_left: Mapped[float]
+
+
+class Candidate(Base):
+    """A document of a query. Its HTML is as it came: sanitise it before it is shown."""
+
+    __tablename__ = "candidates"
+
+    query_id: Mapped[int] = mapped_column(
+        ForeignKey("queries.id", ondelete="CASCADE"), primary_key=True
+    )
+    place: Mapped[int] = mapped_column(primary_key=True)
+    item: Mapped[str] = mapped_column(String(1000))
+    title: Mapped[str] = mapped_column(Text)
+    text: Mapped[str] = mapped_column(Text)
+    html: Mapped[str] = mapped_column(Text)
+    url: Mapped[str] = mapped_column(Text)
+    score: Mapped[float | None]
+
+
+class Ranking(Base):
+    """A system's ranking of a query's candidates, for verdicts on whole rankings."""
+
+    __tablename__ = "rankings"
+
+    query_id: Mapped[int] = mapped_column(
+        ForeignKey("queries.id", ondelete="CASCADE"), primary_key=True
+    )
+    place: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(String(400))
+    items: Mapped[list[int]] = mapped_column(JSON)
+
+
+class Gold(Base):
+    """A pair whose outcome is known, to see who is careful."""
+
+    __tablename__ = "gold"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    query_id: Mapped[int] = mapped_column(ForeignKey("queries.id", ondelete="CASCADE"), index=True)
+    left: Mapped[int]
+    right: Mapped[int]
+    outcome: Mapped[int] = mapped_column(SmallInteger)
+
+
+class Assigned(Base):
+    """A query that someone is to judge."""
+
+    __tablename__ = "assigned"
+
+    query_id: Mapped[int] = mapped_column(
+        ForeignKey("queries.id", ondelete="CASCADE"), primary_key=True
+    )
+    user_id: Mapped[int] = mapped_column(
+        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+
+
+class Lease(Base):
+    """A task that someone holds. Answering removes it; one that ran out stays, for late answers."""
+
+    __tablename__ = "leases"
+    __table_args__ = (
+        Index("ix_leases_held", "query_id", postgresql_where="NOT released"),
+        Index("ix_leases_tab", "user_id", "tab"),
+    )
+
+    token: Mapped[UUID] = mapped_column(primary_key=True)
+    query_id: Mapped[int] = mapped_column(ForeignKey("queries.id", ondelete="CASCADE"))
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
+    tab: Mapped[str] = mapped_column(String(64))
+    left: Mapped[int]
+    right: Mapped[int]
+    purpose: Mapped[str] = mapped_column(String(10))
+    granted_at: Mapped[float]
+    expires_at: Mapped[float]
+    released: Mapped[bool] = mapped_column(default=False)
+
+
+class LogEntry(Base):
+    """One thing that someone said of a query. Rows are added, never changed."""
+
+    __tablename__ = "log"
+    __table_args__ = (
+        UniqueConstraint("query_id", "place"),
+        UniqueConstraint("token", "part"),
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    query_id: Mapped[int] = mapped_column(ForeignKey("queries.id", ondelete="CASCADE"))
+    place: Mapped[int]
+    """From 0, without gaps in each query."""
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"))
+    kind: Mapped[str] = mapped_column(String(12))
+    left: Mapped[int | None]
+    """The item on the left, or the only one; a ranking, where those are compared."""
+    right: Mapped[int | None]
+    value: Mapped[int | None] = mapped_column(SmallInteger)
+    """The outcome, the grade or the choice."""
+    undoes: Mapped[int | None]
+    """The place of the entry that no longer stands."""
+    purpose: Mapped[str] = mapped_column(String(10))
+    counts: Mapped[bool] = mapped_column(default=True)
+    """Whether it takes part in the replay: late answers to what went to others do not."""
+    late: Mapped[bool] = mapped_column(default=False)
+    token: Mapped[UUID]
+    """The lease it answers, or what the browser named its undo: saying it twice changes nothing."""
+    part: Mapped[int] = mapped_column(SmallInteger, default=0)
+    reason: Mapped[str | None] = mapped_column(Text)
+    at: Mapped[float]
+    seconds: Mapped[float]
+
+
+class Tally(Base):
+    """How much someone has judged of a query, so that no dashboard has to count the log."""
+
+    __tablename__ = "tallies"
+
+    query_id: Mapped[int] = mapped_column(
+        ForeignKey("queries.id", ondelete="CASCADE"), primary_key=True
+    )
+    user_id: Mapped[int] = mapped_column(
+        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+    judgments: Mapped[int]
+    seconds: Mapped[float]
+    last_at: Mapped[float]
+
+
+class AuditRecord(Base):
+    """Who changed what, apart from judging, which has its own log."""
+
+    __tablename__ = "audit"
+    __table_args__ = (Index("ix_audit_project", "project_id", "id"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    at: Mapped[float]
+    user_id: Mapped[int | None]
+    project_id: Mapped[int | None]
+    action: Mapped[str] = mapped_column(String(100))
+    details: Mapped[dict[str, Any]]
+
+
+class Job(Base):
+    """Work for later: an import or an export, with the file it came to."""
+
+    __tablename__ = "jobs"
+    __table_args__ = (Index("ix_jobs_waiting", "state", "id"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    project_id: Mapped[int] = mapped_column(
+        ForeignKey("projects.id", ondelete="CASCADE"), index=True
+    )
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"))
+    kind: Mapped[str] = mapped_column(String(20))
+    parameters: Mapped[dict[str, Any]]
+    state: Mapped[str] = mapped_column(String(10))
+    progress: Mapped[float] = mapped_column(default=0.0)
+    file: Mapped[str | None] = mapped_column(String(400))
+    error: Mapped[str | None] = mapped_column(Text)
+    created_at: Mapped[float]
+    alive_at: Mapped[float]
+    """When its worker last said that it is at it."""
+
+
+class Report(Base):
+    """A figure that takes long to work out, as it was last."""
+
+    __tablename__ = "reports"
+
+    project_id: Mapped[int] = mapped_column(
+        ForeignKey("projects.id", ondelete="CASCADE"), primary_key=True
+    )
+    kind: Mapped[str] = mapped_column(String(20), primary_key=True)
+    content: Mapped[dict[str, Any]]
+    entries: Mapped[int]
+    made_at: Mapped[float]

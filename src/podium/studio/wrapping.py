@@ -1,0 +1,145 @@
+"""What happens around every request: its size, its headers, its line in the log, its count."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+import structlog
+from starlette.datastructures import MutableHeaders
+
+from podium.studio.metrics import Metrics
+from podium.studio.secrets import new_token
+
+Message = MutableMapping[str, Any]
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+POLICY = "; ".join(
+    [
+        "default-src 'self'",
+        "style-src 'self'",
+        "script-src 'self'",
+        "img-src 'self' data:",
+        "object-src 'none'",
+        "base-uri 'none'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+    ]
+)
+"""Pages load nothing from other hosts and no script that is not a file of ours."""
+
+_HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+_FRAMED = "sandbox"
+"""A document's own policy has this word; our pages may show such a document in a frame."""
+
+
+class _TooLargeError(Exception):
+    pass
+
+
+class Wrapping:
+    """Wraps the application.
+
+    Args:
+        app: What answers requests.
+        metrics: Where they are counted.
+        largest: The largest body in bytes.
+    """
+
+    def __init__(self, app: App, metrics: Metrics, largest: int) -> None:
+        self._app = app
+        self._metrics = metrics
+        self._largest = largest
+        self._log = structlog.get_logger("podium.studio")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = time.perf_counter()
+        status = 500
+        begun = False
+        received = 0
+        request_id = new_token().hex
+
+        async def limited() -> Message:
+            nonlocal received
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received > self._largest:
+                raise _TooLargeError
+            return message
+
+        async def watched(message: Message) -> None:
+            nonlocal status, begun
+            if message["type"] == "http.response.start":
+                begun = True
+                status = message["status"]
+                _add_headers(message, request_id)
+            await send(message)
+
+        try:
+            if _declared(scope) > self._largest:
+                raise _TooLargeError
+            await self._app(scope, limited, watched)
+        except _TooLargeError:
+            status = 413
+            if not begun:
+                await _refuse(watched)
+        finally:
+            seconds = time.perf_counter() - started
+            route = getattr(scope.get("route"), "path", "other")
+            self._metrics.requested(scope["method"], route, status, seconds)
+            self._log.info(
+                "request",
+                method=scope["method"],
+                route=route,
+                status=status,
+                milliseconds=round(seconds * 1000, 1),
+                request=request_id,
+            )
+
+
+def _declared(scope: Scope) -> int:
+    for name, value in scope["headers"]:
+        if name == b"content-length" and value.isdigit():
+            return int(value)
+    return 0
+
+
+def _add_headers(message: Message, request_id: str) -> None:
+    headers = MutableHeaders(raw=message["headers"])
+    for name, value in _HEADERS.items():
+        headers.setdefault(name, value)
+    if _FRAMED in headers["Content-Security-Policy"]:
+        headers["X-Frame-Options"] = "SAMEORIGIN"
+    if "Cache-Control" not in headers:
+        headers["Cache-Control"] = "no-store"
+    headers["X-Request-Id"] = request_id
+
+
+async def _refuse(send: Send) -> None:
+    body = b'{"detail":"The request is too large."}'
+    await send(
+        {
+            "type": "http.response.start",
+            "status": 413,
+            "headers": [
+                (b"content-type", b"application/json"),
+                (b"content-length", str(len(body)).encode()),
+                (b"connection", b"close"),
+            ],
+        }
+    )
+    await send({"type": "http.response.body", "body": body})

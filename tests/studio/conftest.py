@@ -1,0 +1,47 @@
+"""Both databases, an application over them, and projects in it."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import Engine
+
+from podium.studio.database import connect
+from podium.studio.migrate import upgrade
+from podium.studio.settings import Settings
+from tests.studio.postgres import BINARIES, Postgres
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
+    if not (BINARIES / "initdb").exists():
+        if os.environ.get("CI"):
+            pytest.fail("PostgreSQL is missing: .ci/run installs it")
+        pytest.skip("needs PostgreSQL 15: apt-get install postgresql")
+    server = Postgres(tmp_path_factory.mktemp("postgres"), fsync="off")
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, tmp_path) -> str:
+    """The address of an empty database, in turn of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'studio.db'}"
+    server: Postgres = request.getfixturevalue("postgres")
+    return server.create(f"studio_{os.getpid()}_{next(_numbers)}")
+
+
+@pytest.fixture
+def engine(database: str) -> Iterator[Engine]:
+    """A database with its tables."""
+    found = connect(Settings(database=database))
+    upgrade(found)
+    yield found
+    found.dispose()

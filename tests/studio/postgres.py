@@ -1,0 +1,90 @@
+"""A PostgreSQL server of the tests' own, in a temporary folder, which can be killed and started."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+BINARIES = Path("/usr/lib/postgresql/15/bin")
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+class Postgres:
+    """A server of its own. PostgreSQL refuses to run as root, so it runs as user postgres."""
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self.settings = {"max_connections": "200", "shared_buffers": "256MB", **settings}
+        folder.mkdir(parents=True, exist_ok=True)
+        for parent in [folder, *folder.parents]:
+            # pytest's folders are for their owner alone; the server's user must get through.
+            if parent.owner() == pwd.getpwuid(os.getuid()).pw_name and parent != Path("/"):
+                parent.chmod(parent.stat().st_mode | 0o711)
+        if os.getuid() == 0:
+            shutil.chown(folder, "postgres", "postgres")
+        self._run(
+            BINARIES / "initdb", "-D", self.data, "-A", "trust", "-U", "podium", "-E", "UTF8",
+            "--locale=C.UTF-8",
+        )  # fmt: skip
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql+psycopg://podium@127.0.0.1:{self.port}/{database}"
+
+    def start(self) -> None:
+        options = " ".join(f"-c {name}={value}" for name, value in self.settings.items())
+        options += f" -p {self.port} -c listen_addresses=127.0.0.1 -k {self.folder}"
+        self._run(
+            BINARIES / "pg_ctl", "-D", self.data, "-l", self.folder / "log", "-w", "-t", "60",
+            "-o", options, "start",
+        )  # fmt: skip
+
+    def stop(self, mode: str = "immediate") -> None:
+        """Stop the server; ``immediate`` is as if the machine went down."""
+        self._run(BINARIES / "pg_ctl", "-D", self.data, "-m", mode, "-w", "stop")
+
+    def create(self, database: str) -> str:
+        self._run(
+            BINARIES / "createdb", "-h", "127.0.0.1", "-p", str(self.port), "-U", "podium", database
+        )
+        return self.url(database)
+
+    def _run(self, *command: object) -> None:
+        words = [str(word) for word in command]
+        if os.getuid() == 0:
+            words = ["runuser", "-u", "postgres", "--", *words]
+        done = subprocess.run(
+            words, capture_output=True, text=True, cwd=self.folder, stdin=subprocess.DEVNULL
+        )
+        if done.returncode:
+            raise RuntimeError(f"{words}: {done.stdout}{done.stderr}")
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """End a process at once, as a crash would."""
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+def wait_until(holds, seconds: float = 20.0) -> None:  # type: ignore[no-untyped-def]
+    """Wait for something, and fail if it takes too long."""
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            raise TimeoutError
+        time.sleep(0.05)

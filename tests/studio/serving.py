@@ -1,0 +1,33 @@
+"""The application behind a real socket, in a thread of the tests' process."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from podium.studio.app import create_app
+from podium.studio.settings import Settings
+from tests.studio.postgres import free_port
+
+
+@contextmanager
+def serving(settings: Settings) -> Iterator[str]:
+    """Run a server; gives its address."""
+    port = free_port()
+    config = uvicorn.Config(
+        create_app(settings), host="127.0.0.1", port=port, log_level="error", lifespan="on"
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        if not thread.is_alive():
+            raise RuntimeError("the server did not start")
+        time.sleep(0.01)
+    yield f"http://127.0.0.1:{port}"
+    server.should_exit = True
+    thread.join(10)

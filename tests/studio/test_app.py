@@ -1,0 +1,129 @@
+"""The application over HTTP: signing in, judging, refusals."""
+
+from __future__ import annotations
+
+import re
+
+import httpx
+import pytest
+from sqlalchemy import insert
+
+from podium.studio.accounts import add_user, invite, new_api_token
+from podium.studio.database import in_transaction
+from podium.studio.settings import Settings
+from podium.studio.tables import Membership, Role
+from tests.studio.making import PASSWORD, make_people, make_project
+from tests.studio.serving import serving
+
+
+@pytest.fixture
+def address(engine, database):
+    with serving(Settings(database=database)) as found:
+        yield found
+
+
+@pytest.fixture
+def browser(address):
+    with httpx.Client(base_url=address, headers={"accept": "text/html"}) as client:
+        yield client
+
+
+def bearer(engine, user):
+    secret = in_transaction(engine, lambda c: new_api_token(c, user, "test", 1))
+    return {"authorization": f"Bearer {secret}"}
+
+
+def sign_in(browser, email, password=PASSWORD):
+    page = browser.get("/sign-in")
+    form = re.search(r'name="form" value="([^"]+)"', page.text).group(1)
+    return browser.post("/sign-in", data={"email": email, "password": password, "form": form})
+
+
+def test_a_person_signs_in_and_judges(engine, browser):
+    ann = in_transaction(engine, lambda c: add_user(c, "ann@example.org", "Ann", PASSWORD))
+    project = make_project(engine, [ann], queries=1, items=3, k=1)
+    answer = sign_in(browser, "Ann@example.org")
+    assert answer.status_code == 303
+    assert "HttpOnly" in answer.headers["set-cookie"]
+    refused = browser.post(f"/api/v1/projects/{project}/next", json={"tab": "t"})
+    assert refused.status_code == 403  # the word that our pages know is missing
+    page = browser.get("/nowhere")
+    assert page.status_code == 404
+
+
+def test_programs_judge_with_a_token(engine, address):
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann], queries=1, items=3, k=1)
+    with httpx.Client(base_url=address, headers=bearer(engine, ann)) as client:
+        found = client.post(f"/api/v1/projects/{project}/next", json={"tab": "t"}).json()
+        count = 0
+        while found["state"] == "task":
+            task = found["task"]
+            places = [side["documents"][0]["place"] for side in task["sides"]]
+            text = client.get(
+                f"/api/v1/projects/{project}/queries/{task['query_id']}/documents/{places[0]}"
+            ).json()
+            assert text["terms"] == ["words", "q0"]
+            found = client.post(
+                f"/api/v1/projects/{project}/answers",
+                json={
+                    "token": task["token"],
+                    "choice": "left" if places[0] < places[1] else "right",
+                    "seconds": 1.5,
+                    "tab": "t",
+                },
+            ).json()["next"]
+            count += 1
+        assert found["state"] == "done"
+        assert count == 2
+        assert "podium_judgments_total" in client.get("/metrics").text
+        assert client.get("/readyz").json() == {"status": "ready"}
+        assert client.get("/healthz").json() == {"status": "alive"}
+
+
+def test_an_invitation_makes_an_account(engine, browser):
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann])
+    secret = in_transaction(engine, lambda c: invite(c, project, Role.ASSESSOR))
+    page = browser.get(f"/join/{secret}")
+    form = re.search(r'name="form" value="([^"]+)"', page.text).group(1)
+    answer = browser.post(
+        f"/join/{secret}",
+        data={"form": form, "name": "Bob", "email": "bob@example.org", "password": PASSWORD},
+    )
+    assert answer.headers["location"] == f"/projects/{project}"
+    assert browser.get(f"/join/{secret}").status_code == 404  # it was for one person
+
+
+def test_too_many_failures_make_one_wait(engine, browser):
+    in_transaction(engine, lambda c: add_user(c, "ann@example.org", "Ann", PASSWORD))
+    codes = [sign_in(browser, "ann@example.org", "wrong password").status_code for _ in range(7)]
+    assert codes[:5] == [401] * 5
+    assert codes[-1] == 429
+    assert sign_in(browser, "ann@example.org").status_code == 429
+
+
+def test_a_large_request_is_refused(engine, database):
+    settings = Settings(database=database, largest_request=2000)
+    with serving(settings) as address, httpx.Client(base_url=address) as client:
+        assert client.post("/sign-in", content=b"x" * 3000).status_code == 413
+        chunks = (b"x" * 1000 for _ in range(3))  # no length is told ahead
+        form = {"content-type": "application/x-www-form-urlencoded"}
+        assert client.post("/sign-in", content=chunks, headers=form).status_code == 413
+
+
+def test_members_of_other_projects_see_nothing(engine, address):
+    ann, bob = make_people(engine, 2)
+    project = make_project(engine, [ann])
+    other = make_project(engine, [bob])
+    in_transaction(
+        engine,
+        lambda c: c.execute(
+            insert(Membership).values(project_id=other, user_id=ann, role=Role.ASSESSOR.value)
+        ),
+    )
+    with httpx.Client(base_url=address, headers=bearer(engine, bob)) as client:
+        for path in (f"/api/v1/projects/{project}/queries/1/documents/0",):
+            assert client.get(path).status_code == 404
+        # The number of a query of another project does not help.
+        assert client.get(f"/api/v1/projects/{other}/queries/1/documents/0").status_code == 404
