@@ -83,6 +83,8 @@ class Wrapping:
 
         async def watched(message: Message) -> None:
             nonlocal status, begun
+            if received > self._largest and not begun:
+                raise _TooLargeError  # whatever reading only a part of the body came to
             if message["type"] == "http.response.start":
                 begun = True
                 status = message["status"]
@@ -94,8 +96,8 @@ class Wrapping:
                 raise _TooLargeError
             await self._app(scope, limited, watched)
         except _TooLargeError:
-            status = 413
             if not begun:
+                status, begun = 413, True
                 await _refuse(watched)
         finally:
             seconds = time.perf_counter() - started
