@@ -15,19 +15,20 @@ if TYPE_CHECKING:
     from podium import measures as measures
     from podium import rankers as rankers
     from podium import utility as utility
+    from podium.errors import ArgumentError as ArgumentError
     from podium.errors import DataError as DataError
+    from podium.errors import MissingPackageError as MissingPackageError
     from podium.errors import PodiumError as PodiumError
 
 __version__ = "0.1.0.dev0"
 
-_HOMES = {
-    "DataError": "podium.errors",
-    "PodiumError": "podium.errors",
-}
+_ERRORS = ("ArgumentError", "DataError", "MissingPackageError", "PodiumError")
 _ROOMS = ("aggregation", "data", "judging", "losses", "measures", "rankers", "utility")
 
 __all__ = [
+    "ArgumentError",
     "DataError",
+    "MissingPackageError",
     "PodiumError",
     "__version__",
     "aggregation",
@@ -43,8 +44,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return import_module(f"podium.{name}")
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+    if name in _ERRORS:
+        return getattr(import_module("podium.errors"), name)
     raise AttributeError(f"module 'podium' has no attribute {name!r}")
 
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.errors import PodiumError
+from podium.errors import ArgumentError
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -27,7 +27,7 @@ def thread_count() -> int:
             return len(os.sched_getaffinity(0))
         return os.cpu_count() or 1
     if not asked.isdecimal() or int(asked) < 1:
-        raise PodiumError(f"PODIUM_THREADS is {asked!r}. Set it to a whole number of at least 1.")
+        raise ArgumentError(f"PODIUM_THREADS is {asked!r}. Set it to a whole number of at least 1.")
     return int(asked)
 
 

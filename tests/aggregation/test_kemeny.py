@@ -19,7 +19,7 @@ from podium.aggregation.margins import against, margins
 from podium.aggregation.programme import solve_programme
 from podium.aggregation.subsets import order_subsets
 from podium.aggregation.votes import Unranked
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
 from tests.aggregation.cases import (
     distance,
@@ -190,7 +190,7 @@ def test_only_the_top_of_each_ranker_counts() -> None:
                 aggregate(*arguments, table, top=2, unranked=unranked).tolist()
                 == aggregate(*arguments, cut, unranked=unranked).tolist()
             )
-    with pytest.raises(DataError, match="top is 0"):
+    with pytest.raises(ArgumentError, match="top is 0"):
         supervised_kemeny(table, top=0)
 
 
@@ -214,7 +214,7 @@ def test_out_of_time_reports_a_gap() -> None:
     refined = supervised_kemeny(table, refine=True)
     assert found.distances[0] <= kendall_distance(refined, table)[0] * 1.05
     assert kendall_distance(found.scores, table) == pytest.approx(found.distances)
-    with pytest.raises(DataError, match="time_limit"):
+    with pytest.raises(ArgumentError, match="time_limit"):
         exact_kemeny(table, time_limit=0)
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from podium.aggregation import borda, reciprocal_rank
 from podium.aggregation.votes import Unranked
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
 from tests.aggregation.cases import prefers, votes, weighted_votes
 
@@ -76,9 +76,9 @@ def test_wrong_options_are_named() -> None:
         borda([[1, 2]], weights=[1])
     with pytest.raises(DataError, match="weights"):
         borda([[1, 2]], weights=[1, -1])
-    with pytest.raises(DataError, match="unranked"):
+    with pytest.raises(ArgumentError, match="unranked"):
         borda([[1, 2]], unranked="above")  # type: ignore[arg-type]
-    with pytest.raises(DataError, match="k is"):
+    with pytest.raises(ArgumentError, match="k is"):
         reciprocal_rank([[1, 2]], k=NAN)
 
 

@@ -26,7 +26,7 @@ from podium.data import (
     write_parquet,
 )
 from podium.data import files as data_files
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 from tests.data.strategies import assert_same
 
 DATA = Dataset.from_arrays(
@@ -174,7 +174,7 @@ def test_reader_options(tmp_path: Path) -> None:
     assert (tmp_path / "out.txt").read_bytes() == b"1 qid:1 1:NULL 2:2\n"
     write_parquet(DATA, tmp_path / "in.parquet")
     for options in ({"zero_based": True}, {"group": "x"}, {"progres": None}):
-        with pytest.raises(DataError, match="parquet knows no option"):
+        with pytest.raises(ArgumentError, match="parquet knows no option"):
             convert(tmp_path / "in.parquet", tmp_path / "out.txt", **options)
     convert(tmp_path / "in.parquet", tmp_path / "two.txt", features=["2"])
     assert read_letor(tmp_path / "two.txt").features.tolist() == DATA.features[:, 1:].tolist()
@@ -192,7 +192,7 @@ def test_streams() -> None:
 @pytest.mark.parametrize("target", ["-", io.BytesIO()])
 def test_shards_are_no_stream(source: Path, target: object) -> None:
     for ways in ((source, target, "letor", "shards"), (target, source, "shards", "letor")):
-        with pytest.raises(DataError, match="shards are a folder, not a stream"):
+        with pytest.raises(ArgumentError, match="shards are a folder, not a stream"):
             convert(*ways[:2], source_format=ways[2], target_format=ways[3])
 
 
@@ -206,14 +206,14 @@ def test_shards_are_no_stream(source: Path, target: object) -> None:
     ],
 )
 def test_what_cannot_become_what(one: str, other: str, reachable: str) -> None:
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(ArgumentError) as caught:
         convert("in", "out", source_format=one, target_format=other)
     assert caught.value.problem == f"{one} cannot become {other}"
     assert caught.value.hint == reachable
 
 
 def test_only_data_sets_can_be_changed() -> None:
-    with pytest.raises(DataError, match="qrels holds no data set to change"):
+    with pytest.raises(ArgumentError, match="qrels holds no data set to change"):
         convert("in.qrels", "out.qrels", change=lambda data: data)
 
 
@@ -253,17 +253,17 @@ def test_a_folder_with_an_ending_is_a_shard_set(tmp_path: Path) -> None:
 
 def test_a_file_without_an_ending_is_no_shard_set(tmp_path: Path) -> None:
     (tmp_path / "train").write_bytes(b"1 qid:1 1:1\n")
-    with pytest.raises(DataError, match="format is not clear"):
+    with pytest.raises(ArgumentError, match=r"the format of .* is not clear"):
         format_of(tmp_path / "train")
 
 
 @pytest.mark.parametrize("source", ["-", "x.csv", io.BytesIO()])
 def test_names_that_do_not_tell(source: object) -> None:
-    with pytest.raises(DataError, match="format is not clear") as caught:
+    with pytest.raises(ArgumentError, match=r"the format of .* is not clear") as caught:
         format_of(source)
     assert "letor" in caught.value.hint
 
 
 def test_unknown_formats() -> None:
-    with pytest.raises(DataError, match=r"there is no format 'csv'\. Choose: letor"):
+    with pytest.raises(ArgumentError, match=r"there is no format 'csv'\. Choose: letor"):
         format_of("x.txt", "csv")

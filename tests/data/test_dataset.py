@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podium.data import Dataset, Judgments, concat
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 from tests.data.strategies import assert_same, datasets
 
 
@@ -142,7 +142,7 @@ def test_splits_depend_on_the_seed() -> None:
 
 @pytest.mark.parametrize("fractions", [(), (0.5,), (0.5, 0.6), (1.5, -0.5)])
 def test_fractions_that_do_not_sum_to_one(fractions: tuple[float, ...]) -> None:
-    with pytest.raises(DataError, match="do not sum to 1"):
+    with pytest.raises(ArgumentError, match="do not sum to 1"):
         small().split(*fractions)
 
 
@@ -162,7 +162,7 @@ def test_folds_hold_out_each_query_once(queries: int, draw: st.DataObject) -> No
 
 @pytest.mark.parametrize("count", [1, 5])
 def test_impossible_folds(count: int) -> None:
-    with pytest.raises(DataError, match=f"{count} folds of 4 queries"):
+    with pytest.raises(ArgumentError, match=f"{count} folds of 4 queries"):
         small().folds(count)
 
 

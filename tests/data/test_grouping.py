@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from podium.data import Dataset
 from podium.data.grouping import as_strings, checked_offsets, group_rows, group_sizes
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 from tests.data.strategies import texts
 
 
@@ -117,7 +117,7 @@ def test_wrong_group_sizes(sizes: list, query_ids: list[str] | None, problem: st
 
 def test_arrays_need_one_way_to_group() -> None:
     for ways in ({}, {"qid": [1], "group": [1]}):
-        with pytest.raises(DataError, match="Give either qid= or group="):
+        with pytest.raises(ArgumentError, match="Give either qid= or group="):
             Dataset.from_arrays([[1.0]], labels=[1], **ways)
 
 

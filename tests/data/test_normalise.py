@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podium.data import Dataset
-from podium.errors import DataError
+from podium.errors import ArgumentError
 from podium.kernels import Doubles
 from tests.data.strategies import assert_same, datasets
 
@@ -77,5 +77,5 @@ def test_threads_and_layout_do_not_change_results(monkeypatch: pytest.MonkeyPatc
 
 def test_unknown_method() -> None:
     data = Dataset.from_arrays([[1.0]], labels=[0], group=[1])
-    with pytest.raises(DataError, match="no normalisation 'rank'"):
+    with pytest.raises(ArgumentError, match="no normalisation 'rank'"):
         data.normalise("rank")  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.errors import DataError
+from podium.errors import ArgumentError
 from podium.judging import Outcome
 from podium.judging.algorithms import ALGORITHMS, adaptive, algorithm_called, heap, run, tournament
 from podium.judging.algorithms.selection import play
@@ -133,5 +133,5 @@ def test_play_returns_the_number_of_batches():
 
 
 def test_an_unknown_algorithm_is_refused_by_name():
-    with pytest.raises(DataError, match=r"'quicksort' is no algorithm. Known: adaptive,"):
+    with pytest.raises(ArgumentError, match=r"'quicksort' is no algorithm. Known: adaptive,"):
         algorithm_called("quicksort")

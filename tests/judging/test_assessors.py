@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from podium.data import Preferences, read_pairs
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError, PodiumError
 from podium.judging import (
     HABITS,
     Grade,
@@ -92,7 +92,7 @@ def test_grades():
 
 @pytest.mark.parametrize("habits", [{"noise": -1.0}, {"flips": 1.5}])
 def test_habits_that_cannot_be(habits):
-    with pytest.raises(DataError):
+    with pytest.raises(ArgumentError):
         Habits(**habits)
 
 
@@ -224,9 +224,9 @@ def test_a_prior_saves_work(name):
     ],
 )
 def test_plans_that_cannot_be(arguments, problem):
-    with pytest.raises(DataError, match=problem):
+    with pytest.raises(PodiumError, match=problem):
         plan(10, 20, **arguments)
-    with pytest.raises(DataError, match="no time"):
+    with pytest.raises(ArgumentError, match="no time"):
         plan(1, 5, k=1, runs=1).people(0)
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.errors import DataError
+from podium.errors import ArgumentError
 from podium.judging import balance, rotate
 
 
@@ -79,5 +79,5 @@ def test_balance(work, people, copies):
     ],
 )
 def test_what_cannot_be_is_refused(make, problem):
-    with pytest.raises(DataError, match=problem):
+    with pytest.raises(ArgumentError, match=problem):
         make()

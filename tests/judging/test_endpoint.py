@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 from podium.judging import (
     EndpointAssessor,
     EndpointError,
@@ -188,7 +188,7 @@ def test_an_answer_that_is_cut_off(url, model):
 def test_nobody_there(url):
     with pytest.raises(EndpointError, match="refused"):
         assessor("http://127.0.0.1:1", retries=0)("d1", "d2")
-    with pytest.raises(DataError, match="no web address"):
+    with pytest.raises(ArgumentError, match="no web address"):
         assessor("file:///etc/passwd")
     with pytest.raises(DataError, match="'x' has no text"):
         assessor(url)("d1", "x")

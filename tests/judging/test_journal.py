@@ -104,7 +104,7 @@ HEADER = {"podium": "session", "version": 1, "items": ["a", "b"]}
         ([HEADER | {"items": ["a", 1]}], "an item is no text"),
         ([HEADER | {"k": 2.5}], "'k' is 2.5. Give a value of type int"),
         ([HEADER | {"k": True}], "'k' is True"),
-        ([HEADER | {"seed": -1}], "line 1: the seed is -1"),
+        ([HEADER | {"seed": -1}], "line 1: seed is -1"),
         ([HEADER | {"budget": "all"}], "'budget' is 'all'"),
         ([HEADER | {"overlap": {"part": 1}}], "Give share, assessors, seed"),
         ([HEADER | {"overlap": {"share": 2, "assessors": 2, "seed": 0}}], "share of pairs is 2"),

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podium.data import kind_of
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError, PodiumError
 from podium.judging import (
     Grade,
     Mark,
@@ -207,9 +207,9 @@ def test_overlap_is_a_sample_of_the_pairs():
     assert needed == [overlap.needed(f"e{n}", f"d{n}") for n in range(4000)]
     share = np.mean(np.array(needed) == 2)
     assert abs(share - 0.25) < 4 * np.sqrt(0.25 * 0.75 / 4000)
-    with pytest.raises(DataError, match="share"):
+    with pytest.raises(ArgumentError, match="share"):
         Overlap(1.5)
-    with pytest.raises(DataError, match="assessors"):
+    with pytest.raises(ArgumentError, match="assessors"):
         Overlap(0.5, assessors=0)
 
 
@@ -307,7 +307,7 @@ def test_grades_and_rankings_may_share_the_log():
     ],
 )
 def test_what_makes_no_sense_is_refused(make, problem):
-    with pytest.raises(DataError, match=problem):
+    with pytest.raises(PodiumError, match=problem):
         make()
 
 

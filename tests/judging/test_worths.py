@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, minimize
 
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 from podium.judging import (
     Grade,
     Habits,
@@ -150,7 +150,7 @@ def test_the_largest_k_overflows_nothing():
     session = Session(items, 1100, log=[Verdict("d0001", "d0000", Outcome.LEFT)])
     assert len(session.result().top) == 1100
     assert k_ndcg(range(1200), range(1200, 0, -1), 1100) == 1
-    with pytest.raises(DataError, match="k is 1000"):
+    with pytest.raises(ArgumentError, match="k is 1000"):
         Session(["a"], 10**400)
 
 

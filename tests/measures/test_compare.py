@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from podium.data import Dataset, Judgments, Rankings, read_qrels, read_run
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 from podium.measures import as_html, as_json, as_latex, as_markdown, compare, evaluate
 from podium.measures.statistics import holm, paired_difference
 
@@ -87,7 +87,7 @@ def test_data_sets_with_scores_compare_too() -> None:
 
 def test_one_system_is_not_compared() -> None:
     judgments, runs = made_up()
-    with pytest.raises(DataError, match="at least two"):
+    with pytest.raises(ArgumentError, match="at least two"):
         compare("AP", judgments, {"old": runs["old"]})
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from podium.data import Dataset, Judgments, Rankings
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError, PodiumError
 from podium.measures import P, concat, evaluate, nDCG, parse_measure
 
 LABELS = [0, 2, 1, 1, 0]
@@ -85,7 +85,7 @@ def test_result() -> None:
     assert len(found) == 2
     assert repr(found) == "Evaluation(2 queries, nDCG@2=0.8155, P@1=0.5)"
     assert all(values.dtype == np.float64 for values in found.values.values())
-    with pytest.raises(DataError, match=r"RR was not evaluated. There are: nDCG@2, P@1"):
+    with pytest.raises(ArgumentError, match=r"RR was not evaluated. There are: nDCG@2, P@1"):
         found["RR"]
 
 
@@ -127,20 +127,20 @@ def test_concat_refuses_unlike_parts() -> None:
     ],
 )
 def test_mistakes(arrays: dict[str, object], message: str) -> None:
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(PodiumError, match=message):
         evaluate("nDCG@10", **arrays)  # type: ignore[arg-type]
 
 
 def test_mistaken_tables() -> None:
     judgments = Judgments.from_columns(["q"], ["a"], [1])
     data = Dataset.from_arrays([[1.0]], labels=[1], group=[1])
-    with pytest.raises(DataError, match="cannot evaluate NoneType by Judgments"):
+    with pytest.raises(ArgumentError, match="cannot evaluate NoneType by Judgments"):
         evaluate("AP", judgments)
-    with pytest.raises(DataError, match="there are no scores"):
+    with pytest.raises(ArgumentError, match="there are no scores"):
         evaluate("AP", data)
     with pytest.raises(DataError, match="2 scores for 1 rows"):
         evaluate("AP", data, [1, 2])
-    with pytest.raises(DataError, match="there are no measures"):
+    with pytest.raises(ArgumentError, match="there are no measures"):
         evaluate([], data, [1])
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.errors import DataError, PodiumError
+from podium.errors import ArgumentError, PodiumError
 from podium.measures import (
     AP,
     DCG,
@@ -137,7 +137,7 @@ def test_losses_are_known() -> None:
         ("nDGC@10", "Did you mean: nDCG"),
         ("ndgc_cut_10", "Did you mean: nDCG"),
         ("recal@5", "Did you mean: R"),
-        ("xyzzy", "There are: AP, bpref"),
+        ("xyzzy", "There are: .*AP, bpref"),
         ("@10", "is no measure"),
         ("P(rel=)@5", "cannot be read"),
         ("P(2)@5", "Name every parameter"),
@@ -156,14 +156,14 @@ def test_losses_are_known() -> None:
     ],
 )
 def test_mistakes_say_what_to_do(text: str, message: str) -> None:
-    with pytest.raises(PodiumError, match=message.replace("(", r"\(")):
+    with pytest.raises(ArgumentError, match=message.replace("(", r"\(")):
         parse_measure(text)
 
 
 def test_cut_off_is_a_whole_number() -> None:
-    with pytest.raises(DataError, match="from 1 on"):
+    with pytest.raises(ArgumentError, match="from 1 on"):
         nDCG @ 2.5  # type: ignore[operator]
-    with pytest.raises(DataError, match="from 1 on"):
+    with pytest.raises(ArgumentError, match="from 1 on"):
         nDCG @ True
 
 

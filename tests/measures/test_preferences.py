@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.data import Preferences, Rankings, read_pairs
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 from podium.measures import Conventions, Pairs, evaluate, ppref
 from tests.data.shared_files import shared
 from tests.measures.queries import dl21
@@ -100,9 +100,9 @@ def test_real_preferences() -> None:
 
 def test_mistakes() -> None:
     pairs = Pairs([0], [1], [0, 1])  # type: ignore[arg-type]
-    with pytest.raises(DataError, match="measure of preferences"):
+    with pytest.raises(ArgumentError, match="measure of preferences"):
         evaluate(ppref, labels=[1, 0], scores=[1, 2], group=[2])
-    with pytest.raises(DataError, match="AP is a measure of labels"):
+    with pytest.raises(ArgumentError, match="AP is a measure of labels"):
         evaluate("AP", scores=[1, 2], group=[2], pairs=pairs)
     with pytest.raises(DataError, match="outside of its query"):
         evaluate(ppref, scores=[1], group=[1], pairs=pairs)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from podium.errors import DataError, PodiumError
+from podium.errors import ArgumentError, DataError, PodiumError
 from podium.measures import (
     Conventions,
     Measure,
@@ -113,7 +113,7 @@ def test_first_class() -> None:
     assert isinstance(decayed_gain, Measure)
     assert parse_measure("decayedgain(rate=0.25)@3") == decayed_gain(rate=0.25) @ 3
     assert "## DecayedGain" in reference_page()
-    with pytest.raises(DataError, match="above 0 and below 1"):
+    with pytest.raises(ArgumentError, match="above 0 and below 1"):
         decayed_gain(rate=2)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from podium.data import Dataset, write_shards
-from podium.errors import DataError, PodiumError
+from podium.errors import ArgumentError, DataError, PodiumError
 from podium.losses import PairHinge
 from podium.measures import evaluate
 from podium.rankers import LinearRanker
@@ -108,7 +108,7 @@ def test_missing_values_and_bad_parameters_are_refused() -> None:
         LinearRanker().fit(holes, data.labels, qid=data.query_of_row)
     with pytest.raises(PodiumError, match="above 0"):
         LinearRanker("PairHinge()", penalty=0).fit(data)
-    with pytest.raises(DataError, match="qid= or group="):
+    with pytest.raises(ArgumentError, match="qid= or group="):
         LinearRanker().fit(data.features, data.labels)
     with pytest.raises(DataError, match="fitted on 6"):
         LinearRanker().fit(data).predict(np.zeros((2, 3)))

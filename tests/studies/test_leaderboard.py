@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from podium.data import Dataset, write_letor
-from podium.errors import DataError, PodiumError
+from podium.errors import ArgumentError, PodiumError
 from podium.studies.collections import COLLECTIONS, at_hand, graded, load_folds
 from podium.studies.entries import ENTRIES
 from podium.studies.leaderboard import Plan, Task, read_result, run
@@ -96,7 +96,7 @@ def test_folds_share_no_query(folder: Path) -> None:
 def test_what_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(PodiumError, match="no data set"):
         list(Plan(tmp_path, tmp_path).tasks())
-    with pytest.raises(DataError, match="MQ2007"):
+    with pytest.raises(ArgumentError, match="MQ2007"):
         load_folds("MQ2009", tmp_path)
 
 

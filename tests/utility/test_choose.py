@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 from podium.utility import (
     DCGLearn,
     LearnedUtility,
@@ -144,7 +144,7 @@ def test_nonsense_is_refused() -> None:
     next(asking)
     with pytest.raises(DataError, match="the verdict is 7"):
         asking.send(7)
-    with pytest.raises(DataError, match="no strategy 'best'"):
+    with pytest.raises(ArgumentError, match="no strategy 'best'"):
         next_places(pool, strategy="best")  # type: ignore[arg-type]
-    with pytest.raises(DataError, match="refit_every is 0"):
+    with pytest.raises(ArgumentError, match="refit_every is 0"):
         next(choose_pairs(pool, refit_every=0))

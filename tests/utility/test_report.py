@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from podium.data import Judgments, Rankings
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 from podium.utility import (
     DCGLearn,
     RankingPreferences,
@@ -67,11 +67,11 @@ def test_pairs_of_a_query_are_drawn_together() -> None:
 def test_nonsense_resamples_are_refused() -> None:
     pairs = people(50, 1)
     learned = DCGLearn(1.0).fit(pairs)
-    with pytest.raises(DataError, match="1 resamples"):
+    with pytest.raises(ArgumentError, match="1 resamples"):
         bootstrap(DCGLearn(1.0), pairs, learned, resamples=1)
-    with pytest.raises(DataError, match="0 resamples"):
+    with pytest.raises(ArgumentError, match="0 resamples"):
         position_test(DCGLearn(1.0), pairs, resamples=0)
-    with pytest.raises(DataError, match="no C"):
+    with pytest.raises(ArgumentError, match="no C"):
         position_test(DCGLearn(), pairs)
 
 
@@ -115,7 +115,7 @@ def test_comparisons_turn_round_when_people_like_many_fair_documents() -> None:
     assert pair.usual > 0 > pair.learned
     assert pair.queries_flipped == 1.0
     assert 0 < pair.keeps < 1
-    with pytest.raises(DataError, match="1 systems"):
+    with pytest.raises(ArgumentError, match="1 systems"):
         flips(DCGLearn(10.0).fit(people(600, 1)), judgments, {"one": systems["one"]})
 
 

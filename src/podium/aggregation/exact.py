@@ -14,7 +14,7 @@ from podium.aggregation.moves import best_first, insert_all, move_all, write_ord
 from podium.aggregation.programme import Solved, solve_programme
 from podium.aggregation.subsets import LARGEST, order_subsets
 from podium.aggregation.votes import Unranked, checked_votes, row_scores
-from podium.errors import DataError
+from podium.errors import ArgumentError
 from podium.kernels import Doubles, Ints
 from podium.threads import ordered_map
 
@@ -84,7 +84,7 @@ def exact_kemeny(
         (KemenyOrders(1 queries, 1 optimal), [3.0, 2.0, 1.0], [10.0], [0.0])
     """
     if not time_limit > 0:
-        raise DataError(f"time_limit is {time_limit}", hint="Give seconds above 0.")
+        raise ArgumentError(f"time_limit is {time_limit}", hint="Give seconds above 0.")
     taken = checked_votes(votes, offsets, weights, unranked, top)
     if start is None:
         base = borda_start(taken.values, taken.offsets, taken.weights, unranked)

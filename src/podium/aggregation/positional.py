@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from podium.aggregation.votes import Unranked, Votes, checked_votes
-from podium.errors import DataError
+from podium.errors import ArgumentError
 from podium.kernels import Doubles, Ints, kernel
 from podium.threads import over_queries
 
@@ -74,7 +74,7 @@ def reciprocal_rank(
         True
     """
     if not k >= 0:
-        raise DataError(f"k is {k}", hint="Give a number of at least 0, usually 60.")
+        raise ArgumentError(f"k is {k}", hint="Give a number of at least 0, usually 60.")
     return _summed(checked_votes(votes, offsets, weights), float(k))
 
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from podium.data.grouping import checked_offsets
 from podium.data.numbers import as_numbers
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Ints, kernel
 from podium.threads import over_queries
 
@@ -50,9 +50,11 @@ def checked_votes(
 ) -> Votes:
     """Votes as compiled loops take them, or an error that says what is wrong with them."""
     if unranked not in _POLICIES:
-        raise DataError(f"unranked is {unranked!r}", hint=f"Choose: {', '.join(_POLICIES)}.")
+        raise ArgumentError(f"unranked is {unranked!r}", hint=f"Choose: {', '.join(_POLICIES)}.")
     if top is not None and top < 1:
-        raise DataError(f"top is {top}", hint="Count at least the first document of each ranker.")
+        raise ArgumentError(
+            f"top is {top}", hint="Count at least the first document of each ranker."
+        )
     values: Doubles = as_numbers(votes, np.float64, "votes", dimensions=2).copy(order="C")
     if not values.shape[1]:
         raise DataError(

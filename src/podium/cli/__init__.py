@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 
 import podium
 from podium.cli.text import shown
-from podium.errors import PodiumError
+from podium.errors import ArgumentError, PodiumError
 
 _VERBS = {
     "convert": "podium.cli.convert:convert_command",
@@ -96,7 +96,7 @@ def _root(
         try:
             import_module(name)
         except ImportError as error:
-            raise PodiumError(
+            raise ArgumentError(
                 f"{name} cannot be imported ({error}). Is its folder in PYTHONPATH?"
             ) from error
 

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from podium.cli.progress import stage_progress
 from podium.cli.text import shown
-from podium.errors import PodiumError
+from podium.errors import MissingPackageError
 from podium.threads import thread_count
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def leaderboard_command(
         import matplotlib as _matplotlib  # noqa: F401
         import sklearn as _sklearn  # noqa: F401
     except ImportError as error:
-        raise PodiumError("Studies need more packages: pip install 'podium[studies]'.") from error
+        raise MissingPackageError(str(error.name), extra="studies") from error
     from podium.studies.leaderboard import Plan, run
     from podium.studies.leaderboard_page import page as written
     from podium.studies.leaderboard_plots import draw

@@ -14,7 +14,7 @@ from podium.cli.progress import byte_progress, step_progress
 from podium.cli.text import shown
 from podium.data import Dataset, ShardSet, format_of, read_qrels, write_run
 from podium.data.files import open_write
-from podium.errors import DataError, PodiumError
+from podium.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
     from podium.rankers import Ranker
@@ -118,11 +118,11 @@ def make_ranker(
     from podium.rankers.tune import with_parameters
 
     if model is None and k is not None:
-        raise PodiumError("--k belongs to --model. Give a loss its k, as 'ListMLE(k=10)'.")
+        raise ArgumentError("--k belongs to --model. Give a loss its k, as 'ListMLE(k=10)'.")
     if model is None:
         ranker = models.make_ranker(scorer or "lightgbm", loss or "ListMLE(k=10)")
     elif loss is not None:
-        raise PodiumError("A model has a loss of its own. Give --model or --loss.")
+        raise ArgumentError("A model has a loss of its own. Give --model or --loss.")
     else:
         ranker = models.model_named(model)(k, scorer=scorer or "linear")
     common = {"measure": measure, "seed": seed}
@@ -137,7 +137,7 @@ def parse_settings(settings: list[str] | None) -> dict[str, Any]:
     for setting in settings or []:
         name, found, value = setting.partition("=")
         if not found or not name:
-            raise PodiumError(f"{setting!r} is not name=value.")
+            raise ArgumentError(f"{setting!r} is not name=value.")
         try:
             parsed[name] = json.loads(value)
         except ValueError:

@@ -25,7 +25,7 @@ from podium.cli.train import (
     parse_settings,
     read_labelled,
 )
-from podium.errors import PodiumError
+from podium.errors import ArgumentError
 
 if TYPE_CHECKING:
     from podium.rankers import Trial, Tuning
@@ -91,7 +91,7 @@ def _grid(model: str | None, k: int | None, scorer: Any) -> Mapping[str, Sequenc
         return models.scorer_grid(scorer or "lightgbm")
     found = models.model_named(model).grid(k, scorer=scorer or "linear")
     if not found:
-        raise PodiumError(f"{model} has nothing to tune but its rounds. Use podium train.")
+        raise ArgumentError(f"{model} has nothing to tune but its rounds. Use podium train.")
     return found
 
 
@@ -101,7 +101,7 @@ def parse_choices(texts: list[str]) -> dict[str, list[Any]]:
     for text in texts:
         name, found, values = text.partition("=")
         if not found or not name or not values:
-            raise PodiumError(f"{text!r} is not name=value,value.")
+            raise ArgumentError(f"{text!r} is not name=value,value.")
         choices[name] = [parse_settings([f"{name}={value}"])[name] for value in _split(values)]
     return choices
 

@@ -13,7 +13,7 @@ from podium.data.formats.letor import group_file
 from podium.data.judged import Judgments, Rankings
 from podium.data.preferences import PreferenceLevels, Preferences
 from podium.data.query_rows import join_rows
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 
 
 def dataset_judgments(data: Dataset) -> Judgments:
@@ -76,7 +76,9 @@ def convert(
     given = format_of(source, source_format)
     wanted = format_of(target, target_format)
     if change is not None and given.kind is not Dataset:
-        raise DataError(f"{given.name} holds no data set to change", hint="Leave the change out.")
+        raise ArgumentError(
+            f"{given.name} holds no data set to change", hint="Leave the change out."
+        )
     bridge = _BRIDGES.get((given.kind, wanted.kind))
     if given.kind is not wanted.kind and bridge is None:
         reachable = [
@@ -84,7 +86,7 @@ def convert(
             for name, entry in FORMATS.items()
             if entry.kind is given.kind or (given.kind, entry.kind) in _BRIDGES
         ]
-        raise DataError(
+        raise ArgumentError(
             f"{given.name} cannot become {wanted.name}", hint=f"It can: {', '.join(reachable)}."
         )
     content: Any
@@ -125,7 +127,7 @@ def read_all(
 
 def _known(given: Format, options: dict[str, Any], progress: Reporter | None) -> dict[str, Any]:
     for name in options.keys() - set(given.options):
-        raise DataError(f"{given.name} knows no option {name!r}", hint="Leave it out.")
+        raise ArgumentError(f"{given.name} knows no option {name!r}", hint="Leave it out.")
     if progress is not None and "progress" in given.options:
         return {**options, "progress": progress}
     return options

@@ -18,7 +18,8 @@ from podium.data.judged import Judgments
 from podium.data.normalise import normalise_features
 from podium.data.numbers import as_numbers
 from podium.data.query_rows import QueryRows, join_rows, ordered_columns
-from podium.errors import DataError
+from podium.data.seeds import generator
+from podium.errors import ArgumentError, DataError
 from podium.kernels import Floats
 
 
@@ -112,7 +113,7 @@ class Dataset(QueryRows):
         if np.isinf(matrix).any():
             raise DataError("a feature is infinite", hint="Use NaN for missing values.")
         if (qid is None) == (group is None):
-            raise DataError("queries are unknown", hint="Give either qid= or group=.")
+            raise ArgumentError("queries are unknown", hint="Give either qid= or group=.")
         grouping = group_rows(qid) if group is None else group_sizes(group, len(truth), query_ids)
         ids = None if document_ids is None else as_strings(document_ids, "document ids")
         names = () if feature_names is None else tuple(map(str, feature_names))
@@ -180,8 +181,10 @@ class Dataset(QueryRows):
             [5, 2, 2]
         """
         if not fractions or min(fractions) < 0 or abs(sum(fractions) - 1) > 1e-9:
-            raise DataError(f"fractions {fractions} do not sum to 1", hint="Give e.g. 0.8, 0.2.")
-        shuffled = np.random.default_rng(seed).permutation(len(self))
+            raise ArgumentError(
+                f"fractions {fractions} do not sum to 1", hint="Give e.g. 0.8, 0.2."
+            )
+        shuffled = generator(seed).permutation(len(self))
         cuts = np.rint(np.cumsum(fractions[:-1]) * len(self)).astype(np.int64)
         return tuple(self.select(np.sort(part)) for part in np.split(shuffled, cuts))
 
@@ -194,8 +197,10 @@ class Dataset(QueryRows):
             [(2, 2), (2, 2)]
         """
         if not 2 <= count <= len(self):
-            raise DataError(f"{count} folds of {len(self)} queries", hint="From 2 to the queries.")
-        shuffled = np.random.default_rng(seed).permutation(len(self))
+            raise ArgumentError(
+                f"{count} folds of {len(self)} queries", hint="From 2 to the queries."
+            )
+        shuffled = generator(seed).permutation(len(self))
         pairs = []
         for fold in range(count):
             inside = np.zeros(len(self), bool)

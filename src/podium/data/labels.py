@@ -17,7 +17,8 @@ from typing import Literal
 import numpy as np
 
 from podium.data.grouping import checked_offsets
-from podium.errors import DataError
+from podium.data.seeds import checked_seed
+from podium.errors import ArgumentError, DataError
 from podium.kernels import Floats, Ints, kernel
 from podium.threads import over_queries
 
@@ -44,7 +45,7 @@ def to_top_k(
         [0.0, 2.0, 1.0, 0.0]
     """
     if k < 1:
-        raise DataError(f"k is {k}", hint="Keep at least one document.")
+        raise ArgumentError(f"k is {k}", hint="Keep at least one document.")
     return _ordered(labels, offsets, k, seed, keys)
 
 
@@ -135,10 +136,8 @@ def _ordered(labels: Floats, offsets: Ints, k: int, seed: int, keys: Ints | None
         keys = np.arange(len(offsets) - 1, dtype=np.int64)
     if len(keys) != len(offsets) - 1:
         raise DataError(f"{len(keys)} keys for {len(offsets) - 1} queries", hint="One a query.")
-    if not -(2**63) <= seed < 2**63:
-        raise DataError(f"seed is {seed}", hint="Give a whole number of 64 bits.")
     result = np.zeros(len(labels), np.float32)
-    start = np.int64(seed)
+    start = np.int64(checked_seed(seed))
     over_queries(
         lambda first, last: _order_queries(labels, offsets, keys, k, start, result, first, last),
         offsets,

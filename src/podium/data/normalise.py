@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from podium.errors import DataError
+from podium.errors import ArgumentError
 from podium.kernels import Floats, Ints, kernel
 from podium.threads import over_queries
 
@@ -20,7 +20,7 @@ def normalise_features(
     deviation 1. A feature that is the same for all documents of a query becomes 0.
     """
     if method not in ("min-max", "z-score"):
-        raise DataError(f"no normalisation {method!r}", hint="Choose 'min-max' or 'z-score'.")
+        raise ArgumentError(f"no normalisation {method!r}", hint="Choose 'min-max' or 'z-score'.")
     result = np.empty(features.shape, np.float32)
     score = method == "z-score"
     matrix = np.ascontiguousarray(features)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from podium.errors import DataError
+from podium.errors import ArgumentError
 from podium.judging.draws import draw
 
 
@@ -29,9 +29,9 @@ class Overlap:
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1:
-            raise DataError(f"the share of pairs is {self.share}", hint="Give 0 to 1.")
+            raise ArgumentError(f"the share of pairs is {self.share}", hint="Give 0 to 1.")
         if self.assessors < 1:
-            raise DataError(f"{self.assessors} assessors judge a pair", hint="Give at least 1.")
+            raise ArgumentError(f"{self.assessors} assessors judge a pair", hint="Give at least 1.")
 
     def needed(self, left: str, right: str) -> int:
         """How many people judge a pair, whichever side its items are on."""
@@ -80,9 +80,9 @@ def rotate(
     """
     people = len(assessors)
     if len(set(assessors)) < people or len(set(queries)) < len(queries):
-        raise DataError("an assessor or a query comes twice", hint="Name each once.")
+        raise ArgumentError("an assessor or a query comes twice", hint="Name each once.")
     if rounds < 1 or rounds * len(modes) > people:
-        raise DataError(
+        raise ArgumentError(
             f"{people} people cannot judge {rounds} times in {len(modes)} modes without meeting a "
             "query twice",
             hint=f"Find {rounds * len(modes)} people, or ask for fewer rounds.",
@@ -115,7 +115,7 @@ def balance(
         {'ann': ['q1'], 'bob': ['q2', 'q3']}
     """
     if not 1 <= copies <= len(set(assessors)):
-        raise DataError(
+        raise ArgumentError(
             f"{len(set(assessors))} people cannot make {copies} copies", hint="Find more people."
         )
     load = dict.fromkeys(assessors, 0.0)

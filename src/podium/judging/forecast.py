@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy.special import log_ndtr, softmax
 
+from podium.data.seeds import generator
 from podium.judging.algorithms.beliefs import SPREADS, quantiles
 from podium.judging.algorithms.selection import Algorithm, play
 from podium.judging.entries import Outcome
@@ -43,7 +44,7 @@ def expected_left(
         draws: How many truths to make up.
         seed: Draws them.
     """
-    random = np.random.default_rng(seed)
+    random = generator(seed)
     weights = _spread_weights(order, known) if ordered else np.eye(len(SPREADS))[0]
     counts = []
     for _ in range(draws):

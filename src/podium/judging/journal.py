@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from podium.data.json_lines import log_lines
-from podium.errors import DataError
+from podium.errors import DataError, PodiumError
 from podium.judging.assignment import Overlap
 from podium.judging.entries import Entry, Undo, entry_from_json, entry_to_json
 from podium.judging.session import Session
@@ -194,8 +194,8 @@ def _parse(content: bytes, path: str | os.PathLike[str]) -> tuple[Session, dict[
         session = Session(**_settings(header))
         for number, value in enumerate(values[1:], 2):  # noqa: B007
             session.add(entry_from_json(value))
-    except DataError as error:
-        raise error.at(path, number) from error
+    except PodiumError as error:
+        raise DataError(error.problem, path=path, line=number, hint=error.hint) from error
     about = {
         name: value
         for name, value in header.items()

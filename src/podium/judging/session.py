@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from podium.errors import DataError
+from podium.data.seeds import checked_seed
+from podium.errors import ArgumentError, DataError
 from podium.judging.algorithms import CAREFUL, algorithm_called
 from podium.judging.algorithms.selection import Pair
 from podium.judging.assignment import Overlap
@@ -66,7 +67,7 @@ class Session:
         self.items = tuple(items)
         self.k = k
         self.algorithm = algorithm
-        self.seed = seed
+        self.seed = checked_seed(seed)
         self.ordered = ordered
         self.overlap = overlap
         self.budget = 3 * len(self.items) if budget is None else budget
@@ -76,9 +77,7 @@ class Session:
         if len(self._places) < len(self.items) or not self.items:
             raise DataError("items are missing or come twice", hint="List each item once.")
         if not 1 <= k <= _LARGEST_K:
-            raise DataError(f"k is {k}", hint=f"Put 1 to {_LARGEST_K} items in order.")
-        if seed < 0:
-            raise DataError(f"the seed is {seed}", hint="Give 0 or more.")
+            raise ArgumentError(f"k is {k}", hint=f"Put 1 to {_LARGEST_K} items in order.")
         count = len(self.items)
         self._order = list(range(count)) if ordered else drawn_order(count, seed, "order")
         self._log: list[Entry] = []

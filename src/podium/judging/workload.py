@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from podium.errors import DataError
+from podium.data.seeds import generator
+from podium.errors import ArgumentError
 from podium.judging.algorithms import algorithm_called
 from podium.judging.algorithms.selection import run
 from podium.judging.assessors.simulated import GRADE_SECONDS, HABITS, Habits, SimulatedAssessor
@@ -69,7 +70,7 @@ class Workload:
     def people(self, hours_each: float) -> int:
         """How many people it takes if each gives so many hours."""
         if hours_each <= 0:
-            raise DataError(f"{hours_each} hours are no time", hint="Give more than 0.")
+            raise ArgumentError(f"{hours_each} hours are no time", hint="Give more than 0.")
         return int(np.ceil(self.hours / hours_each))
 
 
@@ -104,10 +105,10 @@ def plan(
         True
     """
     if not 0 <= prior <= 1:
-        raise DataError(f"the prior's correlation is {prior}", hint="Give 0 to 1.")
+        raise ArgumentError(f"the prior's correlation is {prior}", hint="Give 0 to 1.")
     _check_sizes(queries, items, k, runs)
     select = algorithm_called(algorithm)
-    random = np.random.default_rng(seed)
+    random = generator(seed)
     found = []
     for number in range(runs):
         worths = random.standard_normal(items)
@@ -146,7 +147,7 @@ def plan_grading(
         25000.0
     """
     _check_sizes(queries, items, k, runs)
-    random = np.random.default_rng(seed)
+    random = generator(seed)
     quality = []
     for number in range(runs):
         worths = random.standard_normal(items)
@@ -160,4 +161,6 @@ def plan_grading(
 
 def _check_sizes(*sizes: int) -> None:
     if min(sizes) < 1:
-        raise DataError("queries, items, k and runs are at least 1", hint="Give larger numbers.")
+        raise ArgumentError(
+            "queries, items, k and runs are at least 1", hint="Give larger numbers."
+        )

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg.lapack import dposv, dtrtrs
 
+from podium.data.seeds import generator
 from podium.errors import DataError
 from podium.judging.algorithms.beliefs import quantiles
 from podium.kernels import Doubles, Ints, kernel
@@ -78,7 +79,7 @@ class Worths:
 
     def draws(self, count: int, seed: int) -> Doubles:
         """Worths drawn from the posterior: a row an item, a column a draw."""
-        noise = np.random.default_rng(seed).standard_normal((len(self.means), count))
+        noise = generator(seed).standard_normal((len(self.means), count))
         spread, _ = dtrtrs(np.linalg.cholesky(self.precision), noise, lower=1, trans=1)
         drawn: Doubles = self.means[:, None] + spread
         return drawn

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from podium.data.numbers import as_numbers
-from podium.errors import DataError, PodiumError
+from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Ints
 from podium.threads import over_queries
 
@@ -158,7 +158,7 @@ def settle_k(loss: Any) -> None:
     if loss.k is None:
         return
     if isinstance(loss.k, bool) or not isinstance(loss.k, Integral) or loss.k < 1:
-        raise PodiumError(f"k is {loss.k!r}. Give a whole number from 1, or None for all.")
+        raise ArgumentError(f"k is {loss.k!r}. Give a whole number from 1, or None for all.")
     object.__setattr__(loss, "k", int(loss.k))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from podium.errors import PodiumError
+from podium.errors import ArgumentError
 from podium.kernels import Doubles, Ints, kernel
 from podium.losses.base import Batch, Loss, settle_k
 from podium.losses.pairs import PairLoss
@@ -79,9 +79,9 @@ class Focused(Loss):
         settle_k(self)
         for term in (self.list_loss, self.pair_loss):
             if not isinstance(term, Loss):
-                raise PodiumError(f"{term!r} is no loss. Give two, as ListNet() and PairHinge().")
+                raise ArgumentError(f"{term!r} is no loss. Give two, as ListNet() and PairHinge().")
         if not 0 <= self.beta <= 1:
-            raise PodiumError(f"beta is {self.beta}. Give a number from 0 to 1.")
+            raise ArgumentError(f"beta is {self.beta}. Give a number from 0 to 1.")
 
     @property
     def smooth(self) -> bool:

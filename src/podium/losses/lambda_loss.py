@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from podium.data.gains import DISCOUNTS, GAINS, DiscountsName, GainsName, relative_gains
-from podium.errors import DataError, PodiumError
+from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Ints, inner
 from podium.losses.base import Batch, settle_k
 from podium.losses.compiled import CompiledLoss, places, top, work
@@ -165,19 +165,19 @@ class LambdaLoss(CompiledLoss):
     def __post_init__(self) -> None:
         settle_k(self)
         if not self.steepness > 0:
-            raise PodiumError(f"steepness is {self.steepness}. Give a number above 0.")
+            raise ArgumentError(f"steepness is {self.steepness}. Give a number above 0.")
         for name, known in (("gains", GAINS), ("discounts", DISCOUNTS)):
             given = getattr(self, name)
             if isinstance(given, str):
                 if given not in known:
                     wanted = ", ".join(map(repr, known))
-                    raise PodiumError(f"{name} is {given!r}. Give one of {wanted}, or numbers.")
+                    raise ArgumentError(f"{name} is {given!r}. Give one of {wanted}, or numbers.")
             else:
                 object.__setattr__(self, name, _numbers(given, name))
         if self.table is not None:
             rows = tuple(_numbers(row, "a row of table") for row in self.table)
             if not rows or len({len(row) for row in rows}) > 1 or len(rows[0]) < 2:
-                raise PodiumError("table needs the same grades, at least two, at each position.")
+                raise ArgumentError("table needs the same grades, at least two, at each position.")
             object.__setattr__(self, "table", rows)
 
     def check(self, batch: Batch) -> None:
@@ -216,5 +216,5 @@ class LambdaLoss(CompiledLoss):
 def _numbers(given: Sequence[float], name: str) -> tuple[float, ...]:
     numbers = tuple(float(value) for value in given)
     if not numbers or not all(map(math.isfinite, numbers)):
-        raise PodiumError(f"{name} must be numbers, at least one.")
+        raise ArgumentError(f"{name} must be numbers, at least one.")
     return numbers

@@ -9,7 +9,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from podium.errors import PodiumError
+from podium.errors import ArgumentError
 from podium.losses.compiled import CompiledLoss
 
 FIXED = ["scores", "labels", "gradient", "curvature"]
@@ -78,16 +78,16 @@ def _own_class(function: Callable[..., float], smooth: bool, convex: bool) -> ty
     name = function.__name__
     parameters = list(inspect.signature(function).parameters.values())
     if [parameter.name for parameter in parameters[: len(FIXED)]] != FIXED:
-        raise PodiumError(
+        raise ArgumentError(
             f"{name} does not begin with the parameters of a loss. Give it {', '.join(FIXED)} "
             "first, then its own."
         )
     own = []
     for parameter in parameters[len(FIXED) :]:
         if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD:
-            raise PodiumError(f"{name} takes {parameter}. Give its parameters names, without *.")
+            raise ArgumentError(f"{name} takes {parameter}. Give its parameters names, without *.")
         if hasattr(OwnLoss, parameter.name):
-            raise PodiumError(
+            raise ArgumentError(
                 f"{name} has a parameter {parameter.name}. Every loss has: rename it."
             )
         given = parameter.default is not parameter.empty

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from podium.errors import PodiumError
+from podium.errors import ArgumentError
 from podium.kernels import Doubles, Ints
 from podium.losses.compiled import places, top
 from podium.losses.orders import top_edge
@@ -83,7 +83,7 @@ class PairRounded(PairLoss):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0.0 < self.width < math.inf:
-            raise PodiumError(f"width is {self.width!r}. Give a number above 0.")
+            raise ArgumentError(f"width is {self.width!r}. Give a number above 0.")
 
     def arguments(self, largest: int) -> tuple[Any, ...]:
         """k, whether only pairs across count, the width, what value to give, and work memory."""

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from podium.errors import PodiumError
+from podium.errors import ArgumentError
 from podium.losses.base import settle_k
 from podium.losses.compiled import CompiledLoss
 
@@ -29,7 +29,7 @@ class PairLoss(CompiledLoss):
     def __post_init__(self) -> None:
         settle_k(self)
         if self.pairs not in ("all", "across"):
-            raise PodiumError(f"pairs is {self.pairs!r}. Give 'all' or 'across'.")
+            raise ArgumentError(f"pairs is {self.pairs!r}. Give 'all' or 'across'.")
 
     @abstractmethod
     def arguments(self, largest: int) -> tuple[Any, ...]:

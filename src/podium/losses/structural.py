@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from podium.data.gains import log2_discounts
-from podium.errors import PodiumError
+from podium.errors import ArgumentError
 from podium.kernels import Doubles
 from podium.losses.base import settle_k
 from podium.losses.compiled import CompiledLoss, places, top, work
@@ -77,9 +77,9 @@ class StructuralHinge(CompiledLoss):
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
                 wanted = " or ".join(map(repr, choices))
-                raise PodiumError(f"{name} is {getattr(self, name)!r}. Give {wanted}.")
+                raise ArgumentError(f"{name} is {getattr(self, name)!r}. Give {wanted}.")
         if self.measure == "precision" and self.k is None:
-            raise PodiumError("Precision has no cut-off. Give k.")
+            raise ArgumentError("Precision has no cut-off. Give k.")
 
     @property
     def query(self) -> Callable[..., float]:

@@ -8,7 +8,7 @@ from dataclasses import fields
 from difflib import get_close_matches
 from typing import Any
 
-from podium.errors import PodiumError
+from podium.errors import ArgumentError
 from podium.losses.base import Loss
 
 
@@ -26,9 +26,9 @@ def parse_loss(text: str) -> Loss:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError) as error:
-        raise PodiumError(f"{text!r} is not a loss. Write it like ListMLE(k=10).") from error
+        raise ArgumentError(f"{text!r} is not a loss. Write it like ListMLE(k=10).") from error
     if not isinstance(tree, ast.Call | ast.Name):
-        raise PodiumError(f"{text!r} is not a loss. Write it like ListMLE(k=10).")
+        raise ArgumentError(f"{text!r} is not a loss. Write it like ListMLE(k=10).")
     loss = _value(tree, text)
     assert isinstance(loss, Loss)
     return loss
@@ -54,7 +54,7 @@ def _value(node: ast.expr, text: str) -> Any:
     try:
         return ast.literal_eval(node)
     except (TypeError, ValueError) as error:
-        raise PodiumError(
+        raise ArgumentError(
             f"{ast.unparse(node)!r} in {text!r} is no value. Give numbers, texts, tuples or losses."
         ) from error
 
@@ -64,9 +64,9 @@ def _build(name: str, positional: Any, named: dict[str, Any], text: str) -> Loss
     if name not in names:
         close = get_close_matches(name, names, n=1)
         hint = f"Did you mean {close[0]}?" if close else f"There are: {', '.join(names)}."
-        raise PodiumError(f"There is no loss {name!r}. {hint}")
+        raise ArgumentError(f"There is no loss {name!r}. {hint}")
     try:
         return Loss.REGISTRY[name](*positional, **named)
     except TypeError as error:
         known = ", ".join(field.name for field in fields(Loss.REGISTRY[name])) or "none"
-        raise PodiumError(f"{text!r} does not fit: {error}. Its parameters: {known}.") from error
+        raise ArgumentError(f"{text!r} does not fit: {error}. Its parameters: {known}.") from error

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.data.gains import log2_discounts
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Floats, kernel
 from podium.threads import over_queries
 
@@ -94,7 +94,7 @@ def coherence(
             hint="Give the same queries and the same depth for both.",
         )
     if normalised and (ideal is None or ideal.shape != ours.shape):
-        raise DataError("nDCG needs the ideal rankings", hint="Give ideal= of the same shape.")
+        raise ArgumentError("nDCG needs the ideal rankings", hint="Give ideal= of the same shape.")
     best = ours if ideal is None else ideal
     grades, codes = np.unique(np.stack((ours, theirs, best)), return_inverse=True)
     if grades[0] < 0:

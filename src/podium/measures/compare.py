@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from podium.data import Dataset, Judgments, Rankings
-from podium.errors import DataError, PodiumError
+from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
 from podium.measures.coherence import Coherence, coherence
 from podium.measures.comparison import Comparison, Curve, Summary, Verdict
@@ -72,9 +72,9 @@ def compare(
         (2, True)
     """
     if test not in TESTS:
-        raise PodiumError(f"There is no test {test!r}. Choose: {', '.join(TESTS)}.")
+        raise ArgumentError(f"There is no test {test!r}. Choose: {', '.join(TESTS)}.")
     if len(systems) < 2:
-        raise DataError(f"{len(systems)} systems to compare", hint="Give at least two.")
+        raise ArgumentError(f"{len(systems)} systems to compare", hint="Give at least two.")
     chosen = conventions_named(conventions) if isinstance(conventions, str) else conventions
     wanted = measures_of(measures)
     curve = _cut_offs(wanted)

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 from podium.data.gains import DiscountsName, GainsName
-from podium.errors import PodiumError
+from podium.errors import ArgumentError
 
 Ties: TypeAlias = Literal[
     "expected",
@@ -65,7 +65,7 @@ class Conventions:
         0
         >>> Conventions(ties="alphabetical")
         Traceback (most recent call last):
-        podium.errors.PodiumError: ties is 'alphabetical'. Choose one of: expected, input order, ...
+        podium.errors.ArgumentError: ties is 'alphabetical'. Choose one of: expected, ...
     """
 
     gain: GainsName = "exponential"
@@ -92,7 +92,7 @@ class Conventions:
             good = value in words if isinstance(value, str) else numbers and _is_fit(value)
             if not good:
                 offer = [*words, "a number"] if numbers else words
-                raise PodiumError(f"{name} is {value!r}. Choose one of: {', '.join(offer)}.")
+                raise ArgumentError(f"{name} is {value!r}. Choose one of: {', '.join(offer)}.")
 
     def except_for(self, measure: str, **choices: object) -> Conventions:
         """The same conventions, with other choices for one measure (by its name)."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from podium.data import Dataset, Joined, Judgments, Preferences, Rankings
-from podium.errors import DataError
+from podium.errors import ArgumentError
 from podium.kernels import Doubles
 from podium.measures.blocks import Plan, blocks
 from podium.measures.conventions import Conventions
@@ -82,7 +82,7 @@ def measures_of(measures: Measures) -> list[Measure]:
     """The measures that were asked for, each once."""
     several = [measures] if isinstance(measures, Measure | str) else list(measures)
     if not several:
-        raise DataError("there are no measures", hint="Give at least one, such as 'nDCG@10'.")
+        raise ArgumentError("there are no measures", hint="Give at least one, such as 'nDCG@10'.")
     parsed = [parse_measure(each) if isinstance(each, str) else each for each in several]
     return list(dict.fromkeys(parsed))
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from podium.data.grouping import Strings
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
 from podium.measures.conventions import Conventions
 from podium.measures.names import parse_measure
@@ -49,7 +49,7 @@ class Evaluation:
         wanted = parse_measure(measure) if isinstance(measure, str) else measure
         if wanted not in self.values:
             known = ", ".join(map(repr, self.values))
-            raise DataError(f"{wanted!r} was not evaluated", hint=f"There are: {known}.")
+            raise ArgumentError(f"{wanted!r} was not evaluated", hint=f"There are: {known}.")
         return self.values[wanted]
 
     @cached_property

@@ -22,7 +22,7 @@ from podium.data.grouping import (
 )
 from podium.data.ids import match_rows
 from podium.data.query_rows import ordered_columns
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 from podium.kernels import Floats, Ints
 
 
@@ -116,16 +116,18 @@ def inputs_of(
     if isinstance(truth, Dataset):
         given = scores if ranking is None else ranking
         if given is None or isinstance(given, Rankings):
-            raise DataError("there are no scores", hint="Give one for each row of the data set.")
+            raise ArgumentError(
+                "there are no scores", hint="Give one for each row of the data set."
+            )
         found = [truth.query_ids, truth.offsets, given, truth.labels, truth.document_ids]
     elif truth is not None or ranking is not None:
-        raise DataError(
+        raise ArgumentError(
             f"cannot evaluate {type(ranking).__name__} by {type(truth).__name__}",
             hint="Give judgments and rankings, a data set and scores, or labels= and scores=.",
         )
     else:
         if scores is None or (labels is None and pairs is None):
-            raise DataError(
+            raise ArgumentError(
                 "there is nothing to evaluate",
                 hint="Give judgments and rankings, a data set and scores, or labels= and scores=.",
             )
@@ -177,7 +179,7 @@ def _grouped(
 ) -> list[Any]:
     """Arrays with the rows of each query together."""
     if sum(way is not None for way in (offsets, qid, group)) != 1:
-        raise DataError("queries are unknown", hint="Give one of qid=, group= and offsets=.")
+        raise ArgumentError("queries are unknown", hint="Give one of qid=, group= and offsets=.")
     if offsets is not None:
         starts = checked_offsets(offsets)
         ids = np.arange(len(starts) - 1) if query_ids is None else query_ids

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Callable
 
-from podium.errors import DataError, PodiumError
+from podium.errors import ArgumentError
 from podium.measures import registry
 from podium.measures.value import Measure
 
@@ -39,7 +39,7 @@ def parse_measure(text: str | Measure) -> Measure:
         [nDCG@10, AP, RR, P@5, RR@10]
         >>> parse_measure("nDGC@10")
         Traceback (most recent call last):
-        podium.errors.PodiumError: There is no measure 'nDGC'. Did you mean: nDCG, ...?
+        podium.errors.ArgumentError: There is no measure 'nDGC'. Did you mean: nDCG, ...?
     """
     if isinstance(text, Measure):
         return text
@@ -49,7 +49,7 @@ def parse_measure(text: str | Measure) -> Measure:
         return exact
     match = _TEXT.fullmatch(text)
     if match is None:
-        raise PodiumError(f"{text!r} is no measure. Write one as nDCG@10 or P(rel=2)@5.")
+        raise ArgumentError(f"{text!r} is no measure. Write one as nDCG@10 or P(rel=2)@5.")
     measure = registry.find(match["name"])
     if measure is None:
         raise registry.unknown(match["name"])
@@ -70,9 +70,9 @@ def _arguments(text: str, arguments: str) -> dict[str, object]:
     try:
         call = ast.parse(f"f({arguments})", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise DataError(f"{text!r} cannot be read", hint="Write P(rel=2)@5.") from error
+        raise ArgumentError(f"{text!r} cannot be read", hint="Write P(rel=2)@5.") from error
     if not isinstance(call, ast.Call) or call.args or any(not each.arg for each in call.keywords):
-        raise DataError(f"{text!r} cannot be read", hint="Name every parameter: P(rel=2)@5.")
+        raise ArgumentError(f"{text!r} cannot be read", hint="Name every parameter: P(rel=2)@5.")
     given: dict[str, object] = {}
     for each in call.keywords:
         if isinstance(each.value, ast.Name):
@@ -82,7 +82,7 @@ def _arguments(text: str, arguments: str) -> dict[str, object]:
                 value = ast.literal_eval(each.value)
             except (ValueError, TypeError, RecursionError, MemoryError) as error:
                 hint = "Give numbers, words, or lists of numbers."
-                raise DataError(f"{each.arg} in {text!r} is no value", hint=hint) from error
+                raise ArgumentError(f"{each.arg} in {text!r} is no value", hint=hint) from error
         name = str(each.arg)
         given |= _FOREIGN[name](value) if name in _FOREIGN else {name: value}
     return given

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from podium.errors import PodiumError
+from podium.errors import ArgumentError
 from podium.measures.conventions import Conventions
 
 # The least number above CatBoost's and LightGBM's border of 0.5, which itself is not relevant.
@@ -106,5 +106,5 @@ def conventions_named(name: str) -> Conventions:
         'linear'
     """
     if name not in PRESETS:
-        raise PodiumError(f"There are no conventions {name!r}. Choose: {', '.join(PRESETS)}.")
+        raise ArgumentError(f"There are no conventions {name!r}. Choose: {', '.join(PRESETS)}.")
     return PRESETS[name]

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from numba.core.errors import NumbaError
 
-from podium.errors import DataError, PodiumError
+from podium.errors import ArgumentError
 from podium.measures.loops import Compiled, compile_function
 from podium.measures.ranked import MeasureFunction
 from podium.measures.value import Measure, Parameter, Value
@@ -50,7 +50,7 @@ class Kind:
             if each.name == name:
                 return each
         known = ", ".join(each.name for each in self.parameters) or "none"
-        raise DataError(f"{self.name} has no parameter {name!r}", hint=f"It has: {known}.")
+        raise ArgumentError(f"{self.name} has no parameter {name!r}", hint=f"It has: {known}.")
 
     @property
     def doc(self) -> str:
@@ -144,12 +144,12 @@ def measure(
             holder = _NAMES.get(each)
             # The same function may come again: a module reloaded, a notebook's cell run twice.
             if holder and _KINDS[holder.name].function.__qualname__ != function.__qualname__:
-                raise PodiumError(
+                raise ArgumentError(
                     f"The name {each!r} belongs to the measure {holder.name}. Choose another."
                 )
         taken = inspect.signature(function)
         if len(taken.parameters) != 2:
-            raise PodiumError(
+            raise ArgumentError(
                 f"The function of the measure {name} takes {taken}. Let it take (query, settings)."
             )
         _KINDS[name] = kind
@@ -182,13 +182,15 @@ def find(name: str) -> Measure | None:
     return None if alias is None else Measure(alias.name)(**dict(alias.parameters))
 
 
-def unknown(name: str) -> PodiumError:
+def unknown(name: str) -> ArgumentError:
     """The error for a name that no measure has."""
     near = difflib.get_close_matches(name.lower(), _NAMES, n=3, cutoff=0.5)
     offer = [_NAMES[each].name for each in near]
     listed = ", ".join(dict.fromkeys(offer)) or ", ".join(kind.name for kind in kinds())
     question = "Did you mean" if near else "There are"
-    return PodiumError(f"There is no measure {name!r}. {question}: {listed}{'?' if near else '.'}")
+    return ArgumentError(
+        f"There is no measure {name!r}. {question}: {listed}{'?' if near else '.'}"
+    )
 
 
 def _compiled(function: MeasureFunction, on_pairs: bool) -> Compiled | None:
@@ -196,7 +198,7 @@ def _compiled(function: MeasureFunction, on_pairs: bool) -> Compiled | None:
         return compile_function(function, on_pairs=on_pairs)
     except NumbaError as error:
         if on_pairs:
-            raise PodiumError(
+            raise ArgumentError(
                 f"Numba cannot compile {function.__name__}, a measure of pairs. Write it with "
                 f"numbers and loops only. {error}"
             ) from error

@@ -9,7 +9,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.errors import PodiumError
+from podium.data.seeds import checked_seed
+from podium.errors import DataError
 from podium.kernels import Doubles, kernel
 from podium.threads import ordered_map
 
@@ -60,9 +61,9 @@ def paired_difference(
     """
     differences = np.asarray(ours, np.float64) - np.asarray(theirs, np.float64)
     if differences.ndim != 1 or not len(differences) or np.isnan(differences).any():
-        raise PodiumError(
-            "The values to compare are not of the same queries. Leave out queries that a measure "
-            "has no value for in both systems."
+        raise DataError(
+            "the values to compare are not of the same queries",
+            hint="Leave out queries that a measure has no value for in both systems.",
         )
     differences = np.where(np.abs(differences) < _TIE, 0.0, differences)
     mean, low, high = mean_interval(differences)
@@ -75,7 +76,7 @@ def paired_difference(
         wins=int(np.sum(differences > 0)),
         ties=int(np.sum(differences == 0)),
         losses=int(np.sum(differences < 0)),
-        p_values={name: TESTS[name](differences, seed) for name in tests},
+        p_values={name: TESTS[name](differences, checked_seed(seed)) for name in tests},
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Ints
 from podium.measures.blocks import Block, Plan
 from podium.measures.conventions import Conventions
@@ -41,9 +41,9 @@ class Task:
         """Prepare a measure for some inputs, whose truth must be of the kind that it takes."""
         kind, own = kind_of(measure), conventions.of(measure.name)
         if kind.on_pairs and inputs.pairs is None:
-            raise DataError(f"{measure!r} is a measure of preferences", hint="Give pairs=.")
+            raise ArgumentError(f"{measure!r} is a measure of preferences", hint="Give pairs=.")
         if not kind.on_pairs and inputs.labels is None:
-            raise DataError(f"{measure!r} is a measure of labels", hint="Give labels=.")
+            raise ArgumentError(f"{measure!r} is a measure of labels", hint="Give labels=.")
         return cls(measure, kind, own, settle(measure, own, inputs.longest))
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from podium.errors import DataError
+from podium.errors import ArgumentError
 
 Value: TypeAlias = "int | float | str | tuple[float, ...]"
 """What a parameter of a measure may be; all of these are hashable and have a text form."""
@@ -65,7 +65,7 @@ class Measure:
             try:
                 given[name] = parameter.check(value)
             except (TypeError, ValueError) as error:
-                raise DataError(
+                raise ArgumentError(
                     f"{self.name} does not take {name}={value!r}", hint=f"{error}."
                 ) from error
         chosen = tuple(
@@ -78,9 +78,9 @@ class Measure:
         from podium.measures.registry import kind_of
 
         if not kind_of(self).takes_cut_off:
-            raise DataError(f"{self.name} has no cut-off", hint=f"Write {self!r} alone.")
+            raise ArgumentError(f"{self.name} has no cut-off", hint=f"Write {self!r} alone.")
         if isinstance(cut_off, bool) or not isinstance(cut_off, int) or cut_off < 1:
-            raise DataError(
+            raise ArgumentError(
                 f"the cut-off of {self.name} is {cut_off!r}", hint="Give a whole number from 1 on."
             )
         return replace(self, cut_off=cut_off)

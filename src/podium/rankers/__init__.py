@@ -2,14 +2,14 @@
 
 from typing import TYPE_CHECKING, Any
 
-from podium.errors import PodiumError
+from podium.errors import MissingPackageError
 
 try:
     import sklearn as _sklearn  # noqa: F401
 except ImportError as error:
-    raise PodiumError("scikit-learn is not installed: pip install 'podium[rankers]'.") from error
+    raise MissingPackageError("scikit-learn", extra="rankers") from error
 
-from podium.rankers.base import Ranker, load_ranker
+from podium.rankers.base import NotFittedError, Ranker, load_ranker
 from podium.rankers.boosted import BoostedRanker
 from podium.rankers.cascade import CascadeRanker
 from podium.rankers.linear import LinearRanker
@@ -25,6 +25,7 @@ __all__ = [
     "CascadeRanker",
     "LinearRanker",
     "NeuralRanker",
+    "NotFittedError",
     "Ranker",
     "RankingLoss",
     "TreeRanker",

@@ -10,12 +10,12 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn import exceptions
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 
 from podium.data import Dataset, Rankings, ShardSet
 from podium.data.numbers import as_numbers
-from podium.errors import DataError, PodiumError
+from podium.errors import ArgumentError, DataError, PodiumError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss, parse_loss
 from podium.measures import Measure, evaluate, nDCG
@@ -26,6 +26,10 @@ Training: TypeAlias = "Dataset | ShardSet"
 
 Progress: TypeAlias = "Callable[[int, float, float | None], None]"
 """Told after each step of a fit: the step, the loss, and the validation measure if there is one."""
+
+
+class NotFittedError(PodiumError, exceptions.NotFittedError):  # type: ignore[misc]
+    """A ranker is asked for scores before it was fitted; also an error of scikit-learn's."""
 
 
 class Ranker(BaseEstimator):  # type: ignore[misc]
@@ -117,7 +121,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """The mean nDCG@10, which scikit-learn's searches maximise unless told otherwise."""
         data = X if isinstance(X, Dataset) else as_training(X, y, qid, group)
         if not isinstance(data, Dataset):
-            raise DataError("score needs a data set in memory", hint="Use podium.measures.")
+            raise ArgumentError("score needs a data set in memory", hint="Use podium.measures.")
         return evaluate(nDCG @ 10, data, self.predict(data)).means[nDCG @ 10]
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -158,7 +162,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def _loss(self) -> Loss:
         loss = parse_loss(self.loss) if isinstance(self.loss, str) else self.loss
         if not isinstance(loss, Loss):
-            raise PodiumError(f"{loss!r} is no loss. Give one of podium.losses, or its text.")
+            raise ArgumentError(f"{loss!r} is no loss. Give one of podium.losses, or its text.")
         return loss
 
 
@@ -208,10 +212,12 @@ def as_training(
     """The data of a fit, however they were given."""
     if isinstance(X, Dataset | ShardSet):
         if y is not None or qid is not None or group is not None:
-            raise DataError("a data set has labels and queries of its own", hint="Give it alone.")
+            raise ArgumentError(
+                "a data set has labels and queries of its own", hint="Give it alone."
+            )
         return X
     if y is None:
-        raise DataError("labels are missing", hint="Give y, or a data set as X.")
+        raise ArgumentError("labels are missing", hint="Give y, or a data set as X.")
     return Dataset.from_arrays(_matrix(X), y, qid=qid, group=group)
 
 

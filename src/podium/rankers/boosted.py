@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from podium.data import Dataset
 from podium.data.gains import exponential_gains
-from podium.errors import PodiumError
+from podium.errors import ArgumentError, DataError, PodiumError
 from podium.kernels import Doubles, Floats, Ints
 from podium.losses import PairExponential
 from podium.losses.top_documents import top_documents
@@ -131,11 +131,11 @@ class BoostedRanker(Ranker):
 
     def _check(self) -> None:
         if not 0 <= self.beta <= 1:
-            raise PodiumError(f"beta is {self.beta}. Give a number from 0 to 1.")
+            raise ArgumentError(f"beta is {self.beta}. Give a number from 0 to 1.")
         if self.weak not in ("thresholds", "features"):
-            raise PodiumError(f"weak is {self.weak!r}. Give 'thresholds' or 'features'.")
+            raise ArgumentError(f"weak is {self.weak!r}. Give 'thresholds' or 'features'.")
         if self.weak == "features" and self.beta < 1:
-            raise PodiumError("Features as weak rankers are for lists alone. Give beta=1.")
+            raise ArgumentError("Features as weak rankers are for lists alone. Give beta=1.")
 
     def _predict(self, features: Floats) -> Doubles:
         result = np.zeros(len(features))
@@ -182,7 +182,7 @@ class _Teacher:
         if focused:
             self.rows, self.listed = _listed(data, k)
         if focused and measure.name == "AP":
-            raise PodiumError("The top documents are all relevant. Measure them by nDCG.")
+            raise ArgumentError("The top documents are all relevant. Measure them by nDCG.")
         self.lists = _lists(self.listed, self.rows, data.rows, measure)
         # 1 for each list that has something to find, and an order to get wrong.
         self._countable = (self.lists.gains > 0) & (self.lists.sizes > 1)
@@ -204,7 +204,7 @@ class _Teacher:
             return 0.0
         found = self._pairs.evaluate(scores, self._data.labels, self._data.offsets)
         if not found.total:
-            raise PodiumError("No document is preferred to another. Check the labels.")
+            raise DataError("no document is preferred to another", hint="Check the labels.")
         np.divide(found.gradient, -found.total, out=self.potential)
         return found.total / self._count
 
@@ -291,7 +291,7 @@ def _nothing_to_find() -> PodiumError:
 def _lists(listed: Dataset, rows: Ints | None, count: int, measure: Measure) -> Lists:
     kind = {"nDCG": NDCG, "AP": AVERAGE_PRECISION}.get(measure.name)
     if kind is None or measure.parameters:
-        raise PodiumError(f"Lists cannot be measured by {measure!r}. Give AP, nDCG or nDCG@10.")
+        raise ArgumentError(f"Lists cannot be measured by {measure!r}. Give AP, nDCG or nDCG@10.")
     query_of_row = np.full(count, -1)
     gain_of_row = np.zeros(count)
     mine = slice(None) if rows is None else rows
@@ -302,7 +302,7 @@ def _lists(listed: Dataset, rows: Ints | None, count: int, measure: Measure) -> 
     cut = measure.cut_off or longest
     if kind == AVERAGE_PRECISION:
         if measure.cut_off is not None:
-            raise PodiumError("AP takes no cut-off here.")
+            raise ArgumentError("AP takes no cut-off here.")
         gains = (listed.labels >= 1).astype(np.float64)
     else:
         gains = _ndcg_gains(listed, sums, cut)

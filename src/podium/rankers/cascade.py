@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from podium.aggregation import proportional_weights, supervised_kemeny, tuned_weights
 from podium.data import Dataset
-from podium.errors import DataError, PodiumError
+from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Ints
 from podium.measures import Measure, evaluate, parse_measure
 from podium.rankers.base import Progress, Ranker, Training, in_memory, load_ranker
@@ -91,11 +91,11 @@ class CascadeRanker(Ranker):
 
     def _check(self) -> None:
         if self.base is None or not len(self.rerankers):
-            raise PodiumError("A cascade needs a base ranker and at least one reranker.")
+            raise ArgumentError("A cascade needs a base ranker and at least one reranker.")
         if self.candidates < 1 or not 0 < self.ballot <= 1:
-            raise PodiumError("candidates is at least 1, and ballot a share above 0, up to 1.")
+            raise ArgumentError("candidates is at least 1, and ballot a share above 0, up to 1.")
         if self.weighing not in ("proportional", "tuned", "equal"):
-            raise PodiumError("weighing is 'proportional', 'tuned' or 'equal'.")
+            raise ArgumentError("weighing is 'proportional', 'tuned' or 'equal'.")
 
     def _learned_weights(self, validation: Dataset) -> Doubles:
         measure = parse_measure(self.measure)

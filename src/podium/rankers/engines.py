@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from podium.data import Dataset
-from podium.errors import DataError, PodiumError
+from podium.errors import DataError, MissingPackageError
 from podium.kernels import Doubles, Floats
 from podium.threads import thread_count
 
@@ -198,7 +198,7 @@ def import_engine(name: str, extra: str = "trees") -> Any:
     try:
         return __import__(name)
     except ImportError as error:
-        raise PodiumError(f"{name} is not installed: pip install 'podium[{extra}]'.") from error
+        raise MissingPackageError(name, extra=extra) from error
 
 
 ENGINES: dict[str, type[Booster]] = {"lightgbm": _LightGBM, "xgboost": _XGBoost}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from podium.data import Dataset
-from podium.errors import PodiumError
+from podium.errors import ArgumentError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss
 from podium.measures import Measure
@@ -75,7 +75,7 @@ class LinearRanker(Ranker):
     def _fit(self, data: Training, validation: Training | None, progress: Progress | None) -> None:
         loss = self._loss()
         if self.penalty < 0 or (self.penalty == 0 and not loss.smooth):
-            raise PodiumError(
+            raise ArgumentError(
                 f"The penalty is {self.penalty}. {loss!r} needs one above 0; smooth losses take 0."
             )
         watch: Watch[Doubles] = Watch(_scores, self.measure, validation, progress)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from podium import losses
-from podium.errors import PodiumError
+from podium.errors import ArgumentError
 from podium.losses import Focused, Loss, PairHinge, PairLogistic, StructuralHinge
 from podium.rankers.base import Ranker
 from podium.rankers.boosted import BoostedRanker
@@ -75,7 +75,7 @@ def make_ranker(scorer: str, loss: Loss | str, **parameters: Any) -> Ranker:
         LinearRanker(loss='ListNet(k=10)', penalty=0.1)
     """
     if scorer not in _MAKERS:
-        raise PodiumError(f"There is no scorer {scorer!r}. Choose: {', '.join(SCORERS)}.")
+        raise ArgumentError(f"There is no scorer {scorer!r}. Choose: {', '.join(SCORERS)}.")
     return with_parameters(_MAKERS[scorer](loss), parameters)
 
 
@@ -125,7 +125,7 @@ class Model:
         if self.loss is not None:
             return make_ranker(scorer, self.loss(k), **parameters)
         if scorer != "linear":
-            raise PodiumError(f"{self.name} is no loss times a scorer. Leave the scorer out.")
+            raise ArgumentError(f"{self.name} is no loss times a scorer. Leave the scorer out.")
         assert self.maker is not None  # a model has a loss or a maker
         return with_parameters(self.maker(k), parameters)
 
@@ -260,5 +260,5 @@ def model_named(name: str) -> Model:
     """
     by_lower = {known.lower(): model for known, model in MODELS.items()}
     if name.lower() not in by_lower:
-        raise PodiumError(f"There is no model {name!r}. There are: {', '.join(MODELS)}.")
+        raise ArgumentError(f"There is no model {name!r}. There are: {', '.join(MODELS)}.")
     return by_lower[name.lower()]

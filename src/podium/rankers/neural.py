@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from podium.data import Dataset
-from podium.errors import DataError, PodiumError
+from podium.data.seeds import generator
+from podium.errors import DataError, MissingPackageError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss
 from podium.measures import Measure
@@ -74,7 +75,7 @@ class NeuralRanker(Ranker):
         torch = _torch()
         from podium.rankers.torch_loss import RankingLoss
 
-        random = np.random.default_rng(self.seed)
+        random = generator(self.seed)
         self._set_scale(data)
         self.module_ = self._module()
         for parameter in self.module_.parameters():
@@ -180,5 +181,5 @@ def _torch() -> Any:
     try:
         import torch
     except ImportError as error:
-        raise PodiumError("torch is not installed: pip install 'podium[neural]'.") from error
+        raise MissingPackageError("torch", extra="neural") from error
     return torch

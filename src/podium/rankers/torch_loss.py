@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from podium.errors import PodiumError
+from podium.errors import MissingPackageError
 from podium.losses import Loss, parse_loss
 
 try:
     import torch
 except ImportError as error:
-    raise PodiumError("torch is not installed: pip install 'podium[neural]'.") from error
+    raise MissingPackageError("torch", extra="neural") from error
 
 
 class RankingLoss(torch.nn.Module):

@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from podium.errors import PodiumError
+from podium.data.seeds import checked_seed
+from podium.errors import ArgumentError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss
 from podium.measures import Measure
@@ -69,7 +70,11 @@ class TreeRanker(Ranker):
         booster = self._engine().start(
             train,
             held_out,
-            {"learning_rate": self.learning_rate, "seed": self.seed, **(self.parameters or {})},
+            {
+                "learning_rate": self.learning_rate,
+                "seed": checked_seed(self.seed),
+                **(self.parameters or {}),
+            },
         )
         watch: Watch[int] = Watch(
             lambda _trees, _block: booster.validation_scores(), self.measure, held_out, progress
@@ -100,7 +105,9 @@ class TreeRanker(Ranker):
 
     def _engine(self) -> type[Booster]:
         if self.engine not in ENGINES:
-            raise PodiumError(f"There is no engine {self.engine!r}. Choose: {', '.join(ENGINES)}.")
+            raise ArgumentError(
+                f"There is no engine {self.engine!r}. Choose: {', '.join(ENGINES)}."
+            )
         return ENGINES[self.engine]
 
     def _archive(self) -> Archive:

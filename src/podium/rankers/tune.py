@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-import numpy as np
 from sklearn.base import clone
 
 from podium.data import Dataset, ShardSet
-from podium.errors import PodiumError
+from podium.data.seeds import generator
+from podium.errors import ArgumentError
 from podium.measures import Measure, evaluate, parse_measure
 from podium.rankers.base import Ranker, Training, members_of
 
@@ -57,6 +57,7 @@ def tune(
         progress: Called after each trial with its number, their total and the trial.
 
     Example:
+        >>> import numpy as np
         >>> from podium.rankers import LinearRanker
         >>> random = np.random.default_rng(0)
         >>> X, noise = random.random((400, 3)), random.normal(size=400)
@@ -74,9 +75,9 @@ def tune(
         dict(zip(choices, values, strict=True)) for values in product(*choices.values())
     ]
     if not combinations:
-        raise PodiumError("There is nothing to try. Give at least one value for each parameter.")
+        raise ArgumentError("There is nothing to try. Give at least one value for each parameter.")
     if trials is not None and trials < len(combinations):
-        drawn = np.random.default_rng(seed).permutation(len(combinations))[:trials]
+        drawn = generator(seed).permutation(len(combinations))[:trials]
         combinations = [combinations[place] for place in sorted(drawn)]
     done: list[Trial] = []
     best: Ranker | None = None
@@ -98,7 +99,7 @@ def with_parameters(ranker: Ranker, parameters: Mapping[str, Any]) -> Ranker:
     known = ranker.get_params(deep=False)
     foreign = {name: value for name, value in parameters.items() if name not in known}
     if foreign and "parameters" not in known:
-        raise PodiumError(
+        raise ArgumentError(
             f"{', '.join(foreign)}: no such parameter. There are: {', '.join(known)}."
         )
     own = {name: value for name, value in parameters.items() if name in known}

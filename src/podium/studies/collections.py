@@ -15,8 +15,9 @@ import numpy as np
 
 from podium.data import Dataset, concat, read_letor
 from podium.data.grouping import as_strings
+from podium.data.seeds import generator
 from podium.data.stream import widen
-from podium.errors import DataError
+from podium.errors import ArgumentError
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def _letor_folds(folder: Path) -> list[Fold]:
 
 def _shuffled_folds(data: Dataset) -> list[Fold]:
     """Five folds of a data set that comes without: queries dealt out by a fixed seed."""
-    order = np.random.default_rng(0).permutation(len(data))
+    order = generator(0).permutation(len(data))
     return _circle([data.select(np.sort(order[part::5])) for part in range(5)])
 
 
@@ -139,7 +140,7 @@ def load_folds(name: str, folder: Path) -> list[Fold]:
     """The folds of a data set."""
     found = COLLECTIONS.get(name)
     if found is None:
-        raise DataError(f"no data set {name!r}", hint=f"There are: {', '.join(COLLECTIONS)}.")
+        raise ArgumentError(f"no data set {name!r}", hint=f"There are: {', '.join(COLLECTIONS)}.")
     return found.load(folder / found.folder)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from podium.data import Dataset
 from podium.data.files import open_write
-from podium.errors import PodiumError
+from podium.errors import DataError
 from podium.measures import evaluate, parse_measure
 from podium.rankers import LinearRanker, Tuning, tune
 from podium.rankers.tune import with_parameters
@@ -98,8 +98,8 @@ class Plan:
         """Every task, those of one data set together."""
         names = self.collections or tuple(at_hand(self.data))
         if not names:
-            raise PodiumError(
-                f"There is no data set in {self.data}. Name the folder that has them."
+            raise DataError(
+                "there is no data set in it", path=self.data, hint="Name the folder that has them."
             )
         for collection in names:
             for truth in self.truths:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from podium.errors import PodiumError
+from podium.errors import MissingPackageError
 from podium.studies.entries import BETAS, FOCUSED
 from podium.studies.standings import ERR, Standing
 
@@ -35,7 +35,7 @@ def _pyplot() -> Any:
     try:
         import matplotlib as mpl
     except ImportError as error:
-        raise PodiumError("Matplotlib is not installed: pip install 'podium[studies]'.") from error
+        raise MissingPackageError("matplotlib", extra="studies") from error
     mpl.use("Agg")
     from matplotlib import pyplot
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from podium.data import Dataset
-from podium.errors import PodiumError
+from podium.errors import ArgumentError, PodiumError
 from podium.kernels import Doubles, Floats
 from podium.rankers.base import Progress, Ranker, Training, in_memory
 from podium.rankers.engines import import_engine
@@ -47,7 +47,7 @@ class PeerRanker(Ranker):
 
     def _fit(self, data: Training, validation: Training | None, progress: Progress | None) -> None:
         if validation is None:
-            raise PodiumError("A peer stops early: give it validation queries.")
+            raise ArgumentError("A peer stops early: give it validation queries.")
         train = PEERS[self.objective][0]
         self._scores = train(in_memory(data), in_memory(validation), self)
 

@@ -9,7 +9,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.errors import DataError
+from podium.data.seeds import generator
+from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Ints
 from podium.utility.learn import DCGLearn
 from podium.utility.learned import LearnedUtility
@@ -79,9 +80,9 @@ def choose_pairs(
     """
     learner = _learner(model, strategy)
     if refit_every < 1:
-        raise DataError(f"refit_every is {refit_every}", hint="Give 1 or more.")
+        raise ArgumentError(f"refit_every is {refit_every}", hint="Give 1 or more.")
     said = pool.take([]) if said is None else said
-    open_places = np.random.default_rng(seed).permutation(informative(pool, said))
+    open_places = generator(seed).permutation(informative(pool, said))
     learned = _fitted(learner, said, None) if strategy != "random" else None
     while len(open_places):
         at = 0
@@ -120,7 +121,7 @@ def next_places(
     """
     learner = _learner(model, strategy)
     said = pool.take([]) if said is None else said
-    places = np.random.default_rng(seed).permutation(informative(pool, said))
+    places = generator(seed).permutation(informative(pool, said))
     learned = _fitted(learner, said, None) if strategy != "random" else None
     if learned is None or len(said) < first or not len(places):
         return places
@@ -164,7 +165,7 @@ def _open_kinds(pairs: RankingPreferences) -> Iterator[tuple[int, bytes]]:
 
 def _learner(model: DCGLearn | None, strategy: str) -> DCGLearn:
     if strategy not in ("margin", "change", "random"):
-        raise DataError(f"no strategy {strategy!r}", hint="Give margin, change or random.")
+        raise ArgumentError(f"no strategy {strategy!r}", hint="Give margin, change or random.")
     learner = model or DCGLearn(C=10.0, form="by-position")
     # Cross-validation after each verdict would take long and, with few, choose at random.
     return replace(learner, C=10.0) if learner.C is None else learner

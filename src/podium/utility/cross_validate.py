@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.data.seeds import generator
 from podium.errors import DataError
 from podium.kernels import Doubles
 from podium.utility.learned import LearnedUtility, accuracy
@@ -97,7 +98,7 @@ def _held_out(
             hint="Give a number for C, more preferences, or fewer folds (2 at least).",
         )
     strict = np.bincount(query, preferences.strict, len(numbers)) > 0
-    order = np.random.default_rng(seed).permutation(len(numbers))
+    order = generator(seed).permutation(len(numbers))
     order = order[np.argsort(~strict[order], kind="stable")]
     fold = np.empty(len(numbers), np.int64)
     fold[order] = np.arange(len(numbers)) % folds

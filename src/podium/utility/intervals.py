@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from podium.errors import DataError
+from podium.data.seeds import generator
+from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
 from podium.utility.cross_validate import Progress
 from podium.utility.learn import DCGLearn
@@ -59,10 +60,10 @@ def bootstrap(
         True
     """
     if resamples < 2 or not 0 < level < 1:
-        raise DataError(
+        raise ArgumentError(
             f"{resamples} resamples at level {level}", hint="Give 2 or more, and a level in (0, 1)."
         )
-    random = np.random.default_rng(seed)
+    random = generator(seed)
     numbers, query = np.unique(preferences.queries, return_inverse=True)
     fixed = replace(model, C=learned.C)
     gains, discounts, tables = [], [], []

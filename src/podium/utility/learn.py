@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from podium.errors import PodiumError
+from podium.errors import ArgumentError
 from podium.kernels import Doubles
 from podium.utility.learned import LearnedUtility
 from podium.utility.newton import Solution, minimise, ridge_of
@@ -69,13 +69,13 @@ class DCGLearn:
 
     def __post_init__(self) -> None:
         if self.C is not None and not 0 < self.C < np.inf:
-            raise PodiumError(f"C is {self.C}. Give a number above 0, or None.")
+            raise ArgumentError(f"C is {self.C}. Give a number above 0, or None.")
         if self.form not in ("rank-one", "by-position"):
-            raise PodiumError(f"form is {self.form!r}. Give 'rank-one' or 'by-position'.")
+            raise ArgumentError(f"form is {self.form!r}. Give 'rank-one' or 'by-position'.")
         if not 0 <= self.ties < np.inf:
-            raise PodiumError(f"ties is {self.ties}. Give a number from 0 on.")
+            raise ArgumentError(f"ties is {self.ties}. Give a number from 0 on.")
         if not 1 <= self.much < np.inf:
-            raise PodiumError(f"much is {self.much}. Give a number from 1 on.")
+            raise ArgumentError(f"much is {self.much}. Give a number from 1 on.")
 
     def fit(
         self, preferences: RankingPreferences, *, start: LearnedUtility | None = None

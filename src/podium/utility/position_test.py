@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from podium.errors import DataError
+from podium.data.seeds import generator
+from podium.errors import ArgumentError
 from podium.kernels import Doubles
 from podium.utility.cross_validate import Progress
 from podium.utility.learn import DCGLearn
@@ -61,10 +62,10 @@ def position_test(
         0.05
     """
     if model.C is None:
-        raise DataError("the model has no C", hint="Choose one with choose_C.")
+        raise ArgumentError("the model has no C", hint="Choose one with choose_C.")
     if resamples < 1:
-        raise DataError(f"{resamples} resamples", hint="Give 1 or more.")
-    random = np.random.default_rng(seed)
+        raise ArgumentError(f"{resamples} resamples", hint="Give 1 or more.")
+    random = generator(seed)
     single = replace(model, form="rank-one").fit(preferences)
     gain = _gain(model, preferences)
     leads = preferences.leads(single.table)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from podium.data.gains import GainsName
+from podium.data.seeds import generator
 from podium.errors import DataError
 from podium.kernels import Doubles, Ints
 from podium.utility.cross_validate import Progress, choose_C, held_out_leads
@@ -214,7 +215,7 @@ def _ends(
     numbers, query = np.unique(queries, return_inverse=True)
     count = len(numbers)
     sums = np.stack([np.bincount(query, weights * row, count) for row in (*values, values[0] ** 0)])
-    random = np.random.default_rng(seed)
+    random = generator(seed)
     samples = min(_SAMPLES, max(200, 20_000_000 // count))
     shares = np.full(count, 1.0 / count)
     drawn = np.stack([sums @ random.multinomial(count, shares) for _ in range(samples)])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.errors import PodiumError
+from podium.data.seeds import generator
+from podium.errors import ArgumentError
 from podium.kernels import Doubles
 from podium.utility.preferences import RankingPreferences
 
@@ -38,9 +39,9 @@ def simulated_choices(
         [2, 1, 0]
     """
     if not (noise >= 0 and same >= 0 and much > same):
-        raise PodiumError("noise and same must be at least 0, and much above same.")
+        raise ArgumentError("noise and same must be at least 0, and much above same.")
     seen = pairs.leads(np.asarray(table, np.float64))
     if noise:
-        seen = seen + noise * np.random.default_rng(seed).logistic(size=len(pairs))
+        seen = seen + noise * generator(seed).logistic(size=len(pairs))
     size = np.where(np.abs(seen) >= much, 2, 1)
     return np.where(np.abs(seen) < same, 0, np.sign(seen) * size).astype(np.int8)

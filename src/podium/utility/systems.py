@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from podium.data import Dataset, Judgments, Rankings
-from podium.errors import DataError
+from podium.errors import ArgumentError
 from podium.measures import DCG, Conventions, Measure, coherence, evaluate, nDCG
 from podium.measures.inputs import inputs_of
 from podium.measures.tops import top_labels
@@ -97,7 +97,7 @@ def flips(
         1.0
     """
     if len(systems) < 2:
-        raise DataError(f"{len(systems)} systems to compare", hint="Give at least two.")
+        raise ArgumentError(f"{len(systems)} systems to compare", hint="Give at least two.")
     ours = learned.ndcg if normalised else learned.dcg
     usual = (nDCG if normalised else DCG) @ learned.depth
     values = {name: evaluate([usual, ours], truth, system) for name, system in systems.items()}

@@ -29,7 +29,7 @@ from podium.data.judged import Judgments, Rankings
 from podium.data.preferences import PreferenceLevels, Preferences
 from podium.data.shard_writer import write_shards
 from podium.data.shards import ShardSet
-from podium.errors import DataError
+from podium.errors import ArgumentError
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def _write_shards(datasets: Dataset | Iterable[Dataset], folder: Source) -> obje
 
 def _path(folder: Source) -> str:
     if not isinstance(folder, str | os.PathLike) or os.fspath(folder) == "-":
-        raise DataError("shards are a folder, not a stream", hint="Name a folder.")
+        raise ArgumentError("shards are a folder, not a stream", hint="Name a folder.")
     return os.fspath(folder)
 
 
@@ -129,7 +129,9 @@ def format_of(source: Source, name: str | None = None) -> Format:
     """
     if name is not None:
         if name not in FORMATS:
-            raise DataError(f"there is no format {name!r}", hint=f"Choose: {', '.join(FORMATS)}.")
+            raise ArgumentError(
+                f"there is no format {name!r}", hint=f"Choose: {', '.join(FORMATS)}."
+            )
         return FORMATS[name]
     if isinstance(source, str | os.PathLike):
         suffix = plain_suffix(source)
@@ -139,8 +141,7 @@ def format_of(source: Source, name: str | None = None) -> Format:
         path = Path(source)
         if os.fspath(source) != "-" and (path.is_dir() or not (suffix or path.is_file())):
             return FORMATS["shards"]
-    raise DataError(
-        "the format is not clear from the name",
-        path=source_name(source),
+    raise ArgumentError(
+        f"the format of {source_name(source)} is not clear from its name",
         hint=f"Name it: {', '.join(FORMATS)}.",
     )

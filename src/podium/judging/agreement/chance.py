@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from podium.data.seeds import generator
 from podium.errors import DataError
 from podium.judging.agreement.ballots import Ballots
 from podium.kernels import Doubles
@@ -102,7 +103,7 @@ def bootstrap(
         >>> found.low < found.value < found.high
         True
     """
-    random = np.random.default_rng(seed)
+    random = generator(seed)
     size = int(ballots.units.max(initial=-1)) + 1
     if size == 0:
         raise DataError("there are no votes", hint="Give some.")

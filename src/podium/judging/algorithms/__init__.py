@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from podium.errors import DataError
+from podium.errors import ArgumentError
 from podium.judging.algorithms.knockout import adaptive, tournament
 from podium.judging.algorithms.min_heap import heap
 from podium.judging.algorithms.selection import Algorithm, Judge, Selected, Selection, run
@@ -45,7 +45,7 @@ def algorithm_called(name: str) -> Algorithm[Any]:
         'heap'
     """
     if name not in ALGORITHMS:
-        raise DataError(
+        raise ArgumentError(
             f"{name!r} is no algorithm", hint=f"Known: {', '.join([*ALGORITHMS, CAREFUL])}."
         )
     return ALGORITHMS[name]

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from podium.data.json_lines import json_line, log_lines
-from podium.errors import DataError, PodiumError
+from podium.errors import ArgumentError, DataError, PodiumError
 from podium.judging.algorithms.selection import Pair
 from podium.judging.entries import Outcome, Verdict
 from podium.judging.votes import majority
@@ -83,7 +83,7 @@ class EndpointAssessor:
         wait: float = 1.0,
     ) -> None:
         if not url.startswith(("http://", "https://")):
-            raise DataError(f"{url!r} is no web address", hint="Start it with https://.")
+            raise ArgumentError(f"{url!r} is no web address", hint="Start it with https://.")
         self.url = url.rstrip("/") + "/chat/completions"
         self.model = model
         self.query = query

@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Generic
 from zlib import crc32
 
-import numpy as np
-
-from podium.errors import DataError
+from podium.data.seeds import generator
+from podium.errors import ArgumentError
 from podium.judging.algorithms.selection import Item, Pair
 from podium.judging.entries import GRADES, Outcome, Verdict
 
@@ -48,9 +47,11 @@ class Habits:
 
     def __post_init__(self) -> None:
         if min(self.noise, self.ties, self.tiring, self.seconds) < 0:
-            raise DataError("noise, ties, tiring and seconds are not negative", hint="Give >= 0.")
+            raise ArgumentError(
+                "noise, ties, tiring and seconds are not negative", hint="Give >= 0."
+            )
         if not 0 <= self.flips <= 1:
-            raise DataError(f"the share of flips is {self.flips}", hint="Give 0 to 1.")
+            raise ArgumentError(f"the share of flips is {self.flips}", hint="Give 0 to 1.")
 
 
 _REAL = Habits(noise=0.50, ties=0.71, side=-0.03)
@@ -97,7 +98,7 @@ class SimulatedAssessor(Generic[Item]):
         self.habits = habits
         self.name = name
         self.judgments = 0
-        self._random = np.random.default_rng([seed, crc32(name.encode())])
+        self._random = generator(seed, crc32(name.encode()))
         self._worths: Mapping[Item, float] = (
             worths if isinstance(worths, Mapping) else dict(enumerate(worths))  # type: ignore[arg-type]
         )
