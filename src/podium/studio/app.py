@@ -22,13 +22,30 @@ from podium.errors import PodiumError
 from podium.studio.database import connect
 from podium.studio.desk import Desk
 from podium.studio.errors import RefusedError
+from podium.studio.export_jobs import run_export
+from podium.studio.import_jobs import run_import
+from podium.studio.logs import set_up_logs
 from podium.studio.metrics import Metrics
 from podium.studio.pages import render
-from podium.studio.routes import judging, operations, signing_in
+from podium.studio.replies import PROBLEMS
+from podium.studio.routes import (
+    jobs,
+    judging,
+    judging_pages,
+    operations,
+    project_pages,
+    projects,
+    signing_in,
+    transfer_pages,
+)
 from podium.studio.settings import Settings
+from podium.studio.worker import Worker
 from podium.studio.wrapping import Wrapping
 
 STATIC = Path(__file__).parent / "static"
+
+_API = (judging, projects, jobs)
+_PAGES = (operations, signing_in, judging_pages, project_pages, transfer_pages)
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -39,12 +56,15 @@ def create_app(settings: Settings) -> FastAPI:
         'Podium Studio'
     """
     engine = connect(settings)
+    worker = Worker(settings, {"import": run_import, "export": run_export})
 
     @asynccontextmanager
     async def running(_app: FastAPI) -> AsyncIterator[None]:
         # As many requests at once as there are connections; more would only wait for one.
         anyio.to_thread.current_default_thread_limiter().total_tokens = settings.pool_size
+        worker.start()
         yield
+        worker.stop()
         engine.dispose()
 
     app = FastAPI(
@@ -60,8 +80,11 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.engine = engine
     app.state.desk = Desk(engine)
     app.state.metrics = Metrics()
-    for router in (operations.router, signing_in.router, judging.router):
-        app.include_router(router)
+    app.state.worker = worker
+    for room in _API:
+        app.include_router(room.router, responses=PROBLEMS)
+    for page in _PAGES:
+        app.include_router(page.router)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     _answer_errors(app)
     app.add_middleware(Wrapping, metrics=app.state.metrics, largest=settings.largest_request)
@@ -103,3 +126,9 @@ def _worded(request: Request, status: int, problem: str, headers: Any = None) ->
     if status == 401:
         return RedirectResponse(f"/sign-in?{signing_in.back_to(request)}", 303)
     return render(request, "error.html", {"problem": problem, "status": status}, status=status)
+
+
+def application() -> FastAPI:
+    """The application for the settings of the environment, which server processes start with."""
+    set_up_logs()
+    return create_app(Settings())

@@ -46,6 +46,18 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
+class Document:
+    """What a screen must know of a document before it asks for its text."""
+
+    item: str
+    title: str
+    url: str
+    length: int
+    markup: int
+    """The length of its HTML; 0 if it is plain text."""
+
+
+@dataclass(frozen=True, slots=True)
 class Said:
     """An entry of a query's log, as the table has it."""
 
@@ -237,6 +249,8 @@ class Board:
 
     Args:
         panel: The way it is judged.
+        documents: What is judged, by place.
+        rankings: The places in each ranking, where those are compared.
         log: What was said so far.
 
     Attributes:
@@ -244,9 +258,17 @@ class Board:
         seen: How many entries of the log it has taken.
     """
 
-    def __init__(self, panel: Panel, log: Iterable[Said] = ()) -> None:
+    def __init__(
+        self,
+        panel: Panel,
+        documents: Sequence[Document] = (),
+        rankings: Sequence[Sequence[int]] = (),
+        log: Iterable[Said] = (),
+    ) -> None:
         self.panel = panel
         self.seen = 0
+        self._documents = documents
+        self._rankings = rankings
         self._indices: dict[int, int] = {}
         self._people: dict[int, _Person] = {}
         self._undone: dict[int, Said] = {}
@@ -267,6 +289,12 @@ class Board:
             person.skipped.add(_pair(said))
         elif said.counts and said.purpose is Purpose.MAIN:
             self._indices[said.place] = self.panel.add(self.panel.entry(said))
+
+    def shown(self, task: Task) -> list[list[tuple[int, Document]]]:
+        """What a screen shows on each side: documents with their places."""
+        sides = [side for side in (task.left, task.right) if side != NOTHING]
+        places = [self._rankings[side] if self._rankings else (side,) for side in sides]
+        return [[(place, self._documents[place]) for place in side] for side in places]
 
     def open(self, user: int | None) -> list[Task]:
         """What can be asked now, of a person or of anyone, to move the query on."""

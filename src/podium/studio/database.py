@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event
@@ -73,7 +74,12 @@ def reading(engine: Engine, work: Callable[[Connection], Found]) -> Found:
         >>> reading(engine, lambda connection: connection.scalar(text("select 6 * 7")))
         42
     """
-    return in_transaction(engine.execution_options(**_READING[engine.dialect.name]), work)
+    return in_transaction(_reader(engine), work)
+
+
+@lru_cache(maxsize=16)
+def _reader(engine: Engine) -> Engine:
+    return engine.execution_options(**_READING[engine.dialect.name])
 
 
 def _passes(error: DBAPIError) -> bool:

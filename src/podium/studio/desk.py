@@ -17,21 +17,34 @@ from uuid import UUID
 from sqlalchemy import Connection, Engine, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from podium.studio.boards import Board, Said, Task
+from podium.studio.boards import Board, Document, Said, Task
 from podium.studio.choices import Part, parts_of
 from podium.studio.database import Found, in_transaction
 from podium.studio.errors import RefusedError
 from podium.studio.handing import Handing, Held, Nothing
 from podium.studio.secrets import new_token
 from podium.studio.shelf import Shelf
-from podium.studio.tables import Kind, Lease, LogEntry, Mode, Project, Purpose, Query
+from podium.studio.tables import Kind, Lease, LogEntry, Mode, Purpose, Query
 from podium.studio.tallies import count_judgment
 
 _FORECAST_EVERY = 5
 """After how many entries the number of judgments left is worked out anew."""
 
-_PROJECT = select(Project.__table__).where(Project.id == bindparam("project"))
-_LEASE = select(Lease.__table__).where(Lease.token == bindparam("wanted"))
+_LEASE = (
+    select(
+        Query.__table__,
+        Lease.user_id,
+        Lease.left,
+        Lease.right,
+        Lease.purpose,
+        Lease.granted_at,
+        Lease.expires_at,
+        Lease.released,
+    )
+    .join(Lease, Lease.query_id == Query.id)
+    .where(Lease.token == bindparam("wanted"))
+    .with_for_update(of=Query)
+)
 _QUERY = select(Query.__table__).where(Query.id == bindparam("query")).with_for_update()
 _GIVE_UP = delete(Lease).where(Lease.token == bindparam("wanted"))
 _RECORDED = (
@@ -61,12 +74,18 @@ class Given:
         query: The query's row.
         task: What is asked.
         expires_at: Until when nobody else is asked this.
+        sides: What is shown on each side: documents with their places.
+        judged: How many entries the query's log has.
+        left: About how many judgments it still needs.
     """
 
     token: UUID
     query: Any
     task: Task
     expires_at: float
+    sides: list[list[tuple[int, Document]]]
+    judged: int
+    left: float
 
 
 Next = Given | Nothing
@@ -109,11 +128,16 @@ class Desk:
         self._shelf = Shelf()
         self._handing = Handing(chance or random.Random())  # noqa: S311 - no secret
 
-    def next(self, project_id: int, user_id: int, tab: str) -> Next:
-        """A task for someone's browser tab: the one it holds, or another."""
+    def next(self, project: Any, user_id: int, tab: str) -> Next:
+        """A task for someone's browser tab: the one it holds, or another.
+
+        Args:
+            project: The project's row.
+            user_id: Who asks.
+            tab: The browser tab.
+        """
 
         def work(connection: Connection) -> tuple[Next, list[tuple[int, Board]]]:
-            project = self._project(connection, project_id)
             if project.paused:
                 return Nothing("paused"), []
             return self._hand_out(connection, project, user_id, tab, None)
@@ -122,7 +146,7 @@ class Desk:
 
     def answer(
         self,
-        project_id: int,
+        project: Any,
         user_id: int,
         token: UUID,
         choice: str,
@@ -135,7 +159,7 @@ class Desk:
         """Take an answer, and hand out the next task at once.
 
         Args:
-            project_id: The project.
+            project: The project's row.
             user_id: Who answers.
             token: Of the lease.
             choice: One of `podium.studio.choices.CHOICES`.
@@ -148,14 +172,11 @@ class Desk:
         def work(
             connection: Connection,
         ) -> tuple[tuple[Taken, Next | None], list[tuple[int, Board]]]:
-            project = self._project(connection, project_id)
             lease = connection.execute(_LEASE, {"wanted": token}).one_or_none()
-            query = self._locked(connection, project, lease)
-            if (
-                lease is None
-                or query is None
-                or connection.execute(_GIVE_UP, {"wanted": token}).rowcount == 0
-            ):
+            if lease is not None and lease.project_id != project.id:
+                raise RefusedError(404, "This task belongs to another project.")
+            # Two of the same answer may both see the lease; only one of them finds it to remove.
+            if lease is None or connection.execute(_GIVE_UP, {"wanted": token}).rowcount == 0:
                 taken = self._recorded(connection, project, user_id, token)
                 if not more or project.paused:
                     return (taken, None), []
@@ -169,6 +190,7 @@ class Desk:
                 raise RefusedError(422, f"{choice!r} is no answer here.")
             now = self._clock()
             late = bool(lease.released) or lease.expires_at < now
+            query = lease  # the row holds the query's columns too
             board = self._shelf.take(connection, project, query)
             held = self._handing.held(connection, query.id, now)
             counts = not late or self._still_wanted(board, task, user_id, held)
@@ -188,12 +210,12 @@ class Desk:
         return self._carry_out(work)
 
     def undo(
-        self, project_id: int, user_id: int, token: UUID, tab: str, answer: UUID | None = None
+        self, project: Any, user_id: int, token: UUID, tab: str, answer: UUID | None = None
     ) -> Next:
         """Take back an answer of someone's, by default the last, and ask the same again.
 
         Args:
-            project_id: The project.
+            project: The project's row.
             user_id: Whose answer.
             token: Names this undo: the same undo sent twice is one.
             tab: Which browser tab to ask.
@@ -201,10 +223,9 @@ class Desk:
         """
 
         def work(connection: Connection) -> tuple[Next, list[tuple[int, Board]]]:
-            project = self._project(connection, project_id)
             if connection.execute(_RECORDED, {"wanted": token}).one_or_none() is not None:
                 return self._hand_out(connection, project, user_id, tab, None)
-            query_id = self._handing.query_to_undo(connection, project_id, user_id, answer)
+            query_id = self._handing.query_to_undo(connection, project.id, user_id, answer)
             if query_id is None:
                 raise RefusedError(404, "There is nothing to take back.")
             query = connection.execute(_QUERY, {"query": query_id}).one()
@@ -219,9 +240,7 @@ class Desk:
             held = self._handing.held(connection, query.id, now)
             again = _task_of(gone, board, user_id)
             if again is not None and not project.paused:
-                given = self._lease(connection, project, query, user_id, tab, again, now)
-                held.append(Held(again.pair, user_id, given.expires_at))
-                self._settle(connection, query, board, held)
+                given = self._give(connection, project, (query, board, held), user_id, tab, again)
                 return given, [(query.id, board)]
             return self._hand_out(connection, project, user_id, tab, (query, board, held))
 
@@ -247,20 +266,6 @@ class Desk:
         for query_id, board in boards:
             self._shelf.put(query_id, board)
         return found
-
-    def _project(self, connection: Connection, project_id: int) -> Any:
-        project = connection.execute(_PROJECT, {"project": project_id}).one_or_none()
-        if project is None:
-            raise RefusedError(404, "There is no such project.")
-        return project
-
-    def _locked(self, connection: Connection, project: Any, lease: Any) -> Any:
-        if lease is None:
-            return None
-        query = connection.execute(_QUERY, {"query": lease.query_id}).one_or_none()
-        if query is None or query.project_id != project.id:
-            raise RefusedError(404, "This task belongs to another project.")
-        return query
 
     def _recorded(self, connection: Connection, project: Any, user_id: int, token: UUID) -> Taken:
         """An answer whose lease is gone: it was taken before, or it never was a task."""
@@ -341,9 +346,14 @@ class Desk:
             lease = self._handing.lease_of_tab(connection, project.id, user_id, tab, now)
             if lease is not None:
                 query = connection.execute(_QUERY, {"query": lease.query_id}).one()
-                expires_at = self._handing.prolong(connection, project, query, lease, now)
+                expires_at = self._handing.prolong(connection, project, lease, now)
                 task = Task(lease.left, lease.right, Purpose(lease.purpose))
-                return Given(lease.token, query, task, expires_at), []
+                board = self._shelf.take(connection, project, query)
+                left = query.expected_left
+                given = Given(
+                    lease.token, query, task, expires_at, board.shown(task), board.seen, left
+                )
+                return given, [(query.id, board)]
         while True:
             if here is None:
                 query = self._handing.find_query(connection, project, user_id, tried, now)
@@ -355,27 +365,25 @@ class Desk:
                 here = query, board, self._handing.held(connection, query.id, now)
             query, board, held = here
             boards.append((query.id, board))
-            task_found = self._handing.pick(connection, project, query, board, held, user_id)
-            given = None
-            if task_found is not None:
-                given = self._lease(connection, project, query, user_id, tab, task_found, now)
-                held.append(Held(task_found.pair, user_id, given.expires_at))
+            found = self._handing.pick(connection, project, query, board, held, user_id)
+            if found is not None:
+                return self._give(connection, project, here, user_id, tab, found), boards
             self._settle(connection, query, board, held)
-            if given is not None:
-                return given, boards
             tried.append(query.id)
             here = None
 
-    def _lease(
+    def _give(
         self,
         connection: Connection,
         project: Any,
-        query: Any,
+        here: tuple[Any, Board, list[Held]],
         user_id: int,
         tab: str,
         task: Task,
-        now: float,
     ) -> Given:
+        """Lease a task of a query to someone, and write down where the query stands."""
+        query, board, held = here
+        now = self._clock()
         token, expires_at = new_token(), now + project.lease_seconds
         connection.execute(
             _GIVE,
@@ -392,10 +400,12 @@ class Desk:
                 "released": False,
             },
         )
-        return Given(token, query, task, expires_at)
+        held.append(Held(task.pair, user_id, expires_at))
+        left = self._settle(connection, query, board, held)
+        return Given(token, query, task, expires_at, board.shown(task), board.seen, left)
 
-    def _settle(self, connection: Connection, query: Any, board: Board, held: list[Held]) -> None:
-        """Write down where a query stands."""
+    def _settle(self, connection: Connection, query: Any, board: Board, held: list[Held]) -> float:
+        """Write down where a query stands; returns about how many judgments are left."""
         done = board.done
         left = query.expected_left
         if done:
@@ -415,6 +425,7 @@ class Desk:
                 "left": left,
             },
         )
+        return float(left)
 
 
 _ADD = insert(LogEntry)

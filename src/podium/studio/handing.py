@@ -104,9 +104,7 @@ class Handing:
             )
         return None
 
-    def prolong(
-        self, connection: Connection, project: Any, query: Any, lease: Any, now: float
-    ) -> float:
+    def prolong(self, connection: Connection, project: Any, lease: Any, now: float) -> float:
         """Let whoever holds a task keep it from now on as long as a new one."""
         until: float = now + project.lease_seconds
         found = connection.execute(_PROLONG, {"wanted": lease.token, "until": until})

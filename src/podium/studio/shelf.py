@@ -11,9 +11,9 @@ from collections import OrderedDict
 from threading import Lock
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, bindparam, func, select
 
-from podium.studio.boards import Board, Said, new_panel
+from podium.studio.boards import Board, Document, Said, new_panel
 from podium.studio.tables import Candidate, Kind, LogEntry, Purpose, Ranking
 
 _LATER = (
@@ -34,12 +34,25 @@ _LATER = (
     .where(LogEntry.query_id == bindparam("query"), LogEntry.place >= bindparam("seen"))
     .order_by(LogEntry.place)
 )
-_ITEMS = (
-    select(Candidate.item).where(Candidate.query_id == bindparam("query")).order_by(Candidate.place)
+_DOCUMENTS = (
+    select(
+        Candidate.item,
+        Candidate.title,
+        Candidate.url,
+        func.length(Candidate.text),
+        func.length(Candidate.html),
+    )
+    .where(Candidate.query_id == bindparam("query"))
+    .order_by(Candidate.place)
 )
 _RANKINGS = (
-    select(Ranking.name).where(Ranking.query_id == bindparam("query")).order_by(Ranking.place)
+    select(Ranking.name, Ranking.items)
+    .where(Ranking.query_id == bindparam("query"))
+    .order_by(Ranking.place)
 )
+
+_SETTINGS = ("mode", "k", "algorithm", "seed", "budget", "overlap_share", "overlap_assessors")
+"""What a board is made from, besides its query."""
 
 
 def said_of(row: Any) -> Said:
@@ -71,6 +84,7 @@ class Shelf:
     def __init__(self, size: int = 4096) -> None:
         self._size = size
         self._boards: OrderedDict[int, Board] = OrderedDict()
+        self._settings: dict[int, tuple[Any, ...]] = {}
         self._lock = Lock()
 
     def take(self, connection: Connection, project: Any, query: Any) -> Board:
@@ -81,16 +95,31 @@ class Shelf:
             project: The project's row.
             query: The query's row.
         """
+        settings = tuple(getattr(project, name) for name in _SETTINGS)
         with self._lock:
             board = self._boards.pop(query.id, None)
+            if self._settings.get(query.id) != settings:
+                # Another process changed the project before anyone had answered.
+                board = None
+                self._settings[query.id] = settings
         if board is None or board.seen > query.entries:
-            items = connection.scalars(_ITEMS, {"query": query.id}).all()
-            rankings = connection.scalars(_RANKINGS, {"query": query.id}).all()
-            board = Board(new_panel(project, query.ordered, items, rankings))
+            board = self._made(connection, project, query)
         if board.seen < query.entries:
             for row in connection.execute(_LATER, {"query": query.id, "seen": board.seen}):
                 board.take(said_of(row))
         return board
+
+    def _made(self, connection: Connection, project: Any, query: Any) -> Board:
+        documents = tuple(
+            Document(item, title, url, length, markup)
+            for item, title, url, length, markup in connection.execute(
+                _DOCUMENTS, {"query": query.id}
+            )
+        )
+        rankings = connection.execute(_RANKINGS, {"query": query.id}).all()
+        items = [document.item for document in documents]
+        panel = new_panel(project, query.ordered, items, [name for name, _ in rankings])
+        return Board(panel, documents, tuple(tuple(ranked) for _, ranked in rankings))
 
     def put(self, query_id: int, board: Board) -> None:
         """Put a board back, once what it took is committed."""
@@ -98,7 +127,8 @@ class Shelf:
             self._boards[query_id] = board
             self._boards.move_to_end(query_id)
             while len(self._boards) > self._size:
-                self._boards.popitem(last=False)
+                oldest, _ = self._boards.popitem(last=False)
+                self._settings.pop(oldest, None)
 
     def forget(self, query_id: int) -> None:
         """Drop a board, because what it was made from has changed."""

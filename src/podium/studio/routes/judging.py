@@ -6,19 +6,26 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Request
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, bindparam, func, select
 
-from podium.studio.access import AnyMember, Member
+from podium.studio.access import AnyMember, Member, member
+from podium.studio.boards import Document
 from podium.studio.choices import CHOICES
 from podium.studio.database import reading
 from podium.studio.desk import Desk, Given, Next
 from podium.studio.documents import document_page, terms_of
 from podium.studio.errors import RefusedError
-from podium.studio.tables import Candidate, Mode, Query, Ranking, Tally
+from podium.studio.tables import Candidate, Mode, Query, Tally
 
 router = APIRouter(prefix="/api/v1/projects/{project}", tags=["judging"])
+
+_MINE = (
+    select(func.coalesce(func.sum(Tally.judgments), 0), func.coalesce(func.sum(Tally.seconds), 0.0))
+    .join(Query, Query.id == Tally.query_id)
+    .where(Tally.user_id == bindparam("user"), Query.project_id == bindparam("project"))
+)
 
 Tab = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_-]+$")]
 Number = Annotated[int, Path(ge=1, lt=2**62)]
@@ -123,18 +130,24 @@ def _desk(request: Request) -> Desk:
     return desk
 
 
-@router.post("/next")
-def next_task(request: Request, who: AnyMember, ask: Ask) -> NextOut:
+# The three that people wait for look up who asks by themselves: as a dependency it would run in a
+# thread of its own, and going from thread to thread takes as long as the lookup.
+
+
+@router.post("/next", response_model=NextOut)
+def next_task(request: Request, project: Number, ask: Ask) -> Response:
     """A task for a browser tab: the one that it holds, or a new one."""
-    found = _desk(request).next(who.project.id, who.person.id, ask.tab)
-    return _worded(request, who, found)
+    who = member(request, project)
+    found = _desk(request).next(who.project, who.person.id, ask.tab)
+    return _json(_worded(request, who, found))
 
 
-@router.post("/answers")
-def answer(request: Request, who: AnyMember, given: Answer) -> AnswerOut:
+@router.post("/answers", response_model=AnswerOut)
+def answer(request: Request, project: Number, given: Answer) -> Response:
     """Answer a task. The same answer sent again is one answer, and not an error."""
+    who = member(request, project)
     taken, found = _desk(request).answer(
-        who.project.id,
+        who.project,
         who.person.id,
         given.token,
         given.choice,
@@ -144,21 +157,22 @@ def answer(request: Request, who: AnyMember, given: Answer) -> AnswerOut:
         more=given.more,
     )
     request.app.state.metrics.judged(who.project.mode, taken)
-    return AnswerOut(
-        repeated=taken.repeated,
-        late=taken.late,
-        counts=taken.counts,
-        next=None if found is None else _worded(request, who, found),
+    return _json(
+        AnswerOut(
+            repeated=taken.repeated,
+            late=taken.late,
+            counts=taken.counts,
+            next=None if found is None else _worded(request, who, found),
+        )
     )
 
 
-@router.post("/undo")
-def undo(request: Request, who: AnyMember, wanted: TakeBack) -> NextOut:
+@router.post("/undo", response_model=NextOut)
+def undo(request: Request, project: Number, wanted: TakeBack) -> Response:
     """Take back an answer; the same is asked again, if it can be."""
-    found = _desk(request).undo(
-        who.project.id, who.person.id, wanted.token, wanted.tab, wanted.answer
-    )
-    return _worded(request, who, found)
+    who = member(request, project)
+    found = _desk(request).undo(who.project, who.person.id, wanted.token, wanted.tab, wanted.answer)
+    return _json(_worded(request, who, found))
 
 
 @router.get("/queries/{query}/documents/{place}")
@@ -202,65 +216,40 @@ def _document(request: Request, who: Member, query: int, place: int) -> Any:
 def _worded(request: Request, who: Member, found: Next) -> NextOut:
     if not isinstance(found, Given):
         return NextOut(state=found.why, wait_seconds=found.seconds)
-    return reading(request.app.state.engine, lambda c: _task(c, who, found))
-
-
-def _task(connection: Connection, who: Member, given: Given) -> NextOut:
-    query, task = given.query, given.task
-    mode = Mode(who.project.mode)
-    if mode is Mode.RANKINGS:
-        rows = connection.execute(
-            select(Ranking.place, Ranking.items).where(Ranking.query_id == query.id)
-        ).all()
-        items = {row.place: row.items for row in rows}
-        places = [items[task.left], items[task.right]]
-    elif mode is Mode.GRADES:
-        places = [[task.left]]
-    else:
-        places = [[task.left], [task.right]]
-    wanted = {place for side in places for place in side}
-    refs = {
-        row.place: DocumentRef(
-            place=row.place,
-            title=row.title or row.item,
-            url=row.url,
-            format="html" if row.markup else "text",
-            length=row.markup or row.length,
-        )
-        for row in connection.execute(
-            select(
-                Candidate.place,
-                Candidate.item,
-                Candidate.title,
-                Candidate.url,
-                func.length(Candidate.text).label("length"),
-                func.length(Candidate.html).label("markup"),
-            ).where(Candidate.query_id == query.id, Candidate.place.in_(wanted))
-        )
-    }
-    judged, seconds = connection.execute(
-        select(
-            func.coalesce(func.sum(Tally.judgments), 0), func.coalesce(func.sum(Tally.seconds), 0)
-        )
-        .join(Query, Query.id == Tally.query_id)
-        .where(Tally.user_id == who.person.id, Query.project_id == who.project.id)
-    ).one()
-    query_entries, query_left = connection.execute(
-        select(Query.entries, Query.expected_left).where(Query.id == query.id)
-    ).one()
+    mine = {"user": who.person.id, "project": who.project.id}
+    judged, seconds = reading(request.app.state.engine, lambda c: c.execute(_MINE, mine).one())
+    query, mode = found.query, Mode(who.project.mode)
     return NextOut(
         state="task",
         task=TaskOut(
-            token=given.token,
+            token=found.token,
             mode=mode,
             query_id=query.id,
             query=query.text,
             description=query.description,
-            sides=[Side(documents=[refs[place] for place in side]) for side in places],
+            sides=[
+                Side(documents=[_ref(place, document) for place, document in side])
+                for side in found.sides
+            ],
             choices=list(CHOICES[mode]),
-            expires_at=given.expires_at,
+            expires_at=found.expires_at,
         ),
         progress=Progress(
-            judged=judged, seconds=seconds, query_judged=query_entries, query_left=query_left
+            judged=judged, seconds=seconds, query_judged=found.judged, query_left=found.left
         ),
     )
+
+
+def _ref(place: int, document: Document) -> DocumentRef:
+    return DocumentRef(
+        place=place,
+        title=document.title or document.item,
+        url=document.url,
+        format="html" if document.markup else "text",
+        length=document.markup or document.length,
+    )
+
+
+def _json(found: BaseModel) -> Response:
+    """A response at once: FastAPI would check once more what is checked already."""
+    return Response(found.model_dump_json(), media_type="application/json")

@@ -1,0 +1,200 @@
+"""Simulated assessors over HTTP: small, because on one machine they share its cores with servers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class HttpError(Exception):
+    """The server answered with a status that is not success."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(f"{status}: {detail}")
+        self.status = status
+
+
+class Line:
+    """One connection to a server, kept open."""
+
+    def __init__(self, port: int, token: str) -> None:
+        self._port = port
+        self._head = (
+            f"Host: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n"
+            "Content-Type: application/json\r\nContent-Length: "
+        )
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def post(self, path: str, body: dict[str, Any]) -> Any:
+        """Send JSON and return what comes back."""
+        if self._streams is None:
+            self._streams = await asyncio.open_connection("127.0.0.1", self._port)
+        reader, writer = self._streams
+        content = json.dumps(body)
+        writer.write(
+            f"POST {path} HTTP/1.1\r\n{self._head}{len(content)}\r\n\r\n{content}".encode()
+        )
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        start = head.index(b"content-length:") + 15
+        length = int(head[start : head.index(b"\r\n", start)])
+        answer = json.loads(await reader.readexactly(length))
+        status = int(head[9:12])
+        if status >= 300:
+            raise HttpError(status, str(answer.get("detail")))
+        return answer
+
+    def cut(self) -> None:
+        """Drop the connection without a word."""
+        if self._streams is not None:
+            self._streams[1].transport.abort()
+            self._streams = None
+
+
+@dataclass
+class Seen:
+    """What an assessor was given, and what became of it.
+
+    Attributes:
+        token: Of the lease.
+        query: The query.
+        pair: The places of the two documents, lower first.
+        user: Who was given it.
+        given_at: When it came.
+        expires_at: Until when it was theirs.
+        answered_at: When the server said that it has the answer, if it did.
+        counts: Whether the server said that the answer counts.
+    """
+
+    token: str
+    query: int
+    pair: tuple[int, int]
+    user: int
+    given_at: float
+    expires_at: float
+    answered_at: float | None = None
+    counts: bool = False
+
+
+@dataclass
+class Crowd:
+    """Many assessors who judge by the truth: the document of the lower place is better.
+
+    Attributes:
+        project: The project they judge.
+        ports: The servers; each assessor keeps to one while it answers.
+        tokens: An API token each.
+        think: How long an assessor takes, in seconds, drawn anew each time.
+        cuts: How often a connection is cut after a request was sent, without hearing the answer.
+        again: How often an answer is sent a second time.
+        leave: How often an assessor goes away with a task at hand, to come back as a new tab.
+    """
+
+    project: int
+    ports: Sequence[int]
+    tokens: Sequence[str]
+    think: Callable[[], float] = lambda: 0.0
+    cuts: float = 0.0
+    again: float = 0.0
+    leave: float = 0.0
+    seed: int = 0
+    seconds: list[float] = field(default_factory=list)
+    seen: list[Seen] = field(default_factory=list)
+    errors: dict[str, int] = field(default_factory=dict)
+    judged: int = 0
+
+    async def judge(self, until: float | None = None) -> None:
+        """Judge until the project is done, or until some time."""
+        await asyncio.gather(
+            *(self._assess(number, token, until) for number, token in enumerate(self.tokens))
+        )
+
+    async def _assess(self, number: int, token: str, until: float | None) -> None:
+        chance = random.Random(f"{self.seed} {number}")
+        tab = f"tab{number}"
+        lines = [Line(port, token) for port in self.ports]
+        place = number
+        found: Any = None
+        waiting: dict[str, Any] | None = None
+        given: Seen | None = None
+        while until is None or time.monotonic() < until:
+            line = lines[place % len(lines)]
+            try:
+                if waiting is not None and given is not None:
+                    if self.cuts and chance.random() < self.cuts:
+                        await self._send_and_cut(line, waiting)
+                    started = time.perf_counter()
+                    answer = await line.post(f"/api/v1/projects/{self.project}/answers", waiting)
+                    self.seconds.append(time.perf_counter() - started)
+                    given.answered_at, given.counts = time.time(), answer["counts"]
+                    self.judged += not answer["repeated"]
+                    if self.again and chance.random() < self.again:
+                        await line.post(f"/api/v1/projects/{self.project}/answers", waiting)
+                    waiting, found = None, answer["next"]
+                elif found is None:
+                    found = await line.post(f"/api/v1/projects/{self.project}/next", {"tab": tab})
+                if found is None:
+                    continue
+                if found["state"] in ("done", "yours-done"):
+                    break
+                if found["state"] != "task":
+                    await asyncio.sleep(found["wait_seconds"] * chance.uniform(0.5, 1))
+                    found = None
+                    continue
+                given = self._note(found["task"], number)
+                if self.leave and chance.random() < self.leave:
+                    tab = f"tab{number}-{chance.getrandbits(32)}"
+                    found = None
+                    continue
+                pause = self.think()
+                if pause:
+                    await asyncio.sleep(pause)
+                waiting = self._answer(found["task"], pause, tab)
+                found = None
+            except (HttpError, OSError, EOFError, ValueError) as error:
+                name = str(error) if isinstance(error, HttpError) else type(error).__name__
+                self.errors[name] = self.errors.get(name, 0) + 1
+                if isinstance(error, HttpError) and error.status not in (429, 500, 503):
+                    raise
+                line.cut()
+                place += 1
+                await asyncio.sleep(chance.uniform(0.05, 0.3))
+        for line in lines:
+            line.cut()
+
+    async def _send_and_cut(self, line: Line, waiting: dict[str, Any]) -> None:
+        """Send an answer and hang up before the server says anything."""
+        try:
+            await asyncio.wait_for(
+                line.post(f"/api/v1/projects/{self.project}/answers", waiting), 0.002
+            )
+        except TimeoutError:
+            pass
+        finally:
+            line.cut()
+
+    def _note(self, task: dict[str, Any], number: int) -> Seen:
+        one, other = sorted(side["documents"][0]["place"] for side in task["sides"])
+        seen = Seen(
+            task["token"],
+            task["query_id"],
+            (one, other),
+            number,
+            time.time(),
+            task["expires_at"],
+        )
+        self.seen.append(seen)
+        return seen
+
+    def _answer(self, task: dict[str, Any], seconds: float, tab: str) -> dict[str, Any]:
+        left, right = (side["documents"][0]["place"] for side in task["sides"])
+        return {
+            "token": task["token"],
+            "choice": "left" if left < right else "right",
+            "seconds": seconds,
+            "tab": tab,
+        }

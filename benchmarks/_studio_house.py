@@ -1,0 +1,155 @@
+"""A database with people and a project in it, and servers to run on it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, insert
+
+from podium.data import Candidate, CandidateList
+from podium.studio.database import connect, in_transaction
+from podium.studio.migrate import upgrade
+from podium.studio.projects import ProjectSettings, add_query, create_project, project_row
+from podium.studio.secrets import digest
+from podium.studio.settings import Settings
+from podium.studio.tables import ApiToken, Membership, Role, User
+
+
+def furnish(
+    database: str, *, people: int, queries: int, items: int, **settings: Any
+) -> tuple[int, list[str]]:
+    """Make tables, people and a project; returns the project and everyone's API token.
+
+    The document of the lower place is always the better one.
+    """
+    engine = connect(Settings(database=database))
+    upgrade(engine)
+    tokens = [f"podium_benchmark_{number}" for number in range(people)]
+
+    def work(connection: Connection) -> int:
+        connection.execute(
+            insert(User),
+            [
+                {
+                    "id": number,
+                    "email": f"{number}@example.org",
+                    "name": f"Assessor {number}",
+                    "is_admin": False,
+                    "disabled": False,
+                    "created_at": 0.0,
+                }
+                for number in range(1, people + 1)
+            ],
+        )
+        project_id = create_project(connection, 1, ProjectSettings(name="Benchmark", **settings))
+        connection.execute(
+            insert(Membership),
+            [
+                {"project_id": project_id, "user_id": number, "role": Role.ASSESSOR.value}
+                for number in range(2, people + 1)
+            ],
+        )
+        connection.execute(
+            insert(ApiToken),
+            [
+                {
+                    "user_id": number,
+                    "name": "benchmark",
+                    "key": digest(token),
+                    "created_at": 0.0,
+                    "expires_at": 1e12,
+                }
+                for number, token in enumerate(tokens, 1)
+            ],
+        )
+        project = project_row(connection, project_id)
+        for number in range(queries):
+            add_query(connection, project, _query(number, items))
+        return project_id
+
+    project_id = in_transaction(engine, work)
+    engine.dispose()
+    return project_id, tokens
+
+
+def _query(number: int, items: int) -> CandidateList:
+    documents = tuple(
+        Candidate(f"d{place:03}", title=f"Document {place}", text=f"Its text, {place}. " * 20)
+        for place in range(items)
+    )
+    return CandidateList(f"q{number:05}", f"query {number}", documents, "What it means")
+
+
+class Server:
+    """A server process of its own, which can be killed and started again."""
+
+    def __init__(self, database: str, port: int, *, workers: int = 1, pool: int = 10) -> None:
+        self.port = port
+        self._workers = workers
+        self._environment = {
+            **os.environ,
+            "PODIUM_STUDIO_DATABASE": database,
+            "PODIUM_STUDIO_POOL_SIZE": str(pool),
+        }
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it; `wait` until it answers."""
+        self._process = subprocess.Popen(
+            [
+                sys.executable, "-m", "uvicorn", "--factory", "podium.studio.app:application",
+                "--host", "127.0.0.1", "--port", str(self.port),
+                "--workers", str(self._workers), "--log-level", "error", "--no-access-log",
+            ],
+            env=self._environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )  # fmt: skip
+
+    def wait(self, seconds: float = 60.0) -> None:
+        """Wait until it takes connections."""
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+            except OSError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.05)
+            else:
+                return
+
+    def kill(self) -> None:
+        """End it at once, as a crash would: the process and its workers."""
+        if self._process is not None:
+            os.killpg(self._process.pid, 9)
+            self._process.wait()
+            self._process = None
+
+
+@contextmanager
+def running(servers: Sequence[Server]) -> Iterator[None]:
+    """Run servers while something is measured."""
+    for server in servers:
+        server.start()
+    try:
+        for server in servers:
+            server.wait()
+        yield
+    finally:
+        for server in servers:
+            server.kill()
+
+
+def scratch() -> Path:
+    """Where databases of benchmarks live."""
+    return Path(os.environ.get("TMPDIR", "/tmp"))
