@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fastapi import Request
+from typing import Annotated
+
+from fastapi import Depends, Request
 
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
@@ -12,3 +14,14 @@ async def read_csrf(request: Request) -> None:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if request.method == "POST" and kind in _FORMS:
         request.state.csrf = str((await request.form()).get("csrf", ""))
+
+
+async def form_values(request: Request) -> dict[str, str]:
+    """The fields of a form that are text, without the word of `read_csrf`."""
+    form = await request.form()
+    return {
+        name: value for name, value in form.items() if isinstance(value, str) and name != "csrf"
+    }
+
+
+FormValues = Annotated[dict[str, str], Depends(form_values)]

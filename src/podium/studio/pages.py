@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,19 @@ _TEMPLATES = jinja2.Environment(
     lstrip_blocks=True,
 )
 _TEMPLATES.globals["version"] = podium.__version__
+
+
+def moment(seconds: float) -> str:
+    """A time in words that sort, for everyone in the same zone.
+
+    Example:
+        >>> moment(0)
+        '1970-01-01 00:00 UTC'
+    """
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(seconds))
+
+
+_TEMPLATES.filters["moment"] = moment
 
 
 def render(

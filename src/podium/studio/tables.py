@@ -366,6 +366,11 @@ class Job(Base):
     created_at: Mapped[float]
     alive_at: Mapped[float]
     """When its worker last said that it is at it."""
+    worker: Mapped[str | None] = mapped_column(String(64))
+    """Who is at it: a worker that was given up for dead must not finish it."""
+    attempts: Mapped[int] = mapped_column(SmallInteger, default=0)
+    result: Mapped[dict[str, Any]]
+    """What it came to, in figures."""
 
 
 class Report(Base):
@@ -380,3 +385,18 @@ class Report(Base):
     content: Mapped[dict[str, Any]]
     entries: Mapped[int]
     made_at: Mapped[float]
+
+
+class QueryFigures(Base):
+    """What a query adds to its project's reports, so that only queries that moved are read again.
+
+    `entries` tells up to which entry of the log they go.
+    """
+
+    __tablename__ = "query_figures"
+
+    query_id: Mapped[int] = mapped_column(
+        ForeignKey("queries.id", ondelete="CASCADE"), primary_key=True
+    )
+    entries: Mapped[int]
+    content: Mapped[dict[str, Any]]

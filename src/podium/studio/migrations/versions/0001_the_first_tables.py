@@ -123,6 +123,9 @@ def upgrade() -> None:
         sa.Column("error", sa.Text(), nullable=True),
         sa.Column("created_at", sa.Double(), nullable=False),
         sa.Column("alive_at", sa.Double(), nullable=False),
+        sa.Column("worker", sa.String(length=64), nullable=True),
+        sa.Column("attempts", sa.SmallInteger(), nullable=False),
+        sa.Column("result", sa.JSON(), nullable=False),
         sa.ForeignKeyConstraint(
             ["project_id"], ["projects.id"], name=op.f("fk_jobs_project_id"), ondelete="CASCADE"
         ),
@@ -273,6 +276,16 @@ def upgrade() -> None:
         sa.UniqueConstraint("token", "part", name=op.f("uq_log_token_part")),
     )
     op.create_table(
+        "query_figures",
+        sa.Column("query_id", _ID, nullable=False),
+        sa.Column("entries", _ID, nullable=False),
+        sa.Column("content", sa.JSON(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["query_id"], ["queries.id"], name=op.f("fk_query_figures_query_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("query_id", name=op.f("pk_query_figures")),
+    )
+    op.create_table(
         "rankings",
         sa.Column("query_id", _ID, nullable=False),
         sa.Column("place", _ID, nullable=False),
@@ -306,6 +319,7 @@ def downgrade() -> None:
     op.drop_index(op.f("ix_tallies_user_id"), table_name="tallies")
     op.drop_table("tallies")
     op.drop_table("rankings")
+    op.drop_table("query_figures")
     op.drop_table("log")
     op.drop_index("ix_leases_tab", table_name="leases")
     op.drop_index("ix_leases_held", table_name="leases", postgresql_where="NOT released")

@@ -1,0 +1,138 @@
+"""Changes to a project that is there: its settings, pausing it, ending it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from sqlalchemy import Connection, delete, exists, func, select, update
+
+from podium.studio.audit import record
+from podium.studio.boards import new_panel
+from podium.studio.errors import RefusedError
+from podium.studio.projects import ProjectSettings
+from podium.studio.replies import first_problem
+from podium.studio.tables import Candidate, Lease, Mode, Project, Query
+
+JUDGING = ("k", "algorithm", "seed", "budget", "overlap_share", "overlap_assessors")
+"""What decides which pairs are asked: it stays once there are answers, which were asked for it."""
+
+
+class ProjectChange(BaseModel):
+    """What to change of a project; what is left out stays.
+
+    Example:
+        >>> ProjectChange(k=5).model_dump(exclude_unset=True)
+        {'k': 5}
+    """
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    name: Annotated[str, Field(min_length=1, max_length=200)] = ""
+    mode: Mode = Mode.PAIRS
+    k: Annotated[int, Field(ge=1, le=1000)] = 10
+    algorithm: Annotated[str, Field(max_length=100)] = ""
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    budget: Annotated[int, Field(ge=1, lt=2**31)] | None = None
+    overlap_share: Annotated[float, Field(ge=0, le=1)] = 0.0
+    overlap_assessors: Annotated[int, Field(ge=1, le=100)] = 2
+    assigned_only: bool = False
+    guidelines: Annotated[str, Field(max_length=100_000)] = ""
+    lease_seconds: Annotated[float, Field(ge=5, le=86400)] = 900.0
+    repeat_rate: Annotated[float, Field(ge=0, le=0.5)] = 0.0
+    gold_rate: Annotated[float, Field(ge=0, le=0.5)] = 0.0
+    paused: bool = False
+
+
+def settings_of(project: Any) -> ProjectSettings:
+    """A project's settings, from its row."""
+    values = {name: getattr(project, name) for name in ProjectSettings.model_fields}
+    return ProjectSettings(**values)
+
+
+def has_answers(connection: Connection, project_id: int) -> bool:
+    """Whether anyone has answered anything."""
+    return bool(
+        connection.scalar(select(exists().where(Query.project_id == project_id, Query.entries > 0)))
+    )
+
+
+def change_project(
+    connection: Connection, user_id: int, project_id: int, changes: dict[str, Any]
+) -> Any:
+    """Change a project's settings, and return its row as it is then.
+
+    Args:
+        connection: A transaction.
+        user_id: Who changes it.
+        project_id: The project.
+        changes: Some of the fields of `ProjectChange`, checked.
+    """
+    project = connection.execute(
+        select(Project.__table__).where(Project.id == project_id).with_for_update()
+    ).one()
+    before = {**settings_of(project).model_dump(mode="json"), "paused": project.paused}
+    changed = {name: value for name, value in changes.items() if before[name] != value}
+    if not changed:
+        return project
+    paused = changed.get("paused", project.paused)
+    # Checked as a whole, as a new project's are.
+    wanted = {**before, **changed}
+    del wanted["paused"]
+    try:
+        values = ProjectSettings(**wanted).model_dump(mode="json")
+    except ValidationError as error:
+        raise RefusedError(422, first_problem(error)) from error
+    fixed = [name for name in JUDGING if name in changed]
+    if "mode" in changed and connection.scalar(
+        select(exists().where(Query.project_id == project_id))
+    ):
+        raise RefusedError(409, "There are queries: the way of judging them stays as it is.")
+    if fixed and has_answers(connection, project_id):
+        raise RefusedError(409, f"There are judgments: {' and '.join(fixed)} stay as they are.")
+    connection.execute(
+        update(Project).where(Project.id == project_id).values(**values, paused=paused)
+    )
+    names = sorted(changed)
+    record(connection, user_id, project_id, "changed the settings", names=names)
+    project = connection.execute(select(Project.__table__).where(Project.id == project_id)).one()
+    if fixed:
+        _start_over(connection, project)
+    return project
+
+
+def delete_project(connection: Connection, user_id: int, project: Any, name: str) -> None:
+    """End a project for good, if whoever asks for it can name it."""
+    if name.strip() != project.name:
+        raise RefusedError(409, "Type the project's name to delete it with all its judgments.")
+    connection.execute(delete(Project).where(Project.id == project.id))
+    record(connection, user_id, project.id, "deleted the project", name=project.name)
+
+
+def _start_over(connection: Connection, project: Any) -> None:
+    """Work out anew what can be asked, where nothing has been answered."""
+    connection.execute(
+        delete(Lease).where(
+            Lease.query_id.in_(select(Query.id).where(Query.project_id == project.id))
+        )
+    )
+    rows = connection.execute(
+        select(Query.id, Query.ordered, func.count())
+        .join(Candidate, Candidate.query_id == Query.id)
+        .where(Query.project_id == project.id)
+        .group_by(Query.id, Query.ordered)
+    ).all()
+    sizes: dict[tuple[bool, int], list[int]] = {}
+    for query_id, ordered, count in rows:
+        sizes.setdefault((ordered, count), []).append(query_id)
+    for (ordered, count), queries in sizes.items():
+        # Queries of one size are alike before anything is known of them.
+        panel = new_panel(project, ordered, [str(place) for place in range(count)], ["a", "b"])
+        state = {
+            "free": len(panel.tasks(None)),
+            "lease_expiry": None,
+            "expected_left": panel.expected_left(),
+        }
+        for begin in range(0, len(queries), 500):
+            some = queries[begin : begin + 500]
+            connection.execute(update(Query).where(Query.id.in_(some)).values(**state))

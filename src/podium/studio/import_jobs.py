@@ -1,0 +1,119 @@
+"""Imports: what is sent is kept, read by a worker, and put into a project all at once or not."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import IO, Any, Literal
+
+from sqlalchemy import Connection, func, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from podium.errors import DataError
+from podium.studio.audit import record
+from podium.studio.database import in_transaction
+from podium.studio.engines import EngineSearch, fetch
+from podium.studio.gold import add_gold, read_gold
+from podium.studio.importing import (
+    Read,
+    Upload,
+    counted,
+    opened,
+    queries_of,
+    read_candidates,
+    read_runs,
+)
+from podium.studio.jobs import LostError, Work, files_folder, new_file
+from podium.studio.projects import add_query, project_row
+from podium.studio.settings import Settings
+from podium.studio.tables import Mode, Query
+
+KIND = "import"
+Source = Literal["candidates", "runs", "engine", "gold"]
+
+
+def keep(settings: Settings, stream: IO[bytes], name: str) -> list[str]:
+    """Write an upload to a file of its own: its name there, and what it was called."""
+    path = new_file(settings, ".upload")
+    with path.open("wb") as file:
+        shutil.copyfileobj(stream, file)
+    return [path.name, name[:200] or "upload"]
+
+
+def run_import(work: Work) -> None:
+    """Do an import job."""
+    try:
+        in_transaction(work.engine, lambda c: _put_in(c, work))
+    except (SQLAlchemyError, LostError):
+        raise  # another worker will need the files
+    except Exception:
+        _drop_files(work)
+        raise
+    _drop_files(work)
+
+
+def _drop_files(work: Work) -> None:
+    for uploads in work.job.parameters.get("files", {}).values():
+        for upload in _uploads(work.settings, uploads):
+            with suppress(OSError):
+                upload.path.unlink()
+
+
+def _put_in(connection: Connection, work: Work) -> None:
+    job = work.job
+    project = project_row(connection, job.project_id)
+    if job.parameters["source"] == "gold":
+        with opened(_uploads(work.settings, job.parameters["files"]["gold"])[0]) as stream:
+            result = {"gold": add_gold(connection, project, read_gold(stream))}
+    else:
+        result = _add_all(connection, project, work)
+    record(connection, job.user_id, job.project_id, "imported", **result)
+    work.finish(connection, result)
+
+
+def _add_all(connection: Connection, project: Any, work: Work) -> dict[str, int]:
+    known = set(connection.scalars(select(Query.name).where(Query.project_id == project.id)))
+    added = skipped = 0
+    for read in counted(_entries(work)):
+        if read.entry.query_id in known:
+            skipped += 1
+            continue
+        known.add(read.entry.query_id)
+        rankings = read.rankings if project.mode == Mode.RANKINGS else None
+        add_query(connection, project, read.entry, rankings)
+        added += 1
+        # How many there will be is not known: the bar nears its end without reaching it.
+        work.share = 0.95 * (added + skipped) / (added + skipped + 50)
+    if not added and not skipped:
+        raise DataError("there is no query in it", hint="Is it the right file?")
+    total = connection.scalar(select(func.count()).where(Query.project_id == project.id))
+    return {"added": added, "skipped": skipped, "queries": int(total or 0)}
+
+
+def _entries(work: Work) -> Iterator[Read]:
+    parameters = work.job.parameters
+    files = {
+        role: _uploads(work.settings, uploads)
+        for role, uploads in parameters.get("files", {}).items()
+    }
+    source: Source = parameters["source"]
+    if source == "engine":
+        search = EngineSearch(**parameters["search"])
+        asked = list(queries_of(io.BytesIO(search.queries.encode())))
+        return fetch(search, asked, work.settings.engines)
+    if source == "runs":
+        queries = files.get("queries", [])
+        return read_runs(
+            files["runs"],
+            files["documents"][0],
+            queries[0] if queries else None,
+            int(parameters["depth"]),
+        )
+    return read_candidates(files["candidates"][0])
+
+
+def _uploads(settings: Settings, kept: list[list[str]]) -> list[Upload]:
+    folder = files_folder(settings)
+    return [Upload(folder / stored, name) for stored, name in kept]

@@ -1,0 +1,283 @@
+"""Queries and candidates from files that people send, which may hold anything."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+
+from podium.data import Candidate, CandidateList, Rankings, read_jsonl, read_run
+from podium.data.files import numbered_lines
+from podium.data.json_lines import json_lines
+from podium.errors import DataError
+
+MOST_QUERIES = 100_000
+MOST_BYTES = 1 << 30
+"""How large a file may be once it is decompressed: a small one can stand for a huge one."""
+DEEPEST = 1000
+_MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+_TEXTS = ("title", "text", "html", "url")
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A file that someone sent.
+
+    Attributes:
+        path: Where it is kept.
+        name: What they call it, for messages.
+    """
+
+    path: Path
+    name: str
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A query in words."""
+
+    query_id: str
+    query: str
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class Read:
+    """A query that was read, with the rankings of its candidates where there are several."""
+
+    entry: CandidateList
+    rankings: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+class _Limited(io.RawIOBase):
+    """A file as plain bytes, decompressed if need be, and no more of them than allowed."""
+
+    def __init__(self, stream: Any, name: str, most: int) -> None:
+        self._stream = stream
+        self._left = most
+        self.name = name
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        if size < 0:
+            size = self._left + 1
+        try:
+            data = bytes(self._stream.read(min(size, self._left + 1)))
+        except OSError as error:
+            raise DataError(
+                "is damaged or cut short", path=self.name, hint="Compress it again."
+            ) from error
+        self._left -= len(data)
+        if self._left < 0:
+            raise DataError(
+                f"holds more than {MOST_BYTES >> 20} MiB", path=self.name, hint="Split it."
+            )
+        return data
+
+
+@contextmanager
+def opened(upload: Upload, most: int = MOST_BYTES) -> Iterator[IO[bytes]]:
+    """Open a file that someone sent."""
+    with upload.path.open("rb") as file:
+        codec = _MAGIC.get(file.read(2)) or _MAGIC.get((file.seek(0), file.read(4))[1])
+        file.seek(0)
+        stream = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), codec) if codec else file
+        yield _Limited(stream, upload.name, most)  # type: ignore[misc]
+
+
+def read_candidates(upload: Upload) -> Iterator[Read]:
+    """Queries with their candidates, from Podium's JSONL."""
+    with opened(upload) as stream:
+        for number, entry in enumerate(read_jsonl(stream)):
+            _check_count(number + 1)
+            yield Read(entry)
+
+
+def read_runs(
+    runs: Sequence[Upload], documents: Upload, queries: Upload | None, depth: int
+) -> Iterator[Read]:
+    """Queries from TREC runs and the texts of the documents in them.
+
+    Args:
+        runs: One run, or several that are compared or pooled.
+        documents: JSONL with ``document_id`` and any of title, text, html and url; or lines of
+            id, tab, text; or id, tab, title, tab, text.
+        queries: Lines of id, tab, words; or JSONL with query_id, query and description. Without
+            it the ids are shown.
+        depth: How many documents of each ranking to take.
+    """
+    if not 1 <= depth <= DEEPEST:
+        raise DataError(f"the depth is {depth}", hint=f"Give 1 to {DEEPEST}.")
+    tables = {}
+    for upload in runs:
+        with opened(upload) as stream:
+            run = read_run(stream)
+        name = run.name if run.name not in tables else upload.name
+        if name in tables:
+            raise DataError(f"two runs are called {name!r}", hint="Give each its own tag.")
+        tables[name] = _best(run, depth)
+    asked = {each.query_id: each for each in read_queries(queries)} if queries else {}
+    names = list(dict.fromkeys(query for table in tables.values() for query in table))
+    _check_count(len(names))
+    wanted = {
+        document for table in tables.values() for ranked in table.values() for document, _ in ranked
+    }
+    texts = _read_documents(documents, wanted)
+    for query in names:
+        yield _of_runs(asked.get(query, Asked(query, query)), tables, texts, documents.name)
+
+
+def read_queries(upload: Upload) -> Iterator[Asked]:
+    """Queries in words: JSONL, or lines of id, tab, words."""
+    with opened(upload) as stream:
+        yield from queries_of(stream)
+
+
+def queries_of(stream: IO[bytes]) -> Iterator[Asked]:
+    r"""Queries in words, from a stream.
+
+    Example:
+        >>> list(queries_of(io.BytesIO(b"q1\tred shoes\n")))
+        [Asked(query_id='q1', query='red shoes', description='')]
+    """
+    seen: set[str] = set()
+    for number, line in numbered_lines(stream):
+        if not line.strip():
+            continue
+        asked = _asked(line, stream, number)
+        if not asked.query_id or asked.query_id in seen:
+            raise DataError(
+                f"query id {asked.query_id!r} is empty or comes twice",
+                path=getattr(stream, "name", None),
+                line=number,
+                hint="Give each query its own.",
+            )
+        seen.add(asked.query_id)
+        _check_count(len(seen))
+        yield asked
+
+
+def _asked(line: bytes, stream: Any, number: int) -> Asked:
+    name = getattr(stream, "name", None)
+    if line.lstrip().startswith(b"{"):
+        content = next(iter(json_lines(io.BytesIO(line), dict)))
+        values = {key: content.get(key, "") for key in ("query_id", "query", "description")}
+        if content.keys() - values.keys() or not all(isinstance(v, str) for v in values.values()):
+            raise DataError(
+                "is no query", path=name, line=number, hint="Give query_id, query, description."
+            )
+        return Asked(**values)
+    words = _decoded(line, name, number).split("\t")
+    if len(words) not in (2, 3):
+        raise DataError(
+            f"has {len(words)} columns", path=name, line=number, hint="Write id, tab, words."
+        )
+    return Asked(*(word.strip() for word in words))
+
+
+def _best(run: Rankings, depth: int) -> dict[str, list[tuple[str, float]]]:
+    found: dict[str, list[tuple[str, float]]] = {}
+    for place, query in enumerate(run.query_ids.to_pylist()):
+        begin, end = int(run.offsets[place]), int(run.offsets[place + 1])
+        scores = run.scores[begin:end]
+        best = np.argsort(-scores, kind="stable")[:depth]
+        names = run.document_ids[begin:end].take(pa.array(best)).to_pylist()
+        found[query] = list(zip(names, scores[best].tolist(), strict=True))
+    return found
+
+
+def _read_documents(upload: Upload, wanted: set[str]) -> dict[str, dict[str, Any]]:
+    """The texts of the documents that are needed; the rest of a collection is passed over."""
+    found: dict[str, dict[str, Any]] = {}
+    with opened(upload) as stream:
+        for number, line in numbered_lines(stream):
+            if not line.strip():
+                continue
+            name, texts = _document(line, upload.name, number)
+            if name in wanted:
+                found[name] = texts
+    return found
+
+
+def _document(line: bytes, source: str, number: int) -> tuple[str, dict[str, str]]:
+    if line.lstrip().startswith(b"{"):
+        try:
+            content = next(iter(json_lines(io.BytesIO(line), dict)))
+        except DataError as error:
+            raise error.at(source, number) from error
+        name = content.get("document_id")
+        texts = {key: content.get(key, "") for key in _TEXTS}
+        if not isinstance(name, str) or not all(isinstance(v, str) for v in texts.values()):
+            raise DataError(
+                "is no document", path=source, line=number, hint="Give document_id and text."
+            )
+        return name, texts
+    words = _decoded(line, source, number).split("\t")
+    if len(words) == 2:
+        return words[0], {"text": words[1]}
+    if len(words) == 3:
+        return words[0], {"title": words[1], "text": words[2]}
+    raise DataError(
+        f"has {len(words)} columns", path=source, line=number, hint="Write id, tab, text."
+    )
+
+
+def _of_runs(
+    asked: Asked,
+    tables: Mapping[str, Mapping[str, list[tuple[str, float]]]],
+    texts: Mapping[str, dict[str, Any]],
+    source: str,
+) -> Read:
+    ranked = {
+        name: table[asked.query_id] for name, table in tables.items() if asked.query_id in table
+    }
+    documents = dict.fromkeys(document for each in ranked.values() for document, _ in each)
+    for document in documents:
+        if document not in texts:
+            raise DataError(
+                f"document {document!r} of query {asked.query_id!r} is missing",
+                path=source,
+                hint="Give the texts of all ranked documents, or a smaller depth.",
+            )
+    # Scores of several systems are on different scales: only one system's put them in order.
+    scores = dict(next(iter(ranked.values()))) if len(tables) == 1 else {}
+    candidates = tuple(
+        Candidate(document, score=scores.get(document), **texts[document]) for document in documents
+    )
+    entry = CandidateList(asked.query_id, asked.query, candidates, asked.description)
+    rankings = {name: [document for document, _ in each] for name, each in ranked.items()}
+    return Read(entry, rankings if len(rankings) > 1 else {})
+
+
+def _decoded(line: bytes, name: Any, number: int) -> str:
+    try:
+        return line.decode()
+    except UnicodeError as error:
+        raise DataError(
+            "is not UTF-8 text", path=name, line=number, hint="Convert the file first."
+        ) from error
+
+
+def _check_count(count: int) -> None:
+    if count > MOST_QUERIES:
+        raise DataError(f"there are more than {MOST_QUERIES} queries", hint="Split them.")
+
+
+def counted(entries: Iterable[Read]) -> Iterator[Read]:
+    """Pass queries on, and refuse when all their texts are more than a project should hold."""
+    size = 0
+    for read in entries:
+        size += sum(
+            len(each.text) + len(each.html) + len(each.title) for each in read.entry.candidates
+        )
+        if size > MOST_BYTES:
+            raise DataError(f"the texts are longer than {MOST_BYTES >> 20} MiB", hint="Split them.")
+        yield read

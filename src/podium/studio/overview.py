@@ -1,0 +1,73 @@
+"""Where projects stand, from the queries' rows; the log of judgments is never counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Integer, cast, func, select
+
+from podium.studio.tables import Membership, Project, Query
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a project is.
+
+    Attributes:
+        queries: How many queries it has.
+        done: How many of them are done.
+        judgments: How many entries their logs have.
+        expected_left: About how many judgments are still needed.
+    """
+
+    queries: int
+    done: int
+    judgments: int
+    expected_left: float
+
+    @property
+    def share(self) -> float:
+        """The share of all judgments that is made, from 0 to 1.
+
+        Example:
+            >>> Standing(queries=2, done=1, judgments=30, expected_left=10.0).share
+            0.75
+        """
+        if self.queries and self.done == self.queries:
+            return 1.0
+        total = self.judgments + self.expected_left
+        return self.judgments / total if total else 0.0
+
+
+_FIGURES = (
+    func.count(Query.id),
+    func.coalesce(func.sum(cast(Query.done, Integer)), 0),
+    func.coalesce(func.sum(Query.entries), 0),
+    func.coalesce(func.sum(Query.expected_left), 0.0),
+)
+
+
+def standing_of(connection: Connection, project_id: int) -> Standing:
+    """How far a project is."""
+    row = connection.execute(select(*_FIGURES).where(Query.project_id == project_id)).one()
+    return Standing(row[0], int(row[1]), int(row[2]), float(row[3]))
+
+
+def projects_of(connection: Connection, user_id: int) -> list[tuple[Any, str, Standing]]:
+    """Someone's projects, newest first: each project's row, their role there, how far it is."""
+    rows = connection.execute(
+        select(Project.__table__, Membership.role)
+        .join(Membership, Membership.project_id == Project.id)
+        .where(Membership.user_id == user_id)
+        .order_by(Project.id.desc())
+    ).all()
+    figures = {
+        row[0]: Standing(row[1], int(row[2]), int(row[3]), float(row[4]))
+        for row in connection.execute(
+            select(Query.project_id, *_FIGURES)
+            .where(Query.project_id.in_([row.id for row in rows]))
+            .group_by(Query.project_id)
+        )
+    }
+    return [(row, row.role, figures.get(row.id, Standing(0, 0, 0, 0.0))) for row in rows]

@@ -1,0 +1,149 @@
+"""Projects over REST and by pages: making, changing, pausing, deleting."""
+
+from __future__ import annotations
+
+import pytest
+
+from podium.studio.accounts import add_user
+from podium.studio.database import in_transaction, reading
+from podium.studio.desk import Desk, Given
+from podium.studio.overview import Standing
+from podium.studio.settings import Settings
+from podium.studio.tables import Query
+from tests.studio.browsing import Browser, program, row_of
+from tests.studio.making import PASSWORD, make_people, make_project
+from tests.studio.serving import serving
+
+
+@pytest.fixture
+def address(engine, database, tmp_path):
+    with serving(Settings(database=database, exports=tmp_path / "files")) as found:
+        yield found
+
+
+def judge_once(engine, project, user):
+    desk = Desk(engine)
+    given = desk.next(row_of(engine, project), user, "t")
+    assert isinstance(given, Given)
+    desk.answer(row_of(engine, project), user, given.token, "left", seconds=1, tab="t")
+
+
+def test_a_project_from_beginning_to_end_over_rest(engine, address):
+    (ann,) = make_people(engine, 1, admin=True)
+    with program(engine, address, ann) as client:
+        made = client.post("/api/v1/projects", json={"name": "Shoes", "k": 5})
+        assert made.status_code == 201
+        number = made.json()["id"]
+        assert made.json()["role"] == "owner"
+        assert [each["id"] for each in client.get("/api/v1/projects").json()] == [number]
+        path = f"/api/v1/projects/{number}"
+        changed = client.patch(path, json={"k": 3, "guidelines": "Be *kind*.", "paused": True})
+        assert changed.status_code == 200
+        assert changed.json()["settings"]["k"] == 3
+        assert changed.json()["paused"] is True
+        assert client.get(path).json()["settings"]["guidelines"] == "Be *kind*."
+        assert client.patch(path, json={"algorithm": "magic"}).status_code == 422
+        assert client.request("DELETE", path, json={"name": "Boots"}).status_code == 409
+        assert client.request("DELETE", path, json={"name": "Shoes"}).status_code == 204
+        assert client.get(path).status_code == 404
+
+
+def test_who_may_do_what(engine, address):
+    ann, bob = make_people(engine, 2)
+    project = make_project(engine, [ann, bob])
+    path = f"/api/v1/projects/{project}"
+    with program(engine, address, bob) as client:
+        assert client.post("/api/v1/projects", json={"name": "Mine"}).status_code == 403
+        assert client.patch(path, json={"paused": True}).status_code == 403
+        assert client.get(f"{path}/queries").status_code == 403
+        assert client.request("DELETE", path, json={"name": "Test"}).status_code == 403
+        assert client.get(path).json()["role"] == "assessor"
+        assert client.get("/api/v1/projects/99999").status_code == 404
+
+
+def test_how_pairs_are_chosen_is_fixed_once_there_are_judgments(engine, address):
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann], queries=2, items=6, k=3)
+    path = f"/api/v1/projects/{project}"
+    with program(engine, address, ann) as client:
+        before = client.get(f"{path}/queries").json()
+        assert client.patch(path, json={"k": 1, "algorithm": "heap"}).status_code == 200
+        after = client.get(f"{path}/queries").json()
+        assert [each["query_id"] for each in after] == ["q0", "q1"]
+        assert after[0]["expected_left"] < before[0]["expected_left"]
+        assert client.patch(path, json={"mode": "grades"}).status_code == 409
+        judge_once(engine, project, ann)
+        assert client.patch(path, json={"k": 2}).status_code == 409
+        assert client.patch(path, json={"k": 1, "repeat_rate": 0.1}).status_code == 200
+        page = client.get(f"{path}/queries", params={"after": after[0]["id"], "limit": 1}).json()
+        assert [each["query_id"] for each in page] == ["q1"]
+
+
+def test_a_change_reaches_a_process_that_has_handed_out_before(engine):
+    from podium.studio.changing import change_project
+
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann], queries=1, items=6, k=3)
+    desk = Desk(engine)
+    desk.next(row_of(engine, project), ann, "t")
+    in_transaction(engine, lambda c: change_project(c, ann, project, {"k": 1}))
+    given = desk.next(row_of(engine, project), ann, "t")
+    while isinstance(given, Given):
+        choice = "left" if given.task.left < given.task.right else "right"
+        _, given = desk.answer(
+            row_of(engine, project), ann, given.token, choice, seconds=1, tab="t"
+        )
+    entries = reading(
+        engine, lambda c: c.scalar(Query.__table__.select().with_only_columns(Query.entries))
+    )
+    assert entries == 5  # the best of six takes five judgments
+
+
+def test_the_pages_of_a_project(engine, address):
+    in_transaction(engine, lambda c: add_user(c, "ann@example.org", "Ann", PASSWORD, admin=True))
+    with Browser(address) as browser:
+        browser.sign_in("ann@example.org")
+        assert "no project yet" in browser.get("/").text
+        assert browser.get("/projects/new").status_code == 200
+        wrong = browser.submit("/projects", {"name": "Shoes", "k": "0"})
+        assert wrong.status_code == 422
+        assert "k: Input should be greater" in wrong.text
+        made = browser.submit("/projects", {"name": "Shoes & <b>boots</b>", "k": "4", "budget": ""})
+        assert made.status_code == 303
+        home = made.headers["location"].removesuffix("/import")
+        assert "Shoes &amp; &lt;b&gt;boots" in browser.get("/").text
+        settings = browser.get(f"{home}/settings").text
+        assert 'value="4"' in settings
+        answer = browser.submit(
+            f"{home}/settings", {"name": "Shoes", "k": "4", "guidelines": "# Look\n<script>x"}
+        )
+        assert answer.status_code == 303
+        assert browser.submit(f"{home}/pause").status_code == 303
+        assert "Paused: nobody" in browser.get(f"{home}/settings").text
+        assert browser.submit(f"{home}/resume").status_code == 303
+        assert browser.submit(f"{home}/delete", {"name": "no"}).status_code == 409
+        assert browser.post(f"{home}/delete", data={"name": "Shoes"}).status_code == 403  # no csrf
+        assert browser.submit(f"{home}/delete", {"name": "Shoes"}).status_code == 303
+        assert browser.get(f"{home}/settings").status_code == 404
+
+
+def test_an_assessor_sees_the_guidelines_and_no_managing(engine, address):
+    ann, _ = make_people(engine, 2)
+    bob = in_transaction(engine, lambda c: add_user(c, "bob@example.org", "Bob", PASSWORD))
+    project = make_project(
+        engine, [ann, bob], guidelines="Prefer *fresh* pages. <script>x</script>"
+    )
+    with Browser(address) as browser:
+        browser.sign_in("bob@example.org")
+        page = browser.get(f"/projects/{project}").text
+        assert "Prefer <em>fresh</em> pages" in page
+        assert "<script>x" not in page
+        assert f'href="/projects/{project}/judge"' in page
+        assert "settings" not in page
+        assert browser.get(f"/projects/{project}/settings").status_code == 403
+        assert browser.get("/projects/new").status_code == 403
+
+
+def test_the_share_of_a_project():
+    assert Standing(0, 0, 0, 0.0).share == 0
+    assert Standing(3, 3, 10, 0.0).share == 1

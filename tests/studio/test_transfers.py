@@ -1,0 +1,402 @@
+"""Imports and exports: files of every kind in, files of every kind out, whatever they hold."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from sqlalchemy import select
+
+from podium.data import read_jsonl, read_pairs, read_parquet, read_prefs, read_qrels
+from podium.data.judged import Judgments
+from podium.studio.accounts import add_user
+from podium.studio.database import in_transaction, reading
+from podium.studio.desk import Desk, Given
+from podium.studio.engines import allowed
+from podium.studio.errors import RefusedError
+from podium.studio.importing import Upload, opened
+from podium.studio.settings import Settings
+from podium.studio.tables import Candidate, Gold, Query, Ranking
+from tests.studio.browsing import Browser, ended, program, row_of
+from tests.studio.making import PASSWORD, make_people, make_project
+from tests.studio.serving import serving
+
+QUERY = {
+    "query_id": "q1",
+    "query": "red shoes",
+    "candidates": [{"document_id": name, "text": f"Text of {name}"} for name in "abc"],
+}
+
+
+@pytest.fixture
+def files(tmp_path):
+    return tmp_path / "files"
+
+
+@pytest.fixture
+def address(engine, database, files):
+    with serving(Settings(database=database, exports=files)) as found:
+        yield found
+
+
+def lines(*values) -> bytes:
+    return b"".join(json.dumps(value).encode() + b"\n" for value in values)
+
+
+def send(client, project, source, **files):
+    uploads = [(role, (role, content)) for role, content in files.items()]
+    answer = client.post(
+        f"/api/v1/projects/{project}/imports", data={"source": source}, files=uploads
+    )
+    assert answer.status_code == 202, answer.text
+    return ended(client, project, answer.json())
+
+
+def names_of(engine, project):
+    return reading(
+        engine, lambda c: c.scalars(select(Query.name).where(Query.project_id == project)).all()
+    )
+
+
+def empty_project(engine, **settings):
+    (ann,) = make_people(engine, 1)
+    return ann, make_project(engine, [ann], queries=0, **settings)
+
+
+def test_candidates_from_jsonl_compressed_or_not(engine, address, files):
+    ann, project = empty_project(engine)
+    with program(engine, address, ann) as client:
+        job = send(client, project, "candidates", candidates=lines(QUERY))
+        assert (job["state"], job["result"]) == ("done", {"added": 1, "skipped": 0, "queries": 1})
+        more = gzip.compress(lines(QUERY, {**QUERY, "query_id": "q2"}))
+        job = send(client, project, "candidates", candidates=more)
+        assert job["result"] == {"added": 1, "skipped": 1, "queries": 2}
+    assert names_of(engine, project) == ["q1", "q2"]
+    assert list(files.iterdir()) == []  # uploads are gone once they are read
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"\x00\x01\x02", "is not JSON"),
+        (b"", "no query in it"),
+        (lines(QUERY, {"query": "no id"}), "candidates, line 2: a query lacks"),
+        (gzip.compress(lines(QUERY))[:-4], "damaged or cut short"),
+        (lines(QUERY, {**QUERY, "query_id": "q2", "candidates": []}), "has 0 documents"),
+    ],
+)
+def test_a_wrong_file_changes_nothing_and_says_why(engine, address, content, problem):
+    ann, project = empty_project(engine)
+    with program(engine, address, ann) as client:
+        job = send(client, project, "candidates", candidates=content)
+    assert job["state"] == "failed"
+    assert problem in job["error"]
+    assert names_of(engine, project) == []
+
+
+def test_a_small_file_cannot_stand_for_a_huge_one(tmp_path):
+    path = tmp_path / "bomb"
+    path.write_bytes(gzip.compress(b"x" * 5_000_000))
+    with opened(Upload(path, "bomb"), most=1000) as stream, pytest.raises(ValueError, match="bomb"):
+        stream.read(10_000)
+
+
+RUN = b"q1 Q0 a 1 3.5 old\nq1 Q0 b 2 2.5 old\nq2 Q0 c 1 9 old\nq2 Q0 a 2 1 old\n"
+OTHER = b"q1 Q0 b 1 3.5 new\nq1 Q0 c 2 2.5 new\nq2 Q0 a 1 9 new\nq2 Q0 b 2 1 new\n"
+DOCUMENTS = b"a\tText of a\nb\tB\tText of b\n" + lines({"document_id": "c", "html": "<p>c</p>"})
+
+
+def test_a_run_with_documents(engine, address):
+    ann, project = empty_project(engine)
+    with program(engine, address, ann) as client:
+        job = send(
+            client, project, "runs", runs=RUN, documents=DOCUMENTS, queries=b"q1\tred shoes\n"
+        )
+    assert job["result"] == {"added": 2, "skipped": 0, "queries": 2}
+    rows = reading(
+        engine,
+        lambda c: c.execute(
+            select(Query.text, Query.ordered, Candidate.item, Candidate.title, Candidate.score)
+            .join(Candidate, Candidate.query_id == Query.id)
+            .order_by(Query.id, Candidate.place)
+        ).all(),
+    )
+    assert [tuple(row) for row in rows] == [
+        ("red shoes", True, "a", "", 3.5),
+        ("red shoes", True, "b", "B", 2.5),
+        ("q2", True, "c", "", 9.0),
+        ("q2", True, "a", "", 1.0),
+    ]
+
+
+def test_a_run_without_a_text_is_refused(engine, address):
+    ann, project = empty_project(engine)
+    with program(engine, address, ann) as client:
+        job = send(client, project, "runs", runs=RUN, documents=b"a\tText of a\n")
+    assert "document 'b' of query 'q1' is missing" in job["error"]
+    assert names_of(engine, project) == []
+
+
+def test_two_runs_side_by_side(engine, address):
+    ann, project = empty_project(engine, mode="rankings")
+    with program(engine, address, ann) as client:
+        alone = client.post(
+            f"/api/v1/projects/{project}/imports",
+            data={"source": "runs"},
+            files=[("runs", ("r", RUN)), ("documents", ("d", DOCUMENTS))],
+        )
+        assert alone.status_code == 422
+        answer = client.post(
+            f"/api/v1/projects/{project}/imports",
+            data={"source": "runs", "depth": "2"},
+            files=[
+                ("runs", ("r1", RUN)), ("runs", ("r2", OTHER)), ("documents", ("d", DOCUMENTS)),
+            ],
+        )  # fmt: skip
+        assert ended(client, project, answer.json())["state"] == "done"
+    rankings = reading(
+        engine,
+        lambda c: c.execute(select(Ranking.name, Ranking.items).order_by(Ranking.query_id)).all(),
+    )
+    assert sorted(rankings[:2]) == [("new", [1, 2]), ("old", [0, 1])]
+
+
+def test_gold_pairs(engine, address):
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann], queries=1, items=3)
+    pair = {"query_id": "q0", "left": "d02", "right": "d00", "outcome": "right"}
+    with program(engine, address, ann) as client:
+        assert send(client, project, "gold", gold=lines(pair, pair))["result"] == {"gold": 1}
+        for wrong in (
+            {**pair, "left": "x"},
+            {**pair, "outcome": "maybe"},
+            {**pair, "outcome": True},
+        ):
+            assert send(client, project, "gold", gold=lines(wrong))["state"] == "failed"
+    rows = reading(engine, lambda c: c.execute(select(Gold.left, Gold.right, Gold.outcome)).all())
+    assert [tuple(row) for row in rows] == [(2, 0, -1)]
+
+
+class Engine(BaseHTTPRequestHandler):
+    """A search engine that keeps what it was asked."""
+
+    asked: list = []  # noqa: RUF012
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.asked.append((self.path, body, self.headers.get("authorization")))
+        if "redirect" in self.path:
+            self.send_response(302)
+            self.send_header("location", "http://127.0.0.1:1/")
+            self.end_headers()
+            return
+        documents = [{"title": f"T{n}", "text": ["one", "two"], "id": n} for n in range(3)]
+        answer = {
+            "hits": {
+                "hits": [{"_id": f"d{n}", "_source": each} for n, each in enumerate(documents)]
+            },
+            "response": {"docs": documents},
+        }
+        content = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def engine_address():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Engine)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    Engine.asked.clear()
+    yield f"127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_candidates_from_search_engines(engine, database, files, engine_address):
+    ann, project = empty_project(engine)
+    settings = Settings(
+        database=database, exports=files, engines=[f"http://reader:secret@{engine_address}/shop"]
+    )
+    path = f"/api/v1/projects/{project}/imports/engine"
+    tricky = 'x", "size": 9999, "y": "'
+    with serving(settings) as address, program(engine, address, ann) as client:
+        search = {"url": f"http://{engine_address}/shop/_search", "queries": f"q1\t{tricky}"}
+        template = '{"query": {"match": {"body": "{{query}}"}}, "size": "{{size}}"}'
+        job = client.post(path, json={**search, "template": template, "depth": 7}).json()
+        assert ended(client, project, job)["result"]["added"] == 1
+        solr = {**search, "kind": "solr", "queries": "q2\tshoes"}
+        assert ended(client, project, client.post(path, json=solr).json())["result"]["added"] == 1
+        moved = {**search, "url": f"http://{engine_address}/shop/redirect", "queries": "q3\tx"}
+        job = ended(client, project, client.post(path, json=moved).json())
+        assert "status 302" in job["error"]
+        for wrong in (
+            {"url": "http://127.0.0.1:1/shop"},
+            {"template": '{"query": "fixed"}'},
+            {"template": "{"},
+            {"template": '["{{query}}"]'},
+        ):
+            assert client.post(path, json=search | wrong).status_code == 422
+    asked_path, body, login = Engine.asked[0]
+    assert asked_path == "/shop/_search"
+    assert body == {"query": {"match": {"body": tricky}}, "size": 7}
+    assert login.startswith("Basic ")
+    rows = reading(
+        engine,
+        lambda c: c.execute(
+            select(Candidate.item, Candidate.text).order_by(Candidate.query_id, Candidate.place)
+        ).all(),
+    )
+    assert [tuple(row) for row in rows[:2]] == [("d0", "one\ntwo"), ("d1", "one\ntwo")]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://search:9200.elsewhere/shop",
+        "http://search:9200@elsewhere/shop",
+        "http://user@search:9200/shop",
+        "http://search:9201/shop",
+        "https://search:9200/shop",
+        "http://search:9200/shops",
+        "http://search:9200/shop/../other",
+        "http://search:9200/shop/%2e%2e/other",
+        "http://search:9200/shop\\@elsewhere",
+        "file:///etc/passwd",
+        "http://search:port/shop",
+        "//search:9200/shop",
+        "",
+    ],
+)
+def test_only_listed_engines_are_called(url):
+    with pytest.raises(RefusedError):
+        allowed(url, ["http://search:9200/shop"])
+
+
+def judge_all(engine, project, user, choose):
+    desk = Desk(engine)
+    given = desk.next(row_of(engine, project), user, "t")
+    while isinstance(given, Given):
+        _, given = desk.answer(
+            row_of(engine, project), user, given.token, choose(given.task), seconds=2, tab="t"
+        )
+
+
+def truth(task):
+    return "left" if task.left < task.right else "right"
+
+
+def export(client, project, **order):
+    answer = client.post(f"/api/v1/projects/{project}/exports", json=order)
+    assert answer.status_code == 202, answer.text
+    job = ended(client, project, answer.json())
+    assert job["state"] == "done", job
+    got = client.get(f"/api/v1/projects/{project}/jobs/{job['id']}/file")
+    assert got.status_code == 200
+    return io.BytesIO(got.content), got
+
+
+def test_exports_of_pairs(engine, address):
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann], queries=3, items=6, k=2)
+    with program(engine, address, ann) as client:
+        nothing = client.post(f"/api/v1/projects/{project}/exports", json={}).json()
+        assert "nothing has been judged" in ended(client, project, nothing)["error"]
+        judge_all(engine, project, ann, truth)
+        content, got = export(client, project, content="labels", format="qrels")
+        assert 'filename="test-labels-' in got.headers["content-disposition"]
+        labels = read_qrels(content)
+        wanted = {"d00": 2.0, "d01": 1.0}
+        assert [
+            wanted.get(name, 0.0) for name in labels.document_ids.to_pylist()
+        ] == labels.labels.tolist()
+        assert len(labels) == 3
+        content, _ = export(client, project, content="labels", format="qrels-parquet")
+        assert read_parquet(content, Judgments).equals(labels)
+        content, _ = export(client, project, content="labels", format="prefs")
+        assert read_prefs(content).levels.tolist() == labels.labels.tolist()
+        content, _ = export(client, project, content="labels", format="jsonl", only_done=True)
+        entries = list(read_jsonl(content))
+        assert entries[0].candidates[0].label == 2
+        assert entries[0].candidates[0].text == "Text of 0 for q0"
+        content, _ = export(client, project, content="preferences", format="pairs")
+        count = sum(
+            each["judgments"] for each in client.get(f"/api/v1/projects/{project}/queries").json()
+        )
+        assert read_pairs(content).rows == count
+        content, _ = export(client, project, content="log", format="jsonl")
+        log = [json.loads(line) for line in content]
+        assert len(log) == count
+        assert log[0].keys() >= {"query_id", "kind", "left", "right", "outcome", "assessor", "at"}
+        for wrong in ({"content": "totals"}, {"content": "labels", "format": "pairs"}):
+            answer = client.post(f"/api/v1/projects/{project}/exports", json=wrong)
+            assert answer.status_code == 422
+
+
+def test_exports_of_grades_and_rankings(engine, address):
+    (ann,) = make_people(engine, 1)
+    grades = make_project(engine, [ann], queries=1, items=3, mode="grades")
+    rankings = make_project(engine, [ann], queries=1, items=3, mode="rankings")
+    judge_all(engine, grades, ann, lambda task: ("perfect", "good", "bad")[task.left])
+    judge_all(engine, rankings, ann, lambda task: "left-much" if task.left else "right-much")
+    with program(engine, address, ann) as client:
+        content, _ = export(client, grades, content="grades", format="qrels")
+        assert read_qrels(content).labels.tolist() == [4.0, 2.0, 0.0]
+        content, _ = export(client, grades, content="preferences", format="pairs")
+        assert read_pairs(content).rows == 3
+        content, _ = export(client, rankings, content="totals", format="jsonl")
+        total = json.loads(content.read())
+        assert (total["first"], total["second"], total["first_much_better"]) == ("new", "old", 1)
+
+
+def test_only_managers_of_the_project_fetch_its_files(engine, address):
+    ann, bob, cat = make_people(engine, 3)
+    project = make_project(engine, [ann, bob], queries=1)
+    other = make_project(engine, [cat])
+    judge_all(engine, project, ann, truth)
+    with program(engine, address, ann) as client:
+        _, got = export(client, project, content="labels", format="qrels")
+        path = got.request.url.path
+    with program(engine, address, bob) as client:
+        assert client.get(path).status_code == 403
+        assert client.post(f"/api/v1/projects/{project}/exports", json={}).status_code == 403
+    with program(engine, address, cat) as client:
+        assert client.get(path).status_code == 404
+        assert client.get(path.replace(f"/{project}/", f"/{other}/", 1)).status_code == 404
+
+
+def test_the_pages_import_and_export(engine, address):
+    ann = in_transaction(engine, lambda c: add_user(c, "ann@example.org", "Ann", PASSWORD))
+    project = make_project(engine, [ann], queries=0, k=1)
+    home = f"/projects/{project}"
+    with Browser(address) as browser:
+        browser.sign_in("ann@example.org")
+        assert "Queries with candidates" in browser.get(f"{home}/import").text
+        missing = browser.submit(f"{home}/import", {"source": "candidates"})
+        assert missing.status_code == 422
+        assert "Choose a file" in missing.text
+        sent = browser.submit(
+            f"{home}/import", {"source": "candidates"}, {"candidates": ("c.jsonl", lines(QUERY))}
+        )
+        assert sent.status_code == 303
+        (job,) = browser.get(f"/api/v1/projects/{project}/jobs").json()
+        ended(browser, project, job)
+        assert "added: 1" in browser.get(f"{home}/jobs/import").text
+        judge_all(engine, project, ann, truth)
+        assert browser.submit(f"{home}/export", {"what": "labels/qrels"}).status_code == 303
+        job = browser.get(f"/api/v1/projects/{project}/jobs").json()[0]
+        ended(browser, project, job)
+        page = browser.get(f"{home}/export").text
+        assert f"/jobs/{job['id']}/file" in page
+        assert browser.submit(f"{home}/export", {"what": "x/y"}).status_code == 422
+        engine_form = {"url": "http://localhost:9200/x", "queries": "q\tx"}
+        assert browser.submit(f"{home}/import/engine", engine_form).status_code == 422
+        assert browser.submit(f"{home}/import/engine", {}).status_code == 422
