@@ -1,7 +1,7 @@
 """The examples of how to extend Podium: each is one short file that works everywhere."""
 
 import sys
-from importlib import import_module
+from importlib import import_module, reload
 from pathlib import Path
 from types import ModuleType
 
@@ -116,3 +116,10 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     unknown = podium("--use", "no_such_module", "convert", "a", "b")
     assert unknown.returncode == 1
     assert b"no_such_module" in unknown.stderr
+
+
+@pytest.mark.parametrize("name", ["own_algorithm", "own_format", "own_loss", "own_measure"])
+def test_an_example_may_be_loaded_again(example, name: str) -> None:
+    # As in a notebook, whose cell is run twice: the same definition is no other thing.
+    first = example(name)
+    assert reload(first) is first

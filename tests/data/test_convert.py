@@ -265,5 +265,5 @@ def test_names_that_do_not_tell(source: object) -> None:
 
 
 def test_unknown_formats() -> None:
-    with pytest.raises(ArgumentError, match=r"there is no format 'csv'\. Choose: letor"):
+    with pytest.raises(ArgumentError, match=r"There is no format 'csv'\. Choose: letor"):
         format_of("x.txt", "csv")

@@ -189,8 +189,8 @@ def test_losses_are_read_from_text(text: str, expected: Loss) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("ListMLe(k=3)", "Did you mean ListMLE?"),
-        ("Nothing", "There are: .*ListMLE"),
+        ("ListMLe(k=3)", "Did you mean: ListMLE"),
+        ("Nothing", "Choose: .*ListMLE"),
         ("ListMLE(m=3)", "unexpected keyword argument 'm'"),
         ("ListMLE(k=)", "Write it like"),
         ("ListMLE\0", "Write it like"),

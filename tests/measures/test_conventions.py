@@ -258,5 +258,5 @@ def test_exceptions() -> None:
 def test_presets_are_values() -> None:
     assert len(set(PRESETS.values())) == len(PRESETS) == 8
     assert conventions_named("podium") == Conventions()
-    with pytest.raises(PodiumError, match=r"no conventions 'trec'. Choose: podium, trec_eval"):
+    with pytest.raises(PodiumError, match=r"no preset of conventions 'trec'. Did you mean: trec_eval"):
         evaluate("P@1", conventions="trec", **GOLDEN)  # type: ignore[arg-type]

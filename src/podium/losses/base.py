@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from podium.data.numbers import as_numbers
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Ints
+from podium.registry import Registry
 from podium.threads import over_queries
 
 
@@ -81,7 +82,7 @@ class Loss(ABC):
     ``repr`` is the text that ``parse_loss`` reads. It knows nothing of features or models.
     """
 
-    REGISTRY: ClassVar[dict[str, type[Loss]]] = {}
+    REGISTRY: ClassVar[Registry[type[Loss]]] = Registry("loss")
     """Every loss by its name, the user's own included."""
 
     def __init_subclass__(cls, **settings: Any) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import inspect
 from dataclasses import fields
-from difflib import get_close_matches
 from typing import Any
 
 from podium.errors import ArgumentError
 from podium.losses.base import Loss
+from podium.registry import unknown
 
 
 def parse_loss(text: str) -> Loss:
@@ -61,10 +61,8 @@ def _value(node: ast.expr, text: str) -> Any:
 
 def _build(name: str, positional: Any, named: dict[str, Any], text: str) -> Loss:
     names = loss_names()
-    if name not in names:
-        close = get_close_matches(name, names, n=1)
-        hint = f"Did you mean {close[0]}?" if close else f"There are: {', '.join(names)}."
-        raise ArgumentError(f"There is no loss {name!r}. {hint}")
+    if name not in names:  # an abstract loss is registered, but none to ask for
+        raise unknown("loss", name, names)
     try:
         return Loss.REGISTRY[name](*positional, **named)
     except TypeError as error:

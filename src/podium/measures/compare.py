@@ -28,6 +28,7 @@ from podium.measures.statistics import (
 )
 from podium.measures.tops import top_labels
 from podium.measures.value import Measure
+from podium.registry import unknown
 
 _MOST_CUT_OFFS = 20
 _DEPTH = 100
@@ -72,7 +73,7 @@ def compare(
         (2, True)
     """
     if test not in TESTS:
-        raise ArgumentError(f"There is no test {test!r}. Choose: {', '.join(TESTS)}.")
+        raise unknown("test", test, list(TESTS))
     if len(systems) < 2:
         raise ArgumentError(f"{len(systems)} systems to compare", hint="Give at least two.")
     chosen = conventions_named(conventions) if isinstance(conventions, str) else conventions

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from podium.errors import ArgumentError
 from podium.measures.conventions import Conventions
+from podium.registry import Registry
 
 # The least number above CatBoost's and LightGBM's border of 0.5, which itself is not relevant.
 _ABOVE_HALF = math.nextafter(0.5, 1.0)
@@ -85,16 +85,19 @@ RANX = Conventions(
 """ranx 0.3: P divides by the cut-off even if the list is shorter. Its bpref of all queries is void
 if one of them has no relevant or no irrelevant judgments; here each query has its own value."""
 
-PRESETS: dict[str, Conventions] = {
-    "podium": PODIUM,
-    "trec_eval": TREC_EVAL,
-    "letor4": LETOR4,
-    "lightgbm": LIGHTGBM,
-    "xgboost": XGBOOST,
-    "catboost": CATBOOST,
-    "sklearn": SKLEARN,
-    "ranx": RANX,
-}
+PRESETS: Registry[Conventions] = Registry(
+    "preset of conventions",
+    {
+        "podium": PODIUM,
+        "trec_eval": TREC_EVAL,
+        "letor4": LETOR4,
+        "lightgbm": LIGHTGBM,
+        "xgboost": XGBOOST,
+        "catboost": CATBOOST,
+        "sklearn": SKLEARN,
+        "ranx": RANX,
+    },
+)
 """Conventions by the name of the tool."""
 
 
@@ -105,6 +108,4 @@ def conventions_named(name: str) -> Conventions:
         >>> conventions_named("trec_eval").gain
         'linear'
     """
-    if name not in PRESETS:
-        raise ArgumentError(f"There are no conventions {name!r}. Choose: {', '.join(PRESETS)}.")
-    return PRESETS[name]
+    return PRESETS.named(name)

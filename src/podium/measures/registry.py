@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,8 @@ from podium.errors import ArgumentError
 from podium.measures.loops import Compiled, compile_function
 from podium.measures.ranked import MeasureFunction
 from podium.measures.value import Measure, Parameter, Value
+from podium.registry import same_definition
+from podium.registry import unknown as no_such
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,8 +143,7 @@ def measure(
         }
         for each in names:
             holder = _NAMES.get(each)
-            # The same function may come again: a module reloaded, a notebook's cell run twice.
-            if holder and _KINDS[holder.name].function.__qualname__ != function.__qualname__:
+            if holder and not same_definition(_KINDS[holder.name].function, function):
                 raise ArgumentError(
                     f"The name {each!r} belongs to the measure {holder.name}. Choose another."
                 )
@@ -184,13 +184,8 @@ def find(name: str) -> Measure | None:
 
 def unknown(name: str) -> ArgumentError:
     """The error for a name that no measure has."""
-    near = difflib.get_close_matches(name.lower(), _NAMES, n=3, cutoff=0.5)
-    offer = [_NAMES[each].name for each in near]
-    listed = ", ".join(dict.fromkeys(offer)) or ", ".join(kind.name for kind in kinds())
-    question = "Did you mean" if near else "There are"
-    return ArgumentError(
-        f"There is no measure {name!r}. {question}: {listed}{'?' if near else '.'}"
-    )
+    written = sorted(_NAMES.items(), key=lambda each: each[1].name.lower())
+    return no_such("measure", name, {way: alias.name for way, alias in written})
 
 
 def _compiled(function: MeasureFunction, on_pairs: bool) -> Compiled | None:

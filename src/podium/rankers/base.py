@@ -20,6 +20,7 @@ from podium.kernels import Doubles, Floats
 from podium.losses import Loss, parse_loss
 from podium.measures import Measure, evaluate, nDCG
 from podium.rankers.storage import Archive, archive_bytes, read_archive, write_archive
+from podium.registry import Registry
 
 Training: TypeAlias = "Dataset | ShardSet"
 """What a ranker can be fitted on besides arrays."""
@@ -40,7 +41,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     better, comparable within a query only.
     """
 
-    KINDS: ClassVar[dict[str, type[Ranker]]] = {}
+    KINDS: ClassVar[Registry[type[Ranker]]] = Registry("ranker")
 
     loss: Loss | str
     n_features_in_: int

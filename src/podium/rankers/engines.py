@@ -17,6 +17,7 @@ import numpy as np
 from podium.data import Dataset
 from podium.errors import DataError, MissingPackageError
 from podium.kernels import Doubles, Floats
+from podium.registry import Registry
 from podium.threads import thread_count
 
 
@@ -201,4 +202,4 @@ def import_engine(name: str, extra: str = "trees") -> Any:
         raise MissingPackageError(name, extra=extra) from error
 
 
-ENGINES: dict[str, type[Booster]] = {"lightgbm": _LightGBM, "xgboost": _XGBoost}
+ENGINES: Registry[type[Booster]] = Registry("engine", {"lightgbm": _LightGBM, "xgboost": _XGBoost})

@@ -20,6 +20,7 @@ from podium.rankers.linear import LinearRanker
 from podium.rankers.neural import NeuralRanker
 from podium.rankers.trees import TreeRanker
 from podium.rankers.tune import with_parameters
+from podium.registry import Registry
 
 __all__ = [
     "MODELS",
@@ -48,12 +49,15 @@ Scorer: TypeAlias = Literal["linear", "lightgbm", "xgboost", "neural"]
 Grid: TypeAlias = Mapping[str, Sequence[Any]]
 """The values of each parameter that validation queries choose from."""
 
-_MAKERS: dict[str, Callable[[Loss | str], Ranker]] = {
-    "linear": LinearRanker,
-    "lightgbm": lambda loss: TreeRanker(loss, engine="lightgbm"),
-    "xgboost": lambda loss: TreeRanker(loss, engine="xgboost"),
-    "neural": NeuralRanker,
-}
+_MAKERS: Registry[Callable[[Loss | str], Ranker]] = Registry(
+    "scorer",
+    {
+        "linear": LinearRanker,
+        "lightgbm": lambda loss: TreeRanker(loss, engine="lightgbm"),
+        "xgboost": lambda loss: TreeRanker(loss, engine="xgboost"),
+        "neural": NeuralRanker,
+    },
+)
 SCORERS = tuple(_MAKERS)
 """The names of all scorers."""
 
@@ -74,9 +78,7 @@ def make_ranker(scorer: str, loss: Loss | str, **parameters: Any) -> Ranker:
         >>> make_ranker("linear", "ListNet(k=10)", penalty=0.1)
         LinearRanker(loss='ListNet(k=10)', penalty=0.1)
     """
-    if scorer not in _MAKERS:
-        raise ArgumentError(f"There is no scorer {scorer!r}. Choose: {', '.join(SCORERS)}.")
-    return with_parameters(_MAKERS[scorer](loss), parameters)
+    return with_parameters(_MAKERS.named(scorer)(loss), parameters)
 
 
 def scorer_grid(scorer: str) -> Grid:
@@ -229,25 +231,28 @@ FocusedBoost = Model(
 TopRank = Model("TopRank", "Cheng et al. 2014", maker=_top_rank)
 """TopSlack keeps candidates, three rerankers vote, supervised Kemeny decides."""
 
-MODELS: dict[str, Model] = {
-    model.name: model
-    for model in (
-        RankSVM,
-        RankBoost,
-        RankNet,
-        ListNet,
-        ListMLE,
-        RankCosine,
-        AdaRank,
-        SVMMAP,
-        TopMargin,
-        TopSlack,
-        FocusedSVM,
-        FocusedBoost,
-        FocusedNet,
-        TopRank,
-    )
-}
+MODELS: Registry[Model] = Registry(
+    "model",
+    {
+        model.name: model
+        for model in (
+            RankSVM,
+            RankBoost,
+            RankNet,
+            ListNet,
+            ListMLE,
+            RankCosine,
+            AdaRank,
+            SVMMAP,
+            TopMargin,
+            TopSlack,
+            FocusedSVM,
+            FocusedBoost,
+            FocusedNet,
+            TopRank,
+        )
+    },
+)
 """Every model by its name."""
 
 
@@ -258,7 +263,4 @@ def model_named(name: str) -> Model:
         >>> model_named("ranksvm").name
         'RankSVM'
     """
-    by_lower = {known.lower(): model for known, model in MODELS.items()}
-    if name.lower() not in by_lower:
-        raise ArgumentError(f"There is no model {name!r}. There are: {', '.join(MODELS)}.")
-    return by_lower[name.lower()]
+    return MODELS.named(name)

@@ -7,7 +7,6 @@ from typing import Any, Literal
 import numpy as np
 
 from podium.data.seeds import checked_seed
-from podium.errors import ArgumentError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss
 from podium.measures import Measure
@@ -104,11 +103,7 @@ class TreeRanker(Ranker):
         return self._booster.predict(features, self.n_trees_)
 
     def _engine(self) -> type[Booster]:
-        if self.engine not in ENGINES:
-            raise ArgumentError(
-                f"There is no engine {self.engine!r}. Choose: {', '.join(ENGINES)}."
-            )
-        return ENGINES[self.engine]
+        return ENGINES.named(self.engine)
 
     def _archive(self) -> Archive:
         return Archive("", {"trees": self.n_trees_}, {}, {"model": self._booster.dump()})

@@ -17,7 +17,7 @@ from podium.data import Dataset, concat, read_letor
 from podium.data.grouping import as_strings
 from podium.data.seeds import generator
 from podium.data.stream import widen
-from podium.errors import ArgumentError
+from podium.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -119,28 +119,29 @@ def _yandex(folder: Path) -> list[Fold]:
     return _shuffled_folds(concat(parts))
 
 
-COLLECTIONS: dict[str, Collection] = {
-    each.name: each
-    for each in (
-        Collection("OHSUMED-2", "letor/OHSUMED-2", _letor_folds, "LETOR 2.0: 106 queries"),
-        Collection("MQ2007", "letor/MQ2007", _letor_parts, "LETOR 4.0: 1,692 queries"),
-        Collection("MQ2008", "letor/MQ2008", _letor_parts, "LETOR 4.0: 784 queries"),
-        Collection("Yandex", "yandex", _yandex, "finely graded: 3,334 queries"),
-        Collection("OHSUMED", "letor/OHSUMED", _letor_parts, "LETOR 3.0: 106 queries"),
-        Collection("MSLR-sample", "mslr-sample", _sample, "a sample of MSLR-WEB: 56 queries"),
-        Collection(
-            "LightGBM-example", "lightgbm-lambdarank", _lightgbm_example, "made up: 251 queries"
-        ),
-    )
-}
+COLLECTIONS: Registry[Collection] = Registry(
+    "data set",
+    {
+        each.name: each
+        for each in (
+            Collection("OHSUMED-2", "letor/OHSUMED-2", _letor_folds, "LETOR 2.0: 106 queries"),
+            Collection("MQ2007", "letor/MQ2007", _letor_parts, "LETOR 4.0: 1,692 queries"),
+            Collection("MQ2008", "letor/MQ2008", _letor_parts, "LETOR 4.0: 784 queries"),
+            Collection("Yandex", "yandex", _yandex, "finely graded: 3,334 queries"),
+            Collection("OHSUMED", "letor/OHSUMED", _letor_parts, "LETOR 3.0: 106 queries"),
+            Collection("MSLR-sample", "mslr-sample", _sample, "a sample of MSLR-WEB: 56 queries"),
+            Collection(
+                "LightGBM-example", "lightgbm-lambdarank", _lightgbm_example, "made up: 251 queries"
+            ),
+        )
+    },
+)
 """Every data set by its name."""
 
 
 def load_folds(name: str, folder: Path) -> list[Fold]:
     """The folds of a data set."""
-    found = COLLECTIONS.get(name)
-    if found is None:
-        raise ArgumentError(f"no data set {name!r}", hint=f"There are: {', '.join(COLLECTIONS)}.")
+    found = COLLECTIONS.named(name)
     return found.load(folder / found.folder)
 
 

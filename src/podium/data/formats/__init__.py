@@ -30,6 +30,7 @@ from podium.data.preferences import PreferenceLevels, Preferences
 from podium.data.shard_writer import write_shards
 from podium.data.shards import ShardSet
 from podium.errors import ArgumentError
+from podium.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -78,45 +79,48 @@ def _parquet(name: str, kind: type) -> Format:
     return Format(name, kind, partial(read_parquet, kind=kind), write_parquet, options=("rename",))
 
 
-FORMATS: dict[str, Format] = {
-    entry.name: entry
-    for entry in (
-        Format(
-            "letor",
-            Dataset,
-            read_letor,
-            write_letor,
-            iter_letor,
-            (".txt", ".svm", ".letor"),
-            ("progress", "group", "zero_based", "keep_nonfinite", "max_features"),
-        ),
-        Format(
-            "parquet",
-            Dataset,
-            partial(read_parquet, kind=Dataset),
-            write_parquet,
-            iter_parquet,
-            (".parquet",),
-            ("rename", "features"),
-        ),
-        Format("shards", Dataset, _read_shards, _write_shards, _stream_shards),
-        Format("qrels", Judgments, read_qrels, write_qrels, None, (".qrels", ".qrel")),
-        Format("run", Rankings, read_run, write_run, None, (".run", ".trec")),
-        Format("pairs", Preferences, read_pairs, write_pairs, None, (".pref", ".pairs")),
-        Format("prefs", PreferenceLevels, read_prefs, write_prefs, None, (".prefs",)),
-        Format(
-            "qrels-prefs",
-            PreferenceLevels,
-            partial(read_prefs, subgroups=False),
-            partial(write_prefs, subgroups=False),
-        ),
-        Format("jsonl", CandidateList, read_jsonl, write_jsonl, read_jsonl, (".jsonl",)),
-        _parquet("qrels-parquet", Judgments),
-        _parquet("run-parquet", Rankings),
-        _parquet("pairs-parquet", Preferences),
-        _parquet("prefs-parquet", PreferenceLevels),
-    )
-}
+FORMATS: Registry[Format] = Registry(
+    "format",
+    {
+        entry.name: entry
+        for entry in (
+            Format(
+                "letor",
+                Dataset,
+                read_letor,
+                write_letor,
+                iter_letor,
+                (".txt", ".svm", ".letor"),
+                ("progress", "group", "zero_based", "keep_nonfinite", "max_features"),
+            ),
+            Format(
+                "parquet",
+                Dataset,
+                partial(read_parquet, kind=Dataset),
+                write_parquet,
+                iter_parquet,
+                (".parquet",),
+                ("rename", "features"),
+            ),
+            Format("shards", Dataset, _read_shards, _write_shards, _stream_shards),
+            Format("qrels", Judgments, read_qrels, write_qrels, None, (".qrels", ".qrel")),
+            Format("run", Rankings, read_run, write_run, None, (".run", ".trec")),
+            Format("pairs", Preferences, read_pairs, write_pairs, None, (".pref", ".pairs")),
+            Format("prefs", PreferenceLevels, read_prefs, write_prefs, None, (".prefs",)),
+            Format(
+                "qrels-prefs",
+                PreferenceLevels,
+                partial(read_prefs, subgroups=False),
+                partial(write_prefs, subgroups=False),
+            ),
+            Format("jsonl", CandidateList, read_jsonl, write_jsonl, read_jsonl, (".jsonl",)),
+            _parquet("qrels-parquet", Judgments),
+            _parquet("run-parquet", Rankings),
+            _parquet("pairs-parquet", Preferences),
+            _parquet("prefs-parquet", PreferenceLevels),
+        )
+    },
+)
 """Every format by its name."""
 
 
@@ -128,11 +132,7 @@ def format_of(source: Source, name: str | None = None) -> Format:
         ('letor', 'run')
     """
     if name is not None:
-        if name not in FORMATS:
-            raise ArgumentError(
-                f"there is no format {name!r}", hint=f"Choose: {', '.join(FORMATS)}."
-            )
-        return FORMATS[name]
+        return FORMATS.named(name)
     if isinstance(source, str | os.PathLike):
         suffix = plain_suffix(source)
         for entry in FORMATS.values():

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from podium.errors import ArgumentError
 from podium.judging.algorithms.knockout import adaptive, tournament
 from podium.judging.algorithms.min_heap import heap
 from podium.judging.algorithms.selection import Algorithm, Judge, Selected, Selection, run
 from podium.judging.algorithms.sorted_list import galloping, insertion
+from podium.registry import Registry
 
 __all__ = [
     "ALGORITHMS",
@@ -24,13 +24,16 @@ __all__ = [
     "tournament",
 ]
 
-ALGORITHMS: dict[str, Algorithm[Any]] = {
-    "adaptive": adaptive,
-    "galloping": galloping,
-    "heap": heap,
-    "insertion": insertion,
-    "tournament": tournament,
-}
+ALGORITHMS: Registry[Algorithm[Any]] = Registry(
+    "algorithm",
+    {
+        "adaptive": adaptive,
+        "galloping": galloping,
+        "heap": heap,
+        "insertion": insertion,
+        "tournament": tournament,
+    },
+)
 """Every selection algorithm; the default is first."""
 
 CAREFUL = "careful"
@@ -44,8 +47,4 @@ def algorithm_called(name: str) -> Algorithm[Any]:
         >>> algorithm_called("heap").__name__
         'heap'
     """
-    if name not in ALGORITHMS:
-        raise ArgumentError(
-            f"{name!r} is no algorithm", hint=f"Known: {', '.join([*ALGORITHMS, CAREFUL])}."
-        )
-    return ALGORITHMS[name]
+    return ALGORITHMS.named(name, also=[CAREFUL])
