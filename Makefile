@@ -10,9 +10,10 @@ BENCHMARKS := data evaluation learning models judging utility
 
 BIN := $(VENV)/bin
 CLEAN := dist/clean-venv
+WEB := src/podium/studio/static/built
 
 .DEFAULT_GOAL := help
-.PHONY: help install lint format types imports test test-slow coverage docs bench wheel ci clean
+.PHONY: help install web lint format types imports test test-slow coverage docs bench wheel ci clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -23,6 +24,18 @@ install: ## make .venv and install Podium in it, editable, with every developmen
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet 'torch==2.13.0'
 	$(BIN)/python -m pip install --quiet --editable '.[dev,peers,rankers]'
+	@test -f $(WEB)/judge.js || { echo "The pages of Podium Studio have no scripts:" \
+	  "install Node.js 18 or later, then run 'make web'." >&2; exit 1; }
+
+# The install above did the same; this is for a change in web/.
+web: ## the scripts of the studio's pages: fetch what they need, check their types, build them
+	npm ci
+	npm run --silent typecheck
+	npm run --silent build
+
+node_modules: package-lock.json
+	npm ci
+	@touch node_modules
 
 $(BIN)/python:
 	@echo "There is no $@ yet: run 'make install' first." >&2; exit 1
@@ -35,8 +48,9 @@ format: $(BIN)/python ## ruff: mend what can be mended, and format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-types: $(BIN)/python ## mypy, strict, on src
+types: $(BIN)/python node_modules ## mypy, strict, on src; TypeScript, strict, on web
 	$(BIN)/mypy
+	npm run --silent typecheck
 
 imports: $(BIN)/python ## a room imports only rooms below it
 	$(BIN)/lint-imports

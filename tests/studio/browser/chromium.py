@@ -1,0 +1,98 @@
+"""The browser, and a person's tab in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from sqlalchemy import Engine
+
+from podium.studio.access import COOKIE
+from podium.studio.accounts import sign_in
+from podium.studio.database import in_transaction
+
+CHROMIUM = Path("/usr/bin/chromium")
+ROOT = Path(__file__).parents[3]
+BUILT = ROOT / "src/podium/studio/static/built/judge.js"
+_ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """The system's Chromium, which talks to nobody but the tests' server."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=_ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+def signed_in(
+    browser: Browser, engine: Engine, address: str, person: int | None, **settings: Any
+) -> BrowserContext:
+    """A browser of someone who signed in already, or of a stranger."""
+    context = browser.new_context(base_url=address, **settings)
+    context.set_default_timeout(10_000)
+    if person is not None:
+        secret = in_transaction(engine, lambda c: sign_in(c, person, 1)).secret
+        context.add_cookies([{"name": COOKIE, "value": secret, "url": address}])
+    return context
+
+
+class Judging:
+    """A tab with the judging page, as the person before it uses it."""
+
+    def __init__(self, page: Page, project: int) -> None:
+        self.page = page
+        self.project = project
+
+    def open(self) -> Judging:
+        self.page.goto(f"/projects/{self.project}/judge")
+        return self
+
+    @property
+    def screen(self) -> str:
+        """The screen that is shown."""
+        return str(
+            self.page.evaluate(
+                "document.querySelector('[data-screen]:not([hidden])').dataset.screen"
+            )
+        )
+
+    def wait_for(self, screen: str) -> None:
+        self.page.wait_for_selector(f'[data-screen="{screen}"]:not([hidden])')
+
+    def ready(self) -> str:
+        """Wait until an answer would be taken; gives the task's token."""
+        found = self.page.wait_for_selector('[data-part="task"][data-accepts]:not([hidden])')
+        return str(found.get_attribute("data-accepts"))
+
+    def accepts(self) -> bool:
+        """Whether an answer would be taken now."""
+        return self.page.locator('[data-part="task"][data-accepts]:not([hidden])').count() == 1
+
+    def titles(self) -> list[str]:
+        """The titles of the documents."""
+        return self.page.locator(".document-title").all_text_contents()
+
+    def answer(self, key: str) -> None:
+        """Press a key once it would be taken."""
+        self.ready()
+        self.page.keyboard.press(key)
+
+    def wait_until_saved(self) -> None:
+        expect(self.page.locator('[data-part="saved"]')).to_have_text("Saved")
+
+    def part(self, name: str) -> str:
+        """The text of a part of the page."""
+        return self.page.locator(f'[data-part="{name}"]').inner_text()

@@ -1,0 +1,77 @@
+"""A browser, a server for it, and people in front of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext
+from sqlalchemy import Engine
+
+from podium.studio.database import connect
+from podium.studio.migrate import upgrade
+from podium.studio.settings import Settings
+from tests.studio.browser.chromium import BUILT, CHROMIUM, Judging, chromium, signed_in
+from tests.studio.serving import serving
+
+Opened = Callable[..., Judging]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    for file, remedy in ((CHROMIUM, "apt-get install chromium"), (BUILT, "make web")):
+        if not file.exists():
+            if os.environ.get("CI"):
+                pytest.fail(f"{file} is missing: {remedy}")
+            pytest.skip(f"needs {file}: {remedy}")
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture
+def database(tmp_path) -> str:
+    """One kind of database: what pages do does not depend on it."""
+    return f"sqlite:///{tmp_path / 'studio.db'}"
+
+
+@pytest.fixture
+def engine(database: str) -> Iterator[Engine]:
+    found = connect(Settings(database=database))
+    upgrade(found)
+    yield found
+    found.dispose()
+
+
+@pytest.fixture
+def address(engine: Engine, database: str) -> Iterator[str]:
+    with serving(Settings(database=database)) as found:
+        yield found
+
+
+@pytest.fixture
+def person_browser(
+    browser: Browser, engine: Engine, address: str
+) -> Iterator[Callable[..., BrowserContext]]:
+    """Opens a browser for a person; scripts that fail, or try to run where none may, are errors."""
+    contexts: list[BrowserContext] = []
+
+    def open_one(person: int | None, **settings: Any) -> BrowserContext:
+        context = signed_in(browser, engine, address, person, **settings)
+        contexts.append(context)
+        return context
+
+    yield open_one
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture
+def judging(person_browser: Callable[..., BrowserContext]) -> Opened:
+    """Opens the judging page for a person."""
+
+    def open_one(person: int, project: int, **settings: Any) -> Judging:
+        return Judging(person_browser(person, **settings).new_page(), project).open()
+
+    return open_one

@@ -1,0 +1,136 @@
+"""Every answer and command has a key, and does what it says."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import select
+
+from podium.studio.choices import CHOICES, SKIP
+from podium.studio.database import reading
+from podium.studio.routes.judging_pages import ANSWERS
+from podium.studio.tables import LogEntry, Mode
+from tests.studio.making import make_people, make_project
+
+
+def log_of(engine):
+    return reading(
+        engine, lambda c: c.execute(select(LogEntry.__table__).order_by(LogEntry.id)).all()
+    )
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_every_choice_has_a_button(mode):
+    assert {button.name for button in ANSWERS[mode]} | {SKIP} == set(CHOICES[mode])
+
+
+@pytest.mark.parametrize(
+    ("key", "kind", "value"),
+    [
+        ("ArrowLeft", "verdict", 1),
+        ("ArrowDown", "verdict", 0),
+        ("ArrowRight", "verdict", -1),
+        ("1", "bad", None),
+        ("2", "bad", None),
+        ("3", "bad", None),
+    ],
+)
+def test_pairs(engine, judging, key, kind, value):
+    (ann,) = make_people(engine, 1)
+    tab = judging(ann, make_project(engine, [ann], queries=1, items=6))
+    tab.ready()
+    left, right = (int(title.removeprefix("Title ")) for title in tab.titles())
+    tab.answer(key)
+    tab.ready()
+    entries = [(row.kind, row.value, row.left) for row in log_of(engine)]
+    marked = {"1": [left], "3": [right], "2": [left, right]}.get(key, [left])
+    assert entries == [(kind, value, item) for item in marked]
+    assert tab.part("saved") == "Saved"
+    assert tab.part("judged") == "1 judged by you"
+
+
+@pytest.mark.parametrize(("mode", "best"), [("grades", 4), ("rankings", -2)])
+def test_five_keys(engine, judging, mode, best):
+    (ann,) = make_people(engine, 1)
+    tab = judging(ann, make_project(engine, [ann], queries=5, items=2, mode=mode))
+    for key in "12345":
+        tab.answer(key)
+    tab.wait_until_saved()
+    values = [row.value for row in log_of(engine)]
+    assert values == ([0, 1, 2, 3, 4] if best == 4 else [2, 1, 0, -1, -2])
+
+
+def test_commands(engine, judging):
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann], queries=2, items=6, guidelines="# Best first")
+    tab = judging(ann, project)
+    tab.ready()
+    first = tab.titles()
+    tab.answer("ArrowLeft")
+    tab.ready()
+    assert tab.titles() != first
+    tab.page.keyboard.press("u")
+    tab.page.wait_for_selector("text=was taken back")
+    tab.ready()
+    assert tab.titles() == first
+    tab.page.keyboard.press("?")
+    assert tab.page.get_by_role("heading", name="Keys").is_visible()
+    tab.page.keyboard.press("ArrowLeft")  # no answer while a dialog is open
+    tab.page.keyboard.press("Escape")
+    tab.page.keyboard.press("g")
+    assert tab.page.get_by_role("heading", name="Best first").is_visible()
+    tab.page.keyboard.press("Escape")
+    tab.page.keyboard.press("p")
+    assert tab.screen == "break"
+    tab.page.keyboard.press("ArrowLeft")  # nor during a break
+    tab.page.keyboard.press("p")
+    assert tab.screen == "task"
+    tab.page.keyboard.press("s")
+    tab.page.get_by_label("A document is broken").check()
+    tab.page.get_by_label("More about it").fill("empty")
+    tab.page.keyboard.press("Enter")
+    tab.ready()
+    assert [row.kind for row in log_of(engine)] == ["verdict", "undo", "skip"]
+    assert log_of(engine)[-1].reason == "A document is broken or missing: empty"
+
+
+def test_a_held_key_and_one_pressed_too_soon_answer_once(engine, judging):
+    (ann,) = make_people(engine, 1)
+    tab = judging(ann, make_project(engine, [ann], queries=1, items=6))
+    tab.ready()
+    for _ in range(5):
+        tab.page.keyboard.down("ArrowLeft")  # from the second on these are repetitions
+    tab.page.keyboard.up("ArrowLeft")
+    tab.page.keyboard.press("ArrowLeft")
+    tab.ready()
+    assert len(log_of(engine)) == 1
+
+
+def test_keys_work_after_a_click_into_a_frame(engine, judging):
+    from podium.studio.database import in_transaction
+    from podium.studio.tables import Candidate
+
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann], queries=1, items=6)
+    in_transaction(
+        engine, lambda c: c.execute(Candidate.__table__.update().values(html="<p>Some <b>page</b>"))
+    )
+    tab = judging(ann, project)
+    tab.ready()
+    tab.page.frame_locator("iframe").first.get_by_text("page").click()
+    tab.page.wait_for_function("() => document.activeElement.tagName !== 'IFRAME'")
+    tab.answer("ArrowRight")
+    tab.ready()
+    assert len(log_of(engine)) == 1
+
+
+def test_the_pointer_does_as_well(engine, judging):
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann], queries=1, items=6)
+    tab = judging(ann, project, viewport={"width": 390, "height": 844}, has_touch=True)
+    tab.ready()
+    assert tab.page.locator(".document:visible").count() == 1
+    tab.page.get_by_role("button", name="Right", exact=True).tap()
+    assert tab.page.locator(".document:visible").get_attribute("aria-label") == "Right"
+    tab.page.get_by_role("button", name="Right is better").tap()
+    tab.ready()
+    assert [row.value for row in log_of(engine)] == [-1]
