@@ -27,12 +27,16 @@ from podium.studio.import_jobs import run_import
 from podium.studio.logs import set_up_logs
 from podium.studio.metrics import Metrics
 from podium.studio.pages import render
+from podium.studio.provider import Provider
 from podium.studio.replies import PROBLEMS
 from podium.studio.routes import (
     jobs,
     judging,
     judging_pages,
+    oidc,
     operations,
+    people,
+    people_pages,
     project_pages,
     projects,
     signing_in,
@@ -44,8 +48,8 @@ from podium.studio.wrapping import Wrapping
 
 STATIC = Path(__file__).parent / "static"
 
-_API = (judging, projects, jobs)
-_PAGES = (operations, signing_in, judging_pages, project_pages, transfer_pages)
+_API = (judging, projects, jobs, people)
+_PAGES = (operations, signing_in, judging_pages, project_pages, transfer_pages, oidc, people_pages)
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -81,6 +85,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.desk = Desk(engine)
     app.state.metrics = Metrics()
     app.state.worker = worker
+    app.state.provider = Provider(settings) if settings.oidc_issuer else None
     for room in _API:
         app.include_router(room.router, responses=PROBLEMS)
     for page in _PAGES:

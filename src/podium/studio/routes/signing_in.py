@@ -38,7 +38,7 @@ def back_to(request: Request) -> str:
 def sign_in_page(request: Request, to: str = "/") -> Response:
     """Ask for address and password."""
     if person_of(request) is not None:
-        return RedirectResponse(_inside(to), 303)
+        return RedirectResponse(inside(to), 303)
     return _sign_in_page(request, to)
 
 
@@ -61,7 +61,7 @@ def sign_in(
         return _sign_in_page(request, to, email, error.problem, error.status)
     if user_id is None:
         return _sign_in_page(request, to, email, "Address or password are wrong.", 401)
-    return start_session(request, user_id, _inside(to))
+    return start_session(request, user_id, inside(to))
 
 
 @router.post("/sign-out")
@@ -186,11 +186,11 @@ def _invited_to(connection: Connection, secret: str) -> str:
     return str(connection.scalar(select(Project.name).where(Project.id == found.project_id)))
 
 
-def _inside(to: str) -> str:
+def inside(to: str) -> str:
     """An address of this server, whatever a link said.
 
     Example:
-        >>> _inside("/projects/1?x=2"), _inside("https://elsewhere/"), _inside("//elsewhere/")
+        >>> inside("/projects/1?x=2"), inside("https://elsewhere/"), inside("//elsewhere/")
         ('/projects/1?x=2', '/', '/')
     """
     parts = urlsplit(to)

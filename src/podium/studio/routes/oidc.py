@@ -1,0 +1,137 @@
+"""Signing in by an OpenID provider: authorization code with PKCE, state and nonce."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import json
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse, Response
+from sqlalchemy import Connection, select, update
+
+from podium.studio import accounts
+from podium.studio.audit import record
+from podium.studio.database import in_transaction
+from podium.studio.errors import RefusedError
+from podium.studio.provider import Provider, Stranger
+from podium.studio.routes.signing_in import inside, start_session
+from podium.studio.secrets import new_secret
+from podium.studio.settings import Settings
+from podium.studio.tables import User
+
+router = APIRouter(prefix="/sign-in/oidc", include_in_schema=False)
+
+_COOKIE = "podium_oidc"
+_SECONDS = 600
+_JOIN = "/join/"
+
+
+@router.get("")
+def leave(request: Request, to: str = "/") -> Response:
+    """Send a browser to the provider; a cookie of its own tells us that it is the same later."""
+    provider = _provider(request)
+    kept = {
+        "state": new_secret(),
+        "nonce": new_secret(),
+        "verifier": new_secret(),
+        "to": inside(to),
+    }
+    address = provider.sign_in_address(
+        _callback(request), kept["state"], kept["nonce"], kept["verifier"]
+    )
+    response = RedirectResponse(address, 303)
+    response.set_cookie(
+        _COOKIE,
+        base64.urlsafe_b64encode(json.dumps(kept).encode()).decode(),
+        max_age=_SECONDS,
+        path="/sign-in/oidc",
+        httponly=True,
+        samesite="lax",
+        secure=request.app.state.settings.secure_cookies,
+    )
+    return response
+
+
+@router.get("/callback")
+def come_back(request: Request, code: str = "", state: str = "", error: str = "") -> Response:
+    """Take who the provider says has come back."""
+    provider = _provider(request)
+    kept = _kept(request)
+    if not kept or not hmac.compare_digest(kept["state"].encode(), state.encode()):
+        raise RefusedError(403, "This sign-in was begun elsewhere or too long ago: begin again.")
+    if error or not code:
+        raise RefusedError(403, "Your organisation did not let you in.")
+    stranger = provider.who(_callback(request), code, kept["nonce"], kept["verifier"])
+    settings: Settings = request.app.state.settings
+    to = inside(kept["to"])
+    user_id = in_transaction(
+        request.app.state.engine, lambda c: _account(c, settings, stranger, to)
+    )
+    response = start_session(request, user_id, to)
+    response.delete_cookie(_COOKIE, path="/sign-in/oidc")
+    return response
+
+
+def _account(connection: Connection, settings: Settings, stranger: Stranger, to: str) -> int:
+    """The account of someone whom the provider knows; made if that is allowed."""
+    known = connection.execute(
+        select(User.id, User.disabled).where(User.subject == stranger.subject)
+    ).one_or_none()
+    if known is None and stranger.email:
+        known = _linked(connection, stranger)
+    if known is None:
+        invited = to.startswith(_JOIN) and (
+            accounts.invitation(connection, to.removeprefix(_JOIN)) is not None
+        )
+        if not stranger.email or not (settings.oidc_creates_accounts or invited):
+            raise RefusedError(403, "You have no account here: ask for an invitation link.")
+        user_id = accounts.add_user(
+            connection, stranger.email, stranger.name, None, subject=stranger.subject
+        )
+        record(connection, user_id, None, "made an account by OpenID")
+        return user_id
+    if known.disabled:
+        raise RefusedError(403, "This account is closed.")
+    record(connection, known.id, None, "signed in by OpenID")
+    return int(known.id)
+
+
+def _linked(connection: Connection, stranger: Stranger) -> Any:
+    """The account with a verified address, from now on also found by the provider's name."""
+    known = connection.execute(
+        select(User.id, User.disabled, User.subject)
+        .where(User.email == accounts.normal_email(stranger.email))
+        .with_for_update()
+    ).one_or_none()
+    if known is None:
+        return None
+    if known.subject is not None:
+        # Someone else at the provider has the address now: they do not get the account with it.
+        raise RefusedError(403, "This address belongs to another account: ask an administrator.")
+    connection.execute(update(User).where(User.id == known.id).values(subject=stranger.subject))
+    record(connection, known.id, None, "linked the account to OpenID")
+    return known
+
+
+def _provider(request: Request) -> Provider:
+    provider: Provider | None = request.app.state.provider
+    if provider is None:
+        raise RefusedError(404, "This server has no OpenID provider.")
+    return provider
+
+
+def _callback(request: Request) -> str:
+    base = request.app.state.settings.public_url or str(request.base_url)
+    return f"{base.rstrip('/')}/sign-in/oidc/callback"
+
+
+def _kept(request: Request) -> dict[str, str]:
+    try:
+        kept = json.loads(base64.urlsafe_b64decode(request.cookies.get(_COOKIE, "")))
+    except ValueError:
+        return {}
+    names = {"state", "nonce", "verifier", "to"}
+    good = isinstance(kept, dict) and set(kept) == names
+    return kept if good and all(isinstance(value, str) for value in kept.values()) else {}

@@ -1,0 +1,168 @@
+"""Members, invitations, tokens, assignment and the audit log."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from sqlalchemy import select, update
+
+from podium.studio.accounts import add_user
+from podium.studio.database import in_transaction, reading
+from podium.studio.desk import Desk, Given, Nothing
+from podium.studio.settings import Settings
+from podium.studio.tables import Assigned, Membership, Query, Role
+from tests.studio.browsing import Browser, program, row_of
+from tests.studio.making import PASSWORD, make_people, make_project
+from tests.studio.serving import serving
+
+
+@pytest.fixture
+def address(engine, database, tmp_path):
+    with serving(Settings(database=database, exports=tmp_path / "files")) as found:
+        yield found
+
+
+def make(engine, project, user, role):
+    in_transaction(
+        engine,
+        lambda c: c.execute(
+            update(Membership)
+            .where(Membership.project_id == project, Membership.user_id == user)
+            .values(role=role.value)
+        ),
+    )
+
+
+def test_roles_over_rest(engine, address):
+    ann, bob, cat = make_people(engine, 3)
+    project = make_project(engine, [ann, bob, cat])
+    make(engine, project, bob, Role.MANAGER)
+    path = f"/api/v1/projects/{project}/members"
+    with program(engine, address, bob) as client:
+        assert [each["role"] for each in client.get(path).json()] == [
+            "owner",
+            "manager",
+            "assessor",
+        ]
+        assert client.patch(f"{path}/{cat}", json={"role": "manager"}).status_code == 204
+        assert client.patch(f"{path}/{cat}", json={"role": "owner"}).status_code == 403
+        assert client.patch(f"{path}/{ann}", json={"role": "assessor"}).status_code == 403
+        assert client.delete(f"{path}/{ann}").status_code == 403
+        assert client.patch(f"{path}/999", json={"role": "manager"}).status_code == 404
+        assert client.delete(f"{path}/{cat}").status_code == 204
+        assert len(client.get(path).json()) == 2
+    with program(engine, address, cat) as client:
+        assert client.get(path).status_code == 404
+    with program(engine, address, ann) as client:
+        assert client.patch(f"{path}/{ann}", json={"role": "manager"}).status_code == 409
+        assert client.delete(f"{path}/{ann}").status_code == 409
+        assert client.patch(f"{path}/{bob}", json={"role": "owner"}).status_code == 204
+        assert client.delete(f"{path}/{ann}").status_code == 204
+
+
+def test_what_a_removed_member_held_is_free_again(engine, address):
+    ann, bob = make_people(engine, 2)
+    project = make_project(engine, [ann, bob], queries=1, items=2, k=1)
+    desk = Desk(engine)
+    held = desk.next(row_of(engine, project), bob, "b")
+    assert isinstance(desk.next(row_of(engine, project), ann, "a"), Nothing)
+    with program(engine, address, ann) as client:
+        assert client.delete(f"/api/v1/projects/{project}/members/{bob}").status_code == 204
+    given = desk.next(row_of(engine, project), ann, "a")
+    assert isinstance(given, Given)
+    assert given.task.pair == held.task.pair
+
+
+def test_invitations_over_rest(engine, address):
+    ann, bob = make_people(engine, 2)
+    project = make_project(engine, [ann, bob])
+    make(engine, project, bob, Role.MANAGER)
+    path = f"/api/v1/projects/{project}/invitations"
+    with program(engine, address, bob) as client:
+        made = client.post(path, json={"role": "assessor", "uses": 2})
+        assert made.status_code == 201
+        assert made.json()["link"].startswith(f"{address}/join/")
+        assert client.post(path, json={"role": "owner"}).status_code == 403
+        (held,) = client.get(path).json()
+        assert held["uses_left"] == 2
+        assert client.delete(f"{path}/{held['id']}").status_code == 204
+        assert client.delete(f"{path}/{held['id']}").status_code == 404
+        assert client.get(made.json()["link"]).status_code == 404
+        audit = client.get(f"/api/v1/projects/{project}/audit").json()
+        assert [each["action"] for each in audit][:2] == [
+            "revoked an invitation",
+            "made an invitation",
+        ]
+        later = client.get(
+            f"/api/v1/projects/{project}/audit", params={"before": audit[0]["id"], "limit": 1}
+        ).json()
+        assert later == audit[1:2]
+
+
+def test_queries_are_shared_out_evenly(engine, address):
+    ann, bob, cat = make_people(engine, 3)
+    project = make_project(engine, [ann, bob, cat], queries=6, assigned_only=True)
+    path = f"/api/v1/projects/{project}/assignment"
+    with program(engine, address, ann) as client:
+        shares = client.post(path, json={"people": [bob, cat]}).json()
+        assert {each["user"]: each["queries"] for each in shares} == {ann: 0, bob: 3, cat: 3}
+        shares = client.post(path, json={"copies": 2, "method": "rotate"}).json()
+        assert [each["queries"] for each in shares] == [4, 4, 4]
+        queries = reading(engine, lambda c: c.scalars(select(Assigned.query_id)).all())
+        assert sorted(queries) == sorted(
+            2 * reading(engine, lambda c: c.scalars(select(Query.id)).all())
+        )
+        assert client.post(path, json={"copies": 4}).status_code == 422
+        assert client.post(path, json={"people": [999]}).status_code == 422
+        assert client.delete(path, params={"user": bob}).status_code == 204
+        assert [each["queries"] for each in client.get(path).json()] == [4, 0, 4]
+        assert isinstance(Desk(engine).next(row_of(engine, project), bob, "t"), Nothing)
+        assert client.delete(path).status_code == 204
+        assert [each["queries"] for each in client.get(path).json()] == [0, 0, 0]
+
+
+def test_the_pages_about_people(engine, address):
+    ann = in_transaction(engine, lambda c: add_user(c, "ann@example.org", "Ann <i>", PASSWORD))
+    (bob,) = make_people(engine, 1)
+    project = make_project(engine, [ann, bob])
+    home = f"/projects/{project}"
+    with Browser(address) as browser:
+        browser.sign_in("ann@example.org")
+        assert "Ann &lt;i&gt;" in browser.get(f"{home}/people").text
+        assert browser.submit(f"{home}/people/{bob}/role", {"role": "manager"}).status_code == 303
+        assert browser.submit(f"{home}/people/{bob}/role", {"role": "king"}).status_code == 422
+        assert browser.submit(f"{home}/people/{ann}/remove").status_code == 409
+        made = browser.submit(f"{home}/invitations", {"role": "assessor", "uses": "1", "days": "1"})
+        assert f"{address}/join/" in made.text
+        assert "/join/" not in browser.get(f"{home}/people").text
+        number = re.search(r"/invitations/(\d+)/revoke", made.text).group(1)
+        assert browser.submit(f"{home}/invitations/{number}/revoke").status_code == 303
+        assert browser.submit(f"{home}/invitations", {"role": "x"}).status_code == 422
+        shared = browser.submit(f"{home}/assignment", {"people": [str(bob)], "copies": "1"})
+        assert shared.status_code == 303
+        assert browser.submit(f"{home}/assignment", {"copies": "9"}).status_code == 422
+        assert browser.submit(f"{home}/assignment", {"people": ["x"]}).status_code == 422
+        assert "Share the queries out" in browser.get(f"{home}/assignment").text
+        assert browser.submit(f"{home}/assignment/remove", {"user": str(bob)}).status_code == 303
+        page = browser.get(f"{home}/audit").text
+        assert "shared the queries out" in page
+        assert "took assignments back" in page
+        assert browser.submit(f"{home}/people/{bob}/remove").status_code == 303
+
+
+def test_tokens_are_shown_once_and_can_be_revoked(engine, address):
+    in_transaction(engine, lambda c: add_user(c, "ann@example.org", "Ann", PASSWORD))
+    with Browser(address) as browser:
+        browser.sign_in("ann@example.org")
+        made = browser.submit("/tokens", {"name": "notebook", "days": "30"})
+        secret = re.search(r"podium_[\w-]+", made.text).group(0)
+        assert secret not in browser.get("/tokens").text
+        login = {"authorization": f"Bearer {secret}"}
+        with Browser(address) as plain:
+            assert plain.get("/api/v1/projects", headers=login).json() == []
+            number = re.search(r"/tokens/(\d+)/revoke", made.text).group(1)
+            assert browser.submit(f"/tokens/{number}/revoke").status_code == 303
+            assert browser.submit(f"/tokens/{number}/revoke").status_code == 404
+            assert plain.get("/api/v1/projects", headers=login).status_code == 401
+        assert browser.submit("/tokens", {"name": "x", "days": "9999"}).status_code == 422
