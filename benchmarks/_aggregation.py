@@ -112,10 +112,10 @@ def _quality(report: Report, folds: list[_Fold], quick: bool) -> None:
     for fold in folds:
         for name, aggregate in _AGGREGATIONS.items():
             for how, weights in _weights(fold, aggregate, quick).items():
-                scores = aggregate(_votes(fold.test), fold.test.offsets, weights=weights)
+                scores = aggregate(_votes(fold.test), fold.test.offsets, ranker_weights=weights)
                 found.setdefault((name, how), []).append((fold.test, scores))
         for how, weights in _weights(fold, None, quick).items():
-            exact = exact_kemeny(_votes(fold.test), fold.test.offsets, weights=weights)
+            exact = exact_kemeny(_votes(fold.test), fold.test.offsets, ranker_weights=weights)
             found.setdefault(("exact Kemeny", how), []).append((fold.test, exact.scores))
     for (name, how), tests in found.items():
         report.note(f"  {f'{name}, {how} weights':58} {_line(tests)}")
@@ -150,7 +150,7 @@ def _as_published(report: Report, folds: list[_Fold], quick: bool) -> None:
         for name in ("Borda", "Supervised Kemeny"):
             aggregate = _AGGREGATIONS[name]
             for how, weights in _weights(fold, aggregate, quick).items():
-                scores = aggregate(_votes(fold.test), fold.test.offsets, weights=weights)
+                scores = aggregate(_votes(fold.test), fold.test.offsets, ranker_weights=weights)
                 found.setdefault((name, how), []).append((fold.test, scores))
     report.note("  the largest number first, as the published figures have it:")
     for (name, how), tests in found.items():

@@ -79,7 +79,7 @@ WRONG_CHOICES: dict[str, Callable[[], object]] = {
     "losses: k": lambda: ListMLE(k=0),
     "losses: name": lambda: parse_loss("ListMLP"),
     "losses: gains": lambda: LambdaLoss(gains="cubic"),  # type: ignore[arg-type]
-    "aggregation: k": lambda: reciprocal_rank([[1.0]], [0, 1], k=-1),
+    "aggregation: k": lambda: reciprocal_rank([[1.0]], [0, 1], rank_constant=-1),
     "aggregation: rule": lambda: borda([[1.0]], [0, 1], unranked="never"),  # type: ignore[arg-type]
     "judging: share": lambda: Overlap(2.0),
     "judging: habits": lambda: Habits(noise=-1),

@@ -1,7 +1,11 @@
 """Every public name is documented where it is defined, and every function with an example."""
 
 import inspect
+import re
+from contextlib import suppress
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 from types import FunctionType
 
 import pytest
@@ -35,3 +39,42 @@ def test_public_classes_are_documented(room: str) -> None:
     module = import_module(f"podium.{room}")
     classes = [name for name in module.__all__ if isinstance(getattr(module, name), type)]
     assert [name for name in classes if not getattr(module, name).__doc__] == []
+
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_public_names_are_used(room: str) -> None:
+    # A name that nothing uses, neither another file of the package nor a page, an example, a
+    # benchmark or a test, is one that nobody needs: remove it or make it private.
+    module = import_module(f"podium.{room}")
+    words = _words()
+    unused = []
+    for name in module.__all__:
+        home = _home(getattr(module, name), name, Path(module.__file__ or "").parent)
+        if not any(name in held for file, held in words.items() if file != home):
+            unused.append(name)
+    assert unused == []
+
+
+@cache
+def _words() -> dict[Path, frozenset[str]]:
+    """The words of every file but this one and those that only list names."""
+    files = [
+        file
+        for folder in ("src/podium", "docs", "examples", "tests", "benchmarks")
+        for ending in ("py", "md")
+        for file in (ROOT / folder).rglob(f"*.{ending}")
+        if file.name != "__init__.py" and file != Path(__file__)
+    ]
+    files.append(ROOT / "README.md")
+    return {file: frozenset(re.findall(r"\w+", file.read_text())) for file in files}
+
+
+def _home(value: object, name: str, room: Path) -> Path:
+    """The file that defines a name; for a constant, the one of its room that assigns it."""
+    with suppress(TypeError, OSError):
+        return Path(inspect.getfile(value))  # type: ignore[arg-type]
+    assigned = re.compile(rf"^{name}\b.*=|^def {name}\(", re.M)
+    return next(file for file in room.rglob("*.py") if assigned.search(file.read_text()))

@@ -45,7 +45,7 @@ def majority(table: Doubles, weights: Doubles, one: int, other: int, unranked: U
 @given(weighted_votes(), POLICIES)
 def test_exact_is_the_least_of_all_permutations(case: Case, unranked: Unranked) -> None:
     table, weights = case
-    found = exact_kemeny(table, weights=weights, unranked=unranked)
+    found = exact_kemeny(table, ranker_weights=weights, unranked=unranked)
     least = least_distance(table, weights, unranked)
     assert found.distances[0] == pytest.approx(least)
     assert distance(order_of(found.scores), table, weights, unranked) == pytest.approx(least)
@@ -97,7 +97,7 @@ def test_distance_is_its_formula(case: Case, unranked: Unranked) -> None:
         for weight, column in zip(weights, table.T, strict=True)
         if scores[one] > scores[other] and prefers(column, other, one, unranked)
     )
-    found = kendall_distance(scores, table, weights=weights, unranked=unranked)
+    found = kendall_distance(scores, table, ranker_weights=weights, unranked=unranked)
     assert found[0] == pytest.approx(tied + strict)
 
 
@@ -106,7 +106,7 @@ def test_supervised_neighbours_follow_majorities(
     case: Case, unranked: Unranked, refine: bool
 ) -> None:
     table, weights = case
-    scores = supervised_kemeny(table, weights=weights, unranked=unranked, refine=refine)
+    scores = supervised_kemeny(table, ranker_weights=weights, unranked=unranked, refine=refine)
     order = order_of(scores)
     assert sorted(scores) == list(range(1, len(table) + 1))
     for above, below in pairwise(order):
@@ -116,7 +116,7 @@ def test_supervised_neighbours_follow_majorities(
 @given(weighted_votes(most=7), POLICIES)
 def test_refining_never_hurts_and_exact_is_never_worse(case: Case, unranked: Unranked) -> None:
     table, weights = case
-    given_options = {"weights": weights, "unranked": unranked}
+    given_options = {"ranker_weights": weights, "unranked": unranked}
     plain = supervised_kemeny(table, **given_options)
     refined = supervised_kemeny(table, refine=True, **given_options)
     far, near = (kendall_distance(each, table, **given_options)[0] for each in (plain, refined))
@@ -139,7 +139,7 @@ def test_a_condorcet_winner_comes_first(case: Case, unranked: Unranked) -> None:
     for winner in range(len(table)):
         others = [row for row in range(len(table)) if row != winner]
         if all(majority(table, weights, winner, row, unranked) > 1e-9 for row in others):
-            options = {"weights": weights, "unranked": unranked}
+            options = {"ranker_weights": weights, "unranked": unranked}
             assert supervised_kemeny(table, **options)[winner] == len(table)
             assert exact_kemeny(table, **options).scores[winner] == len(table)
 
@@ -151,8 +151,8 @@ def test_rankers_may_come_in_any_order_and_weights_at_any_scale(
     table, weights = case
     order = data.draw(st.permutations(range(table.shape[1])))
     scale = data.draw(st.sampled_from([0.1, 3.0, 1e6]))
-    turned = {"weights": weights[order] * scale, "unranked": unranked}
-    options = {"weights": weights, "unranked": unranked}
+    turned = {"ranker_weights": weights[order] * scale, "unranked": unranked}
+    options = {"ranker_weights": weights, "unranked": unranked}
     for aggregate in (supervised_kemeny, lambda *a, **o: exact_kemeny(*a, **o).scores):
         scores = aggregate(table, **options)
         assert aggregate(table[:, order], **turned).tolist() == scores.tolist()
@@ -162,7 +162,7 @@ def test_rankers_may_come_in_any_order_and_weights_at_any_scale(
 def test_rows_may_come_in_any_order(case: Case, unranked: Unranked, data: st.DataObject) -> None:
     table, weights = case
     order = np.array(data.draw(st.permutations(range(len(table)))))
-    options = {"weights": weights, "unranked": unranked}
+    options = {"ranker_weights": weights, "unranked": unranked}
     there = exact_kemeny(table[order], **options).distances
     assert there == pytest.approx(exact_kemeny(table, **options).distances)
     if len(np.unique(borda(table, **options).round(9))) == len(table):

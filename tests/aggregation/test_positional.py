@@ -26,7 +26,7 @@ def test_borda_counts_pairs(case: tuple[Doubles, Doubles], unranked: Unranked) -
                     wins = prefers(column, one, other, unranked)
                     loses = prefers(column, other, one, unranked)
                     expected[one] += weights[ranker] * (1.0 if wins else 0.0 if loses else 0.5)
-    assert borda(table, weights=weights, unranked=unranked) == pytest.approx(expected)
+    assert borda(table, ranker_weights=weights, unranked=unranked) == pytest.approx(expected)
 
 
 def test_unranked_documents_share_the_points_left() -> None:
@@ -44,7 +44,7 @@ def test_reciprocal_rank_sums_positions(table: Doubles, k: float) -> None:
             if not np.isnan(value):
                 above, tied = np.sum(column > value), np.sum(column == value)
                 expected[row] += 1 / (k + above + (tied + 1) / 2)
-    assert reciprocal_rank(table, k=k) == pytest.approx(expected)
+    assert reciprocal_rank(table, rank_constant=k) == pytest.approx(expected)
 
 
 @given(st.lists(votes(rankers=1, most=9), min_size=1, max_size=4), st.data())
@@ -73,13 +73,13 @@ def test_wrong_votes_are_named(arguments: tuple[object, ...], message: str) -> N
 
 def test_wrong_options_are_named() -> None:
     with pytest.raises(DataError, match="weights"):
-        borda([[1, 2]], weights=[1])
+        borda([[1, 2]], ranker_weights=[1])
     with pytest.raises(DataError, match="weights"):
-        borda([[1, 2]], weights=[1, -1])
+        borda([[1, 2]], ranker_weights=[1, -1])
     with pytest.raises(ArgumentError, match="unranked"):
         borda([[1, 2]], unranked="above")  # type: ignore[arg-type]
-    with pytest.raises(ArgumentError, match="k is"):
-        reciprocal_rank([[1, 2]], k=NAN)
+    with pytest.raises(ArgumentError, match="rank_constant is"):
+        reciprocal_rank([[1, 2]], rank_constant=NAN)
 
 
 def test_no_rows() -> None:

@@ -52,7 +52,7 @@ def test_a_query_may_be_missing_from_a_run() -> None:
 
 def test_exact_orders_are_a_run_too() -> None:
     run = made_run(1)
-    fused = fuse([run, run], exact_kemeny, weights=[1, 2])
+    fused = fuse([run, run], exact_kemeny, ranker_weights=[1, 2])
     for query, documents in as_dict(run).items():
         found = as_dict(fused)[query]
         assert sorted(found, key=found.__getitem__) == sorted(documents, key=documents.__getitem__)

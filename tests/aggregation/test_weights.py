@@ -46,9 +46,9 @@ def test_tuned_is_no_worse_where_it_was_tuned(aggregate) -> None:  # type: ignor
     tuned = tuned_weights(VOTES, quality, aggregate, OFFSETS)
     assert tuned.sum() == pytest.approx(1)
     before, after = (
-        quality(aggregate(VOTES, OFFSETS, weights=weights)) for weights in (first, tuned)
+        quality(aggregate(VOTES, OFFSETS, ranker_weights=weights)) for weights in (first, tuned)
     )
     assert after >= before
     assert tuned[0] > tuned[2]
     again = tuned_weights(VOTES, quality, aggregate, OFFSETS, start=tuned, rounds=1)
-    assert quality(aggregate(VOTES, OFFSETS, weights=again)) >= after
+    assert quality(aggregate(VOTES, OFFSETS, ranker_weights=again)) >= after

@@ -133,5 +133,5 @@ def test_play_returns_the_number_of_batches():
 
 
 def test_an_unknown_algorithm_is_refused_by_name():
-    with pytest.raises(ArgumentError, match=r"There is no algorithm 'quicksort'. Choose: adaptive,"):
+    with pytest.raises(ArgumentError, match=r"no algorithm 'quicksort'. Choose: adaptive,"):
         algorithm_called("quicksort")

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from podium.kernels import Doubles
 from podium.losses import (
-    Evaluation,
     Focused,
     LambdaLoss,
     ListMLE,
     ListNet,
     Loss,
+    LossValues,
     PairExponential,
     PairHinge,
     PairLogistic,
@@ -78,7 +78,7 @@ def is_exact(loss: Loss) -> bool:
     return not (isinstance(loss, StructuralHinge) and loss.scaling == "slack")
 
 
-def one_query(loss: Loss, scores: object, labels: object) -> Evaluation:
+def one_query(loss: Loss, scores: object, labels: object) -> LossValues:
     scores = np.asarray(scores, np.float64)
     return loss.evaluate(scores, np.asarray(labels, np.float64), [0, len(scores)])
 

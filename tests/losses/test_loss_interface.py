@@ -64,7 +64,7 @@ def test_weights_multiply_a_querys_part() -> None:
     scores, labels, offsets = _many(50)
     weights = np.random.default_rng(1).random(50)
     plain = PairLogistic().evaluate(scores, labels, offsets)
-    weighted = PairLogistic().evaluate(scores, labels, offsets, weights=weights)
+    weighted = PairLogistic().evaluate(scores, labels, offsets, query_weights=weights)
     by_row = np.repeat(weights, np.diff(offsets))
     np.testing.assert_allclose(weighted.values, weights * plain.values)
     np.testing.assert_allclose(weighted.gradient, by_row * plain.gradient)
@@ -106,7 +106,7 @@ def test_wrong_outputs_and_weights_are_refused() -> None:
         with pytest.raises(DataError, match="an output array does not fit"):
             ListMLE().evaluate([1.0, 2.0], [1, 0], [0, 2], out=out)
     with pytest.raises(DataError, match="2 weights for 1 queries"):
-        ListMLE().evaluate([1.0, 2.0], [1, 0], [0, 2], weights=[1, 2])
+        ListMLE().evaluate([1.0, 2.0], [1, 0], [0, 2], query_weights=[1, 2])
 
 
 @pytest.mark.parametrize("k", [0, -1, 2.0, True, "3"])

@@ -11,7 +11,7 @@ import pytest
 from scipy.optimize import minimize
 
 from podium.kernels import Doubles
-from podium.losses import Evaluation, ListMLE, ListNet, Loss, RankCosine
+from podium.losses import ListMLE, ListNet, Loss, LossValues, RankCosine
 from tests.losses.cases import one_query
 
 OBJECTS = 4
@@ -24,7 +24,7 @@ KINDS = {
 }
 
 
-def _evaluate(loss: Loss, scores: Doubles, order: Order) -> Evaluation:
+def _evaluate(loss: Loss, scores: Doubles, order: Order) -> LossValues:
     labels = np.empty(len(order))
     labels[list(order)] = np.arange(len(order), 0, -1)
     return one_query(loss, scores, labels)

@@ -35,7 +35,7 @@ def _position_points(loss: StructuralHinge, scores: Doubles, labels: Doubles) ->
     ideal = max(total(order, gain) for order in orders)
     right = [order for order in orders if list(gain[list(order)]) == sorted(gain, reverse=True)]
     scored = [total(order, scores) for order in right]
-    wanted = max(scored) if loss.ties == "scores" else sum(scored) / len(scored)
+    wanted = max(scored) if loss.equal_labels == "scores" else sum(scored) / len(scored)
     for order in orders:
         yield 1 - total(order, gain) / ideal, 1 + total(order, scores) - wanted
 

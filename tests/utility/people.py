@@ -29,6 +29,6 @@ def preferences(draw, most: int = 25) -> RankingPreferences:
     return RankingPreferences.from_arrays(
         *random.integers(0, grades, (2, count, depth)),
         random.integers(-2, 3, count),
-        weights=random.choice([0.5, 1.0, 2.0], count),
+        pair_weights=random.choice([0.5, 1.0, 2.0], count),
         grades=grades,
     )

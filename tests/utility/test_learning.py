@@ -23,7 +23,7 @@ GAINS = np.array([0.0, 0.4, 1.0])
 def test_the_truth_is_found(form: str) -> None:
     table = np.outer(DISCOUNTS, GAINS)
     pairs = judged(random_pairs(3000), table)
-    learned = DCGLearn(100.0, form, ties=0.0).fit(pairs)  # type: ignore[arg-type]
+    learned = DCGLearn(100.0, form, tie_weight=0.0).fit(pairs)  # type: ignore[arg-type]
     assert learned.gains == pytest.approx(GAINS, abs=0.02)
     assert learned.discounts == pytest.approx(DISCOUNTS, abs=0.02)
     assert learned.accuracy(judged(random_pairs(3000, seed=9), table)) > 0.99
@@ -125,7 +125,7 @@ def test_ties_bring_utilities_together() -> None:
     tied = pairs.take(~pairs.strict)
     apart = []
     for ties in (0.0, 1.0, 10.0):
-        learned = DCGLearn(1.0, "by-position", ties=ties).fit(pairs)
+        learned = DCGLearn(1.0, "by-position", tie_weight=ties).fit(pairs)
         apart.append(float(np.abs(tied.leads(learned.table)).mean()))
     assert apart[0] > apart[1] > apart[2]
 
@@ -186,7 +186,7 @@ def test_usual_tables_are_the_usual_measures() -> None:
         ({"C": 0.0}, "C is 0.0"),
         ({"C": float("nan")}, "C is nan"),
         ({"form": "rank-two"}, "form is 'rank-two'"),
-        ({"ties": -1.0}, "ties is -1.0"),
+        ({"tie_weight": -1.0}, "tie_weight is -1.0"),
         ({"much": 0.5}, "much is 0.5"),
     ],
 )

@@ -28,7 +28,7 @@ from tests.utility.people import preferences, random_pairs
 def test_what_is_written_is_read_again(pairs: RankingPreferences) -> None:
     write_preferences(pairs, file := io.BytesIO())
     again = read_preferences(io.BytesIO(file.getvalue()), grades=pairs.grades, depth=pairs.depth)
-    for name in ("left", "right", "choices", "weights", "queries"):
+    for name in ("left", "right", "choices", "pair_weights", "queries"):
         assert np.array_equal(getattr(again, name), getattr(pairs, name))
 
 
@@ -76,8 +76,8 @@ def test_verdicts_that_were_taken_back_do_not_count() -> None:
         ({"left": [[1]], "right": [[0]], "choices": [0.5]}, "other values"),
         ({"left": [[1]], "right": [[0]], "choices": [1, 1]}, "shape"),
         ({"left": [[1]], "right": [[0]], "choices": ["x"]}, "no numbers"),
-        ({"left": [[1]], "right": [[0]], "weights": [-1]}, "weight is below 0"),
-        ({"left": [[1]], "right": [[0]], "weights": [np.nan]}, "weight is below 0"),
+        ({"left": [[1]], "right": [[0]], "pair_weights": [-1]}, "weight is below 0"),
+        ({"left": [[1]], "right": [[0]], "pair_weights": [np.nan]}, "weight is below 0"),
         ({"left": [[1]], "right": [[0]], "queries": ["a", "b"]}, "2 queries for 1 pairs"),
         ({"left": [[2]], "right": [[0]], "grades": 2}, "a grade is 2"),
         ({"left": [[1]], "right": [[0]], "grades": 1}, "there are 1 grades"),

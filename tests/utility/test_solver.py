@@ -34,7 +34,7 @@ def by_cvxpy(
     if decreasing:
         rises = table[:, 1:] - table[:, :-1]
         constraints.append(rises[:-1] >= rises[1:])
-    weights = C * pairs.weights
+    weights = C * pairs.pair_weights
     for place, choice in enumerate(pairs.choices):
         if choice == 0:
             weights[place] *= ties
@@ -56,11 +56,11 @@ def test_the_optimum_is_that_of_the_printed_problem(
     pairs: RankingPreferences, C: float, decreasing: bool
 ) -> None:
     expected = by_cvxpy(pairs, C, ties=0.5, much=1.5, decreasing=decreasing)
-    model = DCGLearn(C, "by-position", decreasing, ties=0.5, much=1.5)
+    model = DCGLearn(C, "by-position", decreasing, tie_weight=0.5, much=1.5)
     try:
         found = model.fit(pairs)
     except DataError:  # nothing to learn: w is 0 there too
-        zero = C * np.sum(pairs.weights * np.array([0, 1, 1.5**2])[np.abs(pairs.choices)])
+        zero = C * np.sum(pairs.pair_weights * np.array([0, 1, 1.5**2])[np.abs(pairs.choices)])
         assert expected == pytest.approx(zero, rel=1e-6, abs=1e-6)
     else:
         assert found.objective == pytest.approx(expected, rel=1e-6, abs=1e-6)
@@ -74,7 +74,7 @@ def conditions(pairs: RankingPreferences, found: LearnedUtility, C: float) -> tu
     """
     leads = pairs.leads(found.table) * np.sign(pairs.choices)
     slack = np.maximum(1 - leads, 0) * (pairs.choices != 0)
-    force = -2 * C * pairs.weights * slack * np.sign(pairs.choices)
+    force = -2 * C * pairs.pair_weights * slack * np.sign(pairs.choices)
     difference = one_hot(pairs.left, pairs.grades) - one_hot(pairs.right, pairs.grades)
     centred = found.table - found.table.mean(axis=1, keepdims=True)
     by_w = 2 * centred + (difference.T @ force).reshape(found.table.shape)
@@ -102,7 +102,11 @@ def test_optimality_conditions_hold(pairs: RankingPreferences, C: float) -> None
 @given(preferences(), st.floats(1e-2, 1e2))
 def test_sides_and_order_do_not_matter(pairs: RankingPreferences, C: float) -> None:
     turned = RankingPreferences.from_arrays(
-        pairs.right, pairs.left, -pairs.choices, weights=pairs.weights, grades=pairs.grades
+        pairs.right,
+        pairs.left,
+        -pairs.choices,
+        pair_weights=pairs.pair_weights,
+        grades=pairs.grades,
     ).take(np.arange(len(pairs))[::-1])
     model = DCGLearn(C, "by-position")
     try:
@@ -118,7 +122,11 @@ def test_sides_and_order_do_not_matter(pairs: RankingPreferences, C: float) -> N
 def test_a_weight_counts_like_so_many_pairs(pairs: RankingPreferences, times: int) -> None:
     repeated = pairs.take(np.repeat(np.arange(len(pairs)), times))
     weighted = RankingPreferences.from_arrays(
-        pairs.left, pairs.right, pairs.choices, weights=pairs.weights * times, grades=pairs.grades
+        pairs.left,
+        pairs.right,
+        pairs.choices,
+        pair_weights=pairs.pair_weights * times,
+        grades=pairs.grades,
     )
     model = DCGLearn(1.0, "by-position")
     try:

@@ -51,7 +51,7 @@ def exact_kemeny(
     votes: ArrayLike,
     offsets: ArrayLike | None = None,
     *,
-    weights: ArrayLike | None = None,
+    ranker_weights: ArrayLike | None = None,
     start: ArrayLike | None = None,
     top: int | None = None,
     unranked: Unranked = "below",
@@ -71,7 +71,7 @@ def exact_kemeny(
             NaN means not ranked.
         offsets: Where each query's rows begin, with the number of rows last; one query if not
             given.
-        weights: A weight for each ranker; equal if not given.
+        ranker_weights: A weight for each ranker; equal if not given.
         start: Which groups come first where majorities leave it open: a score for each row;
             Borda's count of the votes if not given.
         top: Count only the so many best documents of each ranker as ranked.
@@ -79,13 +79,13 @@ def exact_kemeny(
         time_limit: Seconds for the integer programmes of one query.
 
     Example:
-        >>> found = exact_kemeny([[3, 1, 2], [2, 3, 1], [1, 2, 3]], weights=[4, 3, 2])
+        >>> found = exact_kemeny([[3, 1, 2], [2, 3, 1], [1, 2, 3]], ranker_weights=[4, 3, 2])
         >>> found, found.scores.tolist(), found.distances.tolist(), found.gaps.tolist()
         (KemenyOrders(1 queries, 1 optimal), [3.0, 2.0, 1.0], [10.0], [0.0])
     """
     if not time_limit > 0:
         raise ArgumentError(f"time_limit is {time_limit}", hint="Give seconds above 0.")
-    taken = checked_votes(votes, offsets, weights, unranked, top)
+    taken = checked_votes(votes, offsets, ranker_weights, unranked, top)
     if start is None:
         base = borda_start(taken.values, taken.offsets, taken.weights, unranked)
     else:

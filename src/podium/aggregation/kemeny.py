@@ -17,7 +17,7 @@ def supervised_kemeny(
     votes: ArrayLike,
     offsets: ArrayLike | None = None,
     *,
-    weights: ArrayLike | None = None,
+    ranker_weights: ArrayLike | None = None,
     start: ArrayLike | None = None,
     top: int | None = None,
     unranked: Unranked = "below",
@@ -38,7 +38,8 @@ def supervised_kemeny(
             NaN means not ranked.
         offsets: Where each query's rows begin, with the number of rows last; one query if not
             given.
-        weights: A weight for each ranker, such as ``proportional_weights``; equal if not given.
+        ranker_weights: A weight for each ranker, such as ``proportional_weights``; equal if not
+            given.
         start: The base order: a score for each row; Borda's count of the votes if not given.
         top: Count only the so many best documents of each ranker as ranked.
         unranked: What a ranker says of documents that it did not rank. ``"ignore"`` with ``top``
@@ -52,10 +53,10 @@ def supervised_kemeny(
     Example:
         >>> supervised_kemeny([[3, 1, 2], [2, 3, 3], [1, 2, 1]]).tolist()
         [2.0, 3.0, 1.0]
-        >>> supervised_kemeny([[3, 1, 2], [2, 3, 3], [1, 2, 1]], weights=[3, 1, 1]).tolist()
+        >>> supervised_kemeny([[3, 1, 2], [2, 3, 3], [1, 2, 1]], ranker_weights=[3, 1, 1]).tolist()
         [3.0, 2.0, 1.0]
     """
-    taken = checked_votes(votes, offsets, weights, unranked, top)
+    taken = checked_votes(votes, offsets, ranker_weights, unranked, top)
     if start is None:
         base = borda_start(taken.values, taken.offsets, taken.weights, unranked)
     else:
@@ -81,7 +82,7 @@ def supervised_kemeny(
 def borda_start(values: Doubles, offsets: Ints, weights: Doubles, unranked: Unranked) -> Doubles:
     """Borda's count of checked votes, rounded so that sums of the same points are equal."""
     missing = np.where(np.isinf(values), np.nan, values)
-    counted = borda(missing, offsets, weights=weights, unranked=unranked)
+    counted = borda(missing, offsets, ranker_weights=weights, unranked=unranked)
     return np.round(counted / max(float(weights.sum()), 1e-300), 9)
 
 

@@ -15,7 +15,7 @@ def kendall_distance(
     votes: ArrayLike,
     offsets: ArrayLike | None = None,
     *,
-    weights: ArrayLike | None = None,
+    ranker_weights: ArrayLike | None = None,
     unranked: Unranked = "below",
     top: int | None = None,
 ) -> Doubles:
@@ -31,7 +31,7 @@ def kendall_distance(
             NaN means not ranked.
         offsets: Where each query's rows begin, with the number of rows last; one query if not
             given.
-        weights: A weight for each ranker; equal if not given.
+        ranker_weights: A weight for each ranker; equal if not given.
         unranked: What a ranker says of documents that it did not rank.
         top: Count only the so many best documents of each ranker as ranked.
 
@@ -39,10 +39,10 @@ def kendall_distance(
         A distance for each query.
 
     Example:
-        >>> kendall_distance([3, 2, 1], [[3, 1], [2, 2], [1, 3]], weights=[1, 0.5]).tolist()
+        >>> kendall_distance([3, 2, 1], [[3, 1], [2, 2], [1, 3]], ranker_weights=[1, 0.5]).tolist()
         [1.5]
     """
-    taken = checked_votes(votes, offsets, weights, unranked, top)
+    taken = checked_votes(votes, offsets, ranker_weights, unranked, top)
     order = row_scores(scores, len(taken.values), "scores")
     distances = np.zeros(len(taken.offsets) - 1)
     over_queries(

@@ -15,7 +15,7 @@ def borda(
     votes: ArrayLike,
     offsets: ArrayLike | None = None,
     *,
-    weights: ArrayLike | None = None,
+    ranker_weights: ArrayLike | None = None,
     unranked: Unranked = "below",
 ) -> Doubles:
     """Borda's count: a document gets a point for each document that a ranker puts below it.
@@ -30,7 +30,7 @@ def borda(
             NaN means not ranked.
         offsets: Where each query's rows begin, with the number of rows last; one query if not
             given.
-        weights: A weight for each ranker; equal if not given.
+        ranker_weights: A weight for each ranker; equal if not given.
         unranked: What a ranker says of documents that it did not rank.
 
     Returns:
@@ -40,20 +40,20 @@ def borda(
         >>> nan = float("nan")
         >>> borda([[3, 1], [2, 2], [1, nan]]).tolist()
         [3.0, 3.0, 0.0]
-        >>> borda([[3, 1], [2, 2], [1, nan]], unranked="ignore", weights=[1, 2]).tolist()
+        >>> borda([[3, 1], [2, 2], [1, nan]], unranked="ignore", ranker_weights=[1, 2]).tolist()
         [2.0, 3.0, 0.0]
     """
-    return _summed(checked_votes(votes, offsets, weights, unranked), -1.0)
+    return _summed(checked_votes(votes, offsets, ranker_weights, unranked), -1.0)
 
 
 def reciprocal_rank(
     votes: ArrayLike,
     offsets: ArrayLike | None = None,
     *,
-    weights: ArrayLike | None = None,
-    k: float = 60.0,
+    ranker_weights: ArrayLike | None = None,
+    rank_constant: float = 60.0,
 ) -> Doubles:
-    """Reciprocal rank fusion: a ranker gives ``1 / (k + position)`` to each document it ranked.
+    """Reciprocal rank fusion: ``1 / (rank_constant + position)`` from each ranker of a document.
 
     Cormack, Clarke and Büttcher, SIGIR 2009. Documents not ranked get nothing; tied ones get
     their mean position. Takes O(r n log n) for r rankers of n documents.
@@ -63,8 +63,8 @@ def reciprocal_rank(
             NaN means not ranked.
         offsets: Where each query's rows begin, with the number of rows last; one query if not
             given.
-        weights: A weight for each ranker; equal if not given.
-        k: How slowly positions lose their worth.
+        ranker_weights: A weight for each ranker; equal if not given.
+        rank_constant: How slowly positions lose their worth.
 
     Returns:
         A score for each row, larger is better.
@@ -73,9 +73,11 @@ def reciprocal_rank(
         >>> reciprocal_rank([[3, 2], [2, 1]]).tolist() == [2 / 61, 2 / 62]
         True
     """
-    if not k >= 0:
-        raise ArgumentError(f"k is {k}", hint="Give a number of at least 0, usually 60.")
-    return _summed(checked_votes(votes, offsets, weights), float(k))
+    if not rank_constant >= 0:
+        raise ArgumentError(
+            f"rank_constant is {rank_constant}", hint="Give a number of at least 0, usually 60."
+        )
+    return _summed(checked_votes(votes, offsets, ranker_weights), float(rank_constant))
 
 
 def _summed(votes: Votes, k: float) -> Doubles:

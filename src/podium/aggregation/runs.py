@@ -91,13 +91,13 @@ def fuse(
         runs: A system's documents and scores for each query, by id.
         aggregate: An aggregation of this room, or a function with the same arguments.
         name: The new run's name.
-        **options: The aggregation's own arguments: ``weights``, ``unranked``, …
+        **options: The aggregation's own arguments: ``ranker_weights``, ``unranked``, …
 
     Example:
         >>> from podium.aggregation import reciprocal_rank
         >>> lexical = Rankings.from_columns(["q", "q"], ["a", "b"], [12.5, 11.0])
         >>> dense = Rankings.from_columns(["q", "q"], ["b", "c"], [0.9, 0.8])
-        >>> fused = fuse([lexical, dense], reciprocal_rank, k=60)
+        >>> fused = fuse([lexical, dense], reciprocal_rank, rank_constant=60)
         >>> dict(zip(fused.document_ids.to_pylist(), fused.scores.round(4).tolist()))
         {'a': 0.0164, 'b': 0.0325, 'c': 0.0161}
     """

@@ -73,8 +73,8 @@ def tuned_weights(
     Args:
         votes: Of the validation queries: a row for each document, a column for each ranker.
         quality: How good the aggregation's scores are.
-        aggregate: ``aggregate(votes, offsets, weights=…)``: an aggregation of this room, or a
-            function of your own with other arguments fixed.
+        aggregate: ``aggregate(votes, offsets, ranker_weights=…)``: an aggregation of this room, or
+            a function of your own with other arguments fixed.
         offsets: Where each query's rows begin, with the number of rows last; one query if not
             given.
         start: The first weights; ``proportional_weights`` if not given.
@@ -96,7 +96,7 @@ def tuned_weights(
         weights = proportional_weights(table, quality, offsets)
     else:
         weights = checked_weights(start, table.shape[1]).copy()
-    best = _value(quality, aggregate(table, offsets, weights=weights))
+    best = _value(quality, aggregate(table, offsets, ranker_weights=weights))
     for _ in range(rounds):
         changed = False
         for ranker in range(len(weights)):
@@ -106,7 +106,7 @@ def tuned_weights(
                 tried[ranker] = kept * factor
                 if not tried.any():
                     continue
-                value = _value(quality, aggregate(table, offsets, weights=tried))
+                value = _value(quality, aggregate(table, offsets, ranker_weights=tried))
                 if value > best + 1e-12:
                     best, weights, changed = value, tried, True
         if not changed:

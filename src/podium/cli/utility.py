@@ -58,7 +58,7 @@ Decreasing = Annotated[
 Normalised = Annotated[
     bool, typer.Option("--normalised", help="Take leads relative to the ideal, as nDCG does.")
 ]
-Ties = Annotated[float, typer.Option(min=0, help="Weight of a tie; 0 leaves ties out.")]
+TieWeight = Annotated[float, typer.Option(min=0, help="Weight of a tie; 0 leaves ties out.")]
 Much = Annotated[float, typer.Option(min=1, help='The lead asked of "much better".')]
 Grades = Annotated[
     int | None, typer.Option(min=2, max=256, help="How many grades there are, from 0.")
@@ -77,7 +77,7 @@ def learn_command(
     form: Form = "rank-one",
     decreasing: Decreasing = False,
     normalised: Normalised = False,
-    ties: Ties = 1.0,
+    tie_weight: TieWeight = 1.0,
     much: Much = 1.0,
     grades: Grades = None,
     depth: Depth = None,
@@ -91,7 +91,7 @@ def learn_command(
     The last line is the measure, ready for `podium evaluate -m` and `podium compare -m`.
     """
     pairs = _read(preferences, grades, depth)
-    model = DCGLearn(weight, form, decreasing, ties, much, normalised, seed=seed)
+    model = DCGLearn(weight, form, decreasing, tie_weight, much, normalised, seed=seed)
     with stage_progress() as stage:
         if model.C is None:
             model = replace(model, C=choose_C(model, pairs, progress=stage("Choosing C")))
@@ -162,7 +162,7 @@ def report_command(
     form: Form = "rank-one",
     decreasing: Decreasing = False,
     normalised: Normalised = False,
-    ties: Ties = 1.0,
+    tie_weight: TieWeight = 1.0,
     much: Much = 1.0,
     grades: Grades = None,
     depth: Depth = None,
@@ -177,7 +177,7 @@ def report_command(
     With `--truth` and `--run` it also says which comparisons of your systems turn round.
     """
     pairs = _read(preferences, grades, depth)
-    model = DCGLearn(weight, form, decreasing, ties, much, normalised, seed=seed)
+    model = DCGLearn(weight, form, decreasing, tie_weight, much, normalised, seed=seed)
     with stage_progress() as stage:
         found = report(
             pairs,

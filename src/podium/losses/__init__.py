@@ -22,7 +22,7 @@ ask for no order, and documents with the lowest label are preferred to none. A l
 a function under the decorator ``loss``.
 """
 
-from podium.losses.base import Batch, Evaluation, Loss
+from podium.losses.base import Batch, Loss, LossValues
 from podium.losses.compiled import CompiledLoss
 from podium.losses.focused import Focused
 from podium.losses.lambda_loss import LambdaLoss
@@ -42,12 +42,12 @@ from podium.losses.text import loss_names, parse_loss
 __all__ = [
     "Batch",
     "CompiledLoss",
-    "Evaluation",
     "Focused",
     "LambdaLoss",
     "ListMLE",
     "ListNet",
     "Loss",
+    "LossValues",
     "PairExponential",
     "PairHinge",
     "PairLogistic",

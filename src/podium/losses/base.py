@@ -17,7 +17,7 @@ from podium.registry import Registry
 from podium.threads import over_queries
 
 
-class Evaluation(NamedTuple):
+class LossValues(NamedTuple):
     """What a loss says of some scores.
 
     Attributes:
@@ -109,16 +109,16 @@ class Loss(ABC):
         labels: ArrayLike,
         offsets: ArrayLike,
         *,
-        weights: ArrayLike | None = None,
+        query_weights: ArrayLike | None = None,
         out: tuple[Doubles, Doubles] | None = None,
-    ) -> Evaluation:
+    ) -> LossValues:
         """Evaluate every query, spread over threads; threads do not change the result.
 
         Args:
             scores: A score for each row, of any float type.
             labels: A label for each row; larger is better, equal means no preference known.
             offsets: Where each query's rows begin, and the number of rows last.
-            weights: A weight for each query, by default 1.
+            query_weights: A weight for each query, by default 1.
             out: Two float64 arrays with an entry for each row, which gradient and curvature
                 overwrite, to spare their allocation.
 
@@ -131,9 +131,9 @@ class Loss(ABC):
         batch = _batch(scores, labels, offsets, out)
         self.check(batch)
         over_queries(lambda first, last: self.evaluate_range(batch, first, last), batch.offsets)
-        result = Evaluation(batch.values, batch.gradient, batch.curvature)
-        if weights is not None:
-            _weigh(result, weights, batch.offsets)
+        result = LossValues(batch.values, batch.gradient, batch.curvature)
+        if query_weights is not None:
+            _weigh(result, query_weights, batch.offsets)
         return result
 
     def rounded(self, width: float) -> tuple[Loss, Loss] | None:
@@ -200,7 +200,7 @@ def _vector(values: ArrayLike, dtype: type[np.generic], what: str) -> NDArray[An
     return array if array.flags.writeable else array.copy()
 
 
-def _weigh(result: Evaluation, weights: ArrayLike, offsets: Ints) -> None:
+def _weigh(result: LossValues, weights: ArrayLike, offsets: Ints) -> None:
     weight_of = _vector(weights, np.float64, "weights")
     if len(weight_of) != len(offsets) - 1:
         raise DataError(

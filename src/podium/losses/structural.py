@@ -19,7 +19,7 @@ from podium.losses.structural_positions import position_hinge
 CHOICES = {
     "measure": ("ndcg", "precision", "ap"),
     "scaling": ("margin", "slack"),
-    "ties": ("scores", "mean"),
+    "equal_labels": ("scores", "mean"),
 }
 
 
@@ -48,11 +48,11 @@ class StructuralHinge(CompiledLoss):
         scaling: How it enters: as the margin to reach, or as a factor.
         k: The cut-off for NDCG and Precision, and how many documents are relevant for Precision
             and AP, or None for all (all above the lowest label).
-        ties: Which of many right orders the others are held against if labels are equal: the one
-            that the ``"scores"`` prefer, which asks for no order that the labels do not ask for
-            but is convex only if the labels order the first k positions fully; or the ``"mean"``
-            of all, always convex, which wants equal labels to score alike. (AP knows no such
-            difference.)
+        equal_labels: Which of many right orders the others are held against if labels are equal:
+            the one that the ``"scores"`` prefer, which asks for no order that the labels do not ask
+            for but is convex only if the labels order the first k positions fully; or the
+            ``"mean"`` of all, always convex, which wants equal labels to score alike. (AP knows no
+            such difference.)
 
     Example:
         >>> value = StructuralHinge("precision", k=1).evaluate([0.0, 0.0], [1, 0], [0, 2]).total
@@ -63,14 +63,14 @@ class StructuralHinge(CompiledLoss):
     measure: Literal["ndcg", "precision", "ap"] = "ndcg"
     scaling: Literal["margin", "slack"] = "margin"
     k: int | None = None
-    ties: Literal["scores", "mean"] = "scores"
+    equal_labels: Literal["scores", "mean"] = "scores"
 
     smooth = False
 
     @property
     def convex(self) -> bool:
         """Whether it is convex whatever the labels: for AP, and if ties are taken as the mean."""
-        return self.measure == "ap" or self.ties == "mean"
+        return self.measure == "ap" or self.equal_labels == "mean"
 
     def __post_init__(self) -> None:
         settle_k(self)
@@ -93,7 +93,7 @@ class StructuralHinge(CompiledLoss):
             return top(self.k), slack, places(4, largest)
         graded = self.measure == "ndcg"
         discounts = self._discounts(largest)
-        choices = (graded, slack, self.ties == "mean")
+        choices = (graded, slack, self.equal_labels == "mean")
         return top(self.k), *choices, discounts, places(2, largest), work(3, largest)
 
     def _discounts(self, largest: int) -> Doubles:

@@ -30,8 +30,8 @@ class Conventions:
     A measure's own parameters (``nDCG(gains="linear")``) go before its conventions.
 
     Attributes:
-        gain: What a label is worth: ``2^y - 1`` (exponential) or ``y`` (linear).
-        discount: What a rank counts: ``1 / log2(1 + rank)`` (log2); 1 for ranks 1 and 2, then
+        gains: What a label is worth: ``2^y - 1`` (exponential) or ``y`` (linear).
+        discounts: What a rank counts: ``1 / log2(1 + rank)`` (log2); 1 for ranks 1 and 2, then
             ``1 / log2(rank)`` (letor); ``1 / rank`` (reciprocal).
         ties: Which of two documents with equal scores comes first. *expected* takes the mean over
             all their orders and so needs no answer; *input order*; *id descending* and *id
@@ -68,8 +68,8 @@ class Conventions:
         podium.errors.ArgumentError: ties is 'alphabetical'. Choose one of: expected, ...
     """
 
-    gain: GainsName = "exponential"
-    discount: DiscountsName = "log2"
+    gains: GainsName = "exponential"
+    discounts: DiscountsName = "log2"
     ties: Ties = "expected"
     nothing_relevant: float | Literal["skip"] = 0.0
     short_list: Literal["pad", "length", "zero"] = "pad"

@@ -14,7 +14,7 @@ PODIUM = Conventions()
 """The default: gains of learning to rank, and nothing that depends on the order of rows."""
 
 TREC_EVAL = Conventions(
-    gain="linear",  # the relevance level is the gain, unless ndcg is given others
+    gains="linear",  # the relevance level is the gain, unless ndcg is given others
     ties="id descending",  # qsort by score, then strcmp of the document numbers backwards
     score_precision="float32",  # TEXT_RESULTS.sim is a C float: scores 1 and 1 + 1e-9 are a tie
     negative="unjudged",  # a negative relevance in the qrels means pooled but not judged
@@ -28,7 +28,7 @@ and a topic without relevant documents has 0 in every measure.
 """
 
 LETOR4 = Conventions(
-    discount="letor",  # 1 for ranks 1 and 2, then log 2 / log(rank)
+    discounts="letor",  # 1 for ranks 1 and 2, then log 2 / log(rank)
     ties="input order",  # Perl's sort is a stable merge sort of the lines in order
     pool="retrieved",  # the ideal ranking is made of the lines of the query
     short_list="zero",  # NDCG has an entry for each document, and a missing one prints as 0
@@ -57,7 +57,7 @@ XGBOOST = Conventions(
 
 CATBOOST = (
     Conventions(
-        gain="linear",  # NDCG's type is Base unless told: type=Exp
+        gains="linear",  # NDCG's type is Base unless told: type=Exp
         ties="worst",  # CompareDocs puts the smaller target first
         pool="retrieved",
         nothing_relevant=1.0,  # NDCG and RecallAt are 1
@@ -70,14 +70,14 @@ CATBOOST = (
 """CatBoost's NDCG, DCG, PrecisionAt, RecallAt, MAP, MRR and ERR."""
 
 SKLEARN = Conventions(
-    gain="linear",
+    gains="linear",
     ties="expected",  # dcg_score and ndcg_score average over tied scores unless ignore_ties
     pool="retrieved",
 ).except_for("AP", ties="together")  # average_precision_score has a threshold for each score
 """scikit-learn's dcg_score, ndcg_score and average_precision_score."""
 
 RANX = Conventions(
-    gain="linear",  # ndcg is Järvelin's; ndcg_burges is exponential
+    gains="linear",  # ndcg is Järvelin's; ndcg_burges is exponential
     ties="quicksort",  # runs are ordered by Numba's argsort, stable for up to 15 documents only
     negative="irrelevant",  # clean_qrels keeps labels from rel_lvl on
     rbp_gain="label",  # rank_biased_precision multiplies by the judgment, not by one
@@ -105,7 +105,7 @@ def conventions_named(name: str) -> Conventions:
     """The conventions of a tool.
 
     Example:
-        >>> conventions_named("trec_eval").gain
+        >>> conventions_named("trec_eval").gains
         'linear'
     """
     return PRESETS.named(name)

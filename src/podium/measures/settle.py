@@ -34,9 +34,9 @@ def settle(measure: Measure, conventions: Conventions, longest: int) -> Settings
     cut = cut_of(measure, conventions)
     reach = longest if cut is None else min(cut, longest)
     # ERR and the κ-measures are defined with exponential gains and have no such parameter.
-    worth = given["gains"] or conventions.gain if "gains" in given else "exponential"
+    worth = given["gains"] or conventions.gains if "gains" in given else "exponential"
     curve, gains = _gains_of(worth)
-    discounts = given.get("discounts") or conventions.discount
+    discounts = given.get("discounts") or conventions.discounts
     if isinstance(discounts, tuple):
         table = np.array(discounts[:cut], np.float64)
     else:

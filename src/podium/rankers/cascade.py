@@ -110,7 +110,7 @@ class CascadeRanker(Ranker):
         if self.weighing == "proportional":
             return weights
 
-        def aggregate(_votes: ArrayLike, _offsets: Any, *, weights: ArrayLike) -> Doubles:
+        def aggregate(_votes: ArrayLike, _offsets: Any, *, ranker_weights: ArrayLike) -> Doubles:
             return self._decide(votes, weights, first, validation.offsets)
 
         return tuned_weights(votes, quality, aggregate, validation.offsets, start=weights)
@@ -142,7 +142,7 @@ class CascadeRanker(Ranker):
         decided = supervised_kemeny(
             votes[rows],
             starts,
-            weights=weights,
+            ranker_weights=weights,
             start=first[rows],
             top=max(1, round(self.ballot * int(counts.max(initial=1)))),
         )

@@ -51,7 +51,7 @@ def choose_C(  # noqa: N802
         for place, C in enumerate(grid):
             learned = replace(quick, C=C).fit(train, start=learned)
             # Every preference counts alike, whatever the fold it fell into.
-            share = test.weights[test.strict].sum()
+            share = test.pair_weights[test.strict].sum()
             scores[place] += share * accuracy(test, test.leads(learned.table)) if share else 0.0
             if progress is not None:
                 progress(number * len(grid) + place + 1, len(parts) * len(grid))

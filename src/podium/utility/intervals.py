@@ -71,7 +71,7 @@ def bootstrap(
         drawn = np.bincount(random.integers(0, len(numbers), len(numbers)), minlength=len(numbers))
         places = np.flatnonzero(drawn[query])
         sample = preferences.take(places)
-        sample = replace(sample, weights=sample.weights * drawn[query[places]])
+        sample = replace(sample, pair_weights=sample.pair_weights * drawn[query[places]])
         if sample.strict.any():
             try:
                 found = fixed.fit(sample, start=learned)

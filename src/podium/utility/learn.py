@@ -39,7 +39,8 @@ class DCGLearn:
             paper's problem, which is convex.
         decreasing: Whether a grade may count no more further down. Preferences alone need not
             make discounts fall.
-        ties: What a tie's slack weighs relative to that of a strict preference; 0 leaves ties out.
+        tie_weight: What a tie's slack weighs relative to that of a strict preference; 0 leaves
+            ties out.
         much: The lead asked of "much better", where "better" asks for 1.
         normalised: Whether leads are taken relative to the best that the query's documents could
             reach, as in nDCG: a lead then means the same for queries with many good documents
@@ -61,7 +62,7 @@ class DCGLearn:
     C: float | None = None
     form: Form = "rank-one"
     decreasing: bool = False
-    ties: float = 1.0
+    tie_weight: float = 1.0
     much: float = 1.0
     normalised: bool = False
     folds: int = 5
@@ -72,8 +73,8 @@ class DCGLearn:
             raise ArgumentError(f"C is {self.C}. Give a number above 0, or None.")
         if self.form not in ("rank-one", "by-position"):
             raise ArgumentError(f"form is {self.form!r}. Give 'rank-one' or 'by-position'.")
-        if not 0 <= self.ties < np.inf:
-            raise ArgumentError(f"ties is {self.ties}. Give a number from 0 on.")
+        if not 0 <= self.tie_weight < np.inf:
+            raise ArgumentError(f"tie_weight is {self.tie_weight}. Give a number from 0 on.")
         if not 1 <= self.much < np.inf:
             raise ArgumentError(f"much is {self.much}. Give a number from 1 on.")
 
@@ -131,7 +132,7 @@ class DCGLearn:
         turned = (choices < 0)[:, None]
         left, right = preferences.left, preferences.right
         targets = np.where(np.abs(choices) == 2, self.much, 1.0)
-        weights = self.C * preferences.weights * np.where(choices == 0, self.ties, 1.0)
+        weights = self.C * preferences.pair_weights * np.where(choices == 0, self.tie_weight, 1.0)
         if ideals is not None:
             targets, weights = targets * ideals, weights / ideals**2
         if turned.any():

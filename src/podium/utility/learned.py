@@ -91,7 +91,7 @@ def accuracy(pairs: RankingPreferences, leads: Doubles) -> float:
         0.5
     """
     strict = pairs.strict
-    weights = pairs.weights[strict]
+    weights = pairs.pair_weights[strict]
     if not weights.sum() > 0:
         raise DataError("there is no strict preference", hint="Ties have no better side to find.")
     return float(np.average(hits(pairs, leads)[strict], weights=weights))

@@ -95,7 +95,7 @@ def _steepness(preferences: RankingPreferences, leads: Doubles) -> float:
 
     strict = preferences.strict
     sides = np.sign(preferences.choices[strict]) * leads[strict]
-    weights = preferences.weights[strict]
+    weights = preferences.pair_weights[strict]
 
     def surprise(log_slope: float) -> float:
         return float(np.sum(weights * np.logaddexp(0.0, -np.exp(log_slope) * sides)))

@@ -32,7 +32,7 @@ class RankingPreferences:
         left: Grades of one ranking, a row a pair, a column a position.
         right: Grades of the other ranking.
         choices: 2 (left is much better), 1, 0 (the same), -1, -2 (right is much better).
-        weights: How much each pair counts.
+        pair_weights: How much each pair counts.
         queries: A number for each pair's query: pairs of one query are never parted between
             training and test, and are drawn together.
         grades: How many grades there are.
@@ -48,7 +48,7 @@ class RankingPreferences:
     left: Grades
     right: Grades
     choices: NDArray[np.int8]
-    weights: Doubles
+    pair_weights: Doubles
     queries: Ints
     grades: int
     _checked: bool = field(default=False, repr=False)
@@ -64,7 +64,7 @@ class RankingPreferences:
         right: ArrayLike | Sequence[Sequence[int]],
         choices: ArrayLike | None = None,
         *,
-        weights: ArrayLike | None = None,
+        pair_weights: ArrayLike | None = None,
         queries: ArrayLike | Sequence[object] | None = None,
         grades: int | None = None,
         depth: int | None = None,
@@ -75,7 +75,7 @@ class RankingPreferences:
             left: The grades of one ranking of each pair, whole numbers from 0 (the lowest).
             right: The grades of the other.
             choices: 2 to -2 for each pair; all 0 if not given (a pool of pairs still to judge).
-            weights: How much each pair counts, by default 1.
+            pair_weights: How much each pair counts, by default 1.
             queries: The query of each pair, as ids of any kind; by default each pair has its own.
             grades: How many grades there are; by default one more than the highest met.
             depth: How many positions count; by default those of the longest ranking.
@@ -97,7 +97,12 @@ class RankingPreferences:
             one,
             other,
             _column(np.zeros(count) if choices is None else choices, count, "choices", np.int8),
-            _column(np.ones(count) if weights is None else weights, count, "weights", np.float64),
+            _column(
+                np.ones(count) if pair_weights is None else pair_weights,
+                count,
+                "pair_weights",
+                np.float64,
+            ),
             _numbers(queries, count),
             max(highest + 1, 2) if grades is None else grades,
         )
@@ -168,7 +173,7 @@ class RankingPreferences:
             np.ascontiguousarray(self.left[chosen]),
             np.ascontiguousarray(self.right[chosen]),
             self.choices[chosen],
-            self.weights[chosen],
+            self.pair_weights[chosen],
             self.queries[chosen],
             self.grades,
             _checked=True,
@@ -185,7 +190,7 @@ class RankingPreferences:
             np.concatenate((self.left, other.left)),
             np.concatenate((self.right, other.right)),
             np.concatenate((self.choices, other.choices)),
-            np.concatenate((self.weights, other.weights)),
+            np.concatenate((self.pair_weights, other.pair_weights)),
             np.concatenate((self.queries, other.queries + beyond)),
             self.grades,
             _checked=True,
@@ -197,7 +202,7 @@ class RankingPreferences:
             self.left,
             self.right,
             _column(choices, len(self), "choices", np.int8),
-            self.weights,
+            self.pair_weights,
             self.queries,
             self.grades,
         )
@@ -237,7 +242,7 @@ def _check(pairs: RankingPreferences) -> None:
             f"a choice is {pairs.choices[np.abs(pairs.choices).argmax()]}",
             hint="Give 2 (left is much better) to -2 (right is much better).",
         )
-    if not np.all(np.isfinite(pairs.weights)) or np.any(pairs.weights < 0):
+    if not np.all(np.isfinite(pairs.pair_weights)) or np.any(pairs.pair_weights < 0):
         raise DataError("a weight is below 0 or no number", hint="Give weights from 0 on.")
 
 

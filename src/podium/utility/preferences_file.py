@@ -74,7 +74,7 @@ def records_to_preferences(
         [record["left"] for record in records],
         [record["right"] for record in records],
         [record.get("choice", 0) for record in records],
-        weights=[record.get("weight", 1.0) for record in records],
+        pair_weights=[record.get("weight", 1.0) for record in records],
         queries=[record.get("query_id", place) for place, record in enumerate(records)],
         grades=grades,
         depth=depth,
@@ -99,8 +99,8 @@ def write_preferences(pairs: RankingPreferences, target: Source) -> None:
                 "choice": int(pairs.choices[place]),
                 "query_id": str(pairs.queries[place]),
             }
-            if pairs.weights[place] != 1.0:
-                record["weight"] = float(pairs.weights[place])
+            if pairs.pair_weights[place] != 1.0:
+                record["weight"] = float(pairs.pair_weights[place])
             write(json_line(record))
 
 

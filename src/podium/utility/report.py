@@ -188,7 +188,7 @@ def _accuracies(pairs: RankingPreferences, leads: Doubles, seed: int) -> tuple[A
     strict = np.flatnonzero(pairs.strict)
     usual = np.abs(pairs.leads(tables["2^l - 1"]))[strict]
     bands = np.array_split(np.argsort(usual, kind="stable"), _BANDS)
-    weights = pairs.weights[strict]
+    weights = pairs.pair_weights[strict]
     shares = np.stack([each[strict] for each in right.values()])
     leads_by = shares[0] - shares
     low, high = _ends(pairs.queries[strict], weights, np.concatenate((shares, leads_by)), seed)
