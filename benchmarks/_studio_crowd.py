@@ -1,4 +1,4 @@
-"""Simulated assessors over HTTP: small, because on one machine they share its cores with servers."""
+"""Simulated assessors over HTTP, frugal: on one machine they share its cores with the servers."""
 
 from __future__ import annotations
 
@@ -92,6 +92,11 @@ class Crowd:
         cuts: How often a connection is cut after a request was sent, without hearing the answer.
         again: How often an answer is sent a second time.
         leave: How often an assessor goes away with a task at hand, to come back as a new tab.
+        seed: Draws all of that.
+        seconds: How long each answer took.
+        answered: When each came, by the monotonic clock.
+        seen: What everyone was given.
+        errors: What they met, by name.
     """
 
     project: int
@@ -103,9 +108,9 @@ class Crowd:
     leave: float = 0.0
     seed: int = 0
     seconds: list[float] = field(default_factory=list)
+    answered: list[float] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
     errors: dict[str, int] = field(default_factory=dict)
-    judged: int = 0
 
     async def judge(self, until: float | None = None) -> None:
         """Judge until the project is done, or until some time."""
@@ -130,8 +135,8 @@ class Crowd:
                     started = time.perf_counter()
                     answer = await line.post(f"/api/v1/projects/{self.project}/answers", waiting)
                     self.seconds.append(time.perf_counter() - started)
+                    self.answered.append(time.monotonic())
                     given.answered_at, given.counts = time.time(), answer["counts"]
-                    self.judged += not answer["repeated"]
                     if self.again and chance.random() < self.again:
                         await line.post(f"/api/v1/projects/{self.project}/answers", waiting)
                     waiting, found = None, answer["next"]

@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, insert
@@ -148,8 +147,3 @@ def running(servers: Sequence[Server]) -> Iterator[None]:
     finally:
         for server in servers:
             server.kill()
-
-
-def scratch() -> Path:
-    """Where databases of benchmarks live."""
-    return Path(os.environ.get("TMPDIR", "/tmp"))

@@ -18,15 +18,13 @@ _numbers = itertools.count()
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
+def postgres() -> Iterator[Postgres]:
     if not (BINARIES / "initdb").exists():
         if os.environ.get("CI"):
             pytest.fail("PostgreSQL is missing: .ci/run installs it")
         pytest.skip("needs PostgreSQL 15: apt-get install postgresql")
-    server = Postgres(tmp_path_factory.mktemp("postgres"), fsync="off")
-    server.start()
-    yield server
-    server.stop()
+    with Postgres(fsync="off") as server:
+        yield server
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

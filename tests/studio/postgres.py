@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-import pwd
 import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from pathlib import Path
+from typing import Self
 
 BINARIES = Path("/usr/lib/postgresql/15/bin")
 
@@ -23,17 +24,13 @@ def free_port() -> int:
 class Postgres:
     """A server of its own. PostgreSQL refuses to run as root, so it runs as user postgres."""
 
-    def __init__(self, folder: Path, **settings: str) -> None:
-        self.folder = folder
+    def __init__(self, **settings: str) -> None:
+        # Not in pytest's folders: those are closed to all but their owner.
+        self.folder = Path(tempfile.mkdtemp(prefix="podium-postgres-"))
         self.port = free_port()
         self.settings = {"max_connections": "200", "shared_buffers": "256MB", **settings}
-        folder.mkdir(parents=True, exist_ok=True)
-        for parent in [folder, *folder.parents]:
-            # pytest's folders are for their owner alone; the server's user must get through.
-            if parent.owner() == pwd.getpwuid(os.getuid()).pw_name and parent != Path("/"):
-                parent.chmod(parent.stat().st_mode | 0o711)
         if os.getuid() == 0:
-            shutil.chown(folder, "postgres", "postgres")
+            shutil.chown(self.folder, "postgres", "postgres")
         self._run(
             BINARIES / "initdb", "-D", self.data, "-A", "trust", "-U", "podium", "-E", "UTF8",
             "--locale=C.UTF-8",
@@ -57,6 +54,14 @@ class Postgres:
     def stop(self, mode: str = "immediate") -> None:
         """Stop the server; ``immediate`` is as if the machine went down."""
         self._run(BINARIES / "pg_ctl", "-D", self.data, "-m", mode, "-w", "stop")
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def create(self, database: str) -> str:
         self._run(

@@ -27,7 +27,7 @@ from podium.studio.shelf import Shelf
 from podium.studio.tables import Kind, Lease, LogEntry, Mode, Purpose, Query
 from podium.studio.tallies import count_judgment
 
-_FORECAST_EVERY = 5
+_FORECAST_EVERY = 16
 """After how many entries the number of judgments left is worked out anew."""
 
 _LEASE = (

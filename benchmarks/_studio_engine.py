@@ -1,0 +1,72 @@
+"""The bare engine: pgbench doing the statements that the studio does for one judgment."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+from tests.studio.postgres import BINARIES, Postgres
+
+_JUDGMENT = r"""
+\set person random(1, :people)
+\set query random(1, :queries)
+\set left random(0, 18)
+SELECT users.id, users.name, users.email, users.is_admin, memberships.role, projects.* FROM users
+  JOIN api_tokens ON api_tokens.user_id = users.id
+  LEFT JOIN memberships ON memberships.user_id = users.id AND memberships.project_id = 1
+  LEFT JOIN projects ON projects.id = memberships.project_id
+  WHERE api_tokens.key = encode(sha256(('podium_benchmark_' || (:person - 1))::bytea), 'hex')
+  AND api_tokens.expires_at > 0 AND NOT users.disabled;
+BEGIN;
+SELECT queries.*, leases.* FROM queries LEFT JOIN leases ON leases.query_id = queries.id
+  AND leases.token = md5(:person::text)::uuid WHERE queries.id = :query
+  FOR UPDATE OF queries;
+SELECT entries AS place FROM queries WHERE id = :query \gset
+DELETE FROM leases WHERE token = md5(:person::text)::uuid;
+SELECT token, "left", "right", user_id, expires_at FROM leases
+  WHERE query_id = :query AND NOT released;
+INSERT INTO log (query_id, place, user_id, kind, "left", "right", value, purpose, counts, late,
+  token, part, at, seconds) VALUES (:query, :place, :person, 'verdict', :left, 19, 1, 'main', true,
+  false, gen_random_uuid(), 0, 1e9, 2.0);
+INSERT INTO tallies (query_id, user_id, judgments, seconds, last_at)
+  VALUES (:query, :person, 1, 2.0, 1e9) ON CONFLICT (query_id, user_id) DO UPDATE SET
+  judgments = tallies.judgments + 1, seconds = tallies.seconds + excluded.seconds,
+  last_at = excluded.last_at;
+INSERT INTO leases (token, query_id, user_id, tab, "left", "right", purpose, granted_at,
+  expires_at, released) VALUES (md5(:person::text)::uuid, :query, :person, 'tab', :left, 19,
+  'main', 1e9, 2e9, false) ON CONFLICT DO NOTHING;
+UPDATE queries SET entries = entries + 1, free = 3, lease_expiry = 2e9, done = false,
+  expected_left = 7 WHERE id = :query;
+COMMIT;
+SELECT coalesce(sum(tallies.judgments), 0), coalesce(sum(tallies.seconds), 0) FROM tallies
+  JOIN queries ON queries.id = tallies.query_id
+  WHERE tallies.user_id = :person AND queries.project_id = 1;
+"""
+"""As the statements of `podium.studio.desk` and its route; one more, for the number of an entry."""
+
+
+def bare_engine(
+    postgres: Postgres, database: str, *, people: int, queries: int, clients: int, seconds: int
+) -> float:
+    """Judgments per second that the engine does alone, its statements prepared."""
+    with tempfile.NamedTemporaryFile("w", suffix=".sql") as script:
+        script.write(_JUDGMENT)
+        script.flush()
+        done = subprocess.run(
+            [
+                BINARIES / "pgbench", "-h", "127.0.0.1", "-p", str(postgres.port), "-U", "podium",
+                "-n", "-M", "prepared", "-c", str(clients), "-j", "2", "-T", str(seconds),
+                "-D", f"people={people}", "-D", f"queries={queries}",
+                "-f", Path(script.name), database,
+            ],
+            capture_output=True,
+            text=True,
+            check=True,
+        )  # fmt: skip
+    found = re.search(r"tps = ([\d.]+)", done.stdout)
+    failed = re.search(r"failed transactions: (\d+)", done.stdout)
+    if found is None or failed is None or int(failed[1]):
+        raise RuntimeError(done.stdout + done.stderr)
+    return float(found[1])

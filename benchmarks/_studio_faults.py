@@ -1,0 +1,199 @@
+"""Judging while servers and the database are killed: nothing may be lost or counted twice."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import defaultdict
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy import select
+
+from benchmarks._studio_crowd import Crowd, Seen
+from benchmarks._studio_house import Server, furnish, running
+from podium.studio.database import connect, reading
+from podium.studio.desk import Desk
+from podium.studio.projects import project_row
+from podium.studio.settings import Settings
+from podium.studio.tables import LogEntry, Query
+from tests.studio.postgres import Postgres, free_port
+
+_CLOCK = 0.25
+"""Seconds by which a client's view of when something was given may lag behind the server's."""
+
+
+@dataclass
+class Faults:
+    """What happened, and what of it was wrong.
+
+    Attributes:
+        judgments: Answers in the log that count.
+        acknowledged: Answers that an assessor was told are taken.
+        lost: Of those, how many are not in the log.
+        twice: Pairs with more than one verdict that counts.
+        held_by_two: Tasks given to someone while another held them.
+        wrong: Queries whose top k is not the true one, or that are not done.
+        server_kills: How often a server process was killed.
+        database_kills: How often the database was.
+        seconds: How long it took.
+        errors: What assessors met, by name.
+    """
+
+    judgments: int
+    acknowledged: int
+    lost: int
+    twice: int
+    held_by_two: int
+    wrong: int
+    server_kills: int
+    database_kills: int
+    seconds: float
+    errors: dict[str, int]
+
+
+def judge_under_faults(
+    *,
+    people: int,
+    queries: int,
+    items: int,
+    k: int,
+    server_kills: int,
+    database_kills: int,
+    think: float,
+    seed: int = 0,
+) -> Faults:
+    """Let many judge a project to its end while things are killed at random moments.
+
+    They think so many seconds on average that the killing falls into the time of judging.
+    """
+    with Postgres() as postgres:
+        url = postgres.create("faults")
+        project, tokens = furnish(
+            url, people=people, queries=queries, items=items, k=k, lease_seconds=10.0
+        )
+        servers = [Server(url, free_port()) for _ in range(2)]
+        chance = random.Random(seed)
+        crowd = Crowd(
+            project,
+            [server.port for server in servers],
+            tokens,
+            think=lambda: chance.uniform(0.25, 1.75) * think,
+            cuts=0.05,
+            again=0.05,
+            leave=0.01,
+            seed=seed,
+        )
+        started = time.monotonic()
+        with running(servers):
+            done = asyncio.run(
+                _judge_and_kill(crowd, servers, postgres, server_kills, database_kills, chance)
+            )
+        seconds = time.monotonic() - started
+        return _verdict(url, project, k, crowd, done, seconds)
+
+
+async def _judge_and_kill(
+    crowd: Crowd,
+    servers: list[Server],
+    postgres: Postgres,
+    server_kills: int,
+    database_kills: int,
+    chance: random.Random,
+) -> tuple[int, int]:
+    judging = asyncio.create_task(crowd.judge())
+    plan = ["server"] * server_kills + ["database"] * database_kills
+    chance.shuffle(plan)
+    done = {"server": 0, "database": 0}
+    for what in plan:
+        await asyncio.sleep(chance.uniform(0.2, 1.5))
+        if judging.done():
+            break
+        if what == "server":
+            server = chance.choice(servers)
+            await asyncio.to_thread(server.kill)
+            server.start()
+        else:
+            await asyncio.to_thread(postgres.stop)
+            await asyncio.sleep(chance.uniform(0.0, 0.5))
+            await asyncio.to_thread(postgres.start)
+        done[what] += 1
+    await judging
+    return done["server"], done["database"]
+
+
+def _verdict(
+    url: str, project: int, k: int, crowd: Crowd, kills: tuple[int, int], seconds: float
+) -> Faults:
+    engine = connect(Settings(database=url))
+    rows = reading(
+        engine,
+        lambda c: c.execute(
+            select(
+                LogEntry.token,
+                LogEntry.query_id,
+                LogEntry.left,
+                LogEntry.right,
+                LogEntry.counts,
+            )
+        ).all(),
+    )
+    tokens = {row.token for row in rows}
+    acknowledged = [seen for seen in crowd.seen if seen.answered_at is not None]
+    verdicts: dict[tuple[int, int, int], int] = defaultdict(int)
+    for row in rows:
+        if row.counts:
+            verdicts[row.query_id, min(row.left, row.right), max(row.left, row.right)] += 1
+    found = Faults(
+        judgments=sum(verdicts.values()),
+        acknowledged=len(acknowledged),
+        lost=sum(UUID(seen.token) not in tokens for seen in acknowledged),
+        twice=sum(count > 1 for count in verdicts.values()),
+        held_by_two=_held_by_two(crowd.seen),
+        wrong=_wrong(url, project, k),
+        server_kills=kills[0],
+        database_kills=kills[1],
+        seconds=seconds,
+        errors=crowd.errors,
+    )
+    engine.dispose()
+    return found
+
+
+def _held_by_two(seen: list[Seen]) -> int:
+    """How often someone was given what another still held, as they were told themselves."""
+    held: dict[tuple[int, tuple[int, int]], list[Seen]] = defaultdict(list)
+    for each in seen:
+        held[each.query, each.pair].append(each)
+    count = 0
+    for same in held.values():
+        for one in same:
+            end = min(one.expires_at, one.answered_at or one.expires_at) - _CLOCK
+            count += any(
+                one.given_at < other.given_at < end
+                for other in same
+                if other.token != one.token and other.user != one.user
+            )
+    return count
+
+
+def _wrong(url: str, project_id: int, k: int) -> int:
+    """Queries that are not done, or whose top k is not the true one."""
+    engine = connect(Settings(database=url))
+    desk = Desk(engine)
+    truth = tuple(f"d{place:03}" for place in range(k))
+
+    def work(connection: object) -> int:
+        project = project_row(connection, project_id)  # type: ignore[arg-type]
+        rows = connection.execute(select(Query.__table__)).all()  # type: ignore[attr-defined]
+        wrong = 0
+        for query in rows:
+            board = desk.board(connection, project, query)  # type: ignore[arg-type]
+            result = board.panel.session.result()  # type: ignore[attr-defined]
+            wrong += not (query.done and result.complete and result.top == truth)
+        return wrong
+
+    wrong = reading(engine, work)
+    engine.dispose()
+    return wrong

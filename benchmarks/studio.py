@@ -1,0 +1,227 @@
+"""How many judgments a second the studio takes, how soon it answers, and what faults do to it.
+
+    python -m benchmarks.studio [--quick]
+
+Simulated assessors judge over loopback sockets, on a PostgreSQL server of their own that writes
+every commit to disk. Servers, database and assessors share the machine's cores. Beside them, in
+the same run and in turn, pgbench does the same statements without a web server. Then servers and
+the database are killed while people judge.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+import statistics
+import time
+from dataclasses import dataclass
+
+from sqlalchemy import text
+
+from benchmarks._report import Report, wants_quick
+from benchmarks._studio_crowd import Crowd
+from benchmarks._studio_engine import bare_engine
+from benchmarks._studio_faults import judge_under_faults
+from benchmarks._studio_house import Server, furnish, running
+from podium.studio.database import connect
+from podium.studio.settings import Settings
+from tests.studio.postgres import Postgres, free_port
+
+_ITEMS = 20
+_WORKERS = 2
+_SMALL = 10_000
+_FIRST_TASKS = 100
+"""How many first tasks a second are handed out at the least."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is done.
+
+    Attributes:
+        people: Simulated assessors.
+        queries: Queries of 20 documents each.
+        seconds: How long each measurement takes.
+        rounds: How many there are; medians count.
+        verdicts: How many verdicts the database holds in the end.
+    """
+
+    people: int
+    queries: int
+    seconds: int
+    rounds: int
+    verdicts: int
+
+
+def main() -> None:
+    """Measure and report."""
+    quick = wants_quick(__doc__)
+    size = Size(300, 300, 3, 1, 100_000) if quick else Size(2000, 4000, 10, 3, 10_000_000)
+    report = Report("studio", quick, packages=["fastapi", "sqlalchemy", "psycopg", "uvicorn"])
+    with Postgres() as postgres:
+        _load(report, postgres, size)
+    _faults(report, quick)
+    report.finish()
+
+
+def _load(report: Report, postgres: Postgres, size: Size) -> None:
+    url = postgres.create("studio")
+    project, tokens = furnish(url, people=size.people, queries=size.queries, items=_ITEMS)
+    bare = postgres.create("bare")
+    furnish(bare, people=size.people, queries=size.queries, items=_ITEMS)
+    report.note(
+        f"{size.people:,} assessors, {size.queries:,} queries of {_ITEMS} documents, "
+        f"{_WORKERS} server processes, PostgreSQL 15 with fsync"
+    )
+    server = Server(url, free_port(), workers=_WORKERS, pool=4)
+    rates, engines = [], []
+    with running([server]):
+        crowd = Crowd(project, [server.port], tokens)
+        _judge(crowd, 2)  # compiles, connects, fills caches
+        for _ in range(size.rounds):
+            rates.append(_judge(crowd, size.seconds))
+            engines.append(
+                bare_engine(
+                    postgres,
+                    "bare",
+                    people=size.people,
+                    queries=size.queries,
+                    clients=8,
+                    seconds=size.seconds,
+                )
+            )
+        peak, engine = statistics.median(rates), statistics.median(engines)
+        report.note(f"at most {peak:.0f} judgments/s; pgbench alone {engine:.0f}/s")
+        report.check("share of the bare engine's rate", peak / engine, 0.25)
+        half = _half(report, crowd, peak / 2, size)
+        report.check("p95 at half of that", half, 100, at_least=False, unit="ms")
+        _growth(report, url, crowd, peak / 4, size)
+    if crowd.errors:
+        report.note(f"errors: {crowd.errors}")
+
+
+def _judge(crowd: Crowd, seconds: float) -> float:
+    """Let everyone judge as fast as answers come; judgments per second.
+
+    Everyone asks for a first task before; that time does not count.
+    """
+    crowd.think = lambda: 0.0
+    crowd.answered.clear()
+    start = len(crowd.tokens) / _FIRST_TASKS
+    begun = time.monotonic()
+    asyncio.run(crowd.judge(begun + start + seconds))
+    counted = [at for at in crowd.answered if begun + start <= at <= begun + start + seconds]
+    return len(counted) / seconds
+
+
+def _paced(crowd: Crowd, rate: float, seconds: float) -> list[float]:
+    """Let everyone judge at a rate between them; the seconds that each answer took."""
+    chance = random.Random(1)
+    mean = len(crowd.tokens) / rate
+    crowd.think = lambda: min(chance.expovariate(1 / mean), 4 * mean)
+    # The first answers come in a heap, because everyone begins at once: they do not count.
+    asyncio.run(crowd.judge(time.monotonic() + min(mean, seconds)))
+    crowd.seconds.clear()
+    asyncio.run(crowd.judge(time.monotonic() + seconds))
+    return crowd.seconds
+
+
+def _half(report: Report, crowd: Crowd, rate: float, size: Size) -> float:
+    seconds = _paced(crowd, rate, 3 * size.seconds)
+    quantiles = [1000 * value for value in statistics.quantiles(seconds, n=20)]
+    report.note(
+        f"at {len(seconds) / (3 * size.seconds):.0f} judgments/s: "
+        f"p50 {quantiles[9]:.0f} ms, p95 {quantiles[18]:.0f} ms, of {len(seconds):,}"
+    )
+    return quantiles[18]
+
+
+def _growth(report: Report, url: str, crowd: Crowd, rate: float, size: Size) -> None:
+    """The time of an answer with many verdicts in the database, against few."""
+    engine = connect(Settings(database=url))
+    medians = []
+    for rows in (_SMALL, size.verdicts):
+        with engine.begin() as connection:
+            _fill(connection, rows)
+        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.execute(text("VACUUM ANALYZE"))
+            connection.execute(text("CHECKPOINT"))
+        medians.append(
+            statistics.median(
+                statistics.median(_paced(crowd, rate, size.seconds)) for _ in range(size.rounds)
+            )
+        )
+    engine.dispose()
+    few, many = medians
+    report.note(
+        f"median answer {1000 * few:.1f} ms with {_SMALL:,} verdicts more, "
+        f"{1000 * many:.1f} ms with {size.verdicts:,}"
+    )
+    report.check(f"time of an answer, {size.verdicts:,} verdicts", many / few, 1.2, at_least=False)
+
+
+def _fill(connection: object, rows: int) -> None:
+    """Put verdicts of other queries into the log until there are so many."""
+    execute = connection.execute  # type: ignore[attr-defined]
+    have = execute(text("SELECT count(*) FROM log WHERE part = 1")).scalar_one()
+    missing = rows - have
+    if missing <= 0:
+        return
+    # Entries that name no lease of anyone; each query of another project gets a thousand.
+    execute(
+        text(
+            "INSERT INTO projects SELECT 2, 'Old', mode, k, algorithm, seed, budget, overlap_share,"
+            " overlap_assessors, assigned_only, guidelines, lease_seconds, repeat_rate, gold_rate,"
+            " paused, created_at FROM projects WHERE id = 1 ON CONFLICT DO NOTHING"
+        )
+    )
+    first = 1_000_000 + have // 1000
+    last = first + math.ceil(missing / 1000) - 1
+    execute(
+        text(
+            "INSERT INTO queries (id, project_id, name, text, description, ordered, entries, free,"
+            " done, expected_left) SELECT n, 2, 'old' || n, '', '', false, 1000, 0, true, 0"
+            " FROM generate_series(CAST(:first AS bigint), CAST(:last AS bigint)) n"
+        ),
+        {"first": first, "last": last},
+    )
+    execute(
+        text(
+            'INSERT INTO log (query_id, place, user_id, kind, "left", "right", value, purpose,'
+            " counts, late, token, part, at, seconds) SELECT q, p, 1 + p % 100, 'verdict', p % 20,"
+            " 20, 1, 'main', true, false, CAST(lpad(to_hex(q * 1000 + p), 32, '0') AS uuid), 1,"
+            " 1e9, 2.0 FROM generate_series(CAST(:first AS bigint), CAST(:last AS bigint)) q,"
+            " generate_series(0, 999) p"
+        ),
+        {"first": first, "last": last},
+    )
+
+
+def _faults(report: Report, quick: bool) -> None:
+    if quick:
+        found = judge_under_faults(
+            people=20, queries=6, items=8, k=3, server_kills=3, database_kills=1, think=1.0
+        )
+    else:
+        found = judge_under_faults(
+            people=200, queries=100, items=_ITEMS, k=10, server_kills=50, database_kills=20,
+            think=6.0,
+        )  # fmt: skip
+    report.note(
+        f"{found.judgments:,} judgments in {found.seconds:.0f} s; servers killed "
+        f"{found.server_kills} times, PostgreSQL {found.database_kills} times; met: {found.errors}"
+    )
+    for what, count in (
+        ("acknowledged verdicts lost", found.lost),
+        ("pairs counted twice", found.twice),
+        ("pairs given to two at once", found.held_by_two),
+        ("queries without the exact top k", found.wrong),
+    ):
+        report.check(what, count, 0, at_least=False, unit="")
+    report.check("servers killed", found.server_kills, 3 if quick else 50, unit="times")
+    report.check("PostgreSQL killed", found.database_kills, 1 if quick else 20, unit="times")
+
+
+if __name__ == "__main__":
+    main()
