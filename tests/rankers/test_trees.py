@@ -1,11 +1,15 @@
+"""Trees of two engines."""
+
+from pathlib import Path
+
 import lightgbm
 import numpy as np
 import pytest
 
-from podium.data import Dataset
+from podium.data import Dataset, ShardSet, write_shards
 from podium.errors import PodiumError
 from podium.measures import evaluate
-from podium.rankers import TreeRanker
+from podium.rankers import LinearRanker, TreeRanker, tune
 from tests.rankers.made_up import made_up
 
 ENGINES = ["lightgbm", "xgboost"]
@@ -97,7 +101,7 @@ def test_missing_values_are_left_to_the_trees() -> None:
 
 
 def test_an_unknown_engine_is_refused() -> None:
-    with pytest.raises(PodiumError, match="lightgbm, xgboost"):
+    with pytest.raises(PodiumError, match="Did you mean: xgboost"):
         TreeRanker(engine="catboost").fit(made_up(2))  # type: ignore[arg-type]
 
 
@@ -107,3 +111,27 @@ def test_the_labels_order_not_their_size_decides() -> None:
     tripled = Dataset.from_arrays(data.features, labels=data.labels * 1000, group=data.sizes)
     other = TreeRanker("ListMLE(k=5)", n_estimators=10).fit(tripled)
     np.testing.assert_array_equal(one.predict(data), other.predict(data))
+
+
+def test_tuning_loads_shards_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = made_up()
+    train, held_out = data.split(0.7, 0.3)
+    shards = [write_shards(part, tmp_path / name) for part, name in ((train, "t"), (held_out, "v"))]
+    loads: list[ShardSet] = []
+    load = ShardSet.load
+    monkeypatch.setattr(ShardSet, "load", lambda one, **options: loads.append(one) or load(one))
+    grid = {"learning_rate": [0.05, 0.1, 0.2]}
+    found = tune(TreeRanker(n_estimators=3), grid, *shards)
+    assert len(found.trials) == 3
+    assert sorted(loads, key=shards.index) == shards
+    whole = tune(TreeRanker(n_estimators=3), grid, train, held_out)
+    assert found.trials == whole.trials
+
+
+def test_tuning_streams_shards_for_rankers_that_stream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = made_up()
+    shards = write_shards(data, tmp_path / "train")
+    monkeypatch.setattr(ShardSet, "load", lambda *_, **__: pytest.fail("loaded whole"))
+    assert tune(LinearRanker(max_iter=2), {"penalty": [0.1]}, shards, data).trials

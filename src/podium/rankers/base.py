@@ -43,6 +43,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     KINDS: ClassVar[Registry[type[Ranker]]] = Registry("ranker")
 
+    streams: ClassVar[bool] = False
+    """Whether it goes through a shard set block by block; if not, it loads the whole set."""
+
     loss: Loss | str
     n_features_in_: int
     feature_names_: tuple[str, ...]

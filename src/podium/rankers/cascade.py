@@ -15,7 +15,7 @@ from podium.data import Dataset
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Ints
 from podium.measures import Measure, evaluate, parse_measure
-from podium.rankers.base import Progress, Ranker, Training, in_memory, load_ranker
+from podium.rankers.base import Progress, Ranker, Training, in_memory, load_ranker, members_of
 from podium.rankers.storage import Archive
 
 
@@ -75,6 +75,11 @@ class CascadeRanker(Ranker):
         self.base_votes = base_votes
         self.weighing = weighing
         self.measure = measure
+
+    @property
+    def streams(self) -> bool:  # type: ignore[override]
+        """Whether all its rankers do."""
+        return all(member.streams for member in members_of(self))
 
     def _fit(self, data: Training, validation: Training | None, progress: Progress | None) -> None:
         self._check()

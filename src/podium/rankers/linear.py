@@ -57,6 +57,8 @@ class LinearRanker(Ranker):
         True
     """
 
+    streams = True
+
     def __init__(
         self,
         loss: Loss | str = "ListMLE(k=10)",

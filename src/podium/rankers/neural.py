@@ -48,6 +48,8 @@ class NeuralRanker(Ranker):
         (200,)
     """
 
+    streams = True
+
     def __init__(
         self,
         loss: Loss | str = "ListMLE(k=10)",

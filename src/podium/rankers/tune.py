@@ -9,11 +9,11 @@ from typing import Any
 
 from sklearn.base import clone
 
-from podium.data import Dataset, ShardSet
+from podium.data import Dataset
 from podium.data.seeds import generator
 from podium.errors import ArgumentError
 from podium.measures import Measure, evaluate, parse_measure
-from podium.rankers.base import Ranker, Training, members_of
+from podium.rankers.base import Ranker, Training, in_memory, members_of
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def tune(
     ranker: Ranker,
     choices: Mapping[str, Sequence[Any]],
     train: Training,
-    validation: Dataset | ShardSet,
+    validation: Training,
     *,
     measure: str | Measure = "nDCG@10",
     trials: int | None = None,
@@ -70,7 +70,9 @@ def tune(
     """
     wanted = parse_measure(measure)
     sign = 1.0 if wanted.larger_is_better else -1.0
-    held_out = validation.load() if isinstance(validation, ShardSet) else validation
+    held_out = in_memory(validation)
+    # Loaded once for all trials; a ranker that streams its data never holds them whole.
+    data = train if ranker.streams else in_memory(train)
     combinations = [
         dict(zip(choices, values, strict=True)) for values in product(*choices.values())
     ]
@@ -83,7 +85,7 @@ def tune(
     best: Ranker | None = None
     for number, parameters in enumerate(combinations, start=1):
         candidate = with_parameters(clone(ranker), parameters)
-        candidate.fit(train, validation=held_out)
+        candidate.fit(data, validation=held_out)
         value = evaluate(wanted, held_out, candidate.predict(held_out)).means[wanted]
         if best is None or sign * value > max(sign * trial.value for trial in done):
             best = candidate
