@@ -297,6 +297,7 @@ class Judge implements Listener {
     const characters = sides.reduce((sum, document) => sum + document.length, 0);
     if (this.time.still > readingSeconds(characters)) {
       this.time.begin("away");
+      this.showTime();
       askStillThere(() => {
         this.time.end("away");
         this.renew();

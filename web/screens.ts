@@ -37,10 +37,9 @@ export class Screens {
     const bar = part<HTMLProgressElement>("progress");
     bar.max = query_judged + Math.max(left, 1);
     bar.value = query_judged;
-    part("query-left").textContent =
-      left === 1 ? "about 1 judgment left" : `about ${left} judgments left`;
-    part("judged").textContent = judged === 1 ? "1 judged by you" : `${judged} judged by you`;
-    part("average").textContent = judged ? `, ${Math.round(seconds / judged)} s each` : "";
+    part("query-left").textContent = `about ${left} left`;
+    part("judged").textContent = `${judged} judged`;
+    part("average").textContent = judged ? `by you, ${Math.round(seconds / judged)} s each` : "by you";
   }
 
   /** What became of the answers: "saved", or how many wait to be sent. */
@@ -48,7 +47,7 @@ export class Screens {
     const words = {
       saved: "Saved",
       nothing: "",
-      saving: waiting === 0 ? "Saving…" : `${waiting} not sent yet`,
+      saving: waiting === 0 ? "Saving…" : `${waiting} not sent`,
     };
     const line = part("saved");
     line.textContent = words[state];

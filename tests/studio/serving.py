@@ -15,9 +15,9 @@ from tests.studio.postgres import free_port
 
 
 @contextmanager
-def serving(settings: Settings) -> Iterator[str]:
-    """Run a server; gives its address."""
-    port = free_port()
+def serving(settings: Settings, port: int | None = None) -> Iterator[str]:
+    """Run a server, by default wherever there is room; gives its address."""
+    port = port or free_port()
     config = uvicorn.Config(
         create_app(settings), host="127.0.0.1", port=port, log_level="error", lifespan="on"
     )

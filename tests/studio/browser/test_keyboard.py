@@ -45,7 +45,7 @@ def test_pairs(engine, judging, key, kind, value):
     marked = {"1": [left], "3": [right], "2": [left, right]}.get(key, [left])
     assert entries == [(kind, value, item) for item in marked]
     assert tab.part("saved") == "Saved"
-    assert tab.part("judged") == "1 judged by you"
+    assert tab.part("judged") == "1 judged"
 
 
 @pytest.mark.parametrize(("mode", "best"), [("grades", 4), ("rankings", -2)])
