@@ -17,6 +17,7 @@ from podium.studies.entries import ENTRIES
 from podium.studies.leaderboard import Plan, Task, read_result, run
 from podium.studies.leaderboard_page import page
 from podium.studies.leaderboard_plots import draw
+from podium.studies.provenance import UNNAMED, code_name
 from podium.studies.standings import collect
 from tests.cli.run_podium import PODIUM
 from tests.data.shared_files import shared
@@ -82,6 +83,26 @@ def test_a_task_tells_the_values_of_its_test_queries(folder: Path, tmp_path: Pat
     assert standing.rows["ListNet"].mean("kERR(k=10)") == pytest.approx(
         np.mean(result.values["kERR(k=10)"])
     )
+
+
+def test_results_name_the_code_that_made_them(folder: Path, tmp_path: Path) -> None:
+    plan = Plan(folder, tmp_path, entries=("ListNet",), truths=("top-k",), folds=1, quick=True)
+    (task,) = run(plan)
+    assert read_result(task, tmp_path).code == code_name()
+    text = page(collect([task], tmp_path), "Measured in a test.")
+    assert f"1 by {code_name()}." in text
+    # Results of other code are kept, counted and marked; so are those of before they were named.
+    content = json.loads(task.file(tmp_path).read_bytes())
+    for fold, code in ((1, "podium 9 (source x)"), (2, None)):
+        other = {name: value for name, value in content.items() if name != "code"}
+        named = other if code is None else other | {"code": code}
+        Task(task.collection, task.truth, task.entry, fold).file(tmp_path).write_text(
+            json.dumps(named)
+        )
+    tasks = [Task(task.collection, task.truth, task.entry, fold) for fold in range(3)]
+    text = page(collect(tasks, tmp_path), "Measured in a test.")
+    assert f"1 by {code_name()}; 1 by podium 9 (source x) [1]; 1 by {UNNAMED} [2]." in text
+    assert "ListNet (model) [1] [2]" in text
 
 
 def test_folds_share_no_query(folder: Path) -> None:

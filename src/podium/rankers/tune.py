@@ -9,7 +9,6 @@ from typing import Any
 
 from sklearn.base import clone
 
-from podium.data import Dataset
 from podium.data.seeds import generator
 from podium.errors import ArgumentError
 from podium.measures import Measure, evaluate, parse_measure
@@ -58,6 +57,7 @@ def tune(
 
     Example:
         >>> import numpy as np
+        >>> from podium.data import Dataset
         >>> from podium.rankers import LinearRanker
         >>> random = np.random.default_rng(0)
         >>> X, noise = random.random((400, 3)), random.normal(size=400)

@@ -23,6 +23,7 @@ from podium.rankers import LinearRanker, Tuning, tune
 from podium.rankers.tune import with_parameters
 from podium.studies.collections import Fold, at_hand, graded, load_folds
 from podium.studies.entries import ENTRIES, Entry, K, Truth
+from podium.studies.provenance import UNNAMED, code_name
 from podium.threads import thread_count
 
 CHOSEN_BY: dict[Truth, str] = {"graded": "nDCG@10", "top-k": f"kNDCG(k={K})@10"}
@@ -62,6 +63,7 @@ class Result:
         trainings: How many rankers were trained.
         query_ids: Of the test queries.
         values: For each measure its value for each test query; LETOR's have ``letor:`` before.
+        code: The version and the source that made it (``code_name``).
     """
 
     parameters: dict[str, Any]
@@ -70,6 +72,7 @@ class Result:
     trainings: int
     query_ids: list[str]
     values: dict[str, list[float]]
+    code: str = UNNAMED
 
 
 @dataclass(frozen=True)
@@ -164,6 +167,7 @@ def run_task(plan: Plan, task: Task) -> None:
         len(found.trials) * (1 + len(getattr(found.ranker, "rerankers_", []))),
         fold.test.query_ids.to_pylist(),
         _measured(fold.test, found.ranker.predict(fold.test), task.truth),
+        code_name(),
     )
     file = task.file(plan.results)
     file.parent.mkdir(parents=True, exist_ok=True)

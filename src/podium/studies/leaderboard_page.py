@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from podium.studies.collections import COLLECTIONS
 from podium.studies.entries import TREE_TRIALS, K
@@ -18,6 +18,8 @@ _FAMILIES = {"literature": "model", "trees": "trees", "peers": "peer"}
 
 def page(standings: Sequence[Standing], about: str) -> str:
     """The whole page; ``about`` says with which versions and on what machine it was measured."""
+    marks = _marks(standings)
+    about = f"{about} {_made_by(standings, marks)}"
     parts = [_INTRODUCTION.format(trials=TREE_TRIALS, about=about), *_findings(standings)]
     parts += ["## Beside published figures\n", _published(standings)]
     parts += ["## FocusedRank and its two halves\n", _focused(standings)]
@@ -26,7 +28,7 @@ def page(standings: Sequence[Standing], about: str) -> str:
     for standing in standings:
         parts.append(f"## {standing.collection}, {_truth(standing)}\n")
         parts.append(f"{COLLECTIONS[standing.collection].about}.\n")
-        parts.append(_table(standing))
+        parts.append(_table(standing, marks))
     return "\n".join(parts)
 
 
@@ -71,7 +73,24 @@ def _heading(measure: str) -> str:
     return measure.replace(f"(k={K})", "").replace("letor:nDCG", "LETOR")
 
 
-def _table(standing: Standing) -> str:
+def _marks(standings: Sequence[Standing]) -> dict[str, str]:
+    """A mark for each code that made results, the most frequent first and without one."""
+    counted = Counter(_codes(standings))
+    names = [code for code, _ in counted.most_common()]
+    return {code: "" if not place else f" [{place}]" for place, code in enumerate(names)}
+
+
+def _made_by(standings: Sequence[Standing], marks: Mapping[str, str]) -> str:
+    counted = Counter(_codes(standings))
+    told = [f"{count:,} by {code}{marks[code]}" for code, count in counted.most_common()]
+    return f"Results are kept until they are deleted: {'; '.join(told)}." if told else ""
+
+
+def _codes(standings: Sequence[Standing]) -> Iterator[str]:
+    return (code for each in standings for row in each.rows.values() for code in row.codes)
+
+
+def _table(standing: Standing, marks: Mapping[str, str]) -> str:
     peer = standing.strongest(standing.measure)
     columns = _COLUMNS[standing.truth]
     head = ["entry", *map(_heading, columns), "95 %", "p", "seconds"]
@@ -85,9 +104,10 @@ def _table(standing: Standing) -> str:
             else f"{standing.against(row.entry, peer.entry)[1]:.2g}"
         )
         name = f"**{row.entry}**" if row is peer else row.entry
+        made = "".join(dict.fromkeys(marks[code] for code in row.codes))
         rows.append(
             [
-                f"{name} ({_FAMILIES[row.family]})",
+                f"{name} ({_FAMILIES[row.family]}){made}",
                 *(_number(row.mean(column)) for column in columns),
                 f"± {mean - low:.3f}",
                 p,

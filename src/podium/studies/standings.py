@@ -27,12 +27,14 @@ class Row:
         values: For each measure its values; the queries are the same for all entries.
         validation: What it reached on validation queries, the mean of the folds.
         seconds: Of processor time, over all folds.
+        codes: What code made the result of each fold.
     """
 
     entry: str
     values: Mapping[str, Doubles]
     validation: float
     seconds: float
+    codes: tuple[str, ...]
 
     def mean(self, measure: str) -> float:
         """The mean of a measure over all test queries."""
@@ -102,6 +104,7 @@ def _row(entry: str, tasks: list[Task], results: Path) -> Row:
         },
         float(np.mean([each.validation for each in found])),
         sum(each.seconds for each in found),
+        tuple(each.code for each in found),
     )
 
 
