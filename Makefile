@@ -13,7 +13,7 @@ CLEAN := dist/clean-venv
 WEB := src/podium/studio/static/built
 
 .DEFAULT_GOAL := help
-.PHONY: help install web lint format types imports test test-slow coverage docs bench wheel ci clean
+.PHONY: help install web lint format types imports test test-slow coverage docs screenshots bench wheel ci clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -71,6 +71,10 @@ docs: $(BIN)/python ## the site, in site/, with warnings as errors
 	@if grep -rlE --include='*.html' \
 	  '<(script|img|iframe)[^>]+src="?(https?:)?//|<link[^>]+href="?(https?:)?//' site; \
 	then echo "The pages above load files from other hosts: serve those files from docs/." >&2; exit 1; fi
+
+# The pages of the studio change with what they show: whoever changes them takes them again.
+screenshots: $(BIN)/python ## pictures of the studio's pages, in docs/images/studio; needs Chromium
+	$(BIN)/python -m tests.studio.browser.screenshots $(NAMES)
 
 bench: $(BIN)/python ## the benchmarks; each fails if a target does not hold
 	for name in $(BENCHMARKS); do $(BIN)/python -m benchmarks.$$name $(BENCH_ARGS) || exit 1; done

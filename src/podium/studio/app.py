@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
@@ -12,13 +11,13 @@ import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, RedirectResponse, Response
-from fastapi.staticfiles import StaticFiles
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.exceptions import HTTPException
 
 import podium
 from podium.errors import PodiumError
+from podium.studio.assets import Assets
 from podium.studio.database import connect
 from podium.studio.desk import Desk
 from podium.studio.errors import RefusedError
@@ -45,8 +44,6 @@ from podium.studio.routes import (
 from podium.studio.settings import Settings
 from podium.studio.worker import Worker
 from podium.studio.wrapping import Wrapping
-
-STATIC = Path(__file__).parent / "static"
 
 _API = (judging, projects, jobs, people)
 _PAGES = (operations, signing_in, judging_pages, project_pages, transfer_pages, oidc, people_pages)
@@ -90,7 +87,7 @@ def create_app(settings: Settings) -> FastAPI:
         app.include_router(room.router, responses=PROBLEMS)
     for page in _PAGES:
         app.include_router(page.router)
-    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    app.mount("/static", Assets(), name="static")
     _answer_errors(app)
     app.add_middleware(Wrapping, metrics=app.state.metrics, largest=settings.largest_request)
     return app

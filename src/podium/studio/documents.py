@@ -26,6 +26,7 @@ _STYLE = """
 body { font: 16px/1.55 system-ui, sans-serif; margin: 1rem; overflow-wrap: anywhere; }
 mark { background: #ffe58a; color: #1a1a1a; border-radius: 2px; }
 img, table, pre { max-width: 100%; overflow: auto; }
+a { pointer-events: none; }
 """
 _WORD = re.compile(r"\w+", re.UNICODE)
 _NO_TEXT = re.compile(r"(<[^>]*>|&[#\w]+;)")

@@ -14,7 +14,7 @@ def guidelines_html(text: str) -> Markup:
 
     Example:
         >>> str(guidelines_html("**Best first** <script>"))
-        '<p><strong>Best first</strong> &lt;script&gt;</p>\\n'
+        '<p><strong>Best first</strong> &lt;script&gt;</p>\n'
     """
     markup = nh3.clean(
         _MARKDOWN.render(text),

@@ -10,8 +10,8 @@ import jinja2
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 
-import podium
 from podium.studio.access import Person
+from podium.studio.assets import asset
 
 _TEMPLATES = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
@@ -20,7 +20,7 @@ _TEMPLATES = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_TEMPLATES.globals["version"] = podium.__version__
+_TEMPLATES.globals["asset"] = asset
 
 
 def moment(seconds: float) -> str:

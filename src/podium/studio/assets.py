@@ -1,0 +1,46 @@
+"""Styles, pictures and scripts: browsers keep them until they change."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from fastapi.staticfiles import StaticFiles
+from starlette.responses import Response
+
+_FOLDER = Path(__file__).parent / "static"
+
+
+def asset(path: str) -> str:
+    """The address of a file in ``static/``; it changes with what is in the file.
+
+    Example:
+        >>> asset("studio.css").partition("?")[0]
+        '/static/studio.css'
+    """
+    file = _FOLDER / path
+    if not file.exists():  # scripts are built; see hatch_build.py
+        return f"/static/{path}"
+    return f"/static/{path}?{_digest(file, file.stat().st_mtime_ns)}"
+
+
+@lru_cache(maxsize=100)
+def _digest(file: Path, changed: int) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:12]
+
+
+class Assets(StaticFiles):
+    """Serves the files; those asked for by their `asset` address never change."""
+
+    def __init__(self) -> None:
+        super().__init__(directory=_FOLDER)
+
+    def file_response(self, *args: Any, **settings: Any) -> Response:
+        """A file, to be kept if the address names its content."""
+        response = super().file_response(*args, **settings)
+        scope = args[2] if len(args) > 2 else settings["scope"]
+        if scope["query_string"] and response.status_code == 200:
+            response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
+        return response
