@@ -28,7 +28,10 @@ from podium.studio.metrics import Metrics
 from podium.studio.pages import render
 from podium.studio.provider import Provider
 from podium.studio.replies import PROBLEMS
+from podium.studio.reports import run_report
 from podium.studio.routes import (
+    dashboard,
+    dashboard_pages,
     jobs,
     judging,
     judging_pages,
@@ -45,8 +48,17 @@ from podium.studio.settings import Settings
 from podium.studio.worker import Worker
 from podium.studio.wrapping import Wrapping
 
-_API = (judging, projects, jobs, people)
-_PAGES = (operations, signing_in, judging_pages, project_pages, transfer_pages, oidc, people_pages)
+_API = (judging, projects, jobs, people, dashboard)
+_PAGES = (
+    operations,
+    signing_in,
+    judging_pages,
+    project_pages,
+    transfer_pages,
+    oidc,
+    people_pages,
+    dashboard_pages,
+)
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -57,7 +69,7 @@ def create_app(settings: Settings) -> FastAPI:
         'Podium Studio'
     """
     engine = connect(settings)
-    worker = Worker(settings, {"import": run_import, "export": run_export})
+    worker = Worker(settings, {"import": run_import, "export": run_export, "report": run_report})
 
     @asynccontextmanager
     async def running(_app: FastAPI) -> AsyncIterator[None]:

@@ -1,0 +1,119 @@
+"""Who may be tired or careless: only what chance hardly explains, and in words that say why.
+
+A flag is a reason to talk to someone, not a verdict on them. Each rule asks for enough judgments
+and for an interval that lies wholly on the wrong side: bad luck on a few pairs flags nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+from scipy.special import bdtrc, ndtr
+
+_FEWEST_CHECKS = 10
+_FEWEST_SIDES = 40
+_FEWEST_TIMES = 20
+_CARELESS = 0.7
+"""Careful people get about nine of ten checks right; whose interval ends below this do not."""
+_CHARACTERS_A_SECOND = 100.0
+"""Twice as fast as the fastest readers skim."""
+_FIRST_SCREEN = 600
+"""How much of a text has to be looked at: people may decide by its beginning."""
+_CHANCE = 1e-4
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What is known of someone's judging.
+
+    Attributes:
+        gold: How many gold pairs they were asked, and how many they got right.
+        again: How many pairs they were asked again, and how many they answered the same.
+        sides: How often they chose left, neither and right.
+        recent: Their latest judgments, oldest first: when, seconds, characters of text.
+    """
+
+    gold: tuple[int, int] = (0, 0)
+    again: tuple[int, int] = (0, 0)
+    sides: tuple[int, int, int] = (0, 0, 0)
+    recent: Sequence[Sequence[float]] = ()
+
+
+def flags_of(watched: Watched) -> list[str]:
+    """Why someone should be talked to, if there is a reason.
+
+    Example:
+        >>> flags_of(Watched(gold=(20, 8)))
+        ['Got 8 of 20 gold pairs right; careful people get nearly all.']
+        >>> flags_of(Watched(gold=(4, 1)))  # far too few to tell
+        []
+    """
+    found = []
+    asked, right = watched.gold
+    if asked >= _FEWEST_CHECKS and highest_share(right, asked) < _CARELESS:
+        found.append(f"Got {right} of {asked} gold pairs right; careful people get nearly all.")
+    asked, same = watched.again
+    if asked >= _FEWEST_CHECKS and highest_share(same, asked) < _CARELESS:
+        found.append(f"Said the same of only {same} of {asked} pairs that came back.")
+    found += _one_sided(*watched.sides)
+    found += _too_fast(watched.recent)
+    return found
+
+
+def highest_share(hits: int, tries: int, z: float = 1.96) -> float:
+    """The upper end of Wilson's 95 % interval of a share.
+
+    Example:
+        >>> round(highest_share(5, 10), 2)
+        0.76
+    """
+    share = hits / tries
+    middle = share + z**2 / (2 * tries)
+    swing = z * sqrt(share * (1 - share) / tries + z**2 / (4 * tries**2))
+    return (middle + swing) / (1 + z**2 / tries)
+
+
+def _one_sided(left: int, ties: int, right: int) -> list[str]:
+    """Sides are drawn at random, so that careful people choose either about as often."""
+    strict, most = left + right, max(left, right)
+    if strict >= _FEWEST_SIDES and most > 0.7 * strict:
+        by_chance = 2 * float(bdtrc(most - 1, strict, 0.5))
+        if by_chance < _CHANCE:
+            side = "left" if left > right else "right"
+            return [f"Chose {side} in {most} of {strict} pairs; sides are drawn at random."]
+    total = strict + ties
+    if total >= _FEWEST_SIDES and 1 - highest_share(strict, total) > 0.8:
+        return [f"Called {ties} of {total} pairs equal."]
+    return []
+
+
+def _too_fast(recent: Sequence[Sequence[float]]) -> list[str]:
+    if len(recent) < _FEWEST_TIMES:
+        return []
+    seconds = np.array([each[1] for each in recent], float)
+    characters = np.minimum([each[2] for each in recent], 2 * _FIRST_SCREEN)
+    needed = np.maximum(characters / _CHARACTERS_A_SECOND, 0.5)
+    hasty = int((seconds < needed).sum())
+    if 1 - highest_share(len(recent) - hasty, len(recent)) > 0.4:
+        return [
+            f"{hasty} of the latest {len(recent)} judgments were quicker than the texts can be "
+            "looked at."
+        ]
+    if len(recent) < 2 * _FEWEST_TIMES:
+        return []
+    earlier, latest = seconds[:-_FEWEST_TIMES], seconds[-_FEWEST_TIMES:]
+    before, now = float(np.median(earlier)), float(np.median(latest))
+    if now < before / 2 and _p_lower(latest, earlier) < _CHANCE:
+        return [f"Has become much quicker: {now:.1f} s a judgment of late, {before:.1f} s before."]
+    return []
+
+
+def _p_lower(one: np.ndarray, other: np.ndarray) -> float:
+    """How likely values are so much below others by chance (Mann and Whitney, normal form)."""
+    m, n = len(one), len(other)
+    wins = (one[:, None] < other).sum() + 0.5 * (one[:, None] == other).sum()
+    spread = sqrt(m * n * (m + n + 1) / 12)
+    return float(1 - ndtr((wins - m * n / 2 - 0.5) / spread))

@@ -1,0 +1,232 @@
+"""The dashboard's figures against those worked out by hand, and asking a pair again."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from sqlalchemy import insert, select, update
+
+from podium.studio import reports
+from podium.studio.accounts import add_user
+from podium.studio.database import in_transaction, reading
+from podium.studio.desk import Desk, Given
+from podium.studio.jobs import Work, claim, enqueue
+from podium.studio.secrets import new_token
+from podium.studio.settings import Settings
+from podium.studio.tables import Gold, Job, LogEntry, Query, QueryFigures
+from tests.studio.browsing import Browser, program, row_of
+from tests.studio.making import PASSWORD, make_people, make_project
+from tests.studio.postgres import wait_until
+from tests.studio.serving import serving
+
+
+@pytest.fixture
+def address(engine, database, tmp_path):
+    with serving(Settings(database=database, exports=tmp_path / "files")) as found:
+        yield found
+
+
+def truth(task):
+    return "left" if task.left < task.right else "right"
+
+
+def judge_all(engine, project, user, choose=truth, desk=None):
+    desk = desk or Desk(engine)
+    given = desk.next(row_of(engine, project), user, "t")
+    while isinstance(given, Given):
+        _, given = desk.answer(
+            row_of(engine, project), user, given.token, choose(given.task), seconds=2, tab="t"
+        )
+
+
+def make_report(engine, project, user):
+    """The report as a worker makes it."""
+    in_transaction(engine, lambda c: enqueue(c, project, user, reports.KIND, {}))
+    job = in_transaction(engine, lambda c: claim(c, "w", [reports.KIND]))
+    reports.run_report(Work(engine, Settings(), job))
+    return reading(engine, lambda c: reports.report_of(c, project))
+
+
+def say(engine, query, user, *verdicts, purpose="main"):
+    """Write verdicts into a query's log as if they had been asked."""
+
+    def work(connection):
+        start = connection.scalar(select(Query.entries).where(Query.id == query))
+        for place, (left, right, value) in enumerate(verdicts, start):
+            connection.execute(
+                insert(LogEntry).values(
+                    query_id=query, place=place, user_id=user, kind="verdict", left=left,
+                    right=right, value=value, purpose=purpose, counts=True, late=False,
+                    token=new_token(), part=0, at=time.time(), seconds=3.0,
+                )
+            )  # fmt: skip
+        entries = start + len(verdicts)
+        connection.execute(update(Query).where(Query.id == query).values(entries=entries))
+
+    in_transaction(engine, work)
+
+
+def query_of(engine, project):
+    return reading(engine, lambda c: c.scalar(select(Query.id).where(Query.project_id == project)))
+
+
+def test_agreement_of_two_people(engine):
+    ann, bob = make_people(engine, 2)
+    project = make_project(
+        engine, [ann, bob], queries=1, items=6, overlap_share=1.0, overlap_assessors=2
+    )
+    query = query_of(engine, project)
+    say(engine, query, ann, (0, 1, 1), (2, 1, -1), (3, 4, 0), (0, 5, 1))
+    say(engine, query, bob, (1, 0, -1), (1, 2, -1), (4, 3, 1), (0, 2, 1))
+    found = make_report(engine, project, ann).content["agreement"]
+    # Both judged 0-1 (agreed: first), 1-2 (first, second) and 3-4 (tie, second).
+    assert found["units"] == 3
+    assert found["table"] == [[2, 0, 1], [0, 0, 1], [1, 1, 0]]
+    assert found["overall"] == pytest.approx(1 / 3)
+    assert found["without_ties"] == pytest.approx(1 / 2)
+
+
+def test_checks_are_counted_for_each_person(engine):
+    ann, bob = make_people(engine, 2)
+    project = make_project(engine, [ann, bob], queries=1, items=6)
+    query = query_of(engine, project)
+    in_transaction(
+        engine,
+        lambda c: c.execute(
+            insert(Gold), [
+                {"query_id": query, "left": 5, "right": 0, "outcome": -1},
+                {"query_id": query, "left": 1, "right": 4, "outcome": 1},
+            ],
+        ),
+    )  # fmt: skip
+    say(engine, query, ann, (0, 5, 1), (4, 1, 1), purpose="gold")
+    say(engine, query, ann, (0, 1, 1), (1, 2, 1))
+    say(engine, query, ann, (1, 0, -1), (2, 1, 1), purpose="repeat")
+    say(engine, query, bob, (0, 1, 0))
+    care = make_report(engine, project, ann).content["care"]
+    assert care[str(ann)]["gold"] == [2, 1]
+    assert care[str(ann)]["again"] == [2, 1]
+    assert care[str(ann)]["sides"] == [5, 0, 1]
+    assert care[str(bob)]["sides"] == [0, 1, 0]
+    assert care[str(bob)]["flags"] == []
+
+
+def test_only_queries_that_moved_are_read_again(engine):
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann], queries=3, items=4, k=1)
+    judge_all(engine, project, ann)
+    first = make_report(engine, project, ann)
+    assert [each["judgments"] for each in first.content["times"]] == [first.entries]
+    assert len(first.content["slowest"]) == 3
+    # What is kept of a query that has not moved is taken as it is.
+    in_transaction(
+        engine,
+        lambda c: c.execute(update(QueryFigures).values(content={
+            "units": [], "again": {"7": [9, 9]}, "gold": {}, "sides": {}, "recent": {}, "loops": [],
+        })),
+    )  # fmt: skip
+    say(engine, query_of(engine, project), ann, (0, 1, 1))
+    second = make_report(engine, project, ann)
+    assert second.content["care"]["7"]["again"] == [18, 18]
+    assert len(second.content["history"]) == 1  # a count a minute is enough
+    assert reading(engine, lambda c: c.scalars(select(Job.id)).all()) == []
+
+
+def test_a_report_is_made_anew_only_if_there_is_need():
+    class Row:
+        entries = 5
+        made_at = 100.0
+
+    assert reports.is_stale(None, 0, 0.0)
+    assert reports.is_stale(Row, 6, 200.0)
+    assert not reports.is_stale(Row, 5, 200.0)
+    assert not reports.is_stale(Row, 6, 101.0)
+
+
+def test_a_contradiction_is_asked_again(engine, address):
+    ann, bob = make_people(engine, 2)
+    project = make_project(engine, [ann, bob], queries=1, items=3, k=3)
+    query = query_of(engine, project)
+    say(engine, query, bob, (0, 1, 1), (1, 2, 1), (2, 0, 1))
+    path = f"/api/v1/projects/{project}"
+    with program(engine, address, ann) as client:
+        wait_until(lambda: client.get(f"{path}/report").json()["content"])
+        content = client.get(f"{path}/report").json()["content"]
+        assert content["loop_count"] == 1
+        (loop,) = content["loops"]
+        assert loop["loop"] == [0, 1, 2]
+        wanted = {"query": loop["query"], "loop": loop["loop"]}
+        assert client.post(f"{path}/ask-again", json=wanted).json() == {"verdicts": 3}
+        assert client.post(f"{path}/ask-again", json=wanted).status_code == 404
+        assert client.post(f"{path}/ask-again", json=wanted | {"query": 10**6}).status_code == 404
+        (row,) = client.get(f"{path}/queries").json()
+        assert not row["done"]
+        assert row["judgments"] == 6
+    desk = Desk(engine)
+    judge_all(engine, project, ann, desk=desk)
+    log = reading(engine, lambda c: c.execute(select(LogEntry.kind, LogEntry.reason)).all())
+    assert ("undo", f"asked again by {ann}") in [tuple(row) for row in log]
+    assert make_report(engine, project, ann).content["loop_count"] == 0
+
+
+def test_asking_again_reaches_a_process_that_had_the_query_in_memory(engine, address):
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann], queries=1, items=2, k=1)
+    desk = Desk(engine)
+    judge_all(engine, project, ann, desk=desk)
+    with program(engine, address, ann) as client:
+        pair = {"query": query_of(engine, project), "loop": [1, 0]}
+        assert client.post(f"/api/v1/projects/{project}/ask-again", json=pair).status_code == 200
+    assert isinstance(desk.next(row_of(engine, project), ann, "t"), Given)
+
+
+@pytest.mark.parametrize("mode", ["pairs", "grades", "rankings"])
+def test_the_page_updates_by_itself(engine, address, mode):
+    ann = in_transaction(engine, lambda c: add_user(c, "ann@example.org", "Ann", PASSWORD))
+    (bob,) = make_people(engine, 1)
+    project = make_project(
+        engine, [ann, bob], queries=3, items=5, mode=mode, overlap_share=1.0, overlap_assessors=2
+    )
+    choices = {
+        "pairs": truth,
+        "grades": lambda task: ("bad", "fair", "good", "excellent", "perfect")[task.left],
+        "rankings": lambda task: "left" if task.left else "right",
+    }
+    home = f"/projects/{project}/dashboard"
+    with Browser(address) as browser:
+        browser.sign_in("ann@example.org")
+        assert browser.get(f"/projects/{project}").headers["location"] == home
+        page = browser.get(home).text
+        assert 'hx-trigger="every 5s"' in page
+        desk = Desk(engine)
+        given = {who: desk.next(row_of(engine, project), who, "t") for who in (ann, bob)}
+        while any(isinstance(each, Given) for each in given.values()):
+            for who, each in given.items():
+                if isinstance(each, Given):
+                    _, given[who] = desk.answer(
+                        row_of(engine, project), who, each.token, choices[mode](each.task),
+                        seconds=2, tab="t",
+                    )  # fmt: skip
+                else:
+                    given[who] = desk.next(row_of(engine, project), who, "t")
+        wait_until(lambda: "Krippendorff" in browser.get(f"{home}/figures").text)
+        page = browser.get(f"{home}/figures").text
+        assert "3 of 3" in page
+        assert "100 %" in page
+        assert "Person 0" in page
+
+
+def test_the_button_to_ask_again(engine, address):
+    ann = in_transaction(engine, lambda c: add_user(c, "ann@example.org", "Ann", PASSWORD))
+    project = make_project(engine, [ann], queries=1, items=3, k=3)
+    query = query_of(engine, project)
+    say(engine, query, ann, (0, 1, 1), (1, 2, 1), (2, 0, 1))
+    home = f"/projects/{project}/dashboard"
+    with Browser(address) as browser:
+        browser.sign_in("ann@example.org")
+        wait_until(lambda: "Contradictions" in browser.get(f"{home}/figures").text)
+        assert "Title 0 \u203a Title 1 \u203a Title 2 \u203a Title 0" in browser.get(home).text
+        sent = {"query": str(query), "loop": "0,1,2"}
+        assert browser.submit(f"{home}/ask-again", sent).status_code == 303
+        assert browser.submit(f"{home}/ask-again", sent | {"loop": "x"}).status_code == 422
