@@ -1,0 +1,54 @@
+"""Requests that nobody would send: none makes the server fail."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sqlalchemy import update
+
+from podium.studio.database import in_transaction
+from podium.studio.settings import Settings
+from podium.studio.tables import User
+from tests.studio.making import make_people, make_project
+from tests.studio.serving import serving
+from tests.studio.test_app import bearer
+
+_SECONDS = int(os.environ.get("PODIUM_FUZZ_SECONDS", "25"))
+"""``make fuzz`` takes longer."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+def test_generated_requests_give_no_server_error(engine, database, tmp_path):
+    (ann,) = make_people(engine, 1, admin=True)
+    make_project(engine, [ann], queries=3, items=4)
+    in_transaction(engine, lambda c: c.execute(update(User).values(is_admin=True)))
+    header = f"Authorization:{bearer(engine, ann)['authorization']}"
+    with serving(Settings(database=database, exports=tmp_path)) as address:
+        done = subprocess.run(
+            [
+                Path(sys.executable).with_name("st"), "run", f"{address}/api/v1/openapi.json",
+                "--header", header,
+                "--checks", "not_a_server_error",
+                "--phases", "fuzzing",
+                # The description promises to delete projects and members; the run needs them.
+                "--exclude-method", "DELETE",
+                "--exclude-name", "PATCH /api/v1/projects/{project}/members/{user}",
+                "--suppress-health-check", "all", "--generation-deterministic",
+                "--max-time", str(_SECONDS),
+                "--continue-on-failure", "--no-color", "--workers", "2",
+            ],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )  # fmt: skip
+    found = re.search(r"(\d+) generated", done.stdout)
+    print("requests:", found and found[1])
+    assert done.returncode == 0, done.stdout[-6000:]
+    assert found is not None
+    assert int(found[1]) >= 10 * _SECONDS

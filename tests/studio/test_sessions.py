@@ -1,0 +1,153 @@
+"""Cookies, forms of other sites, sessions that were planted, and guessing passwords."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import httpx
+import pytest
+from sqlalchemy import select, update
+
+from podium.studio.access import COOKIE
+from podium.studio.accounts import add_user, check_password
+from podium.studio.database import in_transaction, reading
+from podium.studio.errors import RefusedError
+from podium.studio.settings import Settings
+from podium.studio.tables import AuthSession, SignInFailure
+from tests.studio.making import PASSWORD, make_project
+from tests.studio.serving import serving
+from tests.studio.test_app import sign_in
+
+EMAIL = "ann@example.org"
+
+
+@pytest.fixture
+def ann(engine):
+    return in_transaction(engine, lambda c: add_user(c, EMAIL, "Ann", PASSWORD))
+
+
+@pytest.fixture
+def browser(engine, ann, database):
+    with (
+        serving(Settings(database=database)) as address,
+        httpx.Client(base_url=address, headers={"accept": "text/html"}) as client,
+    ):
+        yield client
+
+
+def csrf_of(browser):
+    page = browser.get("/").text
+    return re.search(r'name="csrf" value="([^"]+)"', page).group(1)
+
+
+def test_a_session_that_was_planted_is_not_taken_over(engine, browser):
+    browser.cookies.set(COOKIE, "planted")
+    sign_in(browser, EMAIL)
+    keys = [cookie.value for cookie in browser.cookies.jar if cookie.name == COOKIE]
+    assert all(len(key) > 40 for key in keys if key != "planted")
+    assert len(reading(engine, lambda c: c.scalars(select(AuthSession.key)).all())) == 1
+
+
+def test_every_sign_in_has_a_session_of_its_own_and_signing_out_ends_it(engine, browser):
+    sign_in(browser, EMAIL)
+    first = browser.cookies[COOKIE]
+    csrf = csrf_of(browser)
+    browser.post("/sign-out", data={"csrf": csrf})
+    browser.cookies.clear()
+    sign_in(browser, EMAIL)
+    assert browser.cookies[COOKIE] != first
+    old = httpx.get(browser.base_url.join("/"), cookies={COOKIE: first})
+    assert old.status_code in (303, 401)
+
+
+def test_forms_of_other_sites_change_nothing(engine, browser, ann):
+    project = make_project(engine, [ann])
+    sign_in(browser, EMAIL)
+    csrf = csrf_of(browser)
+    path = f"/projects/{project}/pause"
+    assert browser.post(path).status_code == 403
+    assert browser.post(path, data={"csrf": "wrong"}).status_code == 403
+    assert browser.post(path, data={"csrf": csrf[:-1]}).status_code == 403
+    assert browser.post(path, data={"csrf": csrf}).status_code == 303
+    api = f"/api/v1/projects/{project}/next"
+    assert browser.post(api, json={"tab": "t"}).status_code == 403
+    assert browser.post(api, json={"tab": "t"}, headers={"x-csrf-token": csrf}).is_success
+
+
+def test_signing_in_needs_our_own_form(browser):
+    answer = browser.post("/sign-in", data={"email": EMAIL, "password": PASSWORD})
+    assert answer.status_code == 403
+    assert COOKIE not in browser.cookies
+
+
+def test_cookies_are_closed_to_scripts_and_other_sites(engine, ann, database):
+    settings = Settings(database=database, secure_cookies=True)
+    with serving(settings) as address, httpx.Client(base_url=address) as client:
+        page = client.get("/sign-in", headers={"accept": "text/html"})
+        form = re.search(r'name="form" value="([^"]+)"', page.text).group(1)
+        cookie = page.headers["set-cookie"].split(";")[0]
+        answer = client.post(
+            "/sign-in",
+            data={"email": EMAIL, "password": PASSWORD, "form": form},
+            headers={"cookie": cookie},
+        )
+    found = [value for value in answer.headers.get_list("set-cookie") if COOKIE in value]
+    assert len(found) == 1
+    for word in ("HttpOnly", "SameSite=lax", "Secure"):
+        assert word in found[0]
+
+
+def test_sessions_end(engine, browser):
+    sign_in(browser, EMAIL)
+    assert browser.get("/").status_code == 200
+    in_transaction(engine, lambda c: c.execute(update(AuthSession).values(expires_at=1.0)))
+    assert browser.get("/").status_code == 303
+
+
+def test_nobody_is_sent_elsewhere_after_signing_in(browser):
+    for to in ("https://elsewhere.example", "//elsewhere.example", "/\\elsewhere.example", "x"):
+        page = browser.get("/sign-in", params={"to": to})
+        form = re.search(r'name="form" value="([^"]+)"', page.text).group(1)
+        data = {"email": EMAIL, "password": PASSWORD, "form": form, "to": to}
+        answer = browser.post("/sign-in", data=data)
+        assert answer.headers["location"] == "/"
+        browser.cookies.clear()
+
+
+def test_guessing_gets_slower_and_ends_when_the_password_is_right(engine, ann):
+    def attempt(password, address="10.0.0.1"):
+        return in_transaction(engine, lambda c: check_password(c, EMAIL, password, address))
+
+    for _ in range(5):
+        assert attempt("wrong password") is None
+    with pytest.raises(RefusedError) as refused:
+        attempt(PASSWORD)
+    assert refused.value.status == 429
+    in_transaction(engine, lambda c: c.execute(update(SignInFailure).values(locked_until=0.0)))
+    for _ in range(3):
+        assert attempt("wrong password", "10.0.0.2") is None
+        in_transaction(engine, lambda c: c.execute(update(SignInFailure).values(locked_until=0.0)))
+    waits = reading(
+        engine, lambda c: c.execute(select(SignInFailure.key, SignInFailure.count)).all()
+    )
+    assert dict(map(tuple, waits))[f"account:{EMAIL}"] == 8
+    assert attempt(PASSWORD) == ann
+    assert not reading(
+        engine,
+        lambda c: c.execute(
+            select(SignInFailure.key).where(SignInFailure.key == f"account:{EMAIL}")
+        ).all(),
+    )
+
+
+def test_guessing_takes_as_long_for_accounts_that_are_not_there(engine, ann):
+    def seconds(email):
+        started = time.perf_counter()
+        in_transaction(engine, lambda c: check_password(c, email, "wrong password", email))
+        return time.perf_counter() - started
+
+    seconds("first@example.org")  # makes the hash that nobody's password matches
+    known = min(seconds(EMAIL) for _ in range(3))
+    unknown = min(seconds(f"nobody{n}@example.org") for n in range(3))
+    assert 0.3 < known / unknown < 3
