@@ -31,6 +31,7 @@ _VERBS = {
     "compare": "podium.cli.compare:compare_command",
     "utility": "podium.cli.utility:app",
     "study": "podium.cli.study:app",
+    "studio": "podium.cli.studio:app",
 }
 """Every verb: a function that is the verb, or an application of several."""
 

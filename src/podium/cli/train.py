@@ -12,7 +12,7 @@ from rich.console import Console
 from podium.cli.options import SourceFormat
 from podium.cli.progress import byte_progress, step_progress
 from podium.cli.text import shown
-from podium.data import Dataset, ShardSet, format_of, read_qrels, write_run
+from podium.data import Dataset, Judgments, ShardSet, format_of, read_qrels, write_run
 from podium.data.files import open_write
 from podium.errors import ArgumentError, DataError
 
@@ -34,7 +34,11 @@ ScorerName = Annotated[
 ]
 LabelsFile = Annotated[
     str | None,
-    typer.Option("--labels", help="Judgments (qrels) that give the documents their labels, by id."),
+    typer.Option(
+        "--labels",
+        help="Judgments that give the documents their labels, by id: a qrels file, or a project of "
+        "a studio, as studio:https://judging.example.org#7.",
+    ),
 ]
 Settings = Annotated[
     list[str] | None,
@@ -42,6 +46,8 @@ Settings = Annotated[
 ]
 ValidationMeasure = Annotated[str, typer.Option("--measure", "-m", help="For the validation data.")]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same model.")]
+
+_STUDIO = "studio:"
 
 
 def train_command(
@@ -153,7 +159,19 @@ def read_labelled(
     if labels is None:
         return found
     whole = found.load() if isinstance(found, ShardSet) else found
-    return whole.relabel(read_qrels(labels))
+    return whole.relabel(read_labels(labels))
+
+
+def read_labels(source: str) -> Judgments:
+    """Judgments from a qrels file, or from a project of a studio, ``studio:URL#NUMBER``."""
+    if not source.startswith(_STUDIO):
+        return read_qrels(source)
+    # Imported here: it needs packages that only users of a studio have.
+    from podium.studio.client import StudioClient, project_at
+
+    url, number = project_at(source.removeprefix(_STUDIO))
+    with StudioClient(url) as studio:
+        return studio.project(number).labels()
 
 
 def read_data(path: str, name: str | None, progress: Any) -> Dataset | ShardSet:

@@ -36,6 +36,7 @@ from podium.studio.routes import (
     judging,
     judging_pages,
     oidc,
+    one_time,
     operations,
     people,
     people_pages,
@@ -58,6 +59,7 @@ _PAGES = (
     oidc,
     people_pages,
     dashboard_pages,
+    one_time,
 )
 
 
@@ -94,6 +96,8 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.desk = Desk(engine)
     app.state.metrics = Metrics()
     app.state.worker = worker
+    # Links that sign someone in once: by the digest of their secret, who.
+    app.state.one_time = {}
     app.state.provider = Provider(settings) if settings.oidc_issuer else None
     for room in _API:
         app.include_router(room.router, responses=PROBLEMS)

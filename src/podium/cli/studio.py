@@ -1,0 +1,284 @@
+"""``podium studio``: the judging web application, for a try, for a team, and from scripts."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from podium.cli.text import shown
+from podium.errors import ArgumentError, MissingPackageError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from podium.studio.settings import Settings
+
+app = typer.Typer(
+    help="Judge with a team in the browser; without a command, a demonstration in this folder.",
+    rich_markup_mode="markdown",
+    invoke_without_command=True,
+)
+user_app = typer.Typer(help="Accounts.", no_args_is_help=True)
+project_app = typer.Typer(help="Projects, straight in the database.", no_args_is_help=True)
+app.add_typer(user_app, name="user")
+app.add_typer(project_app, name="project")
+
+Database = Annotated[
+    str | None,
+    typer.Option(
+        help="Where everything is kept, as postgresql+psycopg://user@host/name; by default "
+        "PODIUM_STUDIO_DATABASE, else SQLite in this folder."
+    ),
+]
+ProjectNumber = Annotated[int, typer.Argument(help="The project's number.")]
+Host = Annotated[str, typer.Option(help="The address to listen at.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes any that is free.")]
+
+
+@app.callback()
+def studio_command(
+    context: typer.Context,
+    port: Port = 8000,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the browser.")
+    ] = True,
+) -> None:
+    """Judge with a team in the browser; without a command, a demonstration in this folder."""
+    if context.invoked_subcommand is None:
+        _need_studio()
+        from podium.cli.studio_server import run_demo
+
+        run_demo(_settings(None), port, browser)
+
+
+@app.command()
+def serve(
+    database: Database = None,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    workers: Annotated[int, typer.Option(min=1, help="Server processes.")] = 1,
+    migrate_first: Annotated[
+        bool, typer.Option("--migrate", help="Bring the tables up to date first.")
+    ] = False,
+) -> None:
+    """Serve a team: settings come from PODIUM_STUDIO_ variables, logs are JSON on stderr."""
+    _need_studio()
+    from podium.cli.studio_server import run_server
+
+    run_server(_settings(database), host, port, workers, migrate_first=migrate_first)
+
+
+@app.command()
+def migrate(
+    database: Database = None,
+    down: Annotated[
+        str | None, typer.Option(help="Go back to this revision; 'base' takes all tables away.")
+    ] = None,
+) -> None:
+    """Bring the database's tables up to date, or back."""
+    from podium.studio.migrate import downgrade, revisions, upgrade
+
+    engine = _engine(_settings(database))
+    if down is None:
+        upgrade(engine)
+    else:
+        downgrade(engine, down)
+    present, newest = revisions(engine)
+    _say(f"The tables are of revision {present or 'none'}; the newest is {newest}.")
+
+
+@user_app.command("add")
+def add_user_command(
+    email: Annotated[str, typer.Argument(help="E-mail address.")],
+    name: Annotated[str, typer.Option(help="What they are called; by default their address.")] = "",
+    admin: Annotated[
+        bool, typer.Option("--admin", help="They may make projects on this server.")
+    ] = False,
+    password: Annotated[
+        bool,
+        typer.Option("--password/--no-password", help="Ask for one, or read it from a pipe."),
+    ] = True,
+    database: Database = None,
+) -> None:
+    """Make an account. Without a password its owner signs in by OpenID."""
+    from podium.studio.accounts import add_user
+    from podium.studio.audit import record
+    from podium.studio.database import in_transaction
+
+    word = None
+    if password:
+        word = (
+            typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+            if sys.stdin.isatty()
+            else sys.stdin.readline().rstrip("\n")
+        )
+
+    def work(connection: Any) -> int:
+        number = add_user(connection, email, name or email, word, admin=admin)
+        record(connection, number, None, "was added on the server", admin=admin)
+        return number
+
+    number = in_transaction(_engine(_settings(database)), work)
+    _say(f"Account {number} for {email}.")
+
+
+@project_app.command("create")
+def create_project_command(
+    name: Annotated[str, typer.Argument(help="What it is called.")],
+    owner: Annotated[str, typer.Option(help="The owner's e-mail address.")],
+    mode: Annotated[str, typer.Option(help="pairs, grades or rankings.")] = "pairs",
+    k: Annotated[int, typer.Option(min=1, help="How many documents to put in order.")] = 10,
+    algorithm: Annotated[str, typer.Option(help="How pairs are chosen.")] = "adaptive",
+    database: Database = None,
+) -> None:
+    """Make a project, and print its number."""
+    from pydantic import ValidationError
+    from sqlalchemy import select
+
+    from podium.studio.database import in_transaction
+    from podium.studio.projects import ProjectSettings, create_project
+    from podium.studio.replies import first_problem
+    from podium.studio.tables import User
+
+    try:
+        settings = ProjectSettings(name=name, mode=mode, k=k, algorithm=algorithm)  # type: ignore[arg-type]
+    except ValidationError as error:
+        raise ArgumentError(first_problem(error)) from error
+
+    def work(connection: Any) -> int:
+        user = connection.scalar(select(User.id).where(User.email == owner.strip().lower()))
+        if user is None:
+            raise ArgumentError(f"{owner} has no account", hint="Run podium studio user add.")
+        return create_project(connection, user, settings)
+
+    typer.echo(in_transaction(_engine(_settings(database)), work))
+
+
+@project_app.command("import")
+def import_command(
+    project: ProjectNumber,
+    candidates: Annotated[
+        Path | None, typer.Argument(help="JSONL with queries and candidates.")
+    ] = None,
+    run: Annotated[
+        list[Path] | None, typer.Option(help="A TREC run instead; repeat it for several.")
+    ] = None,
+    documents: Annotated[
+        Path | None, typer.Option(help="The texts of the runs' documents.")
+    ] = None,
+    queries: Annotated[Path | None, typer.Option(help="The words of the runs' queries.")] = None,
+    depth: Annotated[int, typer.Option(min=1, help="Documents of each ranking.")] = 50,
+    database: Database = None,
+) -> None:
+    """Put queries into a project: all of them, or none if one is wrong."""
+    from podium.studio.database import in_transaction
+    from podium.studio.importing import Upload, read_candidates, read_runs
+    from podium.studio.projects import add_queries, project_row
+    from podium.studio.tables import Mode
+
+    def upload(path: Path) -> Upload:
+        return Upload(path, str(path))
+
+    def work(connection: Any) -> int:
+        row = project_row(connection, project)
+        if run and documents:
+            read = list(
+                read_runs(
+                    [upload(each) for each in run],
+                    upload(documents),
+                    upload(queries) if queries else None,
+                    depth,
+                )
+            )
+        elif candidates:
+            read = list(read_candidates(upload(candidates)))
+        else:
+            raise ArgumentError("Name a JSONL file, or give --run and --documents.")
+        rankings = {each.entry.query_id: each.rankings for each in read}
+        return add_queries(
+            connection,
+            row,
+            [each.entry for each in read],
+            rankings if row.mode == Mode.RANKINGS else None,
+        )
+
+    count = in_transaction(_engine(_settings(database)), work)
+    _say(f"Added {count} queries.")
+
+
+@project_app.command("export")
+def export_command(
+    project: ProjectNumber,
+    output: Annotated[Path, typer.Argument(help="The file to write.")],
+    content: Annotated[
+        str, typer.Option(help="labels, grades, preferences, totals or log.")
+    ] = "labels",
+    target_format: Annotated[
+        str, typer.Option("--to", help="qrels, prefs, pairs, jsonl, or one with -parquet.")
+    ] = "qrels",
+    only_done: Annotated[
+        bool, typer.Option("--only-done", help="Leave out queries that are not done.")
+    ] = False,
+    ties: Annotated[
+        bool, typer.Option("--ties", help="Give documents judged equal the same label.")
+    ] = False,
+    database: Database = None,
+) -> None:
+    """Write what a project came to into a file."""
+    from podium.data.files import writing
+    from podium.studio.database import reading
+    from podium.studio.export_jobs import ExportOrder
+    from podium.studio.exporting import WAYS, judged_queries, parts_of
+    from podium.studio.projects import project_row
+    from podium.studio.tables import Mode
+
+    engine = _engine(_settings(database))
+    row = reading(engine, lambda c: project_row(c, project))
+    order = ExportOrder.model_construct(content=content, format=target_format)
+    order.check(Mode(row.mode))
+    parts = parts_of(
+        engine,
+        judged_queries(engine, row, only_done=only_done),
+        content,
+        target_format,
+        ties=ties,
+    )
+    unfinished = output.with_name(output.name + ".partial")
+    with writing(output):
+        with unfinished.open("wb") as stream:
+            rows = WAYS[content][target_format].write(stream, parts)
+        unfinished.replace(output)
+    _say(f"Wrote {rows} rows to {output}.")
+
+
+def _need_studio() -> None:
+    try:
+        import fastapi  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise MissingPackageError("FastAPI", extra="studio") from error
+
+
+def _settings(database: str | None) -> Settings:
+    _need_studio()
+    from podium.studio.settings import Settings
+
+    if database is not None:
+        # Server processes read the environment: they must find the same database.
+        os.environ["PODIUM_STUDIO_DATABASE"] = database
+    return Settings()
+
+
+def _engine(settings: Settings) -> Engine:
+    from podium.studio.database import connect
+
+    return connect(settings)
+
+
+def _say(text: str) -> None:
+    Console(stderr=True).print(shown(text), soft_wrap=True)

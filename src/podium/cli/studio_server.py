@@ -1,0 +1,89 @@
+"""Running the studio's server: a demonstration in one process, or a team's in several."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+import webbrowser
+
+import typer
+import uvicorn
+
+from podium.errors import DataError
+from podium.studio.app import create_app
+from podium.studio.database import connect, in_transaction
+from podium.studio.demo import prepare_demo
+from podium.studio.logs import set_up_logs
+from podium.studio.migrate import revisions, upgrade
+from podium.studio.secrets import digest, new_secret
+from podium.studio.settings import Settings
+
+_HOST = "127.0.0.1"
+
+
+def run_demo(settings: Settings, port: int, browser: bool) -> None:
+    """Serve this machine's user: tables, account, project and a way in are all there at once."""
+    set_up_logs("WARNING", readable=True)
+    engine = connect(settings)
+    upgrade(engine)
+    admin = in_transaction(engine, prepare_demo)
+    engine.dispose()
+    listening = _listen(port)
+    address = f"http://{_HOST}:{listening.getsockname()[1]}"
+    app = create_app(settings)
+    secret = new_secret()
+    app.state.one_time[digest(secret)] = admin
+    link = f"{address}/sign-in/once/{secret}"
+    typer.echo(f"Podium Studio is at {address}, with everything in {settings.database}.")
+    typer.echo(f"Sign in, once, by {link}")
+    typer.echo("Press Ctrl-C to stop.")
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
+    if browser:
+        threading.Thread(target=_open, args=(server, link), daemon=True).start()
+    server.run(sockets=[listening])
+
+
+def run_server(
+    settings: Settings, host: str, port: int, workers: int, *, migrate_first: bool
+) -> None:
+    """Serve a team."""
+    engine = connect(settings)
+    if migrate_first:
+        upgrade(engine)
+    present, newest = revisions(engine)
+    engine.dispose()
+    if present != newest:
+        raise DataError(
+            f"the database's tables are of revision {present or 'none'}, not {newest}",
+            hint="Run podium studio migrate first, or add --migrate.",
+        )
+    uvicorn.run(
+        "podium.studio.app:application",
+        factory=True,
+        host=host,
+        port=port,
+        workers=workers,
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        proxy_headers=True,
+        forwarded_allow_ips=settings.trusted_proxies,
+    )
+
+
+def _listen(port: int) -> socket.socket:
+    """A socket at a port, or at any that is free if that one is taken."""
+    found = socket.socket()
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((_HOST, port))
+    except OSError:
+        found.bind((_HOST, 0))
+    return found
+
+
+def _open(server: uvicorn.Server, link: str) -> None:
+    while not server.started:
+        time.sleep(0.05)
+    webbrowser.open(link)

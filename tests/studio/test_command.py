@@ -1,0 +1,149 @@
+"""``podium studio`` in processes of its own: the demonstration, a server, the other verbs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from podium.data import read_qrels, write_jsonl
+from podium.studio.database import connect, in_transaction
+from podium.studio.demo import demo_queries, prepare_demo
+from podium.studio.desk import Desk, Given
+from podium.studio.settings import Settings
+from tests.studio.browsing import Browser, row_of
+from tests.studio.making import PASSWORD
+from tests.studio.postgres import free_port, wait_until
+
+PODIUM = [str(Path(sys.executable).with_name("podium")), "studio"]
+
+
+def run(*words, folder, fails=False, given=""):
+    done = subprocess.run(
+        [*PODIUM, *map(str, words)], cwd=folder, capture_output=True, text=True, input=given
+    )
+    assert (done.returncode != 0) == fails, done.stderr
+    return done.stdout.strip() if not fails else done.stderr
+
+
+@contextmanager
+def running(*words, folder, **variables):
+    with subprocess.Popen(
+        [*PODIUM, *map(str, words)],
+        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1", **variables},
+    ) as process:  # fmt: skip
+        yield process
+        process.terminate()
+
+
+def test_the_demonstration_works_at_once(tmp_path):
+    with running("--no-browser", "--port", "0", folder=tmp_path) as process:
+        lines = [process.stdout.readline() for _ in range(2)]
+        link = re.search(r"http://\S+/sign-in/once/\S+", lines[1]).group(0)
+        address = link.partition("/sign-in")[0]
+        with Browser(address) as browser:
+            wait_until(lambda: answers(browser))
+            assert browser.get(link).status_code == 303
+            page = browser.get("/").text
+            assert "Demonstration" in page
+            number = re.search(r'href="/projects/(\d+)"', page).group(1)
+            assert browser.get(f"/projects/{number}/dashboard").status_code == 200
+            task = browser.post(
+                f"/api/v1/projects/{number}/next",
+                json={"tab": "t"},
+                headers={"x-csrf-token": browser.csrf()},
+            ).json()
+            assert task["state"] == "task"
+            assert browser.get(link).status_code == 404  # the link is used up
+    assert (tmp_path / "podium-studio.db").exists()
+
+
+def answers(client) -> bool:
+    try:
+        return client.get("/healthz").status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
+def test_the_demonstration_is_made_once(engine):
+    first = in_transaction(engine, prepare_demo)
+    assert in_transaction(engine, prepare_demo) == first
+
+
+@pytest.mark.slow
+def test_a_server_of_two_processes(database, tmp_path):
+    port = free_port()
+    words = ["serve", "--database", database, "--port", port]
+    assert "podium studio migrate" in run(*words, folder=tmp_path, fails=True)
+    with running(*words, "--workers", "2", "--migrate", folder=tmp_path) as process:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
+            wait_until(lambda: answers(client), seconds=60)
+            assert client.get("/readyz").json() == {"status": "ready"}
+            assert "server" not in client.get("/healthz").headers
+        process.terminate()
+        logged = [line for line in process.stderr.read().splitlines() if line.startswith("{")]
+        assert {json.loads(line)["event"] for line in logged} == {"request"}
+
+
+@pytest.mark.slow
+def test_from_an_empty_database_to_labels_without_a_server(database, tmp_path):
+    def podium(*words, **more):
+        return run(*words, "--database", database, folder=tmp_path, **more)
+
+    podium("migrate")
+    assert "no account" in podium("project", "create", "Shoes", "--owner", "a@b.c", fails=True)
+    podium("user", "add", "Ann@example.org", "--name", "Ann", "--admin", given=PASSWORD + "\n")
+    assert "There is an account" in podium(
+        "user", "add", "ann@example.org", "--no-password", fails=True
+    )
+    owner = ["--owner", "ann@example.org"]
+    number = int(podium("project", "create", "Shoes", *owner, "--k", "2"))
+    assert "algorithm" in podium(
+        "project", "create", "Shoes", *owner, "--algorithm", "x", fails=True
+    )
+    write_jsonl(demo_queries(), str(tmp_path / "c.jsonl"))
+    podium("project", "import", number, "c.jsonl")
+    assert "Name a JSONL file" in podium("project", "import", number, fails=True)
+    engine = connect(Settings(database=database))
+    desk = Desk(engine)
+    given = desk.next(row_of(engine, number), 1, "t")
+    while isinstance(given, Given):
+        choice = "left" if given.task.left < given.task.right else "right"
+        _, given = desk.answer(row_of(engine, number), 1, given.token, choice, seconds=1, tab="t")
+    engine.dispose()
+    podium("project", "export", number, "labels.qrels")
+    labels = read_qrels(tmp_path / "labels.qrels")
+    assert len(labels) == 3
+    assert labels.labels.max() == 2
+    assert "can be written as" in podium(
+        "project", "export", number, "x", "--content", "log", fails=True
+    )
+    podium("migrate", "--down", "base")
+
+
+@pytest.mark.slow
+def test_runs_side_by_side_without_a_server(tmp_path):
+    run("migrate", folder=tmp_path)
+    run("user", "add", "ann@example.org", "--no-password", folder=tmp_path)
+    words = ["project", "create", "Two", "--owner", "ann@example.org", "--mode", "rankings"]
+    number = run(*words, folder=tmp_path)
+    (tmp_path / "old.run").write_text("q Q0 a 1 2 old\nq Q0 b 2 1 old\n")
+    (tmp_path / "new.run").write_text("q Q0 b 1 2 new\nq Q0 a 2 1 new\n")
+    (tmp_path / "texts.tsv").write_text("a\tText of a\nb\tText of b\n")
+    run(
+        "project", "import", number, "--run", "old.run", "--run", "new.run",
+        "--documents", "texts.tsv", folder=tmp_path,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("words", [["--help"], ["user", "--help"], ["project", "--help"]])
+def test_help(words, tmp_path):
+    assert "Usage" in run(*words, folder=tmp_path)
