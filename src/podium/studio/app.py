@@ -90,6 +90,7 @@ def create_app(settings: Settings) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         openapi_url="/api/v1/openapi.json",
+        generate_unique_id_function=lambda route: route.name,
     )
     app.state.settings = settings
     app.state.engine = engine

@@ -13,16 +13,22 @@ class Problem(BaseModel):
     detail: str
 
 
+def _problem(description: str) -> dict[str, Any]:
+    # As content and not as a model: routes whose answers are no JSON refuse in JSON too.
+    schema = Problem.model_json_schema()
+    return {"description": description, "content": {"application/json": {"schema": schema}}}
+
+
 PROBLEMS: dict[int | str, dict[str, Any]] = {
-    400: {"model": Problem, "description": "The request cannot be read."},
-    401: {"model": Problem, "description": "Nobody signed in, or the API token is too old."},
-    403: {"model": Problem, "description": "Your role does not allow this."},
-    404: {"model": Problem, "description": "There is no such thing, or it is not yours to see."},
-    409: {"model": Problem, "description": "It does not fit with what is there."},
-    413: {"model": Problem, "description": "The request is too large."},
-    422: {"model": Problem, "description": "A value is missing or wrong."},
-    429: {"model": Problem, "description": "Too much at once: try again later."},
-    503: {"model": Problem, "description": "The database cannot be reached: try again."},
+    400: _problem("The request cannot be read."),
+    401: _problem("Nobody signed in, or the API token is too old."),
+    403: _problem("Your role does not allow this."),
+    404: _problem("There is no such thing, or it is not yours to see."),
+    409: _problem("It does not fit with what is there."),
+    413: _problem("The request is too large."),
+    422: _problem("A value is missing or wrong."),
+    429: _problem("Too much at once: try again later."),
+    503: _problem("The database cannot be reached: try again."),
 }
 """The refusals of every route, for the API's description."""
 
