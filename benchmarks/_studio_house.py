@@ -15,11 +15,12 @@ from sqlalchemy import Connection, insert
 
 from podium.data import Candidate, CandidateList
 from podium.studio.database import connect, in_transaction
+from podium.studio.kinds import Role
 from podium.studio.migrate import upgrade
 from podium.studio.projects import ProjectSettings, add_query, create_project, project_row
 from podium.studio.secrets import digest
 from podium.studio.settings import Settings
-from podium.studio.tables import ApiToken, Membership, Role, User
+from podium.studio.tables import ApiToken, Membership, User
 
 
 def furnish(

@@ -7,8 +7,9 @@ from sqlalchemy import Engine, insert
 from podium.data import Candidate, CandidateList
 from podium.studio.accounts import add_user
 from podium.studio.database import in_transaction
+from podium.studio.kinds import Role
 from podium.studio.projects import ProjectSettings, add_queries, create_project, project_row
-from podium.studio.tables import Membership, Role
+from podium.studio.tables import Membership
 
 PASSWORD = "correct horse battery"
 

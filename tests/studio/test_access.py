@@ -10,8 +10,9 @@ from sqlalchemy import insert
 
 from podium.studio.app import create_app
 from podium.studio.database import in_transaction
+from podium.studio.kinds import Role
 from podium.studio.settings import Settings
-from podium.studio.tables import Membership, Role
+from podium.studio.tables import Membership
 from tests.studio.making import make_people, make_project
 from tests.studio.serving import serving
 from tests.studio.test_app import bearer
@@ -42,6 +43,7 @@ PUBLIC = {
     ("POST", "/sign-in"),
     ("GET", "/sign-in/oidc"),
     ("GET", "/sign-in/oidc/callback"),
+    ("GET", "/sign-in/once/{secret}"),
     ("GET", "/join/{secret}"),
     ("POST", "/join/{secret}"),
 }

@@ -10,8 +10,9 @@ from sqlalchemy import insert
 
 from podium.studio.accounts import add_user, invite, new_api_token
 from podium.studio.database import in_transaction
+from podium.studio.kinds import Role
 from podium.studio.settings import Settings
-from podium.studio.tables import Membership, Role
+from podium.studio.tables import Membership
 from tests.studio.making import PASSWORD, make_people, make_project
 from tests.studio.serving import serving
 

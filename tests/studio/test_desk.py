@@ -11,9 +11,10 @@ from sqlalchemy import select
 from podium.studio.database import reading
 from podium.studio.desk import Desk, Given, Nothing
 from podium.studio.errors import RefusedError
+from podium.studio.kinds import Purpose
 from podium.studio.projects import project_row
 from podium.studio.secrets import new_token
-from podium.studio.tables import Candidate, Lease, LogEntry, Purpose, Query
+from podium.studio.tables import Candidate, Lease, LogEntry, Query
 from tests.studio.making import make_people, make_project
 
 

@@ -15,8 +15,9 @@ from sqlalchemy import select, update
 
 from podium.studio.accounts import add_user, invite
 from podium.studio.database import in_transaction, reading
+from podium.studio.kinds import Role
 from podium.studio.settings import Settings
-from podium.studio.tables import Role, User
+from podium.studio.tables import User
 from tests.studio.browsing import Browser
 from tests.studio.making import make_people, make_project
 from tests.studio.postgres import free_port

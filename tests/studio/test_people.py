@@ -10,8 +10,9 @@ from sqlalchemy import select, update
 from podium.studio.accounts import add_user
 from podium.studio.database import in_transaction, reading
 from podium.studio.desk import Desk, Given, Nothing
+from podium.studio.kinds import Role
 from podium.studio.settings import Settings
-from podium.studio.tables import Assigned, Membership, Query, Role
+from podium.studio.tables import Assigned, Membership, Query
 from tests.studio.browsing import Browser, program, row_of
 from tests.studio.making import PASSWORD, make_people, make_project
 from tests.studio.serving import serving

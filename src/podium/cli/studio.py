@@ -178,8 +178,8 @@ def import_command(
     """Put queries into a project: all of them, or none if one is wrong."""
     from podium.studio.database import in_transaction
     from podium.studio.importing import Upload, read_candidates, read_runs
+    from podium.studio.kinds import Mode
     from podium.studio.projects import add_queries, project_row
-    from podium.studio.tables import Mode
 
     def upload(path: Path) -> Upload:
         return Upload(path, str(path))
@@ -234,8 +234,8 @@ def export_command(
     from podium.studio.database import reading
     from podium.studio.export_jobs import ExportOrder
     from podium.studio.exporting import WAYS, judged_queries, parts_of
+    from podium.studio.kinds import Mode
     from podium.studio.projects import project_row
-    from podium.studio.tables import Mode
 
     engine = _engine(_settings(database))
     row = reading(engine, lambda c: project_row(c, project))

@@ -16,8 +16,9 @@ from sqlalchemy import and_, bindparam, literal, select
 
 from podium.studio.database import reading
 from podium.studio.errors import RefusedError
+from podium.studio.kinds import Role
 from podium.studio.secrets import digest
-from podium.studio.tables import ApiToken, AuthSession, Membership, Project, Role, User
+from podium.studio.tables import ApiToken, AuthSession, Membership, Project, User
 
 COOKIE = "podium_session"
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})

@@ -13,16 +13,9 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from sqlalchemy import Connection, delete, insert, select, update
 
 from podium.studio.errors import RefusedError
+from podium.studio.kinds import Role
 from podium.studio.secrets import digest, new_secret
-from podium.studio.tables import (
-    ApiToken,
-    AuthSession,
-    Invitation,
-    Membership,
-    Role,
-    SignInFailure,
-    User,
-)
+from podium.studio.tables import ApiToken, AuthSession, Invitation, Membership, SignInFailure, User
 
 _HASHER = PasswordHasher()
 _SHORTEST = 10

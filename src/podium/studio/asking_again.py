@@ -17,12 +17,13 @@ from sqlalchemy import Connection, Engine, insert, select, update
 
 from podium.studio.access import Member
 from podium.studio.audit import record
-from podium.studio.boards import Said
 from podium.studio.database import in_transaction
 from podium.studio.errors import RefusedError
 from podium.studio.exporting import judged
+from podium.studio.kinds import Kind, Mode, Purpose
+from podium.studio.panels import Said
 from podium.studio.secrets import new_token
-from podium.studio.tables import Kind, Lease, LogEntry, Mode, Project, Purpose, Query
+from podium.studio.tables import Lease, LogEntry, Project, Query
 
 
 def ask_again(engine: Engine, who: Member, query_id: int, loop: Sequence[int]) -> int:

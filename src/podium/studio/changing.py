@@ -8,11 +8,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from sqlalchemy import Connection, delete, exists, func, select, update
 
 from podium.studio.audit import record
-from podium.studio.boards import new_panel
 from podium.studio.errors import RefusedError
+from podium.studio.kinds import Mode
+from podium.studio.panels import new_panel
 from podium.studio.projects import ProjectSettings
 from podium.studio.replies import first_problem
-from podium.studio.tables import Candidate, Lease, Mode, Project, Query
+from podium.studio.tables import Candidate, Lease, Project, Query
 
 JUDGING = ("k", "algorithm", "seed", "budget", "overlap_share", "overlap_assessors")
 """What decides which pairs are asked: it stays once there are answers, which were asked for it."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from podium.judging import Outcome
 from podium.judging.entries import GRADES
-from podium.studio.boards import NOTHING, Task
-from podium.studio.tables import Kind, Mode, Purpose
+from podium.studio.kinds import Kind, Mode, Purpose
+from podium.studio.panels import NOTHING, Task
 
 SKIP = "skip"
 _VERDICTS = {"left": Outcome.LEFT, "tie": Outcome.TIE, "right": Outcome.RIGHT}

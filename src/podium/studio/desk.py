@@ -14,21 +14,21 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Engine, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Engine, bindparam, delete, insert, select
 from sqlalchemy.exc import IntegrityError
 
-from podium.studio.boards import Board, Document, Said, Task
-from podium.studio.choices import Part, parts_of
+from podium.studio.boards import Board, Document
+from podium.studio.choices import parts_of
 from podium.studio.database import Found, in_transaction
 from podium.studio.errors import RefusedError
 from podium.studio.handing import Handing, Held, Nothing
+from podium.studio.kinds import Kind, Mode, Purpose
+from podium.studio.ledger import append, append_undo, settle
+from podium.studio.panels import Said, Task
 from podium.studio.secrets import new_token
 from podium.studio.shelf import Shelf
-from podium.studio.tables import Kind, Lease, LogEntry, Mode, Purpose, Query
+from podium.studio.tables import Lease, LogEntry, Query
 from podium.studio.tallies import count_judgment
-
-_FORECAST_EVERY = 16
-"""After how many entries the number of judgments left is worked out anew."""
 
 _LEASE = (
     select(
@@ -46,22 +46,12 @@ _LEASE = (
     .with_for_update(of=Query)
 )
 _QUERY = select(Query.__table__).where(Query.id == bindparam("query")).with_for_update()
+_GIVE = insert(Lease)
 _GIVE_UP = delete(Lease).where(Lease.token == bindparam("wanted"))
 _RECORDED = (
     select(LogEntry.user_id, LogEntry.query_id, LogEntry.late, LogEntry.counts, Query.project_id)
     .join(Query, Query.id == LogEntry.query_id)
     .where(LogEntry.token == bindparam("wanted"), LogEntry.part == 0)
-)
-_MOVED = (
-    update(Query)
-    .where(Query.id == bindparam("query"))
-    .values(
-        entries=bindparam("entries"),
-        free=bindparam("free"),
-        lease_expiry=bindparam("expiry"),
-        done=bindparam("is_done"),
-        expected_left=bindparam("left"),
-    )
 )
 
 
@@ -195,14 +185,14 @@ class Desk:
             held = self._handing.held(connection, query.id, now)
             counts = not late or self._still_wanted(board, task, user_id, held)
             spent = min(max(seconds, 0.0), now - lease.granted_at)
-            self._append(
+            append(
                 connection, board, query.id, user_id, parts, task.purpose, token,
                 late=late, counts=counts, reason=reason, at=now, seconds=max(spent, 0.0),
             )  # fmt: skip
             count_judgment(connection, query.id, user_id, spent, now)
             taken = Taken(False, late, counts, query.id)
             if not more or project.paused:
-                self._settle(connection, query, board, held)
+                settle(connection, query, board, held)
                 return (taken, None), [(query.id, board)]
             given, boards = self._hand_out(connection, project, user_id, tab, (query, board, held))
             return (taken, given), boards
@@ -235,7 +225,7 @@ class Desk:
                 self._shelf.put(query.id, board)
                 raise RefusedError(404, "There is nothing to take back.")
             now = self._clock()
-            self._append_undo(connection, board, query.id, user_id, gone, token, now)
+            append_undo(connection, board, query.id, user_id, gone, token, now)
             self._handing.give_up_tab(connection, user_id, tab, now)
             held = self._handing.held(connection, query.id, now)
             again = _task_of(gone, board, user_id)
@@ -284,49 +274,6 @@ class Desk:
             return False
         return any(each.pair == task.pair for each in board.open(user_id))
 
-    def _append(
-        self,
-        connection: Connection,
-        board: Board,
-        query_id: int,
-        user_id: int,
-        parts: list[Part],
-        purpose: Purpose,
-        token: UUID,
-        *,
-        late: bool,
-        counts: bool,
-        reason: str | None,
-        at: float,
-        seconds: float,
-    ) -> None:
-        for number, part in enumerate(parts):
-            spent = seconds if number == 0 else 0.0
-            said = Said(
-                board.seen, user_id, part.kind, part.left, part.right, part.value,
-                None, purpose, counts, token, at, spent,
-            )  # fmt: skip
-            connection.execute(_ADD, _row(said, query_id, number, late, reason))
-            board.take(said)
-
-    def _append_undo(
-        self,
-        connection: Connection,
-        board: Board,
-        query_id: int,
-        user_id: int,
-        gone: list[Said],
-        token: UUID,
-        at: float,
-    ) -> None:
-        for number, said in enumerate(gone):
-            undo = Said(
-                board.seen, user_id, Kind.UNDO, None, None, None,
-                said.place, said.purpose, True, token, at, 0.0,
-            )  # fmt: skip
-            connection.execute(_ADD, _row(undo, query_id, number, False, None))
-            board.take(undo)
-
     def _hand_out(
         self,
         connection: Connection,
@@ -368,7 +315,7 @@ class Desk:
             found = self._handing.pick(connection, project, query, board, held, user_id)
             if found is not None:
                 return self._give(connection, project, here, user_id, tab, found), boards
-            self._settle(connection, query, board, held)
+            settle(connection, query, board, held)
             tried.append(query.id)
             here = None
 
@@ -401,56 +348,8 @@ class Desk:
             },
         )
         held.append(Held(task.pair, user_id, expires_at))
-        left = self._settle(connection, query, board, held)
+        left = settle(connection, query, board, held)
         return Given(token, query, task, expires_at, board.shown(task), board.seen, left)
-
-    def _settle(self, connection: Connection, query: Any, board: Board, held: list[Held]) -> float:
-        """Write down where a query stands; returns about how many judgments are left."""
-        done = board.done
-        left = query.expected_left
-        if done:
-            left = 0.0
-        elif board.seen // _FORECAST_EVERY != query.entries // _FORECAST_EVERY:
-            left = board.panel.expected_left()
-        elif board.seen != query.entries:
-            left = max(left - 1, 1.0)
-        connection.execute(
-            _MOVED,
-            {
-                "query": query.id,
-                "entries": board.seen,
-                "free": board.free(each.pair for each in held),
-                "expiry": min((each.expires_at for each in held), default=None),
-                "is_done": done,
-                "left": left,
-            },
-        )
-        return float(left)
-
-
-_ADD = insert(LogEntry)
-_GIVE = insert(Lease)
-
-
-def _row(said: Said, query_id: int, part: int, late: bool, reason: str | None) -> dict[str, Any]:
-    return {
-        "query_id": query_id,
-        "place": said.place,
-        "user_id": said.user,
-        "kind": said.kind.value,
-        "left": said.left,
-        "right": said.right,
-        "value": None if said.value is None else int(said.value),
-        "undoes": said.undoes,
-        "purpose": said.purpose.value,
-        "counts": said.counts,
-        "late": late,
-        "token": said.token,
-        "part": part,
-        "reason": reason,
-        "at": said.at,
-        "seconds": said.seconds,
-    }
 
 
 def _task_of(gone: list[Said], board: Board, user_id: int) -> Task | None:

@@ -15,9 +15,9 @@ from podium.studio.database import in_transaction, reading
 from podium.studio.errors import RefusedError
 from podium.studio.exporting import FITS, WAYS, Judged, judged_queries, parts_of
 from podium.studio.jobs import Work, new_file
+from podium.studio.kinds import Mode
 from podium.studio.overview import standing_of
 from podium.studio.projects import project_row
-from podium.studio.tables import Mode
 
 KIND = "export"
 

@@ -27,11 +27,13 @@ from podium.data.query_rows import QueryRows
 from podium.judging import log_preferences, side_by_side_totals
 from podium.judging.agreement import inferred_verdicts
 from podium.judging.entries import entry_to_json
-from podium.studio.boards import Board, GradesPanel, PairsPanel, Said, new_panel
+from podium.studio.boards import Board
 from podium.studio.database import reading
+from podium.studio.kinds import Kind, Mode
+from podium.studio.panels import GradesPanel, PairsPanel, Said, new_panel
 from podium.studio.shelf import said_of
 from podium.studio.tables import Candidate as CandidateRow
-from podium.studio.tables import Kind, LogEntry, Mode, Query, Ranking
+from podium.studio.tables import LogEntry, Query, Ranking
 
 _PAGE = 50
 """How many queries are in memory at once."""

@@ -7,9 +7,9 @@ from typing import Any
 
 from podium.judging import Outcome, Verdict
 from podium.judging.agreement import self_consistency
-from podium.studio.boards import PairsPanel, Said
 from podium.studio.exporting import Judged
-from podium.studio.tables import Kind, Purpose
+from podium.studio.kinds import Kind, Purpose
+from podium.studio.panels import PairsPanel, Said
 
 RECENT = 40
 """How many of someone's latest judgments of a query are kept, to see how fast they are."""

@@ -9,7 +9,8 @@ from sqlalchemy import Connection, insert, select
 
 from podium.data.json_lines import json_lines
 from podium.errors import DataError
-from podium.studio.tables import Candidate, Gold, Mode, Query
+from podium.studio.kinds import Mode
+from podium.studio.tables import Candidate, Gold, Query
 
 _OUTCOMES = {"left": 1, "tie": 0, "right": -1, 1: 1, 0: 0, -1: -1}
 MOST = 100_000

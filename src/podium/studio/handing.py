@@ -18,9 +18,11 @@ from sqlalchemy import (
     update,
 )
 
-from podium.studio.boards import Board, Task
+from podium.studio.boards import Board
 from podium.studio.errors import RefusedError
-from podium.studio.tables import Assigned, Gold, Lease, LogEntry, Mode, Purpose, Query, Tally
+from podium.studio.kinds import Mode, Purpose
+from podium.studio.panels import Task
+from podium.studio.tables import Assigned, Gold, Lease, LogEntry, Query, Tally
 
 _MOST_TABS = 10
 _MOST_TRIES = 200

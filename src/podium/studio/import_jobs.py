@@ -26,9 +26,10 @@ from podium.studio.importing import (
     read_runs,
 )
 from podium.studio.jobs import LostError, Work, files_folder, new_file
+from podium.studio.kinds import Mode
 from podium.studio.projects import add_query, project_row
 from podium.studio.settings import Settings
-from podium.studio.tables import Mode, Query
+from podium.studio.tables import Query
 
 KIND = "import"
 Source = Literal["candidates", "runs", "engine", "gold"]

@@ -11,6 +11,7 @@ from podium.studio.access import Member
 from podium.studio.accounts import invite
 from podium.studio.audit import record
 from podium.studio.errors import RefusedError
+from podium.studio.kinds import Role
 from podium.studio.tables import (
     ApiToken,
     Assigned,
@@ -19,7 +20,6 @@ from podium.studio.tables import (
     Lease,
     Membership,
     Query,
-    Role,
     User,
 )
 

@@ -13,9 +13,10 @@ from podium.data import CandidateList
 from podium.errors import DataError
 from podium.judging.algorithms import ALGORITHMS, CAREFUL
 from podium.studio.audit import record
-from podium.studio.boards import new_panel
 from podium.studio.errors import RefusedError
-from podium.studio.tables import Candidate, Membership, Mode, Project, Query, Ranking, Role
+from podium.studio.kinds import Mode, Role
+from podium.studio.panels import new_panel
+from podium.studio.tables import Candidate, Membership, Project, Query, Ranking
 
 _MOST_CANDIDATES = 10_000
 _LONGEST_NAME = 400

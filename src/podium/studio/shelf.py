@@ -13,8 +13,10 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, select
 
-from podium.studio.boards import Board, Document, Said, new_panel
-from podium.studio.tables import Candidate, Kind, LogEntry, Purpose, Ranking
+from podium.studio.boards import Board, Document
+from podium.studio.kinds import Kind, Purpose
+from podium.studio.panels import Said, new_panel
+from podium.studio.tables import Candidate, LogEntry, Ranking
 
 _LATER = (
     select(

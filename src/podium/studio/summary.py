@@ -15,7 +15,7 @@ from podium.judging.agreement import (
     krippendorff_alpha,
 )
 from podium.studio.flags import Watched, flags_of
-from podium.studio.tables import Mode
+from podium.studio.kinds import Mode
 
 _MOST_LOOPS = 50
 _MOST_COUPLES = 100

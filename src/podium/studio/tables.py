@@ -6,7 +6,6 @@ times are seconds since 1970, as in `podium.judging`.
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
@@ -27,41 +26,6 @@ from sqlalchemy import (
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 _ID = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up only in an INTEGER
-
-
-class Mode(StrEnum):
-    """The three judging screens."""
-
-    PAIRS = "pairs"
-    GRADES = "grades"
-    RANKINGS = "rankings"
-
-
-class Role(StrEnum):
-    """What a member may do: judge; run the project; or give it to others and end it."""
-
-    ASSESSOR = "assessor"
-    MANAGER = "manager"
-    OWNER = "owner"
-
-
-class Purpose(StrEnum):
-    """Why something was asked: to move on, or to learn how careful someone is."""
-
-    MAIN = "main"
-    REPEAT = "repeat"
-    GOLD = "gold"
-
-
-class Kind(StrEnum):
-    """What an entry of the log says; as `podium.judging` names them, and a skip."""
-
-    VERDICT = "verdict"
-    BAD = "bad"
-    GRADE = "grade"
-    SIDE_BY_SIDE = "side-by-side"
-    UNDO = "undo"
-    SKIP = "skip"
 
 
 class Base(DeclarativeBase):

@@ -16,8 +16,9 @@ from sqlalchemy import Engine, update
 from podium.studio.accounts import add_user, invite
 from podium.studio.database import in_transaction, reading
 from podium.studio.desk import Desk, Given
+from podium.studio.kinds import Role
 from podium.studio.projects import project_row
-from podium.studio.tables import Project, Role
+from podium.studio.tables import Project
 from tests.studio.browser.bees import bees_project
 from tests.studio.browser.chromium import Judging
 

@@ -25,8 +25,8 @@ from tests.studio.serving import serving
 FOLDER = ROOT / "docs/images/studio"
 SIZES = {"wide": (1440, 900), "narrow": (390, 844)}
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
-_COLOURS = 64
-"""Flat pages need few colours, and a palette makes a third of the file."""
+_COLOURS = 128
+"""Flat pages need few colours, and a palette makes a much smaller file."""
 
 
 def looks(page: Page) -> Iterator[str]:

@@ -15,10 +15,11 @@ from sqlalchemy import select
 from podium.data import Candidate, CandidateList
 from podium.studio.database import connect, in_transaction, reading
 from podium.studio.desk import Desk
+from podium.studio.kinds import Kind
 from podium.studio.migrate import upgrade
 from podium.studio.projects import add_queries, project_row
 from podium.studio.settings import Settings
-from podium.studio.tables import Kind, LogEntry, Query
+from podium.studio.tables import LogEntry, Query
 from tests.studio.browser.chromium import Judging, signed_in
 from tests.studio.making import make_people, make_project
 from tests.studio.serving import serving

@@ -7,8 +7,9 @@ from sqlalchemy import select
 
 from podium.studio.choices import CHOICES, SKIP
 from podium.studio.database import reading
+from podium.studio.kinds import Mode
 from podium.studio.routes.judging_pages import ANSWERS
-from podium.studio.tables import LogEntry, Mode
+from podium.studio.tables import LogEntry
 from tests.studio.making import make_people, make_project
 
 

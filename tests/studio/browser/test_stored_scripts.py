@@ -8,8 +8,9 @@ from sqlalchemy import insert, update
 from podium.data import Candidate, CandidateList
 from podium.studio.accounts import add_user, invite
 from podium.studio.database import in_transaction
+from podium.studio.kinds import Role
 from podium.studio.projects import ProjectSettings, add_queries, create_project, project_row
-from podium.studio.tables import Membership, Project, Role
+from podium.studio.tables import Membership, Project
 from tests.studio.browser.chromium import Judging
 
 SCRIPT = "<script>window.ran = 1; parent.ran = 1</script>"

@@ -20,8 +20,9 @@ from podium.studio.import_jobs import KIND as IMPORT
 from podium.studio.import_jobs import Source, keep
 from podium.studio.importing import DEEPEST
 from podium.studio.jobs import State, enqueue, files_folder
+from podium.studio.kinds import Mode
 from podium.studio.routes.judging import Number
-from podium.studio.tables import Job, Mode
+from podium.studio.tables import Job
 
 router = APIRouter(prefix="/api/v1/projects/{project}", tags=["imports and exports"])
 

@@ -17,7 +17,8 @@ from podium.studio.database import reading
 from podium.studio.desk import Desk, Given, Next
 from podium.studio.documents import document_page, terms_of
 from podium.studio.errors import RefusedError
-from podium.studio.tables import Candidate, Mode, Query, Tally
+from podium.studio.kinds import Mode
+from podium.studio.tables import Candidate, Query, Tally
 
 router = APIRouter(prefix="/api/v1/projects/{project}", tags=["judging"])
 

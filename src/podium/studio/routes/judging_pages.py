@@ -9,8 +9,8 @@ from fastapi.responses import HTMLResponse
 
 from podium.studio.access import AnyMember
 from podium.studio.guidelines import guidelines_html
+from podium.studio.kinds import Mode
 from podium.studio.pages import render
-from podium.studio.tables import Mode
 
 router = APIRouter(include_in_schema=False)
 

@@ -12,8 +12,8 @@ from sqlalchemy import Connection
 from podium.studio import people, sharing
 from podium.studio.access import AManager
 from podium.studio.database import in_transaction, reading
+from podium.studio.kinds import Role
 from podium.studio.routes.judging import Number
-from podium.studio.tables import Role
 
 router = APIRouter(prefix="/api/v1/projects/{project}", tags=["people"])
 

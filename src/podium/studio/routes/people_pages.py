@@ -16,13 +16,13 @@ from podium.studio.audit import record
 from podium.studio.database import in_transaction, reading
 from podium.studio.errors import RefusedError
 from podium.studio.forms import FormValues, read_csrf
+from podium.studio.kinds import Role
 from podium.studio.pages import render
 from podium.studio.projects import storable
 from podium.studio.replies import first_problem
 from podium.studio.routes.judging import Number
 from podium.studio.routes.people import InvitationIn, RoleIn, ShareOrder, join_link
 from podium.studio.routes.project_pages import render_project
-from podium.studio.tables import Role
 
 router = APIRouter(dependencies=[Depends(read_csrf)], include_in_schema=False)
 

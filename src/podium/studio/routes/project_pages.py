@@ -22,11 +22,11 @@ from podium.studio.database import in_transaction, reading
 from podium.studio.errors import RefusedError
 from podium.studio.forms import FormValues, read_csrf
 from podium.studio.guidelines import guidelines_html
+from podium.studio.kinds import Mode, Role
 from podium.studio.overview import projects_of, standing_of
 from podium.studio.pages import render
 from podium.studio.projects import ProjectSettings, create_project
 from podium.studio.replies import first_problem
-from podium.studio.tables import Mode, Role
 
 router = APIRouter(dependencies=[Depends(read_csrf)], include_in_schema=False)
 

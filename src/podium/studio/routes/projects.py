@@ -12,9 +12,10 @@ from sqlalchemy import Connection, select
 from podium.studio.access import AManager, AnAdmin, AnOwner, AnyMember, AnyPerson
 from podium.studio.changing import ProjectChange, change_project, delete_project, settings_of
 from podium.studio.database import in_transaction, reading
+from podium.studio.kinds import Role
 from podium.studio.overview import Standing, projects_of, standing_of
 from podium.studio.projects import ProjectSettings, create_project, project_row
-from podium.studio.tables import Query, Role
+from podium.studio.tables import Query
 
 router = APIRouter(prefix="/api/v1", tags=["projects"])
 

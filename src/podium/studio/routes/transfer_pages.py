@@ -18,10 +18,10 @@ from podium.studio.forms import FormValues, read_csrf
 from podium.studio.import_jobs import KIND as IMPORT
 from podium.studio.import_jobs import Source
 from podium.studio.importing import DEEPEST
+from podium.studio.kinds import Mode
 from podium.studio.replies import first_problem
 from podium.studio.routes import jobs
 from podium.studio.routes.project_pages import render_project
-from podium.studio.tables import Mode
 
 router = APIRouter(
     prefix="/projects/{project}", dependencies=[Depends(read_csrf)], include_in_schema=False
