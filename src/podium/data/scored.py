@@ -126,21 +126,35 @@ def _read(path: Path, columns: Columns, groups: list[int], *, alone: bool) -> Sc
     # As codes of a dictionary, runs of one id are found without comparing strings.
     with open_parquet(path, as_codes=[query]) as file:
         table = file.read_row_groups(groups, columns=list(columns), use_threads=alone)
-    for name in columns:
-        if table[name].null_count:
-            raise DataError(f"column {name!r} has missing values", path=path, hint="Fill them.")
+    ids, starts = query_runs(table, query, path)
+    numbers = [number_column(table, name, path) for name in (label, score)]
+    return ScoredRows(ids, starts, *numbers)
+
+
+def query_runs(table: pa.Table, query: str, path: object) -> tuple[Strings, Ints]:
+    """The id of each run of rows with one query id, and the first row of each run."""
+    _refuse_missing(table, query, path)
     ids = table[query].unify_dictionaries().combine_chunks()
     if pa.types.is_dictionary(ids.type):
         codes = ids.indices.to_numpy(zero_copy_only=False)
     else:
         codes = ids.to_numpy(zero_copy_only=False)
     starts = np.concatenate(([0], np.flatnonzero(codes[1:] != codes[:-1]) + 1))[: len(codes)]
-    first = ids.take(pa.array(starts))
-    numbers = [table[name].to_numpy() for name in (label, score)]
-    for name, values in zip((label, score), numbers, strict=True):
-        if values.dtype.kind not in "fiub":
-            raise DataError(f"column {name!r} is not numbers", path=path, hint="Convert it.")
-    return ScoredRows(as_strings(first, "query ids"), starts.astype(np.int64), *numbers)
+    return as_strings(ids.take(pa.array(starts)), "query ids"), starts.astype(np.int64)
+
+
+def number_column(table: pa.Table, name: str, path: object) -> NDArray[Any]:
+    """A column of labels or scores."""
+    _refuse_missing(table, name, path)
+    values: NDArray[Any] = table[name].to_numpy()
+    if values.dtype.kind not in "fiub":
+        raise DataError(f"column {name!r} is not numbers", path=path, hint="Convert it.")
+    return values
+
+
+def _refuse_missing(table: pa.Table, name: str, path: object) -> None:
+    if table[name].null_count:
+        raise DataError(f"column {name!r} has missing values", path=path, hint="Fill them.")
 
 
 def _whole(parts: Iterator[ScoredRows]) -> Iterator[ScoredRows]:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from podium.data.dataset import Dataset
-from podium.data.files import Reporter, writing
+from podium.data.files import Reporter, Source, writing
 from podium.data.formats.parquet import table_rows
 from podium.data.formats.parquet_file import open_parquet
 from podium.data.query_rows import join_rows
@@ -44,6 +44,13 @@ class Shard:
     queries: int
     bytes: int
     sha256: str
+
+    def check_size(self, size: int | None, where: object) -> None:
+        """Refuse a file that is missing (None) or of another size than the manifest says."""
+        if size is None:
+            raise _damaged(where, "the file is missing")
+        if size != self.bytes:
+            raise _damaged(where, f"{size} bytes, the manifest says {self.bytes}")
 
 
 @dataclass(frozen=True)
@@ -89,20 +96,7 @@ class ShardSet:
                 path=path,
                 hint="Run the conversion again." if unfinished else "Make one: podium convert.",
             )
-        try:
-            fields = json.loads(manifest.read_bytes())
-            version = fields.pop("version")
-            found = _from_manifest(path, fields) if version == VERSION else None
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OSError) as error:
-            raise DataError(
-                f"is no manifest ({error})", path=manifest, hint="Run the conversion again."
-            ) from error
-        if found is None:
-            raise DataError(
-                f"is of version {version}, this Podium reads {VERSION}",
-                path=manifest,
-                hint="Convert the data again, or use another version of Podium.",
-            )
+        found = parse_manifest(manifest.read_bytes(), path)
         for shard in found.shards:
             found._check_size(shard)
         return found
@@ -126,14 +120,10 @@ class ShardSet:
         for place in chosen:
             shard = self.shards[place]
             path = self._check_size(shard)
-            with open_parquet(path) as file:
-                if file.metadata.num_rows != shard.rows:
-                    raise _damaged(path, f"not the {shard.rows} rows that the manifest says")
-                for group in range(file.num_row_groups):
-                    table = file.read_row_group(group)
-                    yield self._complete(table_rows(table, Dataset, str(path)), path)
-                    if progress is not None:
-                        progress(done + shard.bytes * (group + 1) // file.num_row_groups, total)
+            for block, part in self._groups(path, shard, str(path)):
+                yield block
+                if progress is not None:
+                    progress(done + int(shard.bytes * part), total)
             done += shard.bytes
 
     def load(
@@ -179,28 +169,61 @@ class ShardSet:
                 progress(done, total)
 
     def _check_size(self, shard: Shard) -> Path:
-        # A manifest is input from outside: it may name nothing but files beside it.
+        self.refuse_elsewhere(shard)
+        path = self.folder / shard.file
+        shard.check_size(_file_size(path), path)
+        return path
+
+    def refuse_elsewhere(self, shard: Shard) -> None:
+        """A manifest is input from outside: it may name nothing but files beside it."""
         if Path(shard.file).name != shard.file or shard.file in ("", ".", ".."):
             raise DataError(
                 f"names a file {shard.file!r} elsewhere",
                 path=self.folder / MANIFEST,
                 hint="Do not use this shard set: its manifest has been changed.",
             )
-        path = self.folder / shard.file
-        size = _file_size(path)
-        if size is None:
-            raise _damaged(path, "the file is missing")
-        if size != shard.bytes:
-            raise _damaged(path, f"{size} bytes, the manifest says {shard.bytes}")
-        return path
 
-    def _complete(self, block: Dataset, path: Path) -> Dataset:
+    def shard_blocks(self, place: int, source: Source) -> Iterator[Dataset]:
+        """Stream one shard from wherever its bytes are read, as blocks of whole queries."""
+        for block, _ in self._groups(source, self.shards[place], self.shards[place].file):
+            yield block
+
+    def _groups(self, source: Source, shard: Shard, name: str) -> Iterator[tuple[Dataset, float]]:
+        """The row groups of a shard, each with the part of the shard that is read with it."""
+        with open_parquet(source) as file:
+            if file.metadata.num_rows != shard.rows:
+                raise _damaged(name, f"not the {shard.rows} rows that the manifest says")
+            for group in range(file.num_row_groups):
+                block = table_rows(file.read_row_group(group), Dataset, name)
+                yield self._complete(block, name), (group + 1) / file.num_row_groups
+
+    def _complete(self, block: Dataset, name: str) -> Dataset:
         names = block.feature_names
         if names == self.feature_names:
             return block
         if names != self.feature_names[: len(names)]:
-            raise _damaged(path, "its features are not the manifest's")
+            raise _damaged(name, "its features are not the manifest's")
         return widen(block, self.feature_names)
+
+
+def parse_manifest(content: bytes, folder: Path) -> ShardSet:
+    """The shard set that a manifest tells of; whether its files are there is not looked at."""
+    manifest = folder / MANIFEST
+    try:
+        fields = json.loads(content)
+        version = fields.pop("version")
+        found = _from_manifest(folder, fields) if version == VERSION else None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OSError) as error:
+        raise DataError(
+            f"is no manifest ({error})", path=manifest, hint="Run the conversion again."
+        ) from error
+    if found is None:
+        raise DataError(
+            f"is of version {version}, this Podium reads {VERSION}",
+            path=manifest,
+            hint="Convert the data again, or use another version of Podium.",
+        )
+    return found
 
 
 def _from_manifest(folder: Path, fields: dict[str, Any]) -> ShardSet:
@@ -240,7 +263,7 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _damaged(path: Path, problem: str) -> DataError:
+def _damaged(path: object, problem: str) -> DataError:
     return DataError(
         f"is damaged ({problem})", path=path, hint="Copy the file again, or convert anew."
     )
