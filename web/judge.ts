@@ -41,6 +41,7 @@ class Judge implements Listener {
   /** Tokens of this tab's answers, for taking them back. */
   private readonly answered: string[] = [];
   private undoing = false;
+  private justSaved = false;
   private asked = 0;
   private later = 0;
 
@@ -180,6 +181,7 @@ class Judge implements Listener {
 
   sent(kept: Kept, taken: Taken): void {
     if (kept.tab === this.tab) this.answered.push(kept.token);
+    this.justSaved = true;
     if (taken.late && !taken.repeated) {
       tell(
         taken.counts
@@ -273,7 +275,9 @@ class Judge implements Listener {
     this.showTime();
     const titles = task.sides.map((side) => side.documents[0]?.title ?? "");
     const what = task.mode === "rankings" ? "Two rankings." : `${titles.join("; ")}.`;
-    announce(task.query_id === this.query ? what : `Query: ${task.query}. ${what}`);
+    const query = task.query_id === this.query ? "" : `Query: ${task.query}. `;
+    announce((this.justSaved ? "Saved. " : "") + query + what);
+    this.justSaved = false;
     this.query = task.query_id;
     void this.documents.show(task).then(() => {
       if (this.task !== task) return;

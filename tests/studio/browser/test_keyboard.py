@@ -46,6 +46,7 @@ def test_pairs(engine, judging, key, kind, value):
     marked = {"1": [left], "3": [right], "2": [left, right]}.get(key, [left])
     assert entries == [(kind, value, item) for item in marked]
     assert tab.part("saved") == "Saved"
+    assert tab.part("announcement").startswith("Saved. Title")
     assert tab.part("judged") == "1 judged"
 
 
