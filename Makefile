@@ -23,7 +23,7 @@ help: ## list the targets
 install: ## make .venv and install Podium in it, editable, with every development tool
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet 'torch==2.13.0'
-	$(BIN)/python -m pip install --quiet --editable '.[dev,peers,rankers]'
+	$(BIN)/python -m pip install --quiet --editable '.[dev,peers,rankers,cluster]'
 	@test -f $(WEB)/judge.js || { echo "The pages of Podium Studio have no scripts:" \
 	  "install Node.js 18 or later, then run 'make web'." >&2; exit 1; }
 

@@ -21,6 +21,7 @@ ROOMS = [
     "utility",
     "rankers",
     "rankers.models",
+    "cluster",
 ]
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from podium import aggregation as aggregation
+    from podium import cluster as cluster
     from podium import data as data
     from podium import judging as judging
     from podium import losses as losses
@@ -23,7 +24,16 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 _ERRORS = ("ArgumentError", "DataError", "MissingPackageError", "PodiumError")
-_ROOMS = ("aggregation", "data", "judging", "losses", "measures", "rankers", "utility")
+_ROOMS = (
+    "aggregation",
+    "cluster",
+    "data",
+    "judging",
+    "losses",
+    "measures",
+    "rankers",
+    "utility",
+)
 
 __all__ = [
     "ArgumentError",
@@ -32,6 +42,7 @@ __all__ = [
     "PodiumError",
     "__version__",
     "aggregation",
+    "cluster",
     "data",
     "judging",
     "losses",

@@ -1,0 +1,93 @@
+"""Tasks in a stream: some in flight, results as they come, a second copy of what lags behind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from podium.errors import PodiumError
+
+LAGS = 4.0
+"""A task lags when it has run for so many times the median, and nothing else waits to run."""
+
+_LEAST_SECONDS = 10.0
+
+
+@dataclass
+class _Flight:
+    place: int
+    since: float
+
+
+def run_tasks(
+    ray: Any,
+    launch: Callable[[int], Any],
+    order: Sequence[int],
+    *,
+    at_once: int,
+    again: bool = True,
+    wake: float | None = None,
+) -> Iterator[tuple[int, Any] | None]:
+    """Launch tasks by number and yield each one's result once, as results come.
+
+    A task whose machine is lost is run again by Ray. When no task waits any more, one that lags
+    far behind is launched a second time; whichever copy is done first counts, the other is
+    cancelled.
+
+    Args:
+        ray: The module.
+        launch: Starts the task of a number and gives Ray's reference to its result.
+        order: The numbers, in the order to launch them.
+        at_once: How many may be in flight.
+        again: Whether laggards may run twice, which must do no harm then.
+        wake: Yield None when nothing has come for so many seconds.
+    """
+    waiting = list(reversed(order))
+    flights: dict[Any, _Flight] = {}
+    done: set[int] = set()
+    twice: set[int] = set()
+    seconds: list[float] = []
+    try:
+        while waiting or flights:
+            while waiting and len(flights) < at_once:
+                place = waiting.pop()
+                flights[launch(place)] = _Flight(place, time.monotonic())
+            limit = min(wake or _LEAST_SECONDS, _LEAST_SECONDS)
+            ready, _ = ray.wait(list(flights), num_returns=1, timeout=limit, fetch_local=False)
+            if ready:
+                ready, _ = ray.wait(list(flights), num_returns=len(flights), timeout=0)
+            elif wake is not None:
+                yield None
+            for reference in ready:
+                flight = flights.pop(reference)
+                if flight.place not in done:
+                    result = _result(ray, reference)
+                    done.add(flight.place)
+                    seconds.append(time.monotonic() - flight.since)
+                    for other in [ref for ref, one in flights.items() if one.place in done]:
+                        ray.cancel(other, force=False)
+                        del flights[other]
+                    yield flight.place, result
+            if again and not waiting and not ready and seconds:
+                late = max(_LEAST_SECONDS, LAGS * median(seconds))
+                for flight in list(flights.values()):
+                    if flight.place not in twice and time.monotonic() - flight.since > late:
+                        twice.add(flight.place)
+                        flights[launch(flight.place)] = _Flight(flight.place, time.monotonic())
+    finally:
+        for reference in flights:
+            ray.cancel(reference, force=False)
+
+
+def _result(ray: Any, reference: Any) -> Any:
+    """A task's result, or the error that it raised as it was raised there."""
+    try:
+        return ray.get(reference)
+    except ray.exceptions.RayTaskError as error:
+        cause = error.cause
+        if isinstance(cause, PodiumError):
+            raise cause from None
+        raise

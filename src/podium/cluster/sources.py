@@ -1,0 +1,163 @@
+"""Shard sets wherever PyArrow's file systems reach: local disks, S3, Google's storage, HDFS.
+
+A source is its URL and its manifest, so it travels to workers in a few kilobytes; each process
+opens the file system for itself, with the credentials that the machine or the URL gives it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from podium.data import Dataset, Shard, ShardSet
+from podium.data.shards import MANIFEST, parse_manifest
+from podium.errors import DataError
+
+Place: TypeAlias = "str | os.PathLike[str] | ShardSet | ShardSource"
+"""A shard set by its folder, by its URL, or opened."""
+
+
+@dataclass(frozen=True)
+class ShardSource:
+    """A shard set by its URL, with the manifest that every file is held against.
+
+    Attributes:
+        url: Where the set lies, as ``s3://bucket/train``, or the path of a folder.
+        manifest: What the set is to be.
+
+    Example:
+        >>> import tempfile
+        >>> from podium.data import write_shards
+        >>> data = Dataset.from_arrays([[1], [2]], labels=[0, 1], qid=["a", "b"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     source = open_source(write_shards(data, f"{folder}/train"))
+        ...     [block.query_ids.to_pylist() for block in source.blocks(0)]
+        [['a', 'b']]
+    """
+
+    url: str
+    manifest: ShardSet
+
+    @property
+    def shards(self) -> tuple[Shard, ...]:
+        """The files of the set."""
+        return self.manifest.shards
+
+    @contextmanager
+    def open(self, place: int) -> Iterator[Any]:
+        """Open a shard's file, whose size must be the manifest's."""
+        shard = self.shards[place]
+        self.manifest.refuse_elsewhere(shard)
+        files, folder = file_system(self.url)
+        path = f"{folder}/{shard.file}"
+        with _reading(self.url, shard.file):
+            size = files.get_file_info(path).size
+        shard.check_size(size, f"{self.url}/{shard.file}")
+        with _reading(self.url, shard.file):
+            file = files.open_input_file(path)
+        with file:
+            yield file
+
+    def blocks(self, place: int) -> Iterator[Dataset]:
+        """Stream a shard as blocks of whole queries."""
+        with self.open(place) as file:
+            yield from self.manifest.shard_blocks(place, file)
+
+    def verify(self, place: int) -> None:
+        """Compare a shard's SHA-256 with the manifest's; raises DataError where they differ."""
+        with self.open(place) as file:
+            digest = hashlib.file_digest(_Readable(file), "sha256").hexdigest()
+        if digest != self.shards[place].sha256:
+            raise DataError(
+                "is damaged (its checksum is not the manifest's)",
+                path=f"{self.url}/{self.shards[place].file}",
+                hint="Copy the file again, or convert anew.",
+            )
+
+
+def open_source(place: Place) -> ShardSource:
+    """Open a shard set by its folder or URL; only the manifest is read.
+
+    Args:
+        place: A folder, a URL that PyArrow knows (``file://``, ``s3://``, ``gs://``,
+            ``hdfs://``; an S3-compatible store by ``?endpoint_override=…``), or a set opened
+            before.
+
+    Example:
+        >>> import tempfile
+        >>> from podium.data import write_shards
+        >>> data = Dataset.from_arrays([[1], [2]], labels=[0, 1], qid=["a", "b"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = write_shards(data, f"{folder}/train")
+        ...     open_source(f"file://{folder}/train").manifest
+        ShardSet(2 queries, 2 rows, 1 features, 1 shards)
+    """
+    if isinstance(place, ShardSource):
+        return place
+    if isinstance(place, ShardSet):
+        return ShardSource(str(place.folder.resolve()), place)
+    url = as_url(place)
+    if "://" not in url:
+        return ShardSource(url, ShardSet.open(url))
+    files, folder = file_system(url)
+    with _reading(url, MANIFEST):
+        if files.get_file_info(f"{folder}/{MANIFEST}").type.name == "NotFound":
+            raise DataError("is no shard set (no manifest)", path=url, hint="Is the URL right?")
+        with files.open_input_file(f"{folder}/{MANIFEST}") as file:
+            content = file.read()
+    return ShardSource(url, parse_manifest(content, Path(folder)))
+
+
+def as_url(place: str | os.PathLike[str]) -> str:
+    """A URL as it is, and a path made whole: workers have other working folders."""
+    text = os.fspath(place)
+    return text if "://" in text else str(Path(text).resolve())
+
+
+@lru_cache(maxsize=64)
+def file_system(url: str) -> tuple[Any, str]:
+    """The PyArrow file system of a URL or path, and the path within it."""
+    from pyarrow import fs
+
+    try:
+        files, path = fs.FileSystem.from_uri(url)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise DataError(
+            f"cannot be opened ({reason})", path=url, hint="Give a folder, or a URL of a store."
+        ) from error
+    return files, path.rstrip("/")
+
+
+@contextmanager
+def _reading(url: str, file: str) -> Iterator[None]:
+    try:
+        yield
+    except DataError:
+        raise
+    except (OSError, pa.ArrowException) as error:
+        reason = str(error).partition("\n")[0]
+        raise DataError(
+            f"cannot be read ({reason})", path=f"{url}/{file}", hint="Is the store reachable?"
+        ) from error
+
+
+class _Readable:
+    """What ``hashlib.file_digest`` asks of a file, around one of PyArrow's."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        return int(self._file.readinto(buffer))

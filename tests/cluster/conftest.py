@@ -1,0 +1,23 @@
+"""One cluster of three raylets for all tests of a process."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from podium.cluster import Cluster
+from tests.cluster.raylets import Raylets
+
+
+@pytest.fixture(scope="session")
+def raylets() -> Iterator[Raylets]:
+    found = Raylets()
+    with Cluster(found.address):
+        yield found
+    found.shutdown()
+
+
+@pytest.fixture
+def three(raylets: Raylets) -> Cluster:
+    """The cluster with a worker for each raylet."""
+    raylets.mend()
+    return Cluster(raylets.address, workers=3)

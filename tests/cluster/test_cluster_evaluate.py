@@ -1,0 +1,139 @@
+"""Evaluations over shards: the same numbers as in one process, for any sharding."""
+
+import random
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from podium.cluster import Cluster, ShardedEvaluation, evaluate, open_source
+from podium.data import Dataset, ShardSet, write_shards
+from podium.errors import ArgumentError, DataError
+from podium.measures import evaluate as evaluate_rows
+from podium.rankers import LinearRanker
+from tests.cluster.raylets import Raylets
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("cluster")]
+
+MEASURES = ["nDCG@5", "AP", "RR", "ERR@10", "P(rel=2)@3"]
+
+
+def scored(queries: int, seed: int = 0, *, most: int = 30) -> Dataset:
+    """Queries of unequal lengths with labels and two columns of scores, many of them tied."""
+    draw = np.random.default_rng(seed)
+    sizes = draw.integers(1, most, queries)
+    rows = int(sizes.sum())
+    features = np.round(draw.normal(size=(rows, 2)), 1)
+    labels = draw.integers(0, 4, rows)
+    return Dataset.from_arrays(features, labels, group=sizes, feature_names=["bm25", "clicks"])
+
+
+def cut(data: Dataset, folder: str | Path, shards: int) -> ShardSet:
+    most = max(1, data.features.nbytes // shards)
+    return write_shards(data, folder, shard_bytes=most)
+
+
+def assert_equal(found: ShardedEvaluation, data: Dataset, conventions: str = "podium") -> None:
+    for place, run in enumerate(found.runs):
+        whole = evaluate_rows(MEASURES, data, data.features[:, place], conventions=conventions)
+        assert found.queries == len(data)
+        assert found[run].query_ids.equals(whole.query_ids)
+        for measure, mean in whole.means.items():
+            np.testing.assert_allclose(found[run][measure], whole[measure], rtol=0, atol=1e-9)
+            assert abs(found.means[run][measure] - mean) <= 1e-9
+
+
+@settings(max_examples=5)
+@given(
+    queries=st.integers(1, 60),
+    shards=st.integers(1, 12),
+    workers=st.sampled_from([2, 3, 5]),
+    conventions=st.sampled_from(["podium", "letor4"]),
+    seed=st.integers(0, 2**16),
+)
+def test_any_sharding_and_any_workers_give_the_numbers_of_one_process(
+    raylets: Raylets, queries: int, shards: int, workers: int, conventions: str, seed: int
+) -> None:
+    data = scored(queries, seed)
+    cluster = Cluster(raylets.address, workers=workers)
+    with TemporaryDirectory() as folder:
+        source = cut(data, f"{folder}/scored", shards)
+        columns = list(data.feature_names)
+        for where in (None, cluster):
+            found = evaluate(
+                MEASURES, source, score=columns, conventions=conventions, cluster=where
+            )
+            assert_equal(found, data, conventions)
+
+
+def test_values_are_written_back_as_shards(three: Cluster, tmp_path: Path) -> None:
+    data = scored(50)
+    source = cut(data, tmp_path / "scored", 6)
+    told: list[tuple[int, int | None]] = []
+    found = evaluate(
+        MEASURES,
+        f"file://{tmp_path}/scored",
+        score=list(data.feature_names),
+        output=tmp_path / "values",
+        progress=lambda done, total: told.append((done, total)),
+        cluster=three,
+    )
+    assert_equal(found, data)
+    assert_equal(ShardedEvaluation.open(tmp_path / "values"), data)
+    parts = sorted(path.name for path in (tmp_path / "values").glob("*.parquet"))
+    assert parts == [shard.file for shard in source.shards]
+    total = sum(shard.bytes for shard in source.shards)
+    assert told[-1] == (total, total)
+    assert len(told) == len(source.shards)
+    with pytest.raises(DataError, match="another evaluation"):
+        evaluate(MEASURES, source, score="bm25", output=tmp_path / "values", cluster=three)
+
+
+def test_rankers_are_runs_beside_columns(three: Cluster, tmp_path: Path) -> None:
+    data = scored(40)
+    source = cut(data, tmp_path / "scored", 4)
+    ranker = LinearRanker("ListNet()").fit(data)
+    found = evaluate("nDCG@5", source, score={"first": "bm25", "learned": ranker}, cluster=three)
+    whole = evaluate_rows("nDCG@5", data, ranker.predict(data))
+    np.testing.assert_allclose(found["learned"]["nDCG@5"], whole["nDCG@5"], atol=1e-9)
+    assert found["first"].means != found["learned"].means
+
+
+def test_what_is_wrong_is_said(three: Cluster, tmp_path: Path) -> None:
+    data = scored(40)
+    source = cut(data, tmp_path / "scored", 4)
+    with pytest.raises(DataError, match="no single column 'bm52'"):
+        evaluate("RR", source, score="bm52", cluster=three)
+    with pytest.raises(ArgumentError, match="no runs"):
+        evaluate("RR", source, score=[], cluster=three)
+    with pytest.raises(DataError, match="no manifest"):
+        open_source(f"file://{tmp_path}")
+    with pytest.raises(DataError, match="cannot be opened"):
+        open_source("gopher://example.org/shards")
+    opened = open_source(source)
+    opened.verify(0)
+    part = tmp_path / "scored" / source.shards[1].file
+    content = bytearray(part.read_bytes())
+    content[len(content) // 2] ^= 1
+    part.write_bytes(content)
+    with pytest.raises(DataError, match="checksum"):
+        opened.verify(1)
+    part.write_bytes(content[:-1])
+    with pytest.raises(DataError, match="bytes, the manifest says"):
+        evaluate("RR", source, score="bm25", cluster=three)
+    part.unlink()
+    with pytest.raises(DataError, match="missing"):
+        evaluate("RR", source, score="bm25", cluster=three)
+
+
+def test_a_killed_raylet_changes_nothing(raylets: Raylets, three: Cluster, tmp_path: Path) -> None:
+    data = scored(3000, most=60)
+    source = cut(data, tmp_path / "scored", 60)
+    draw = random.Random(1)
+    killer = raylets.kill_after(0.5, draw)
+    found = evaluate(MEASURES, source, score=list(data.feature_names), cluster=three)
+    killer.join()
+    assert_equal(found, data)
