@@ -46,7 +46,9 @@ def keep(settings: Settings, stream: IO[bytes], name: str) -> list[str]:
 def run_import(work: Work) -> None:
     """Do an import job."""
     try:
-        in_transaction(work.engine, lambda c: _put_in(c, work))
+        # A search engine may take its time: no transaction waits for it.
+        fetched = _fetched(work) if work.job.parameters["source"] == "engine" else None
+        in_transaction(work.engine, lambda c: _put_in(c, work, fetched))
     except (SQLAlchemyError, LostError):
         raise  # another worker will need the files
     except Exception:
@@ -62,22 +64,24 @@ def _drop_files(work: Work) -> None:
                 upload.path.unlink()
 
 
-def _put_in(connection: Connection, work: Work) -> None:
+def _put_in(connection: Connection, work: Work, fetched: list[Read] | None) -> None:
     job = work.job
     project = project_row(connection, job.project_id)
     if job.parameters["source"] == "gold":
         with opened(_uploads(work.settings, job.parameters["files"]["gold"])[0]) as stream:
             result = {"gold": add_gold(connection, project, read_gold(stream))}
     else:
-        result = _add_all(connection, project, work)
+        result = _add_all(connection, project, work, fetched)
     record(connection, job.user_id, job.project_id, "imported", **result)
     work.finish(connection, result)
 
 
-def _add_all(connection: Connection, project: Any, work: Work) -> dict[str, int]:
+def _add_all(
+    connection: Connection, project: Any, work: Work, fetched: list[Read] | None
+) -> dict[str, int]:
     known = set(connection.scalars(select(Query.name).where(Query.project_id == project.id)))
     added = skipped = 0
-    for read in counted(_entries(work)):
+    for read in _entries(work) if fetched is None else fetched:
         if read.entry.query_id in known:
             skipped += 1
             continue
@@ -85,34 +89,41 @@ def _add_all(connection: Connection, project: Any, work: Work) -> dict[str, int]
         rankings = read.rankings if project.mode == Mode.RANKINGS else None
         add_query(connection, project, read.entry, rankings)
         added += 1
-        # How many there will be is not known: the bar nears its end without reaching it.
-        work.share = 0.95 * (added + skipped) / (added + skipped + 50)
+        if fetched is None:
+            # How many there will be is not known: the bar nears its end without reaching it.
+            work.share = 0.95 * (added + skipped) / (added + skipped + 50)
     if not added and not skipped:
         raise DataError("there is no query in it", hint="Is it the right file?")
     total = connection.scalar(select(func.count()).where(Query.project_id == project.id))
     return {"added": added, "skipped": skipped, "queries": int(total or 0)}
 
 
+def _fetched(work: Work) -> list[Read]:
+    search = EngineSearch(**work.job.parameters["search"])
+    asked = list(queries_of(io.BytesIO(search.queries.encode())))
+    found = []
+    for read in counted(fetch(search, asked, work.settings.engines)):
+        found.append(read)
+        work.share = 0.95 * len(found) / len(asked)
+    return found
+
+
 def _entries(work: Work) -> Iterator[Read]:
     parameters = work.job.parameters
     files = {
-        role: _uploads(work.settings, uploads)
-        for role, uploads in parameters.get("files", {}).items()
+        role: _uploads(work.settings, uploads) for role, uploads in parameters["files"].items()
     }
-    source: Source = parameters["source"]
-    if source == "engine":
-        search = EngineSearch(**parameters["search"])
-        asked = list(queries_of(io.BytesIO(search.queries.encode())))
-        return fetch(search, asked, work.settings.engines)
-    if source == "runs":
-        queries = files.get("queries", [])
-        return read_runs(
+    if parameters["source"] == "candidates":
+        return counted(read_candidates(files["candidates"][0]))
+    queries = files.get("queries", [])
+    return counted(
+        read_runs(
             files["runs"],
             files["documents"][0],
             queries[0] if queries else None,
             int(parameters["depth"]),
         )
-    return read_candidates(files["candidates"][0])
+    )
 
 
 def _uploads(settings: Settings, kept: list[list[str]]) -> list[Upload]:
