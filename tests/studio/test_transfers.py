@@ -5,8 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from sqlalchemy import select
@@ -16,8 +14,6 @@ from podium.data.judged import Judgments
 from podium.studio.accounts import add_user
 from podium.studio.database import in_transaction, reading
 from podium.studio.desk import Desk, Given
-from podium.studio.engines import allowed
-from podium.studio.errors import RefusedError
 from podium.studio.importing import Upload, opened
 from podium.studio.settings import Settings
 from podium.studio.tables import Candidate, Gold, Query, Ranking
@@ -179,106 +175,6 @@ def test_gold_pairs(engine, address):
             assert send(client, project, "gold", gold=lines(wrong))["state"] == "failed"
     rows = reading(engine, lambda c: c.execute(select(Gold.left, Gold.right, Gold.outcome)).all())
     assert [tuple(row) for row in rows] == [(2, 0, -1)]
-
-
-class Engine(BaseHTTPRequestHandler):
-    """A search engine that keeps what it was asked."""
-
-    asked: list = []  # noqa: RUF012
-
-    def do_POST(self):
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        self.asked.append((self.path, body, self.headers.get("authorization")))
-        if "redirect" in self.path:
-            self.send_response(302)
-            self.send_header("location", "http://127.0.0.1:1/")
-            self.end_headers()
-            return
-        documents = [{"title": f"T{n}", "text": ["one", "two"], "id": n} for n in range(3)]
-        answer = {
-            "hits": {
-                "hits": [{"_id": f"d{n}", "_source": each} for n, each in enumerate(documents)]
-            },
-            "response": {"docs": documents},
-        }
-        content = json.dumps(answer).encode()
-        self.send_response(200)
-        self.send_header("content-length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_):
-        pass
-
-
-@pytest.fixture
-def engine_address():
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Engine)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    Engine.asked.clear()
-    yield f"127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-
-
-def test_candidates_from_search_engines(engine, database, files, engine_address):
-    ann, project = empty_project(engine)
-    settings = Settings(
-        database=database, exports=files, engines=[f"http://reader:secret@{engine_address}/shop"]
-    )
-    path = f"/api/v1/projects/{project}/imports/engine"
-    tricky = 'x", "size": 9999, "y": "'
-    with serving(settings) as address, program(engine, address, ann) as client:
-        search = {"url": f"http://{engine_address}/shop/_search", "queries": f"q1\t{tricky}"}
-        template = '{"query": {"match": {"body": "{{query}}"}}, "size": "{{size}}"}'
-        job = client.post(path, json={**search, "template": template, "depth": 7}).json()
-        assert ended(client, project, job)["result"]["added"] == 1
-        solr = {**search, "kind": "solr", "queries": "q2\tshoes"}
-        assert ended(client, project, client.post(path, json=solr).json())["result"]["added"] == 1
-        moved = {**search, "url": f"http://{engine_address}/shop/redirect", "queries": "q3\tx"}
-        job = ended(client, project, client.post(path, json=moved).json())
-        assert "status 302" in job["error"]
-        for wrong in (
-            {"url": "http://127.0.0.1:1/shop"},
-            {"template": '{"query": "fixed"}'},
-            {"template": "{"},
-            {"template": '["{{query}}"]'},
-        ):
-            assert client.post(path, json=search | wrong).status_code == 422
-    asked_path, body, login = Engine.asked[0]
-    assert asked_path == "/shop/_search"
-    assert body == {"query": {"match": {"body": tricky}}, "size": 7}
-    assert login.startswith("Basic ")
-    rows = reading(
-        engine,
-        lambda c: c.execute(
-            select(Candidate.item, Candidate.text).order_by(Candidate.query_id, Candidate.place)
-        ).all(),
-    )
-    assert [tuple(row) for row in rows[:2]] == [("d0", "one\ntwo"), ("d1", "one\ntwo")]
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "http://search:9200.elsewhere/shop",
-        "http://search:9200@elsewhere/shop",
-        "http://user@search:9200/shop",
-        "http://search:9201/shop",
-        "https://search:9200/shop",
-        "http://search:9200/shops",
-        "http://search:9200/shop/../other",
-        "http://search:9200/shop/%2e%2e/other",
-        "http://search:9200/shop\\@elsewhere",
-        "file:///etc/passwd",
-        "http://search:port/shop",
-        "//search:9200/shop",
-        "",
-    ],
-)
-def test_only_listed_engines_are_called(url):
-    with pytest.raises(RefusedError):
-        allowed(url, ["http://search:9200/shop"])
 
 
 def judge_all(engine, project, user, choose):
