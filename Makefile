@@ -13,10 +13,17 @@ CLEAN := dist/clean-venv
 WEB := src/podium/studio/static/built
 
 .DEFAULT_GOAL := help
-.PHONY: help install web lint format types imports test test-slow coverage docs screenshots bench wheel ci clean
+.PHONY: help system install web lint format types imports test test-slow coverage fuzz docs screenshots bench \
+  wheel ci clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+
+# What the studio is tested with: a real database and a real browser.
+system: ## Debian's packages that tests need: PostgreSQL 15 and Chromium
+	@test -x /usr/lib/postgresql/15/bin/initdb && test -x /usr/bin/chromium || { \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+	  apt-get install -y -qq --no-install-recommends postgresql-15 chromium; }
 
 # PyTorch comes first, and by a version of which there is a CPU build: a range would bring CUDA.
 # For the same reason the peers have xgboost-cpu, and the extras trees and neural are not asked for.
@@ -60,6 +67,10 @@ test: $(BIN)/python ## the fast tests and the examples in docstrings
 
 test-slow: $(BIN)/python ## the slow tests alone
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+# Some minutes of requests that nobody would send, on PostgreSQL: the slow tests send fewer.
+fuzz: $(BIN)/python ## generated requests against the studio's API
+	PODIUM_FUZZ_SECONDS=540 $(BIN)/python -m pytest -m slow -s tests/studio/test_malformed.py
 
 # One run of both, so that the coverage bound in pyproject.toml judges them together.
 coverage: $(BIN)/python ## fast and slow tests in one run, with coverage
