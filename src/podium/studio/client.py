@@ -44,7 +44,7 @@ class StudioClient:
         timeout: How many seconds to wait for an answer.
 
     Example:
-        >>> with StudioClient("https://judging.example.org", token="podium_…") as studio:
+        >>> with StudioClient("https://judging.example.org", token="podium_x") as studio:
         ...     studio.url
         'https://judging.example.org'
     """
