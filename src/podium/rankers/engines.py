@@ -29,9 +29,13 @@ class Booster(ABC):
     @classmethod
     @abstractmethod
     def start(
-        cls, train: Dataset, validation: Dataset | None, parameters: dict[str, Any]
+        cls,
+        train: Dataset,
+        validation: Dataset | None,
+        parameters: dict[str, Any],
+        grown: bytes | None = None,
     ) -> Booster:
-        """A model without trees."""
+        """A model without trees, or with those that were grown and dumped before."""
 
     @classmethod
     @abstractmethod
@@ -58,6 +62,9 @@ class Booster(ABC):
     def dump(self) -> bytes:
         """The model in the engine's own format."""
 
+    def release(self) -> None:  # noqa: B027 (most engines hold nothing)
+        """Let go of what reaches the other processes of a fit."""
+
 
 class _LightGBM(Booster):
     def __init__(self, model: Any, validation: Dataset | None = None) -> None:
@@ -66,7 +73,11 @@ class _LightGBM(Booster):
 
     @classmethod
     def start(
-        cls, train: Dataset, validation: Dataset | None, parameters: dict[str, Any]
+        cls,
+        train: Dataset,
+        validation: Dataset | None,
+        parameters: dict[str, Any],
+        grown: bytes | None = None,
     ) -> _LightGBM:
         lightgbm = import_engine("lightgbm")
         settings = {
@@ -81,11 +92,14 @@ class _LightGBM(Booster):
         data = lightgbm.Dataset(
             train.features, label=np.zeros(train.rows), params=settings, free_raw_data=True
         )
+        if grown is not None:  # as lightgbm.train does with its init_model
+            before = lightgbm.Booster(model_str=grown.decode())
+            data._set_predictor(lightgbm.basic._InnerPredictor.from_booster(before, {}))
         found = cls(lightgbm.Booster(settings, data), validation)
         if validation is not None:
             rows = np.zeros(validation.rows)
             found.model.add_valid(
-                lightgbm.Dataset(validation.features, label=rows, reference=data), "validation"
+                lightgbm.Dataset(validation.features, label=rows).set_reference(data), "validation"
             )
         return found
 
@@ -127,6 +141,9 @@ class _LightGBM(Booster):
     def dump(self) -> bytes:
         return str(self.model.model_to_string(num_iteration=-1)).encode()
 
+    def release(self) -> None:
+        self.model.free_network()  # its port, which the next training of the process needs
+
 
 class _XGBoost(Booster):
     def __init__(self, model: Any, train: Any = None, validation: Any = None) -> None:
@@ -136,7 +153,11 @@ class _XGBoost(Booster):
 
     @classmethod
     def start(
-        cls, train: Dataset, validation: Dataset | None, parameters: dict[str, Any]
+        cls,
+        train: Dataset,
+        validation: Dataset | None,
+        parameters: dict[str, Any],
+        grown: bytes | None = None,
     ) -> _XGBoost:
         xgboost = import_engine("xgboost")
         settings = {
@@ -157,7 +178,8 @@ class _XGBoost(Booster):
         if validation is not None:
             kept = xgboost.DMatrix(validation.features, nthread=thread_count())
         cached = [rows] if kept is None else [rows, kept]
-        return cls(xgboost.Booster(settings, cache=cached), rows, kept)
+        model = None if grown is None else bytearray(grown)
+        return cls(xgboost.Booster(settings, cache=cached, model_file=model), rows, kept)
 
     @classmethod
     def load(cls, dumped: bytes) -> _XGBoost:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Any
 
 import numpy as np
 
-from podium.data import Dataset
 from podium.errors import ArgumentError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss
 from podium.measures import Measure
-from podium.rankers.base import Progress, Ranker, Training, blocks_of
+from podium.rankers.base import Progress, Ranker, Training
 from podium.rankers.bundle import BundleResult, Plane, minimise_bundle
 from podium.rankers.descent import descend
-from podium.rankers.products import linear_scores, missing_feature, weighted_features
+from podium.rankers.products import linear_scores
+from podium.rankers.risk import BlockRisk, LinearRisk, block_scores
 from podium.rankers.storage import Archive
 from podium.rankers.watch import Watch
-from podium.rankers.whiten import whitening
+from podium.rankers.whiten import MOST_FEATURES, whitening
 
 # Over which a hinge's kink is rounded: coarse first, for a start, then finer.
 _WIDTHS = (0.1, 0.02, 0.004)
@@ -75,14 +74,16 @@ class LinearRanker(Ranker):
         self.measure = measure
 
     def _fit(self, data: Training, validation: Training | None, progress: Progress | None) -> None:
-        loss = self._loss()
+        watch: Watch[Doubles] = Watch(block_scores, self.measure, validation, progress)
+        self._minimise(BlockRisk(self._loss(), data), watch, np.zeros(self.n_features_in_))
+
+    def _minimise(self, risk: LinearRisk, watch: Watch[Doubles], start: Doubles) -> None:
+        """Fit to a risk, wherever its rows are."""
+        loss = risk.loss
         if self.penalty < 0 or (self.penalty == 0 and not loss.smooth):
             raise ArgumentError(
                 f"The penalty is {self.penalty}. {loss!r} needs one above 0; smooth losses take 0."
             )
-        watch: Watch[Doubles] = Watch(_scores, self.measure, validation, progress)
-        risk = _Risk(loss, data)
-        start = np.zeros(self.n_features_in_)
         self.converged_, self.gap_ = False, np.nan
         try:
             if loss.smooth:
@@ -101,10 +102,13 @@ class LinearRanker(Ranker):
         elif not hasattr(self, "coef_"):
             self.coef_ = start
 
-    def _by_lbfgs(self, risk: _Risk, start: Doubles, watch: Watch[Doubles]) -> None:
+    def _by_lbfgs(self, risk: LinearRisk, start: Doubles, watch: Watch[Doubles]) -> None:
         from scipy import optimize
 
-        matrix = whitening(risk.loss, risk.blocks, len(start), self.penalty)
+        if len(start) > MOST_FEATURES:
+            matrix = np.eye(len(start))
+        else:
+            matrix = whitening(risk.spread(), self.penalty)
 
         def objective(point: Doubles) -> tuple[float, Doubles]:
             weights = matrix @ point
@@ -135,7 +139,7 @@ class LinearRanker(Ranker):
         self.coef_, self.objective_ = matrix @ found.x, float(found.fun)
         self.converged_ = bool(found.success)
 
-    def _by_bundle(self, risk: _Risk, start: Doubles, watch: Watch[Doubles]) -> None:
+    def _by_bundle(self, risk: LinearRisk, start: Doubles, watch: Watch[Doubles]) -> None:
         """Round the kinks less and less, then certify; the bundle method does what is left.
 
         A rounded loss is minimised by L-BFGS in far fewer steps than the kinks allow, and where it
@@ -161,7 +165,7 @@ class LinearRanker(Ranker):
 
     def _certify(
         self,
-        risk: _Risk,
+        risk: LinearRisk,
         start: Doubles,
         planes: list[Plane],
         steps: int,
@@ -191,40 +195,3 @@ class LinearRanker(Ranker):
         self.coef_ = np.asarray(archive.arrays["coef"], np.float64)
         if self.coef_.shape != (self.n_features_in_,):
             raise ValueError("weights and features differ in number")
-
-
-class _Risk:
-    """The mean loss of a query and its gradient by the weights, summed over blocks."""
-
-    def __init__(self, loss: Loss, data: Training) -> None:
-        self.loss = loss
-        self.blocks = blocks_of(data)
-        self._queries = len(data)
-        self._count = [0]
-
-    @property
-    def evaluations(self) -> int:
-        """How often this risk, and others of the same data, were evaluated."""
-        return self._count[0]
-
-    def of(self, loss: Loss) -> _Risk:
-        """The risk of another loss on the same data."""
-        other = copy(self)
-        other.loss = loss
-        return other
-
-    def __call__(self, weights: Doubles) -> tuple[float, Doubles]:
-        value = 0.0
-        slope = np.zeros(len(weights))
-        for block in self.blocks:
-            if not self._count[0] and not np.isfinite(block.features).all():
-                raise missing_feature()
-            found = self.loss.evaluate(_scores(weights, block), block.labels, block.offsets)
-            value += found.total
-            slope += weighted_features(block.features, found.gradient, block.offsets)
-        self._count[0] += 1
-        return value / self._queries, slope / self._queries
-
-
-def _scores(weights: Doubles, block: Dataset) -> Doubles:
-    return linear_scores(block.features, weights, block.offsets)

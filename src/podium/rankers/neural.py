@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -15,7 +16,9 @@ from podium.kernels import Doubles, Floats
 from podium.losses import Loss
 from podium.measures import Measure
 from podium.rankers.base import Progress, Ranker, Training, blocks_of
+from podium.rankers.epochs import arrays_under, resume_epochs, saved_epochs, share_gradients
 from podium.rankers.storage import Archive
+from podium.rankers.together import ALONE, Together
 from podium.rankers.watch import Watch
 
 
@@ -73,12 +76,18 @@ class NeuralRanker(Ranker):
         self.measure = measure
         self.seed = seed
 
-    def _fit(self, data: Training, validation: Training | None, progress: Progress | None) -> None:
+    def _fit(
+        self,
+        data: Training,
+        validation: Training | None,
+        progress: Progress | None,
+        together: Together = ALONE,
+    ) -> None:
         torch = _torch()
         from podium.rankers.torch_loss import RankingLoss
 
         random = generator(self.seed)
-        self._set_scale(data)
+        self._set_scale(data, together)
         self.module_ = self._module()
         for parameter in self.module_.parameters():
             bound = 1 / np.sqrt(parameter.shape[-1])
@@ -89,41 +98,72 @@ class NeuralRanker(Ranker):
             self.module_.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay
         )
         watch: Watch[dict[str, Floats]] = Watch(
-            lambda _state, block: self._predict(block.features), self.measure, validation, progress
+            lambda _state, block: self._predict(block.features),
+            self.measure,
+            validation,
+            progress,
+            together,
         )
+        epoch = 0
+        saved = together.saved()
+        if saved is not None:
+            self._set_state(arrays_under("now.", saved))
+            epoch = resume_epochs(saved, optimiser, watch, random)
         try:
-            for epoch in range(1, self.epochs + 1):
+            while epoch < self.epochs and not self._waited_enough(epoch, watch):
                 total = 0.0
-                for batch in self._batches(data, random):
+                for batch in self._batches(data, random, together):
                     optimiser.zero_grad()
-                    scores = self.module_(torch.from_numpy(self._scaled(batch.features)))
-                    value = criterion(scores, torch.from_numpy(batch.labels), batch.offsets)
-                    value.backward()
+                    if batch is not None:
+                        scores = self.module_(torch.from_numpy(self._scaled(batch.features)))
+                        value = criterion(scores, torch.from_numpy(batch.labels), batch.offsets)
+                        value.backward()
+                        total += float(value.detach()) * len(batch)
+                    if together.size > 1:
+                        share_gradients(self.module_, batch, together)
                     optimiser.step()
-                    total += float(value.detach()) * len(batch)
-                watch(epoch, self._state(), total / len(data))
-                if self.patience is not None and epoch - watch.best_step >= self.patience:
-                    break
+                epoch += 1
+                whole, queries = together.total(np.array([total, len(data)]))
+                watch(epoch, self._state(), float(whole / queries))
+                state = partial(saved_epochs, epoch, self._state(), optimiser, watch, random)
+                together.save(epoch, state)
         except KeyboardInterrupt:  # the best epoch so far is kept
             pass
         if watch.model is not None:
             self._set_state(watch.model)
 
-    def _batches(self, data: Training, random: np.random.Generator) -> Iterator[Dataset]:
+    def _waited_enough(self, epoch: int, watch: Watch[Any]) -> bool:
+        waited = epoch - watch.best_step
+        return self.patience is not None and epoch > 0 and waited >= self.patience
+
+    def _batches(
+        self, data: Training, random: np.random.Generator, together: Together
+    ) -> Iterator[Dataset | None]:
+        """Batches of this process's queries, then None for as long as others have more."""
+        own = -(-self.batch_queries // together.size)
+        # Asked first: all processes must add up the same things in the same order.
+        most = self._most_batches(data, own, together) if together.size > 1 else 0
+        steps = 0
         for block in blocks_of(data):
             order = random.permutation(len(block))
-            for first in range(0, len(order), self.batch_queries):
-                yield block.select(np.sort(order[first : first + self.batch_queries]))
+            for first in range(0, len(order), own):
+                yield block.select(np.sort(order[first : first + own]))
+                steps += 1
+        yield from [None] * (most - steps)
 
-    def _set_scale(self, data: Training) -> None:
-        count = np.zeros(self.n_features_in_)
-        total, square = np.zeros_like(count), np.zeros_like(count)
+    def _most_batches(self, data: Training, own: int, together: Together) -> int:
+        """How many batches the process with the most queries has."""
+        counts = np.zeros(together.size)
+        counts[together.rank] = sum(-(-len(block) // own) for block in blocks_of(data))
+        return int(together.total(counts).max())
+
+    def _set_scale(self, data: Training, together: Together) -> None:
+        sums = np.zeros((3, self.n_features_in_))
         for block in blocks_of(data):
             known = np.isfinite(block.features)
             values = np.where(known, block.features, 0.0).astype(np.float64)
-            count += known.sum(axis=0)
-            total += values.sum(axis=0)
-            square += (values**2).sum(axis=0)
+            sums += known.sum(axis=0), values.sum(axis=0), (values**2).sum(axis=0)
+        count, total, square = together.total(sums)
         count = np.maximum(count, 1.0)
         self.mean_ = total / count
         variance = np.maximum(square / count - self.mean_**2, 0.0)
@@ -134,7 +174,7 @@ class NeuralRanker(Ranker):
 
     def _scaled(self, features: Floats) -> Floats:
         scaled = (features - self.mean_) / self.scale_
-        return np.nan_to_num(scaled, nan=0.0).astype(np.float32)
+        return np.asarray(np.nan_to_num(scaled, nan=0.0), np.float32)
 
     def _module(self) -> Any:
         torch = _torch()
@@ -168,13 +208,7 @@ class NeuralRanker(Ranker):
         self.mean_, self.scale_ = archive.arrays["mean"], archive.arrays["scale"]
         self.module_ = self._module()
         try:
-            self._set_state(
-                {
-                    name.removeprefix("weights."): value
-                    for name, value in archive.arrays.items()
-                    if name.startswith("weights.")
-                }
-            )
+            self._set_state(arrays_under("weights.", archive))
         except RuntimeError as error:
             raise DataError(f"weights do not fit ({error})", hint="Save it again.") from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from podium.measures import Measure
 from podium.rankers.base import Progress, Ranker, Training, in_memory
 from podium.rankers.engines import ENGINES, Booster
 from podium.rankers.storage import Archive
+from podium.rankers.together import ALONE, Together
 from podium.rankers.watch import Watch
 
 
@@ -63,9 +65,16 @@ class TreeRanker(Ranker):
         self.parameters = parameters
         self.seed = seed
 
-    def _fit(self, data: Training, validation: Training | None, progress: Progress | None) -> None:
+    def _fit(
+        self,
+        data: Training,
+        validation: Training | None,
+        progress: Progress | None,
+        together: Together = ALONE,
+    ) -> None:
         train, held_out = in_memory(data), None if validation is None else in_memory(validation)
         loss = self._loss()
+        saved = together.saved()
         booster = self._engine().start(
             train,
             held_out,
@@ -73,26 +82,46 @@ class TreeRanker(Ranker):
                 "learning_rate": self.learning_rate,
                 "seed": checked_seed(self.seed),
                 **(self.parameters or {}),
+                **together.engine_parameters(),
             },
+            None if saved is None else saved.blobs["model"],
         )
         watch: Watch[int] = Watch(
-            lambda _trees, _block: booster.validation_scores(), self.measure, held_out, progress
+            lambda _trees, _block: booster.validation_scores(),
+            self.measure,
+            held_out,
+            progress,
+            together,
         )
+        step = 0 if saved is None else watch.resume(saved.facts)
+        self._booster = booster
         buffers = np.empty(train.rows), np.empty(train.rows)
         try:
-            for step in range(1, self.n_estimators + 1):
+            while step < self.n_estimators and not self._waited_enough(step, watch):
                 found = loss.evaluate(
                     booster.training_scores(), train.labels, train.offsets, out=buffers
                 )
                 grew = booster.grow(found.gradient, found.curvature)
-                watch(step, step, found.total / len(train))
-                waited = step - watch.best_step
-                if not grew or (self.patience is not None and waited >= self.patience):
+                step += 1
+                total, queries = together.total(np.array([found.total, len(train)]))
+                watch(step, step, float(total / queries))
+                together.save(step, partial(self._progress_so_far, step, watch))
+                if not grew:
                     break
         except KeyboardInterrupt:  # the trees grown so far are kept
             pass
+        finally:
+            if together.size > 1:
+                booster.release()
         self.n_trees_ = watch.model or 0
-        self._booster = booster
+
+    def _waited_enough(self, step: int, watch: Watch[int]) -> bool:
+        waited = step - watch.best_step
+        return self.patience is not None and step > 0 and waited >= self.patience
+
+    def _progress_so_far(self, step: int, watch: Watch[int]) -> Archive:
+        facts = watch.facts(step) | {"model": watch.model}
+        return Archive("", facts, {}, {"model": self._booster.dump()})
 
     @property
     def booster_(self) -> Any:

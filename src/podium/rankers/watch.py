@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Generic, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from podium.data import Dataset
 from podium.kernels import Doubles
 from podium.measures import Measure, evaluate, parse_measure
 from podium.rankers.base import Progress, Training, blocks_of
+from podium.rankers.together import ALONE, Together
 
 _Model = TypeVar("_Model")
 
@@ -28,11 +29,13 @@ class Watch(Generic[_Model]):
         measure: str | Measure,
         validation: Training | None,
         progress: Progress | None,
+        together: Together = ALONE,
     ) -> None:
         self._predict = predict
         self._measure = parse_measure(measure)
         self._validation = validation
         self._progress = progress
+        self._together = together
         self.model: _Model | None = None
         self.best_value = -np.inf
         self.best_step = 0
@@ -50,11 +53,37 @@ class Watch(Generic[_Model]):
         if self._progress is not None:
             self._progress(step, loss, value)
 
+    def facts(self, step: int) -> dict[str, Any]:
+        """What ``resume`` needs of it, for JSON; the best model so far is the caller's to keep."""
+        best = float(self.best_value)
+        return {
+            "step": step,
+            "best_step": self.best_step,
+            "best_value": best if np.isfinite(best) else None,
+        }
+
+    def resume(self, facts: Mapping[str, Any]) -> int:
+        """Go on from the facts of an attempt that was cut short; gives its last step."""
+        self.best_step = int(facts["best_step"])
+        if facts["best_value"] is not None:
+            self.best_value = float(facts["best_value"])
+        if "model" in facts:
+            self.model = facts["model"]
+        return int(facts["step"])
+
     def _value(self, model: _Model) -> float:
-        if self._validation is None:
-            return np.nan
-        values = [
-            evaluate(self._measure, block, self._predict(model, block))[self._measure]
-            for block in blocks_of(self._validation)
-        ]
-        return float(np.nanmean(np.concatenate(values)))
+        total, count = self._together.total(self._sums(model))
+        return float(total / count) if count else np.nan
+
+    def _sums(self, model: _Model) -> Doubles:
+        """The sum of the measure over queries that have a value, and how many have one."""
+        sums = np.zeros(2)
+        for block in blocks_of(self._validation) if self._validation is not None else ():
+            sums += value_sums(self._measure, block, self._predict(model, block))
+        return sums
+
+
+def value_sums(measure: Measure, block: Dataset, scores: Doubles) -> Doubles:
+    """The sum of a measure over a block's queries that have a value, and how many have one."""
+    values = evaluate(measure, block, scores)[measure]
+    return np.array([np.nansum(values), np.count_nonzero(~np.isnan(values))], np.float64)
