@@ -18,6 +18,7 @@ from playwright.sync_api import Page
 from podium.studio.database import connect
 from podium.studio.migrate import upgrade
 from podium.studio.settings import Settings
+from tests.studio.browser import project_scenes  # noqa: F401 - adds its scenes
 from tests.studio.browser.chromium import ROOT, chromium, signed_in
 from tests.studio.browser.scenes import SCENES, set_up
 from tests.studio.serving import serving

@@ -1,0 +1,165 @@
+"""The screens of running a project, as `tests.studio.browser.scenes` has those of judging."""
+
+from __future__ import annotations
+
+import random
+
+from playwright.sync_api import Page
+from sqlalchemy import insert
+
+from podium.data import Candidate, CandidateList
+from podium.studio.access import COOKIE
+from podium.studio.accounts import sign_in
+from podium.studio.database import in_transaction, reading
+from podium.studio.desk import Desk, Given
+from podium.studio.kinds import Role
+from podium.studio.projects import ProjectSettings, add_queries, create_project, project_row
+from podium.studio.tables import Gold, Membership
+from tests.studio.browser.bees import GUIDELINES
+from tests.studio.browser.scenes import Stage, scene
+
+_QUERIES = {
+    "Which running shoes for wide feet?": "Somebody with wide feet wants to start running.",
+    "waterproof jacket with hood": "For walking in the rain, not for sailing.",
+    "how do I wash merino wool": "The answer must name the temperature.",
+    "tent for two, under two kilos": "",
+}
+
+
+def busy_project(stage: Stage) -> int:
+    """A project that two people have judged for a while, one of them not very carefully."""
+    chance = random.Random(3)
+
+    def make(connection):
+        settings = ProjectSettings(
+            name="Outdoor shop, spring",
+            k=4,
+            overlap_share=0.6,
+            repeat_rate=0.15,
+            gold_rate=0.1,
+            guidelines=GUIDELINES,
+        )
+        project_id = create_project(connection, stage.ann, settings)
+        connection.execute(
+            insert(Membership).values(
+                project_id=project_id, user_id=stage.bob, role=Role.ASSESSOR.value
+            )
+        )
+        add_queries(connection, project_row(connection, project_id), _entries())
+        return project_id
+
+    def gold(connection):
+        from sqlalchemy import select
+
+        from podium.studio.tables import Query
+
+        for query in connection.scalars(select(Query.id).where(Query.project_id == project_id)):
+            connection.execute(insert(Gold).values(query_id=query, left=0, right=7, outcome=1))
+
+    project_id = in_transaction(stage.engine, make)
+    in_transaction(stage.engine, gold)
+    project = reading(stage.engine, lambda c: project_row(c, project_id))
+    clock = [1_800_000_000.0]
+    desk = Desk(stage.engine, lambda: clock[0], chance)
+    tasks = {who: desk.next(project, who, "tab") for who in (stage.ann, stage.bob)}
+    for _ in range(24):
+        for who, given in tasks.items():
+            if not isinstance(given, Given):
+                tasks[who] = desk.next(project, who, "tab")
+                continue
+            seconds = chance.uniform(4, 20) if who == stage.ann else chance.uniform(1, 6)
+            clock[0] += seconds
+            right = given.task.left < given.task.right
+            if chance.random() < (0.05 if who == stage.ann else 0.3):
+                right = not right
+            choice = "left" if right else "right"
+            if chance.random() < 0.08:
+                choice = "tie"
+            _, tasks[who] = desk.answer(
+                project, who, given.token, choice, seconds=seconds, tab="tab"
+            )
+    return project_id
+
+
+def _entries() -> list[CandidateList]:
+    return [
+        CandidateList(
+            f"shop-{number}",
+            query,
+            tuple(
+                Candidate(f"sku{item}", title=f"Product {item}", text="What the shop says of it.")
+                for item in range(8)
+            ),
+            description,
+        )
+        for number, (query, description) in enumerate(_QUERIES.items(), 1)
+    ]
+
+
+def _become(stage: Stage, page: Page, person: int) -> None:
+    """Go on as someone else."""
+    page.goto("/")
+    secret = in_transaction(stage.engine, lambda c: sign_in(c, person, 1)).secret
+    page.context.add_cookies([{"name": COOKIE, "value": secret, "url": page.url}])
+
+
+@scene()
+def projects(stage: Stage, page: Page) -> None:
+    busy_project(stage)
+    page.goto("/")
+
+
+@scene()
+def project_new(stage: Stage, page: Page) -> None:
+    page.goto("/projects/new")
+
+
+@scene()
+def project_dashboard(stage: Stage, page: Page) -> None:
+    page.goto(f"/projects/{busy_project(stage)}/dashboard")
+    page.wait_for_selector("text=Agreement", timeout=20_000)
+    page.wait_for_selector("text=Krippendorff", timeout=20_000)
+
+
+@scene()
+def project_assessor(stage: Stage, page: Page) -> None:
+    project = busy_project(stage)
+    _become(stage, page, stage.bob)
+    page.goto(f"/projects/{project}")
+
+
+@scene()
+def project_settings(stage: Stage, page: Page) -> None:
+    page.goto(f"/projects/{busy_project(stage)}/settings")
+
+
+@scene()
+def project_import(stage: Stage, page: Page) -> None:
+    page.goto(f"/projects/{busy_project(stage)}/import")
+
+
+@scene()
+def project_export(stage: Stage, page: Page) -> None:
+    page.goto(f"/projects/{busy_project(stage)}/export")
+    page.locator("main form button").first.click()
+    page.wait_for_selector("a[href*='/file']", timeout=20_000)
+
+
+@scene()
+def project_people(stage: Stage, page: Page) -> None:
+    page.goto(f"/projects/{busy_project(stage)}/people")
+
+
+@scene()
+def project_assignment(stage: Stage, page: Page) -> None:
+    page.goto(f"/projects/{busy_project(stage)}/assignment")
+
+
+@scene()
+def project_audit(stage: Stage, page: Page) -> None:
+    page.goto(f"/projects/{busy_project(stage)}/audit")
+
+
+@scene()
+def tokens(stage: Stage, page: Page) -> None:
+    page.goto("/tokens")
