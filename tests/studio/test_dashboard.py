@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from itertools import combinations
 
+import numpy as np
 import pytest
 from sqlalchemy import insert, select, update
 
@@ -80,11 +82,30 @@ def test_agreement_of_two_people(engine):
     say(engine, query, ann, (0, 1, 1), (2, 1, -1), (3, 4, 0), (0, 5, 1))
     say(engine, query, bob, (1, 0, -1), (1, 2, -1), (4, 3, 1), (0, 2, 1))
     found = make_report(engine, project, ann).content["agreement"]
-    # Both judged 0-1 (agreed: first), 1-2 (first, second) and 3-4 (tie, second).
+    # Both judged 0-1 (agreed), 1-2 (opposite) and 3-4 (a tie, and not); which of a pair is the
+    # first is drawn.
+    table = np.array(found["table"])
     assert found["units"] == 3
-    assert found["table"] == [[2, 0, 1], [0, 0, 1], [1, 1, 0]]
+    assert sorted(np.diag(table)) == [0, 0, 2]
+    assert table[0, 2] == table[2, 0] == 1
+    assert table[1].sum() == table[:, 1].sum() == 1
     assert found["overall"] == pytest.approx(1 / 3)
     assert found["without_ties"] == pytest.approx(1 / 2)
+
+
+def test_a_prior_ranking_that_is_right_does_not_spoil_kappa(engine):
+    """Two people who nearly always agree, and with the ranking: that is no agreement by chance."""
+    ann, bob = make_people(engine, 2)
+    project = make_project(
+        engine, [ann, bob], queries=1, items=8, overlap_share=1.0, overlap_assessors=2
+    )
+    query = query_of(engine, project)
+    pairs = list(combinations(range(8), 2))
+    say(engine, query, ann, *((left, right, 1) for left, right in pairs))
+    say(engine, query, bob, *((left, right, 1 if left else -1) for left, right in pairs[5:]))
+    found = make_report(engine, project, ann).content["agreement"]
+    assert found["overall"] == pytest.approx(21 / 23)
+    assert 0.7 < found["fleiss"] < 0.95
 
 
 def test_checks_are_counted_for_each_person(engine):

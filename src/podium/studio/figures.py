@@ -7,6 +7,7 @@ from typing import Any
 
 from podium.judging import Outcome, Verdict
 from podium.judging.agreement import self_consistency
+from podium.judging.draws import draw
 from podium.studio.exporting import Judged
 from podium.studio.kinds import Kind, Purpose
 from podium.studio.panels import PairsPanel, Said
@@ -40,12 +41,17 @@ def figures_of(
 
 
 def _units(stands: Sequence[Said]) -> list[list[Any]]:
-    """What several people judged: the pair (or item), and what each said, lower place first."""
+    """What several people judged: the pair (or item), and what each said.
+
+    Which document of a pair is the first is drawn. With the better ranked one always first, most
+    verdicts would say first, and kappa would take their agreement for chance.
+    """
     said: dict[tuple[int, int], dict[int, int]] = {}
     for each in stands:
         if each.kind in _VALUED and each.purpose is Purpose.MAIN and each.left is not None:
             pair, value = _oriented(each)
-            said.setdefault(pair, {})[each.user] = value
+            turned = pair[1] >= 0 and draw(0, "first", *pair) < 0.5
+            said.setdefault(pair, {})[each.user] = -value if turned else value
     return [[*pair, list(votes.items())] for pair, votes in said.items() if len(votes) > 1]
 
 
