@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks._report import Report
-from podium.data import read_pairs
 from podium.judging.agreement import Agreement, Ballots, bootstrap, fleiss_kappa, krippendorff_alpha
+from podium.studies.real_votes import image_search_votes, trec_votes
 
 _SETS = Path(__file__).parents[2] / "shared/data/preferences"
 _FIGURES: dict[str, Callable[[Ballots], float]] = {
@@ -28,10 +27,10 @@ def report_agreement(report: Report, draws: int) -> None:
         report.note("agreement: the shared data sets are not here")
         return
     sets = {
-        "image search, three people": _image_search,
-        "TREC Deep Learning 2021, crowd": lambda: _trec("trec-dl21/human.pref"),
-        "TREC CAsT 2019, crowd": lambda: _trec("trec-cast19/crowd.pref"),
-        "TREC CAsT 2019, staff": lambda: _trec("trec-cast19/local.pref"),
+        "image search, three people": lambda: image_search_votes(_SETS),
+        "TREC Deep Learning 2021, crowd": lambda: trec_votes(_SETS, "trec-dl21/human.pref"),
+        "TREC CAsT 2019, crowd": lambda: trec_votes(_SETS, "trec-cast19/crowd.pref"),
+        "TREC CAsT 2019, staff": lambda: trec_votes(_SETS, "trec-cast19/local.pref"),
     }
     for name, read in sets.items():
         every = read()
@@ -50,31 +49,3 @@ def report_agreement(report: Report, draws: int) -> None:
                 continue  # the same as the figure before where nobody may say tie
             found = bootstrap(figure, ballots, draws=draws)
             report.note(f"  {label} {found.value:.3f} ({found.low:.3f} to {found.high:.3f})")
-
-
-def _image_search() -> Ballots:
-    with gzip.open(_SETS / "image-search/image_pairs_annotation.gz", "rt") as lines:
-        next(lines)
-        table = [line.rstrip("\n").split("\t")[-3:] for line in lines]
-    return Ballots.from_table(-np.sign(np.array(table, float)))  # how much better is left out
-
-
-def _trec(path: str) -> Ballots:
-    """Votes without names: who judged is not in the file, so each vote has its own number."""
-    pairs = read_pairs(_SETS / path)
-    units: dict[tuple[str, str, str], int] = {}
-    rows = []
-    for query, left, right, verdict in zip(
-        pairs.query_id_of_row().to_pylist(),
-        pairs.left.to_pylist(),
-        pairs.right.to_pylist(),
-        pairs.verdicts.tolist(),
-        strict=True,
-    ):
-        one, other = sorted((left, right))
-        unit = units.setdefault((query, one, other), len(units))
-        rows.append((unit, verdict if left == one else -verdict))
-    columns = np.array(rows).T
-    numbers = np.arange(len(rows))
-    names = tuple(map(str, numbers))
-    return Ballots(columns[0], numbers, columns[1].astype(float), names, tuple(units))

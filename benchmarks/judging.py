@@ -15,18 +15,7 @@ from time import perf_counter
 import numpy as np
 
 from benchmarks._judging_agreement import report_agreement
-from benchmarks._judging_heap import papers_heap
-from benchmarks._judging_noise import (
-    BUDGETS,
-    NOISES,
-    OTHERS,
-    PODIUM,
-    SMALL,
-    draw,
-    lead,
-    mean_and_error,
-    play_ways,
-)
+from benchmarks._judging_noise import draw, lead
 from benchmarks._report import Report, wants_quick
 from podium.judging import (
     HABITS,
@@ -36,6 +25,16 @@ from podium.judging import (
     judge_session,
 )
 from podium.judging.algorithms import ALGORITHMS, run
+from podium.studies.heap_readings import papers_heap
+from podium.studies.judging_ways import (
+    BUDGETS,
+    NOISES,
+    OTHERS,
+    PODIUM,
+    SMALL,
+    mean_and_error,
+    play_ways,
+)
 
 _SIZES = {(50, 10): 92, (100, 10): 152, (200, 20): 330, (1000, 10): 1082}
 _PRIORS = (0, 0.02, 0.05, 0.1, 0.2, 0.5, 5)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from podium.losses import Focused
+from podium.losses import Focused, SquaredError
 from podium.rankers import CascadeRanker, Ranker, models
 from podium.rankers.models import (
     FocusedBoost,
@@ -77,6 +77,8 @@ def _literature() -> list[Entry]:
         _model(name, model, _k if not name.startswith(("Focused", "Top")) else _always(K))
         for name, model in models.MODELS.items()
     ]
+    regression = Model("regression", "Cossock and Zhang 2006", lambda k: SquaredError(k=k))
+    found.append(_model(regression.name, regression, _k))
     return found + [_model(f"top-{k} ListMLE", models.ListMLE, _always(k)) for k in (1, 3, 10)]
 
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +21,7 @@ from podium.rankers.tune import with_parameters
 from podium.studies.collections import Fold, at_hand, graded, load_folds
 from podium.studies.entries import ENTRIES, Entry, K, Truth
 from podium.studies.provenance import UNNAMED, code_name
-from podium.threads import thread_count
+from podium.studies.spread import spread
 
 CHOSEN_BY: dict[Truth, str] = {"graded": "nDCG@10", "top-k": f"kNDCG(k={K})@10"}
 """The measure that validation queries choose by."""
@@ -128,28 +125,11 @@ def run(plan: Plan, progress: Callable[[int, int, Task | None], None] | None = N
     done = len(tasks) - len(waiting)
     if progress is not None:
         progress(done, len(tasks), None)
-    workers = thread_count()
-    # A process a core, each with one thread: thousands of small fits need no threads of their own.
-    before = {name: os.environ.get(name) for name in _ONE_THREAD}
-    os.environ.update(_ONE_THREAD)
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
-    try:
-        futures = {pool.submit(run_task, plan, task): task for task in waiting}
-        for future in as_completed(futures):
-            future.result()
-            done += 1
-            if progress is not None:
-                progress(done, len(tasks), futures[future])
-    finally:
-        pool.shutdown(cancel_futures=True)
-        for name, value in before.items():
-            os.environ.pop(name)
-            if value is not None:
-                os.environ[name] = value
+    for number, _result in spread([(run_task, (plan, task)) for task in waiting]):
+        done += 1
+        if progress is not None:
+            progress(done, len(tasks), waiting[number])
     return tasks
-
-
-_ONE_THREAD = {"PODIUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 def run_task(plan: Plan, task: Task) -> None:

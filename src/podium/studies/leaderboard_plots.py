@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from podium.errors import MissingPackageError
 from podium.studies.entries import BETAS, FOCUSED
+from podium.studies.plots import pyplot, save
 from podium.studies.standings import ERR, Standing
 
 _COLOURS = {"literature": "#4477aa", "trees": "#228833", "peers": "#cc6677"}
@@ -16,7 +16,7 @@ _WORDS = {"literature": "models", "trees": "trees with Podium's losses", "peers"
 
 def draw(standings: Sequence[Standing], folder: Path) -> list[Path]:
     """Draw what there are results for; return the files."""
-    plt = _pyplot()
+    plt = pyplot()
     folder.mkdir(parents=True, exist_ok=True)
     found = []
     curves = [
@@ -29,17 +29,6 @@ def draw(standings: Sequence[Standing], folder: Path) -> list[Path]:
         if shown:
             found.append(_draw_entries(plt, shown, folder / f"leaderboard-{truth}.svg"))
     return found
-
-
-def _pyplot() -> Any:
-    try:
-        import matplotlib as mpl
-    except ImportError as error:
-        raise MissingPackageError("matplotlib", extra="studies") from error
-    mpl.use("Agg")
-    from matplotlib import pyplot
-
-    return pyplot
 
 
 def _draw_curves(plt: Any, standings: Sequence[Standing], file: Path) -> Path:
@@ -63,7 +52,7 @@ def _draw_curves(plt: Any, standings: Sequence[Standing], file: Path) -> Path:
             axis.set(title=f"{model.name}, {standing.collection}", xlabel="beta")
             axis.grid(alpha=0.3)
     axes[0][0].legend(frameon=False, fontsize=8)
-    return _saved(plt, figure, file)
+    return save(figure, file)
 
 
 def _draw_entries(plt: Any, standings: Sequence[Standing], file: Path) -> Path:
@@ -89,11 +78,4 @@ def _draw_entries(plt: Any, standings: Sequence[Standing], file: Path) -> Path:
         for family, colour in _COLOURS.items()
     ]
     figure.legend(handles=marks, loc="lower center", ncol=3, frameon=False)
-    return _saved(plt, figure, file, bottom=0.06 / lines)
-
-
-def _saved(plt: Any, figure: Any, file: Path, *, bottom: float = 0.0) -> Path:
-    figure.tight_layout(rect=(0, bottom, 1, 1))
-    figure.savefig(file, metadata={"Date": None})
-    plt.close(figure)
-    return file
+    return save(figure, file, bottom=0.06 / lines)

@@ -23,9 +23,25 @@ def code_name() -> str:
         >>> code_name().startswith(f"podium {podium.__version__} (source ")
         True
     """
+    studies = Path(podium.__file__).parent / "studies"
+    return _named(_ROOMS, [studies / name for name in _STUDY])
+
+
+@cache
+def study_code() -> str:
+    """The same for the other studies: with what judges and learns utilities, and all studies.
+
+    Example:
+        >>> study_code() == code_name()
+        False
+    """
+    studies = Path(podium.__file__).parent / "studies"
+    return _named((*_ROOMS, "judging", "utility"), list(studies.glob("*.py")))
+
+
+def _named(rooms: tuple[str, ...], files: list[Path]) -> str:
     package = Path(podium.__file__).parent
-    files = [file for room in _ROOMS for file in (package / room).rglob("*.py")]
-    files += [package / "studies" / name for name in _STUDY]
+    files = files + [file for room in rooms for file in (package / room).rglob("*.py")]
     digest = hashlib.sha256()
     for file in sorted(files):
         digest.update(f"{file.relative_to(package).as_posix()}\0".encode() + file.read_bytes())

@@ -56,7 +56,7 @@ def _sink(kept: list[int], place: int) -> Generator[list[Pair[int]], list[Outcom
 
 def papers_heap(runs: int) -> list[str]:
     """A line for each reading: mean judgments and the share of ties among them."""
-    readings = {
+    readings: dict[str, Algorithm[int]] = {
         "Podium's update": heap,
         "textbook update": textbook(tie_replaces=False),
         "textbook update, a tie replaces the root": textbook(tie_replaces=True),
