@@ -2,13 +2,21 @@
 
 from podium.cluster.connection import Cluster
 from podium.cluster.evaluating import evaluate
+from podium.cluster.fitting import fit
+from podium.cluster.results_table import TaskResult
 from podium.cluster.shard_values import ShardedEvaluation
 from podium.cluster.sources import ShardSource, open_source
+from podium.cluster.sweeping import SweepProgress, grid, sweep
 
 __all__ = [
     "Cluster",
     "ShardSource",
     "ShardedEvaluation",
+    "SweepProgress",
+    "TaskResult",
     "evaluate",
+    "fit",
+    "grid",
     "open_source",
+    "sweep",
 ]

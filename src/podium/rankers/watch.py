@@ -43,7 +43,7 @@ class Watch(Generic[_Model]):
     def __call__(self, step: int, model: _Model, loss: float) -> None:
         """Look at the model after a step."""
         value = None
-        if self._validation is None:
+        if not self._measures():
             self.model, self.best_step = model, step
         else:
             value = self._value(model)
@@ -70,6 +70,10 @@ class Watch(Generic[_Model]):
         if "model" in facts:
             self.model = facts["model"]
         return int(facts["step"])
+
+    def _measures(self) -> bool:
+        """Whether there are validation queries."""
+        return self._validation is not None
 
     def _value(self, model: _Model) -> float:
         total, count = self._together.total(self._sums(model))

@@ -1,0 +1,87 @@
+"""``fit`` over a shard set: whole queries on every worker."""
+
+from __future__ import annotations
+
+import os
+from typing import TypeVar
+
+from podium.cluster.connection import Cluster
+from podium.cluster.sources import Place, as_url, open_source
+from podium.errors import ArgumentError, DataError
+from podium.rankers import LinearRanker, NeuralRanker, Ranker, TreeRanker
+from podium.rankers.base import Progress
+
+_Fitted = TypeVar("_Fitted", bound=Ranker)
+
+
+def fit(
+    ranker: _Fitted,
+    data: Place,
+    *,
+    validation: Place | None = None,
+    progress: Progress | None = None,
+    checkpoints: str | os.PathLike[str] | None = None,
+    checkpoint_seconds: float = 30.0,
+    cluster: Cluster | None = None,
+) -> _Fitted:
+    """Fit a ranker to a shard set: ``ranker.fit(data)``, with a cluster to do it on.
+
+    A linear ranker is the same as on one machine, to rounding: actors hold the shards and give
+    values and gradients, the solver runs here. Trees are grown by LightGBM's and XGBoost's own
+    distributed learners, neural scorers on gradients averaged over workers, both under Ray Train.
+    A lost worker costs the work since the last checkpoint at most.
+
+    Args:
+        ranker: What to fit; it is changed, and returned.
+        data: A shard set: its folder, its URL, or opened.
+        validation: Another one, whose queries choose the best of the models met on the way.
+        progress: Called after each step, as in ``Ranker.fit``.
+        checkpoints: A folder or URL that all workers reach, from which a fit that was killed goes
+            on; by default a temporary folder, which serves lost workers of one machine only.
+        checkpoint_seconds: How long after a checkpoint the next one is due.
+        cluster: Where to work; by default this process, which reads the set itself.
+
+    Example:
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from podium.data import Dataset, write_shards
+        >>> X = np.random.default_rng(0).random((200, 3))
+        >>> data = Dataset.from_arrays(X, np.round(3 * X[:, 0]), group=[20] * 10)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = write_shards(data, f"{folder}/train")
+        ...     ranker = fit(LinearRanker("ListNet()"), f"{folder}/train")
+        >>> bool(np.argmax(np.abs(ranker.coef_)) == 0)
+        True
+    """
+    train = open_source(data)
+    held_out = None if validation is None else open_source(validation)
+    if cluster is None:
+        for each in (train, held_out):
+            if each is not None and "://" in each.url:
+                raise ArgumentError(
+                    f"{each.url} is not on this machine", hint="Give a cluster, or a folder."
+                )
+        chosen = None if held_out is None else held_out.manifest
+        return ranker.fit(train.manifest, validation=chosen, progress=progress)
+    names = train.manifest.feature_names
+    if held_out is not None and held_out.manifest.feature_names != names:
+        raise DataError(
+            "validation has other features than the training data",
+            hint="Bring both to the same columns.",
+        )
+    ranker.feature_names_, ranker.n_features_in_ = names, len(names)
+    where = None if checkpoints is None else as_url(checkpoints)
+    if isinstance(ranker, LinearRanker):
+        from podium.cluster.linear import fit_linear
+
+        fit_linear(ranker, train, held_out, progress, where, checkpoint_seconds, cluster)
+    elif isinstance(ranker, TreeRanker | NeuralRanker):
+        from podium.cluster.training import fit_under_ray_train
+
+        fit_under_ray_train(ranker, train, held_out, progress, where, checkpoint_seconds, cluster)
+    else:
+        raise ArgumentError(
+            f"{type(ranker).__name__} is not fitted on a cluster",
+            hint="Linear rankers, trees and neural scorers are; fit others on one machine.",
+        )
+    return ranker

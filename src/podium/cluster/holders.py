@@ -1,0 +1,175 @@
+"""Actors that hold shards in memory, and what is summed over them.
+
+Every answer is by shard, and the driver adds shards up in their order: a sum does not depend on
+how many actors there are, on which of them holds what, or on what was moved or lost meanwhile.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from podium.cluster.assignment import by_bytes, hand_over, relieve
+from podium.cluster.connection import Cluster, prepare_worker
+from podium.cluster.sources import ShardSource
+from podium.data import Dataset
+from podium.errors import PodiumError
+from podium.kernels import Doubles
+from podium.losses import Loss
+from podium.measures import Measure
+from podium.rankers.risk import block_risk, block_scores, refuse_missing
+from podium.rankers.watch import value_sums
+from podium.rankers.whiten import Spread, spread_of
+
+_Answer = TypeVar("_Answer")
+
+_PATIENCE = 3
+"""A worker must lag behind so many times in a row before a shard is taken from it."""
+
+
+class Holder:
+    """Holds some shards of a set, and answers for each of them; lives in a process of its own."""
+
+    def __init__(self, source: ShardSource, threads: int, modules: Sequence[str]) -> None:
+        prepare_worker(threads, modules)
+        self._source = source
+        self._held: dict[int, list[Dataset]] = {}
+
+    def answer(self, places: Sequence[int], what: str, *arguments: Any) -> tuple[Any, float]:
+        """An answer for each shard, reading those that are not held yet; and the time it took."""
+        for place in places:
+            if place not in self._held:
+                self._held[place] = self._read(place)
+        start = time.perf_counter()
+        found = {place: getattr(self, f"_{what}")(place, *arguments) for place in places}
+        return found, time.perf_counter() - start
+
+    def release(self, places: Sequence[int]) -> None:
+        """Let go of shards that another worker holds now."""
+        for place in places:
+            self._held.pop(place, None)
+
+    def _read(self, place: int) -> list[Dataset]:
+        blocks = list(self._source.blocks(place))
+        for block in blocks:
+            refuse_missing(block)
+        return blocks
+
+    def _risk(self, place: int, loss: Loss, weights: Doubles) -> tuple[float, Doubles]:
+        parts = [block_risk(loss, weights, block) for block in self._held[place]]
+        return sum(value for value, _ in parts), sum((slope for _, slope in parts[1:]), parts[0][1])
+
+    def _spread(self, place: int, loss: Loss) -> Spread:
+        first, *others = (spread_of(loss, block) for block in self._held[place])
+        return sum(others, start=first)
+
+    def _measured(self, place: int, measure: Measure, weights: Doubles) -> Doubles:
+        first, *others = (
+            value_sums(measure, block, block_scores(weights, block)) for block in self._held[place]
+        )
+        return sum(others, start=first)
+
+
+class Holders:
+    """The actors that share a shard set; those that are lost leave their shards to the others.
+
+    Args:
+        source: The set.
+        cluster: Where the actors live.
+        idle: Whether they work only while others wait, and need no processors of their own.
+    """
+
+    def __init__(self, source: ShardSource, cluster: Cluster, *, idle: bool = False) -> None:
+        self._ray = cluster.connect()
+        self._cluster = cluster
+        self._processors = 0 if idle else cluster.cpus_per_worker
+        self._source = source
+        self._sizes = [shard.bytes for shard in source.shards]
+        self._actors: dict[int, Any] = {}
+        self._shares: dict[int, list[int]] = {}
+        self._lags = 0
+        self.lost = 0
+        """How many actors were lost so far."""
+        self.moved = 0
+        """How many shards were moved from slow actors to quick ones."""
+        self._start()
+
+    def _start(self) -> None:
+        workers = min(self._cluster.workers, len(self._sizes))
+        first = max(self._shares, default=-1) + 1
+        options = {"num_cpus": self._processors, "scheduling_strategy": "SPREAD"}
+        remote = self._ray.remote(Holder).options(**options)
+        arguments = (self._source, self._cluster.cpus_per_worker, self._cluster.modules)
+        self._shares = {}
+        for number, share in enumerate(by_bytes(self._sizes, workers), start=first):
+            self._shares[number] = share
+            self._actors[number] = remote.remote(*arguments)
+
+    def gather(self, what: str, *arguments: Any) -> list[Any]:
+        """The answers for all shards, in the order of shards.
+
+        A question depends on nothing but its arguments, so asking again after a loss gives what
+        the lost worker would have given.
+        """
+        answers: dict[int, Any] = {}
+        seconds: dict[int, float] = {}
+        while len(answers) < len(self._sizes):
+            asked = {
+                number: self._actors[number].answer.remote(
+                    [place for place in share if place not in answers], what, *arguments
+                )
+                for number, share in self._shares.items()
+                if any(place not in answers for place in share)
+            }
+            for number, reference in asked.items():
+                try:
+                    found, seconds[number] = self._ray.get(reference)
+                    answers |= found
+                except self._ray.exceptions.RayActorError:
+                    self._lose(number)
+                except self._ray.exceptions.RayTaskError as error:
+                    if isinstance(error.cause, PodiumError):
+                        raise error.cause from None
+                    raise
+        self._rebalance(seconds)
+        return [answers[place] for place in range(len(self._sizes))]
+
+    def total(self, what: str, *arguments: Any, add: Callable[[Any, Any], _Answer]) -> _Answer:
+        """The answers for all shards, added up in the order of shards."""
+        found: Any
+        found, *others = self.gather(what, *arguments)
+        for other in others:
+            found = add(found, other)
+        answer: _Answer = found
+        return answer
+
+    def close(self) -> None:
+        """End the actors."""
+        for actor in self._actors.values():
+            self._ray.kill(actor)
+        self._actors, self._shares = {}, {}
+
+    def _lose(self, number: int) -> None:
+        orphans = self._shares.pop(number)
+        del self._actors[number]
+        self.lost += 1
+        if not self._shares:
+            self._shares = {number: orphans}  # so that new ones get new numbers
+            self._start()
+            return
+        for other, places in hand_over(self._shares, orphans, self._sizes).items():
+            self._shares[other] += places
+
+    def _rebalance(self, seconds: dict[int, float]) -> None:
+        present = {number: value for number, value in seconds.items() if number in self._shares}
+        move = relieve(self._shares, present, self._sizes)
+        self._lags = self._lags + 1 if move else 0
+        if move is None or self._lags < _PATIENCE:
+            return
+        place, slow, quick = move
+        self._shares[slow].remove(place)
+        self._shares[quick].append(place)
+        self._actors[slow].release.remote([place])
+        self._lags = 0
+        self.moved += 1

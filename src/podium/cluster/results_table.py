@@ -1,0 +1,133 @@
+"""The results of a sweep in one Parquet table, which is also where an interrupted sweep goes on.
+
+Columns: ``task``, the task's parameters as JSON with sorted names, by which it is found again;
+``result`` as JSON; ``error``, null if there was none; ``seconds``; and for reading by other tools
+a column for each parameter and each value of the results, of numbers, truths or text.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from podium.cluster.shard_values import write_whole
+from podium.cluster.sources import as_url, file_system
+from podium.data.formats.parquet_file import open_parquet
+from podium.errors import ArgumentError, DataError
+
+_OWN = ("task", "result", "error", "seconds")
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """What one task of a sweep came to.
+
+    Attributes:
+        parameters: Of the task.
+        values: What it returned; empty if it failed.
+        seconds: How long it took.
+        error: What it raised, or None.
+    """
+
+    parameters: dict[str, Any]
+    values: dict[str, Any]
+    seconds: float
+    error: str | None = None
+
+
+def task_key(parameters: Mapping[str, Any]) -> str:
+    """The name of a task in the table: its parameters as JSON, whatever their order.
+
+    Example:
+        >>> task_key({"k": 5, "fold": 1})
+        '{"fold":1,"k":5}'
+    """
+    try:
+        return json.dumps(parameters, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(
+            f"a parameter of a sweep is no plain value ({error})",
+            hint="Give numbers, text, truths, None, and lists of them.",
+        ) from error
+
+
+class ResultsTable:
+    """The table of a sweep: results by task, and the file they are kept in.
+
+    Args:
+        place: The path or URL of the Parquet file; None keeps results in memory only.
+    """
+
+    def __init__(self, place: str | os.PathLike[str] | None) -> None:
+        self._place = None if place is None else as_url(place)
+        self.results: dict[str, TaskResult] = {} if self._place is None else _read(self._place)
+
+    def add(self, key: str, result: TaskResult) -> None:
+        """Take the result of a task, once: a second one changes nothing."""
+        if key not in self.results or self.results[key].error is not None:
+            self.results[key] = result
+
+    def done(self, key: str) -> bool:
+        """Whether a task has a result that is no error."""
+        return key in self.results and self.results[key].error is None
+
+    def save(self) -> None:
+        """Write the whole table; it appears at once in place of the one before."""
+        if self._place is None:
+            return
+        files, path = file_system(self._place)
+        buffer = pa.BufferOutputStream()
+        pq.write_table(as_table(self.results), buffer, compression="zstd")
+        write_whole(files, path, buffer.getvalue())
+
+
+def as_table(results: Mapping[str, TaskResult]) -> pa.Table:
+    """Results as an Arrow table."""
+    rows = list(results.items())
+    columns: dict[str, pa.Array] = {
+        "task": pa.array([key for key, _ in rows], pa.string()),
+        "result": pa.array([json.dumps(one.values) for _, one in rows], pa.string()),
+        "error": pa.array([one.error for _, one in rows], pa.string()),
+        "seconds": pa.array([one.seconds for _, one in rows], pa.float64()),
+    }
+    for part in ("parameters", "values"):
+        names = dict.fromkeys(name for _, one in rows for name in getattr(one, part))
+        for name in names:
+            column = name if name not in columns else f"{part}.{name}"
+            columns[column] = _column([getattr(one, part).get(name) for _, one in rows])
+    return pa.table(columns)
+
+
+def _column(values: list[Any]) -> pa.Array:
+    kinds = {type(value) for value in values if value is not None}
+    for kind, arrow in ((bool, pa.bool_()), (int, pa.int64()), (str, pa.string())):
+        if kinds == {kind}:
+            return pa.array(values, arrow)
+    if kinds <= {int, float}:
+        return pa.array([None if value is None else float(value) for value in values])
+    return pa.array([None if value is None else json.dumps(value) for value in values])
+
+
+def _read(place: str) -> dict[str, TaskResult]:
+    files, path = file_system(place)
+    if files.get_file_info(path).type.name == "NotFound":
+        return {}
+    try:
+        with files.open_input_file(path) as raw, open_parquet(raw) as file:
+            rows = file.read(columns=list(_OWN)).to_pylist()
+        return {
+            row["task"]: TaskResult(
+                json.loads(row["task"]), json.loads(row["result"]), row["seconds"], row["error"]
+            )
+            for row in rows
+        }
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(
+            f"is no table of a sweep ({error})", path=place, hint="Name another file."
+        ) from error

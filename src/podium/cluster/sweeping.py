@@ -1,0 +1,227 @@
+"""``sweep``: a grid of tasks, on this machine or on a cluster, that can be stopped at any time."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import product
+from multiprocessing import get_context
+from typing import Any, TypeAlias
+
+from podium.cluster.connection import Cluster, prepare_worker
+from podium.cluster.results_table import ResultsTable, TaskResult, task_key
+from podium.cluster.shard_tasks import run_tasks
+from podium.errors import PodiumError
+
+Work: TypeAlias = Callable[..., Mapping[str, Any]]
+"""A task: takes its parameters by name, gives plain values by name."""
+
+SAVE_SECONDS = 1.0
+"""Results wait at most so long for the table to be written."""
+
+_AHEAD = 16
+"""Tasks in flight for each worker, so that short tasks need not wait for the driver."""
+
+
+@dataclass(frozen=True)
+class SweepProgress:
+    """How far a sweep is.
+
+    Attributes:
+        done: Tasks with a result, those of earlier runs included.
+        failed: Tasks of this run that raised an error.
+        total: All tasks.
+        seconds_left: Until the expected end; None before the first result.
+        last: The result that came last, if one did.
+    """
+
+    done: int
+    failed: int
+    total: int
+    seconds_left: float | None
+    last: TaskResult | None
+
+
+def grid(**choices: Sequence[Any]) -> list[dict[str, Any]]:
+    """Every combination of some choices.
+
+    Example:
+        >>> grid(k=[1, 2], fold=[0])
+        [{'k': 1, 'fold': 0}, {'k': 2, 'fold': 0}]
+    """
+    return [dict(zip(choices, values, strict=True)) for values in product(*choices.values())]
+
+
+def sweep(
+    work: Work,
+    tasks: Iterable[Mapping[str, Any]],
+    *,
+    results: str | os.PathLike[str] | None = None,
+    progress: Callable[[SweepProgress], None] | None = None,
+    processes: int = 1,
+    cluster: Cluster | None = None,
+) -> list[TaskResult]:
+    """Run a function once for each set of parameters that has no result yet.
+
+    Results are kept in one Parquet table, written a second after a result at the latest: a sweep
+    that was stopped, by Ctrl-C or a crash, goes on with the tasks that the table lacks. A task
+    that raises an error does not stop the others; it is tried again by the next run.
+
+    Args:
+        work: The function; it gives a dictionary of plain values. For other processes it must be
+            one that they can import.
+        tasks: The parameters of each task, plain values by name; see ``grid``.
+        results: The table's path or URL; None keeps nothing.
+        progress: Told after every result, with the expected end.
+        processes: Without a cluster: how many processes of this machine work. One is this process.
+        cluster: Where to work.
+
+    Returns:
+        The result of every task, in the order of tasks. If tasks failed, PodiumError is raised
+        when all others are done.
+
+    Example:
+        >>> def square(x):
+        ...     return {"y": x * x}
+        >>> [one.values["y"] for one in sweep(square, grid(x=[1, 2, 3]))]
+        [1, 4, 9]
+    """
+    by_key = {task_key(one): dict(one) for one in tasks}
+    table = ResultsTable(results)
+    waiting = [key for key in by_key if not table.done(key)]
+    report = _Reporter(len(by_key), len(by_key) - len(waiting), progress)
+    if cluster is not None:
+        stream = _on_cluster(work, [by_key[key] for key in waiting], cluster)
+    elif processes > 1:
+        stream = _in_processes(work, [by_key[key] for key in waiting], processes)
+    else:
+        stream = ((place, run_task(work, by_key[key])) for place, key in enumerate(waiting))
+    saved = time.monotonic()
+    unsaved = 0
+    try:
+        for came in stream:
+            if came is not None:
+                place, result = came
+                table.add(waiting[place], result)
+                report(result)
+                unsaved += 1
+            # The longer a table takes to write, the less often it is written.
+            if unsaved and time.monotonic() - saved >= SAVE_SECONDS:
+                start = time.monotonic()
+                table.save()
+                unsaved = 0
+                saved = time.monotonic() + 10 * (time.monotonic() - start)
+    finally:
+        if unsaved:
+            table.save()
+    found = [table.results[key] for key in by_key]
+    failed = [one for one in found if one.error is not None]
+    if failed:
+        raise PodiumError(
+            f"{len(failed)} of {len(found)} tasks failed, the first with {failed[0].error}",
+            hint="The others are done; run the sweep again when the cause is mended.",
+        )
+    return found
+
+
+def run_task(
+    work: Work, parameters: dict[str, Any], threads: int = 0, modules: Sequence[str] = ()
+) -> TaskResult:
+    """Run one task; what it raises is its result."""
+    start = time.perf_counter()
+    try:
+        if threads:
+            prepare_worker(threads, modules)
+        values = dict(work(**parameters))
+        task_key(values)  # plain values only
+        return TaskResult(parameters, values, time.perf_counter() - start)
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}"
+        return TaskResult(parameters, {}, time.perf_counter() - start, text)
+
+
+class _Reporter:
+    """Counts results, and says when the last one is to be expected."""
+
+    def __init__(
+        self, total: int, done: int, progress: Callable[[SweepProgress], None] | None
+    ) -> None:
+        self._total, self._before, self._progress = total, done, progress
+        self._came = self._failed = 0
+        self._start = time.monotonic()
+        if progress is not None:
+            progress(SweepProgress(done, 0, total, None if done < total else 0.0, None))
+
+    def __call__(self, result: TaskResult) -> None:
+        self._came += 1
+        self._failed += result.error is not None
+        if self._progress is not None:
+            each = (time.monotonic() - self._start) / self._came
+            left = each * (self._total - self._before - self._came)
+            done = self._before + self._came - self._failed
+            self._progress(SweepProgress(done, self._failed, self._total, left, result))
+
+
+def _on_cluster(
+    work: Work, tasks: Sequence[dict[str, Any]], cluster: Cluster
+) -> Iterator[tuple[int, TaskResult] | None]:
+    ray = cluster.connect()
+    remote = ray.remote(run_task).options(**cluster.task_options())
+    shared = ray.put(work)
+    arguments = (cluster.cpus_per_worker, cluster.modules)
+
+    def launch(place: int) -> Any:
+        return remote.remote(shared, tasks[place], *arguments)
+
+    # Tasks may write files of their own: none runs twice unless its machine is lost.
+    yield from run_tasks(
+        ray,
+        launch,
+        range(len(tasks)),
+        at_once=_AHEAD * cluster.workers,
+        again=False,
+        wake=SAVE_SECONDS,
+    )
+
+
+def _in_processes(
+    work: Work, tasks: Sequence[dict[str, Any]], processes: int
+) -> Iterator[tuple[int, TaskResult] | None]:
+    """Processes of one thread each: many small fits need no threads of their own."""
+    pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
+    waiting = iter(enumerate(tasks))
+    flights: dict[Future[TaskResult], int] = {}
+    try:
+        with _one_thread():
+            while True:
+                for place, task in waiting:
+                    flights[pool.submit(run_task, work, task)] = place
+                    if len(flights) >= 4 * processes:
+                        break
+                if not flights:
+                    return
+                ready, _ = wait(flights, timeout=SAVE_SECONDS, return_when=FIRST_COMPLETED)
+                if not ready:
+                    yield None
+                for future in ready:
+                    yield flights.pop(future), future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    names = ("PODIUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(dict.fromkeys(names, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
