@@ -113,12 +113,20 @@ class Crowd:
     errors: dict[str, int] = field(default_factory=dict)
 
     async def judge(self, until: float | None = None) -> None:
-        """Judge until the project is done, or until some time."""
-        await asyncio.gather(
-            *(self._assess(number, token, until) for number, token in enumerate(self.tokens))
-        )
+        """Judge until the project is done, or until some time by the monotonic clock."""
+        tasks = [
+            asyncio.create_task(self._assess(number, token))
+            for number, token in enumerate(self.tokens)
+        ]
+        left = None if until is None else until - time.monotonic()
+        done, late = await asyncio.wait(tasks, timeout=left)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+        for task in done:
+            task.result()
 
-    async def _assess(self, number: int, token: str, until: float | None) -> None:
+    async def _assess(self, number: int, token: str) -> None:
         chance = random.Random(f"{self.seed} {number}")
         tab = f"tab{number}"
         lines = [Line(port, token) for port in self.ports]
@@ -126,7 +134,7 @@ class Crowd:
         found: Any = None
         waiting: dict[str, Any] | None = None
         given: Seen | None = None
-        while until is None or time.monotonic() < until:
+        while True:
             line = lines[place % len(lines)]
             try:
                 if waiting is not None and given is not None:
@@ -168,8 +176,6 @@ class Crowd:
                 line.cut()
                 place += 1
                 await asyncio.sleep(chance.uniform(0.05, 0.3))
-        for line in lines:
-            line.cut()
 
     async def _send_and_cut(self, line: Line, waiting: dict[str, Any]) -> None:
         """Send an answer and hang up before the server says anything."""

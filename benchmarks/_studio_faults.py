@@ -62,16 +62,18 @@ def judge_under_faults(
     server_kills: int,
     database_kills: int,
     think: float,
+    lease: float = 10.0,
     seed: int = 0,
 ) -> Faults:
     """Let many judge a project to its end while things are killed at random moments.
 
-    They think so many seconds on average that the killing falls into the time of judging.
+    They think so many seconds on average that the killing falls into the time of judging. Whoever
+    goes away with a task holds it for the time of a lease.
     """
     with Postgres() as postgres:
         url = postgres.create("faults")
         project, tokens = furnish(
-            url, people=people, queries=queries, items=items, k=k, lease_seconds=10.0
+            url, people=people, queries=queries, items=items, k=k, lease_seconds=lease
         )
         servers = [Server(url, free_port()) for _ in range(2)]
         chance = random.Random(seed)

@@ -108,6 +108,7 @@ class Server:
                 sys.executable, "-m", "uvicorn", "--factory", "podium.studio.app:application",
                 "--host", "127.0.0.1", "--port", str(self.port),
                 "--workers", str(self._workers), "--log-level", "error", "--no-access-log",
+                "--timeout-keep-alive", "120",
             ],
             env=self._environment,
             stdout=subprocess.DEVNULL,

@@ -18,6 +18,7 @@ def test_nothing_is_lost_or_counted_twice_when_things_are_killed():
         server_kills=4,
         database_kills=2,
         think=2.0,
+        lease=5.0,
     )
     assert (found.server_kills, found.database_kills) == (4, 2)
     assert found.acknowledged > 100

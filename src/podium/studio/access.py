@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
-from sqlalchemy import and_, bindparam, literal, select
+from sqlalchemy import Connection, and_, bindparam, literal, select
 
 from podium.studio.database import reading
 from podium.studio.errors import RefusedError
 from podium.studio.kinds import Role
+from podium.studio.prepared import Prepared
 from podium.studio.secrets import digest
 from podium.studio.tables import ApiToken, AuthSession, Membership, Project, User
 
@@ -51,11 +52,11 @@ def _identify(key: Any, expires_at: Any, user_id: Any, *more: Any) -> Any:
     )
 
 
-_BY_COOKIE = _identify(
-    AuthSession.key, AuthSession.expires_at, AuthSession.user_id, AuthSession.csrf
+_BY_COOKIE = Prepared(
+    _identify(AuthSession.key, AuthSession.expires_at, AuthSession.user_id, AuthSession.csrf)
 )
-_BY_TOKEN = _identify(
-    ApiToken.key, ApiToken.expires_at, ApiToken.user_id, literal("").label("csrf")
+_BY_TOKEN = Prepared(
+    _identify(ApiToken.key, ApiToken.expires_at, ApiToken.user_id, literal("").label("csrf"))
 )
 
 
@@ -99,7 +100,7 @@ class Member:
 
 def person_of(request: Request) -> Person | None:
     """Who sent a request, or None; refuses a change that no page of ours asked for."""
-    row = _found(request, 0)
+    row = reading(request.app.state.engine, lambda connection: _found(connection, request, 0))
     return None if row is None else _person(row)
 
 
@@ -113,8 +114,15 @@ def signed_in(request: Request) -> Person:
 
 def member(request: Request, project: int) -> Member:
     """Who sent a request about a project of theirs; others are not told that there is one."""
+    return reading(
+        request.app.state.engine, lambda connection: member_in(connection, request, project)
+    )
+
+
+def member_in(connection: Connection, request: Request, project: int) -> Member:
+    """As `member`, in the transaction that does what is asked."""
     # Numbers that no row can have are no project, instead of an error of the database.
-    row = _found(request, project if 0 < project < 2**62 else 0)
+    row = _found(connection, request, project if 0 < project < 2**62 else 0)
     if row is None:
         raise RefusedError(401, "Sign in first.")
     if row.role is None:
@@ -122,20 +130,18 @@ def member(request: Request, project: int) -> Member:
     return Member(_person(row), Role(row.role), row)
 
 
-def _found(request: Request, project: int) -> Any:
+def _found(connection: Connection, request: Request, project: int) -> Any:
     header = request.headers.get("authorization", "")
-    engine = request.app.state.engine
     if header.lower().startswith("bearer "):
-        wanted = {"key": digest(header[7:].strip()), "now": time.time(), "project": project}
-        row = reading(engine, lambda c: c.execute(_BY_TOKEN, wanted).one_or_none())
+        key = digest(header[7:].strip())
+        row = _BY_TOKEN.one(connection, key=key, now=time.time(), project=project)
         if row is None:
             raise RefusedError(401, "This API token is unknown or too old.")
         return row
     secret = request.cookies.get(COOKIE)
     if not secret:
         return None
-    wanted = {"key": digest(secret), "now": time.time(), "project": project}
-    row = reading(engine, lambda c: c.execute(_BY_COOKIE, wanted).one_or_none())
+    row = _BY_COOKIE.one(connection, key=digest(secret), now=time.time(), project=project)
     if row is not None and request.method not in _SAFE:
         told = request.headers.get("x-csrf-token") or str(getattr(request.state, "csrf", ""))
         if not hmac.compare_digest(told.encode(), row.csrf.encode()):

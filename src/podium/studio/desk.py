@@ -25,12 +25,13 @@ from podium.studio.handing import Handing, Held, Nothing
 from podium.studio.kinds import Kind, Mode, Purpose
 from podium.studio.ledger import append, append_undo, settle
 from podium.studio.panels import Said, Task
+from podium.studio.prepared import Prepared
 from podium.studio.secrets import new_token
 from podium.studio.shelf import Shelf
 from podium.studio.tables import Lease, LogEntry, Query
 from podium.studio.tallies import count_judgment
 
-_LEASE = (
+_LEASE = Prepared(
     select(
         Query.__table__,
         Lease.user_id,
@@ -45,10 +46,10 @@ _LEASE = (
     .where(Lease.token == bindparam("wanted"))
     .with_for_update(of=Query)
 )
-_QUERY = select(Query.__table__).where(Query.id == bindparam("query")).with_for_update()
-_GIVE = insert(Lease)
-_GIVE_UP = delete(Lease).where(Lease.token == bindparam("wanted"))
-_RECORDED = (
+_QUERY = Prepared(select(Query.__table__).where(Query.id == bindparam("query")).with_for_update())
+_GIVE = Prepared(insert(Lease))
+_GIVE_UP = Prepared(delete(Lease).where(Lease.token == bindparam("wanted")))
+_RECORDED = Prepared(
     select(LogEntry.user_id, LogEntry.query_id, LogEntry.late, LogEntry.counts, Query.project_id)
     .join(Query, Query.id == LogEntry.query_id)
     .where(LogEntry.token == bindparam("wanted"), LogEntry.part == 0)
@@ -79,6 +80,9 @@ class Given:
 
 
 Next = Given | Nothing
+
+Used = list[tuple[int, Board]]
+"""The boards that a transaction moved on, by query."""
 
 
 @dataclass(frozen=True)
@@ -118,136 +122,8 @@ class Desk:
         self._shelf = Shelf()
         self._handing = Handing(chance or random.Random())  # noqa: S311 - no secret
 
-    def next(self, project: Any, user_id: int, tab: str) -> Next:
-        """A task for someone's browser tab: the one it holds, or another.
-
-        Args:
-            project: The project's row.
-            user_id: Who asks.
-            tab: The browser tab.
-        """
-
-        def work(connection: Connection) -> tuple[Next, list[tuple[int, Board]]]:
-            if project.paused:
-                return Nothing("paused"), []
-            return self._hand_out(connection, project, user_id, tab, None)
-
-        return self._carry_out(work)
-
-    def answer(
-        self,
-        project: Any,
-        user_id: int,
-        token: UUID,
-        choice: str,
-        *,
-        seconds: float,
-        tab: str,
-        reason: str | None = None,
-        more: bool = True,
-    ) -> tuple[Taken, Next | None]:
-        """Take an answer, and hand out the next task at once.
-
-        Args:
-            project: The project's row.
-            user_id: Who answers.
-            token: Of the lease.
-            choice: One of `podium.studio.choices.CHOICES`.
-            seconds: How long it took, breaks left out.
-            tab: Which browser tab the next task is for.
-            reason: Why it was skipped, if it was.
-            more: Whether to hand out another task.
-        """
-
-        def work(
-            connection: Connection,
-        ) -> tuple[tuple[Taken, Next | None], list[tuple[int, Board]]]:
-            lease = connection.execute(_LEASE, {"wanted": token}).one_or_none()
-            if lease is not None and lease.project_id != project.id:
-                raise RefusedError(404, "This task belongs to another project.")
-            # Two of the same answer may both see the lease; only one of them finds it to remove.
-            if lease is None or connection.execute(_GIVE_UP, {"wanted": token}).rowcount == 0:
-                taken = self._recorded(connection, project, user_id, token)
-                if not more or project.paused:
-                    return (taken, None), []
-                given, boards = self._hand_out(connection, project, user_id, tab, None)
-                return (taken, given), boards
-            if lease.user_id != user_id:
-                raise RefusedError(403, "This pair was given to someone else.")
-            task = Task(lease.left, lease.right, Purpose(lease.purpose))
-            parts = parts_of(Mode(project.mode), task, choice)
-            if parts is None:
-                raise RefusedError(422, f"{choice!r} is no answer here.")
-            now = self._clock()
-            late = bool(lease.released) or lease.expires_at < now
-            query = lease  # the row holds the query's columns too
-            board = self._shelf.take(connection, project, query)
-            held = self._handing.held(connection, query.id, now)
-            counts = not late or self._still_wanted(board, task, user_id, held)
-            spent = min(max(seconds, 0.0), now - lease.granted_at)
-            append(
-                connection, board, query.id, user_id, parts, task.purpose, token,
-                late=late, counts=counts, reason=reason, at=now, seconds=max(spent, 0.0),
-            )  # fmt: skip
-            count_judgment(connection, query.id, user_id, spent, now)
-            taken = Taken(False, late, counts, query.id)
-            if not more or project.paused:
-                settle(connection, query, board, held)
-                return (taken, None), [(query.id, board)]
-            given, boards = self._hand_out(connection, project, user_id, tab, (query, board, held))
-            return (taken, given), boards
-
-        return self._carry_out(work)
-
-    def undo(
-        self, project: Any, user_id: int, token: UUID, tab: str, answer: UUID | None = None
-    ) -> Next:
-        """Take back an answer of someone's, by default the last, and ask the same again.
-
-        Args:
-            project: The project's row.
-            user_id: Whose answer.
-            token: Names this undo: the same undo sent twice is one.
-            tab: Which browser tab to ask.
-            answer: The token of the answer.
-        """
-
-        def work(connection: Connection) -> tuple[Next, list[tuple[int, Board]]]:
-            if connection.execute(_RECORDED, {"wanted": token}).one_or_none() is not None:
-                return self._hand_out(connection, project, user_id, tab, None)
-            query_id = self._handing.query_to_undo(connection, project.id, user_id, answer)
-            if query_id is None:
-                raise RefusedError(404, "There is nothing to take back.")
-            query = connection.execute(_QUERY, {"query": query_id}).one()
-            board = self._shelf.take(connection, project, query)
-            gone = board.last_answer(user_id) if answer is None else board.answered(user_id, answer)
-            if not gone:
-                self._shelf.put(query.id, board)
-                raise RefusedError(404, "There is nothing to take back.")
-            now = self._clock()
-            append_undo(connection, board, query.id, user_id, gone, token, now)
-            self._handing.give_up_tab(connection, user_id, tab, now)
-            held = self._handing.held(connection, query.id, now)
-            again = _task_of(gone, board, user_id)
-            if again is not None and not project.paused:
-                given = self._give(connection, project, (query, board, held), user_id, tab, again)
-                return given, [(query.id, board)]
-            return self._hand_out(connection, project, user_id, tab, (query, board, held))
-
-        return self._carry_out(work)
-
-    def board(self, connection: Connection, project: Any, query: Any) -> Board:
-        """A query's board for reading; it is not put back."""
-        return self._shelf.take(connection, project, query)
-
-    def forget(self, query_id: int) -> None:
-        """Drop what is remembered of a query, because its settings changed."""
-        self._shelf.forget(query_id)
-
-    def _carry_out(
-        self, work: Callable[[Connection], tuple[Found, list[tuple[int, Board]]]]
-    ) -> Found:
-        """Run a transaction, and put its boards back once it is committed."""
+    def carry_out(self, work: Callable[[Connection], tuple[Found, Used]]) -> Found:
+        """Run a transaction, and put the boards that it used back once it is committed."""
         try:
             found, boards = in_transaction(self._engine, work)
         except IntegrityError:
@@ -257,9 +133,149 @@ class Desk:
             self._shelf.put(query_id, board)
         return found
 
+    def next(self, project: Any, user_id: int, tab: str) -> Next:
+        """As `next_in`, in a transaction of its own."""
+        return self.carry_out(lambda connection: self.next_in(connection, project, user_id, tab))
+
+    def answer(
+        self, project: Any, user_id: int, *answer: Any, **more: Any
+    ) -> tuple[Taken, Next | None]:
+        """As `answer_in`, in a transaction of its own."""
+        return self.carry_out(
+            lambda connection: self.answer_in(connection, project, user_id, *answer, **more)
+        )
+
+    def undo(self, project: Any, user_id: int, *undo: Any) -> Next:
+        """As `undo_in`, in a transaction of its own."""
+        return self.carry_out(lambda connection: self.undo_in(connection, project, user_id, *undo))
+
+    def next_in(
+        self, connection: Connection, project: Any, user_id: int, tab: str
+    ) -> tuple[Next, Used]:
+        """A task for someone's browser tab: the one it holds, or another.
+
+        Args:
+            connection: The transaction.
+            project: The project's row.
+            user_id: Who asks.
+            tab: The browser tab.
+        """
+        if project.paused:
+            return Nothing("paused"), []
+        return self._hand_out(connection, project, user_id, tab, None)
+
+    def answer_in(
+        self,
+        connection: Connection,
+        project: Any,
+        user_id: int,
+        token: UUID,
+        choice: str,
+        *,
+        seconds: float,
+        tab: str,
+        reason: str | None = None,
+        more: bool = True,
+    ) -> tuple[tuple[Taken, Next | None], Used]:
+        """Take an answer, and hand out the next task at once.
+
+        Args:
+            connection: The transaction.
+            project: The project's row.
+            user_id: Who answers.
+            token: Of the lease.
+            choice: One of `podium.studio.choices.CHOICES`.
+            seconds: How long it took, breaks left out.
+            tab: Which browser tab the next task is for.
+            reason: Why it was skipped, if it was.
+            more: Whether to hand out another task.
+        """
+        lease = _LEASE.one(connection, wanted=token)
+        if lease is not None and lease.project_id != project.id:
+            raise RefusedError(404, "This task belongs to another project.")
+        # Two of the same answer may both see the lease; only one of them finds it to remove.
+        if lease is None or _GIVE_UP.run(connection, wanted=token) == 0:
+            taken = self._recorded(connection, project, user_id, token)
+            if not more or project.paused:
+                return (taken, None), []
+            given, boards = self._hand_out(connection, project, user_id, tab, None)
+            return (taken, given), boards
+        if lease.user_id != user_id:
+            raise RefusedError(403, "This pair was given to someone else.")
+        task = Task(lease.left, lease.right, Purpose(lease.purpose))
+        parts = parts_of(Mode(project.mode), task, choice)
+        if parts is None:
+            raise RefusedError(422, f"{choice!r} is no answer here.")
+        now = self._clock()
+        late = bool(lease.released) or lease.expires_at < now
+        query = lease  # the row holds the query's columns too
+        board = self._shelf.take(connection, project, query)
+        held = self._handing.held(connection, query.id, now)
+        counts = not late or self._still_wanted(board, task, user_id, held)
+        spent = min(max(seconds, 0.0), now - lease.granted_at)
+        append(
+            connection, board, query.id, user_id, parts, task.purpose, token,
+            late=late, counts=counts, reason=reason, at=now, seconds=max(spent, 0.0),
+        )  # fmt: skip
+        count_judgment(connection, query.id, user_id, spent, now)
+        taken = Taken(False, late, counts, query.id)
+        if not more or project.paused:
+            settle(connection, query, board, held)
+            return (taken, None), [(query.id, board)]
+        given, boards = self._hand_out(connection, project, user_id, tab, (query, board, held))
+        return (taken, given), boards
+
+    def undo_in(
+        self,
+        connection: Connection,
+        project: Any,
+        user_id: int,
+        token: UUID,
+        tab: str,
+        answer: UUID | None = None,
+    ) -> tuple[Next, Used]:
+        """Take back an answer of someone's, by default the last, and ask the same again.
+
+        Args:
+            connection: The transaction.
+            project: The project's row.
+            user_id: Whose answer.
+            token: Names this undo: the same undo sent twice is one.
+            tab: Which browser tab to ask.
+            answer: The token of the answer.
+        """
+        if _RECORDED.one(connection, wanted=token) is not None:
+            return self._hand_out(connection, project, user_id, tab, None)
+        query_id = self._handing.query_to_undo(connection, project.id, user_id, answer)
+        if query_id is None:
+            raise RefusedError(404, "There is nothing to take back.")
+        query = _QUERY.one(connection, query=query_id)
+        board = self._shelf.take(connection, project, query)
+        gone = board.last_answer(user_id) if answer is None else board.answered(user_id, answer)
+        if not gone:
+            self._shelf.put(query.id, board)
+            raise RefusedError(404, "There is nothing to take back.")
+        now = self._clock()
+        append_undo(connection, board, query.id, user_id, gone, token, now)
+        self._handing.give_up_tab(connection, user_id, tab, now)
+        held = self._handing.held(connection, query.id, now)
+        again = _task_of(gone, board, user_id)
+        if again is not None and not project.paused:
+            given = self._give(connection, project, (query, board, held), user_id, tab, again)
+            return given, [(query.id, board)]
+        return self._hand_out(connection, project, user_id, tab, (query, board, held))
+
+    def board(self, connection: Connection, project: Any, query: Any) -> Board:
+        """A query's board for reading; it is not put back."""
+        return self._shelf.take(connection, project, query)
+
+    def forget(self, query_id: int) -> None:
+        """Drop what is remembered of a query, because its settings changed."""
+        self._shelf.forget(query_id)
+
     def _recorded(self, connection: Connection, project: Any, user_id: int, token: UUID) -> Taken:
         """An answer whose lease is gone: it was taken before, or it never was a task."""
-        row = connection.execute(_RECORDED, {"wanted": token}).one_or_none()
+        row = _RECORDED.one(connection, wanted=token)
         if row is None or row.project_id != project.id:
             raise RefusedError(404, "There is no such task.")
         if row.user_id != user_id:
@@ -281,18 +297,18 @@ class Desk:
         user_id: int,
         tab: str,
         here: tuple[Any, Board, list[Held]] | None,
-    ) -> tuple[Next, list[tuple[int, Board]]]:
+    ) -> tuple[Next, Used]:
         """The next task: of the query at hand if it has one, else of another.
 
         Boards are returned with it, to be put back after the commit.
         """
         now = self._clock()
-        boards: list[tuple[int, Board]] = []
+        boards: Used = []
         tried: list[int] = []
         if here is None:
             lease = self._handing.lease_of_tab(connection, project.id, user_id, tab, now)
             if lease is not None:
-                query = connection.execute(_QUERY, {"query": lease.query_id}).one()
+                query = _QUERY.one(connection, query=lease.query_id)
                 expires_at = self._handing.prolong(connection, project, lease, now)
                 task = Task(lease.left, lease.right, Purpose(lease.purpose))
                 board = self._shelf.take(connection, project, query)
@@ -332,20 +348,18 @@ class Desk:
         query, board, held = here
         now = self._clock()
         token, expires_at = new_token(), now + project.lease_seconds
-        connection.execute(
-            _GIVE,
-            {
-                "token": token,
-                "query_id": query.id,
-                "user_id": user_id,
-                "tab": tab,
-                "left": task.left,
-                "right": task.right,
-                "purpose": task.purpose.value,
-                "granted_at": now,
-                "expires_at": expires_at,
-                "released": False,
-            },
+        _GIVE.run(
+            connection,
+            token=token,
+            query_id=query.id,
+            user_id=user_id,
+            tab=tab,
+            left=task.left,
+            right=task.right,
+            purpose=task.purpose.value,
+            granted_at=now,
+            expires_at=expires_at,
+            released=False,
         )
         held.append(Held(task.pair, user_id, expires_at))
         left = settle(connection, query, board, held)

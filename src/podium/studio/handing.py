@@ -22,6 +22,7 @@ from podium.studio.boards import Board
 from podium.studio.errors import RefusedError
 from podium.studio.kinds import Mode, Purpose
 from podium.studio.panels import Task
+from podium.studio.prepared import Prepared
 from podium.studio.tables import Assigned, Gold, Lease, LogEntry, Query, Tally
 
 _MOST_TABS = 10
@@ -30,11 +31,13 @@ _MOST_TRIES = 200
 _REPEAT_AFTER = 5
 """How many answers lie at least between a pair and its repetition."""
 
-_HELD = select(Lease.token, Lease.left, Lease.right, Lease.user_id, Lease.expires_at).where(
-    Lease.query_id == bindparam("query"), Lease.released.is_(False)
+_HELD = Prepared(
+    select(Lease.token, Lease.left, Lease.right, Lease.user_id, Lease.expires_at).where(
+        Lease.query_id == bindparam("query"), Lease.released.is_(False)
+    )
 )
-_RELEASE = update(Lease).where(Lease.token == bindparam("wanted")).values(released=True)
-_OF_USER = (
+_RELEASE = Prepared(update(Lease).where(Lease.token == bindparam("wanted")).values(released=True))
+_OF_USER = Prepared(
     select(Lease.__table__)
     .join(Query, Query.id == Lease.query_id)
     .where(
@@ -45,7 +48,7 @@ _OF_USER = (
     )
     .order_by(Lease.granted_at.desc())
 )
-_PROLONG = (
+_PROLONG = Prepared(
     update(Lease)
     .where(Lease.token == bindparam("wanted"), Lease.released.is_(False))
     .values(expires_at=bindparam("until"))
@@ -82,9 +85,9 @@ class Handing:
     def held(self, connection: Connection, query_id: int, now: float) -> list[Held]:
         """What is held of a query; leases that ran out are released."""
         held = []
-        for row in connection.execute(_HELD, {"query": query_id}).all():
+        for row in _HELD.rows(connection, query=query_id):
             if row.expires_at < now:
-                connection.execute(_RELEASE, {"wanted": row.token})
+                _RELEASE.run(connection, wanted=row.token)
             else:
                 pair = (min(row.left, row.right), max(row.left, row.right))
                 held.append(Held(pair, row.user_id, row.expires_at))
@@ -94,9 +97,7 @@ class Handing:
         self, connection: Connection, project_id: int, user_id: int, tab: str, now: float
     ) -> Any:
         """The lease that a browser tab holds, or None."""
-        rows = connection.execute(
-            _OF_USER, {"user": user_id, "project": project_id, "now": now}
-        ).all()
+        rows = _OF_USER.rows(connection, user=user_id, project=project_id, now=now)
         for row in rows:
             if row.tab == tab:
                 return row
@@ -109,8 +110,8 @@ class Handing:
     def prolong(self, connection: Connection, project: Any, lease: Any, now: float) -> float:
         """Let whoever holds a task keep it from now on as long as a new one."""
         until: float = now + project.lease_seconds
-        found = connection.execute(_PROLONG, {"wanted": lease.token, "until": until})
-        return until if found.rowcount else float(lease.expires_at)
+        found = _PROLONG.run(connection, wanted=lease.token, until=until)
+        return until if found else float(lease.expires_at)
 
     def give_up_tab(self, connection: Connection, user_id: int, tab: str, now: float) -> None:
         """A tab that takes an answer back no longer holds what it was asked since."""

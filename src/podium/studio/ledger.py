@@ -12,13 +12,14 @@ from podium.studio.choices import Part
 from podium.studio.handing import Held
 from podium.studio.kinds import Kind, Purpose
 from podium.studio.panels import Said
+from podium.studio.prepared import Prepared
 from podium.studio.tables import LogEntry, Query
 
 _FORECAST_EVERY = 16
 """After how many entries the number of judgments left is worked out anew."""
 
-_ADD = insert(LogEntry)
-_MOVED = (
+_ADD = Prepared(insert(LogEntry))
+_MOVED = Prepared(
     update(Query)
     .where(Query.id == bindparam("query"))
     .values(
@@ -53,7 +54,7 @@ def append(
             board.seen, user_id, part.kind, part.left, part.right, part.value,
             None, purpose, counts, token, at, spent,
         )  # fmt: skip
-        connection.execute(_ADD, _row(said, query_id, number, late, reason))
+        _ADD.run(connection, **_row(said, query_id, number, late, reason))
         board.take(said)
 
 
@@ -72,7 +73,7 @@ def append_undo(
             board.seen, user_id, Kind.UNDO, None, None, None,
             said.place, said.purpose, True, token, at, 0.0,
         )  # fmt: skip
-        connection.execute(_ADD, _row(undo, query_id, number, False, None))
+        _ADD.run(connection, **_row(undo, query_id, number, False, None))
         board.take(undo)
 
 
@@ -86,16 +87,14 @@ def settle(connection: Connection, query: Any, board: Board, held: list[Held]) -
         left = board.panel.expected_left()
     elif board.seen != query.entries:
         left = max(left - 1, 1.0)
-    connection.execute(
-        _MOVED,
-        {
-            "query": query.id,
-            "entries": board.seen,
-            "free": board.free(each.pair for each in held),
-            "expiry": min((each.expires_at for each in held), default=None),
-            "is_done": done,
-            "left": left,
-        },
+    _MOVED.run(
+        connection,
+        query=query.id,
+        entries=board.seen,
+        free=board.free(each.pair for each in held),
+        expiry=min((each.expires_at for each in held), default=None),
+        is_done=done,
+        left=left,
     )
     return float(left)
 

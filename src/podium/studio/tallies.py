@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, bindparam
+from sqlalchemy import Connection, bindparam, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from podium.studio.tables import Tally
+from podium.studio.prepared import Prepared
+from podium.studio.tables import Query, Tally
 
 
 def _statement(insert: Any) -> Any:
@@ -28,14 +29,30 @@ def _statement(insert: Any) -> Any:
     )
 
 
-_COUNT = {"postgresql": _statement(postgresql.insert), "sqlite": _statement(sqlite.insert)}
+_COUNT = {
+    "postgresql": Prepared(_statement(postgresql.insert)),
+    "sqlite": Prepared(_statement(sqlite.insert)),
+}
+_MINE = Prepared(
+    select(
+        func.coalesce(func.sum(Tally.judgments), 0).label("judged"),
+        func.coalesce(func.sum(Tally.seconds), 0.0).label("seconds"),
+    )
+    .join(Query, Query.id == Tally.query_id)
+    .where(Tally.user_id == bindparam("user"), Query.project_id == bindparam("project"))
+)
 
 
 def count_judgment(
     connection: Connection, query_id: int, user_id: int, seconds: float, now: float
 ) -> None:
     """One more judgment by someone of a query."""
-    connection.execute(
-        _COUNT[connection.dialect.name],
-        {"query": query_id, "user": user_id, "spent": seconds, "now": now},
+    _COUNT[connection.dialect.name].run(
+        connection, query=query_id, user=user_id, spent=seconds, now=now
     )
+
+
+def judged_by(connection: Connection, project_id: int, user_id: int) -> tuple[int, float]:
+    """How much someone has judged in a project, and how many seconds that took."""
+    row = _MINE.one(connection, user=user_id, project=project_id)
+    return int(row.judged), float(row.seconds)

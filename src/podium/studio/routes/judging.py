@@ -8,25 +8,20 @@ from uuid import UUID
 from fastapi import APIRouter, Path, Request
 from fastapi.responses import HTMLResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
-from sqlalchemy import Connection, bindparam, func, select
+from sqlalchemy import Connection, select
 
-from podium.studio.access import AnyMember, Member, member
+from podium.studio.access import AnyMember, Member, member_in
 from podium.studio.boards import Document
 from podium.studio.choices import CHOICES
 from podium.studio.database import reading
-from podium.studio.desk import Desk, Given, Next
+from podium.studio.desk import Desk, Given, Next, Taken, Used
 from podium.studio.documents import document_page, terms_of
 from podium.studio.errors import RefusedError
 from podium.studio.kinds import Mode
-from podium.studio.tables import Candidate, Query, Tally
+from podium.studio.tables import Candidate, Query
+from podium.studio.tallies import judged_by
 
 router = APIRouter(prefix="/api/v1/projects/{project}", tags=["judging"])
-
-_MINE = (
-    select(func.coalesce(func.sum(Tally.judgments), 0), func.coalesce(func.sum(Tally.seconds), 0.0))
-    .join(Query, Query.id == Tally.query_id)
-    .where(Tally.user_id == bindparam("user"), Query.project_id == bindparam("project"))
-)
 
 Tab = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_-]+$")]
 Number = Annotated[int, Path(ge=1, lt=2**62)]
@@ -131,49 +126,64 @@ def _desk(request: Request) -> Desk:
     return desk
 
 
-# The three that people wait for look up who asks by themselves: as a dependency it would run in a
-# thread of its own, and going from thread to thread takes as long as the lookup.
+# The three that people wait for look up who asks in the transaction that does the work: apart, the
+# way to another thread and another connection would take longer than the lookup.
 
 
 @router.post("/next", response_model=NextOut)
 def next_task(request: Request, project: Number, ask: Ask) -> Response:
     """A task for a browser tab: the one that it holds, or a new one."""
-    who = member(request, project)
-    found = _desk(request).next(who.project, who.person.id, ask.tab)
-    return _json(_worded(request, who, found))
+    desk = _desk(request)
+
+    def work(connection: Connection) -> tuple[NextOut, Used]:
+        who = member_in(connection, request, project)
+        found, boards = desk.next_in(connection, who.project, who.person.id, ask.tab)
+        return _worded(connection, who, found), boards
+
+    return _json(desk.carry_out(work))
 
 
 @router.post("/answers", response_model=AnswerOut)
 def answer(request: Request, project: Number, given: Answer) -> Response:
     """Answer a task. The same answer sent again is one answer, and not an error."""
-    who = member(request, project)
-    taken, found = _desk(request).answer(
-        who.project,
-        who.person.id,
-        given.token,
-        given.choice,
-        seconds=given.seconds,
-        tab=given.tab,
-        reason=given.reason,
-        more=given.more,
-    )
-    request.app.state.metrics.judged(who.project.mode, taken)
-    return _json(
-        AnswerOut(
-            repeated=taken.repeated,
-            late=taken.late,
-            counts=taken.counts,
-            next=None if found is None else _worded(request, who, found),
+    desk = _desk(request)
+
+    def work(connection: Connection) -> tuple[tuple[str, Taken, NextOut | None], Used]:
+        who = member_in(connection, request, project)
+        (taken, found), boards = desk.answer_in(
+            connection,
+            who.project,
+            who.person.id,
+            given.token,
+            given.choice,
+            seconds=given.seconds,
+            tab=given.tab,
+            reason=given.reason,
+            more=given.more,
         )
+        after = None if found is None else _worded(connection, who, found)
+        return (who.project.mode, taken, after), boards
+
+    mode, taken, after = desk.carry_out(work)
+    request.app.state.metrics.judged(mode, taken)
+    return _json(
+        AnswerOut(repeated=taken.repeated, late=taken.late, counts=taken.counts, next=after)
     )
 
 
 @router.post("/undo", response_model=NextOut)
 def undo(request: Request, project: Number, wanted: TakeBack) -> Response:
     """Take back an answer; the same is asked again, if it can be."""
-    who = member(request, project)
-    found = _desk(request).undo(who.project, who.person.id, wanted.token, wanted.tab, wanted.answer)
-    return _json(_worded(request, who, found))
+    desk = _desk(request)
+
+    def work(connection: Connection) -> tuple[NextOut, Used]:
+        who = member_in(connection, request, project)
+        found, boards = desk.undo_in(
+            connection, who.project, who.person.id, wanted.token, wanted.tab, wanted.answer
+        )
+        return _worded(connection, who, found), boards
+
+    return _json(desk.carry_out(work))
 
 
 @router.get("/queries/{query}/documents/{place}")
@@ -214,11 +224,10 @@ def _document(request: Request, who: Member, query: int, place: int) -> Any:
     return row
 
 
-def _worded(request: Request, who: Member, found: Next) -> NextOut:
+def _worded(connection: Connection, who: Member, found: Next) -> NextOut:
     if not isinstance(found, Given):
         return NextOut(state=found.why, wait_seconds=found.seconds)
-    mine = {"user": who.person.id, "project": who.project.id}
-    judged, seconds = reading(request.app.state.engine, lambda c: c.execute(_MINE, mine).one())
+    judged, seconds = judged_by(connection, who.project.id, who.person.id)
     query, mode = found.query, Mode(who.project.mode)
     return NextOut(
         state="task",
