@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from benchmarks._report import run_measured
-from benchmarks._utility_curves import LIST, judged, shuffles_of, truth_table
+from podium.studies.metric_curves import LIST, judged, shuffles_of, truth_table
 from podium.utility import DCGLearn, LearnedUtility, RankingPreferences
 from podium.utility.choose import differences
 

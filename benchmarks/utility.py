@@ -2,8 +2,8 @@
 
     python -m benchmarks.utility [--quick]
 
-At full size it also draws the paper's figures 1 to 15 and 21 to 23 and the growth with the number
-of pairs into docs/images. Figures 11 to 15 and 23 take the grades of MQ2007 and of the MSLR
+At full size it also draws the growth with the number of pairs into docs/images; the paper's figures
+are drawn by ``podium study metric``. Figures 11 and 23 take the grades of MQ2007 and of the MSLR
 sample, and real verdicts those of image search, where ../shared/data has them.
 """
 
@@ -12,36 +12,36 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
 from benchmarks._report import Report, median_seconds, wants_quick
-from benchmarks._utility_curves import (
-    DIFFERENT_LIST,
+from benchmarks._utility_draw import draw_growth
+from benchmarks._utility_retrain import GAINS, retrain, synthetic, verdicts
+from benchmarks._utility_speed import cvxpy_slacks, cvxpy_smooth, million, noisy, ours, seconds_of
+from podium.studies.image_search_pages import read_pages
+from podium.studies.metric_curves import (
     LIST,
     PAPER,
     Curve,
     Setting,
-    accuracy_by_difference,
     accuracy_over_pairs,
     active,
     best_against,
     consistency,
-    noisy_grades,
     noisy_pairs,
+    one_curve,
     paper_settings,
 )
-from benchmarks._utility_draw import draw_growth, draw_panels
-from benchmarks._utility_grades import grade_settings
-from benchmarks._utility_image_search import FOLDER, read_pages
-from benchmarks._utility_retrain import GAINS, retrain, synthetic, verdicts
-from benchmarks._utility_speed import cvxpy_slacks, cvxpy_smooth, million, noisy, ours, seconds_of
+from podium.studies.metric_grades import grade_settings
 from podium.utility import DCGLearn, RankingPreferences
 from podium.utility import report as utility_report
 from podium.utility.learned import accuracy
 
+_DATA = Path(__file__).parents[2] / "shared" / "data"
+_PAGES = "preferences/image-search"
 _PACKAGES = ["numpy", "scipy", "numba", "cvxpy", "clarabel", "lightgbm"]
-Panels = dict[str, tuple[str, Sequence[Curve]]]
 
 
 def main() -> None:
@@ -111,46 +111,24 @@ def _keep(
 
 
 def _claims(report: Report, quick: bool) -> None:
-    """Figures 1 to 8, 21 and 22."""
+    """What figures 2, 3, 7, 21 and 22 claim, and how often gains agree (figure 1)."""
     sizes = (20, 100, 800) if quick else (20, 50, 100, 200, 300, 400, 500, 600, 700, 800)
-    flipped = (5, 200) if quick else (5, 25, 50, 75, 100, 125, 150, 175, 200)
-    shares = (0.0, 0.1) if quick else (0.0, 0.05, 0.1, 0.15, 0.2, 0.3)
     labels = (50, 100, 200) if quick else (20, 40, 60, 80, 100, 150, 200, 250, 300, 350, 400)
     repeats, tests = (3, 4000) if quick else (10, 20_000)
     models = {"DCGLearn": PAPER, "DCGLearn, rank-one": DCGLearn()}
     _wrong_parameters(report, quick)
     first = consistency(20_000 if quick else 200_000, 20)
     report.note(f"figure 1: the closest pairs are judged alike {first[0].means[0]:.1%} of the time")
-    panels: Panels = {"1. Two usual gains agree": ("difference of DCG, gains 2^l - 1", first)}
-    alike: list[Curve] = []
-    pair_noise, grade_noise = [], []
-    chosen: Panels = {}
-    for number, setting in enumerate(paper_settings()):
-        curves, similar = accuracy_over_pairs(setting, sizes, repeats, models, tests)
-        alike += similar
-        panels[f"{number + 2}. {setting.name}"] = ("training pairs", curves)
+    for setting in paper_settings():
+        curves, _similar = accuracy_over_pairs(setting, sizes, repeats, models, tests)
         _hold_claims(report, setting, curves)
-        bands = accuracy_by_difference(setting, 800, repeats, 8, tests)
-        panels[f"{number + 4}. {setting.name}"] = ("difference of the true utility", bands)
-        pair_noise.append(noisy_pairs(setting, flipped, 800, repeats, tests))
         report.check(
             f"{setting.name}: right with 200 of 800 pairs flipped",
-            100 * float(pair_noise[-1].means[-1]),
+            100 * float(noisy_pairs(setting, (200,), 800, repeats, tests).means[-1]),
             85,
             unit="%",
         )
-        grade_noise.append(noisy_grades(setting, shares, 800, repeats, tests))
-        asked = active(setting, labels, repeats, 2000, tests)
-        chosen[f"{number + 21}. {setting.name}"] = ("labels", asked)
-        _hold_active(report, setting.name, asked)
-    order = sorted(panels, key=lambda title: int(title.split(".")[0]))
-    panels = {title: panels[title] for title in order}
-    panels["6. Similarity of w"] = ("training pairs", alike)
-    panels["7. Reversed preferences"] = ("reversed of 800 pairs", pair_noise)
-    panels["8. Wrong grades"] = ("share of documents with a random grade", grade_noise)
-    if not quick:
-        draw_panels("figures-1-8", panels)
-        draw_panels("figures-21-22", chosen, columns=2)
+        _hold_active(report, setting.name, active(setting, labels, repeats, 2000, tests))
 
 
 def _hold_claims(report: Report, setting: Setting, curves: Sequence[Curve]) -> None:
@@ -206,20 +184,17 @@ def _hold_active(report: Report, name: str, curves: Sequence[Curve]) -> None:
 
 
 def _optimal_rankings(report: Report, quick: bool) -> None:
-    """Figures 9 and 10: pairs with the best order teach little (proposition 1)."""
+    """Figure 9: pairs with the best order teach little (proposition 1)."""
     sizes = (20, 800) if quick else (20, 100, 200, 300, 400, 500, 600, 700, 800)
     repeats, tests = (2, 4000) if quick else (10, 20_000)
     # Proposition 1 takes decreasing discounts for granted, and so does the model that is held to
-    # it; the paper's own, whose discounts are free, is drawn beside it.
+    # it; the paper's own, whose discounts are free, is told beside it.
     knows = DCGLearn(form="by-position", decreasing=True)
-    nine, ten, unknowing = [], [], []
-    draw = partial(_one_curve, sizes=sizes, repeats=repeats, tests=tests)
+    nine, unknowing = [], []
     for setting in paper_settings():
         same = replace(setting, make=best_against(LIST))
-        nine.append(draw(same, "best order", knows))
-        unknowing.append(draw(same, "discounts free", PAPER))
-        ten.append(draw(replace(setting, make=best_against(DIFFERENT_LIST)), "best order", knows))
-        ten.append(draw(setting, "random orders", knows))
+        nine.append(one_curve(same, "best order", knows, sizes, repeats, tests))
+        unknowing.append(one_curve(same, "discounts free", PAPER, sizes, repeats, tests))
     for each in (*nine, *unknowing):
         report.note(f"figure 9, {each.name}: " + " ".join(f"{mean:.3f}" for mean in each.means))
     for curve in nine:
@@ -230,37 +205,18 @@ def _optimal_rankings(report: Report, quick: bool) -> None:
             at_least=False,
             unit="points",
         )
-    if not quick:
-        draw_panels(
-            "figures-9-10",
-            {
-                "9. Best order against the same list": ("training pairs", [*nine, *unknowing]),
-                "10. Best order against another list": ("training pairs", ten),
-            },
-            columns=2,
-        )
-
-
-def _one_curve(
-    setting: Setting, name: str, model: DCGLearn, *, sizes: Sequence[int], repeats: int, tests: int
-) -> Curve:
-    curves, _ = accuracy_over_pairs(setting, sizes, repeats, {name: model}, tests)
-    return Curve(f"{setting.name}, {name}", curves[0].steps, curves[0].values)
 
 
 def _real_grades(report: Report, quick: bool) -> None:
-    """Figures 11 to 15 and 23."""
-    settings = grade_settings()
+    """Figures 11 and 23."""
+    settings = grade_settings(_DATA)
     if len(settings) < 2:
-        report.note("figures 11 to 15 and 23: MQ2007 or the MSLR sample is not in ../shared/data")
+        report.note("figures 11 and 23: MQ2007 or the MSLR sample is not in ../shared/data")
     sizes = (100, 1000) if quick else (20, 50, 100, 200, 400, 600, 800, 1000)
-    shares = (0.0, 0.1) if quick else (0.0, 0.05, 0.1, 0.15, 0.2, 0.3)
     labels = (50, 100, 200) if quick else (20, 40, 60, 80, 100, 150, 200, 250, 300, 350, 400)
     repeats, tests = (2, 4000) if quick else (5, 10_000)
-    panels: Panels = {}
-    for number, setting in enumerate(settings):
+    for setting in settings:
         curves, _ = accuracy_over_pairs(setting, sizes, repeats, {"DCGLearn": PAPER}, tests)
-        panels[f"11. {setting.name}"] = ("training pairs", curves)
         report.note(
             f"{setting.name}: DCGLearn {curves[0].means[-1]:.3f} at {sizes[-1]} pairs, gains l "
             f"{curves[1].means[-1]:.3f}"
@@ -271,26 +227,16 @@ def _real_grades(report: Report, quick: bool) -> None:
             0,
             unit="points",
         )
-        bands = accuracy_by_difference(setting, 1000, repeats, 8, tests)
-        panels[f"{12 + number}. {setting.name}"] = ("difference of the true utility", bands)
-        noise = [
-            noisy_grades(setting, shares, size, repeats, tests)
-            for size in ((600,) if quick else (200, 600, 1000))
-        ]
-        panels[f"{14 + number}. {setting.name}"] = ("share of documents with a random grade", noise)
         asked = active(setting, labels, repeats, 2000, tests)
-        panels[f"23. {setting.name}"] = ("labels", asked)
         _hold_active(report, setting.name, asked)
-    if panels and not quick:
-        draw_panels("figures-11-15-23", panels, columns=4)
 
 
 def _real_verdicts(report: Report) -> None:
     """Whole result pages of image search, by five-fold cross-validation."""
-    if not FOLDER.exists():
+    if not (_DATA / _PAGES).exists():
         report.note("real verdicts: image-search is not in ../shared/data")
         return
-    pages = read_pages(depth=10, grades=5)
+    pages = read_pages(_DATA / _PAGES, depth=10, grades=5)
     found = utility_report(pages, resamples=200, test_position=False)
     report.note(
         f"image search: {len(pages)} queries, {int(pages.strict.sum())} strict preferences, "

@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
-from benchmarks._utility_image_search import FOLDER, read_pages
+from podium.studies.image_search_pages import read_pages
 from podium.utility import report
+from tests.data.shared_files import SHARED
+
+FOLDER = SHARED / "preferences" / "image-search"
 
 pytestmark = pytest.mark.skipif(
     not FOLDER.exists(), reason="the image-search preferences are not in ../shared/data"
@@ -12,7 +15,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def test_the_pages_are_read_as_published() -> None:
-    pages = read_pages(depth=10, grades=5)
+    pages = read_pages(FOLDER, depth=10, grades=5)
     assert len(pages) == 102
     assert np.bincount(pages.choices + 1).tolist() == [28, 46, 28]
     shares = np.bincount(np.concatenate((pages.left, pages.right)).ravel(), minlength=5)
@@ -20,7 +23,7 @@ def test_the_pages_are_read_as_published() -> None:
 
 
 def test_too_few_preferences_are_called_too_few() -> None:
-    found = report(read_pages(depth=10, grades=5), resamples=20, test_position=False)
+    found = report(read_pages(FOLDER, depth=10, grades=5), resamples=20, test_position=False)
     ours, *others = found.accuracies
     assert ours.low < 0.5 < ours.high
     assert all(other.ahead[1] < 0 < other.ahead[2] for other in others)

@@ -67,6 +67,7 @@ def run_server(
         access_log=False,
         log_level="warning",
         server_header=False,
+        timeout_keep_alive=75,  # longer than a proxy keeps a connection it may use again
         proxy_headers=True,
         forwarded_allow_ips=settings.trusted_proxies,
     )

@@ -20,6 +20,7 @@ STUDIES = {
     "labeling": "Niu et al. 2012, tables 1 to 3: pairs against five grades.",
     "sufficiency": "Lan et al. 2013, figures 1 and 2: how much of the order is enough.",
     "end-to-end": "Ours: what hours of judging buy, by grades and by pairs.",
+    "metric": "Zhou et al. 2012: gains and discounts learned from preferences.",
     "toprank": "Cheng et al. 2014, figures 2 to 4: slack scaling and aggregation.",
     "focused": "Niu et al. 2012, tables 4 and 5, figures 1 and 2: FocusedRank.",
 }

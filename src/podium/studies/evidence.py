@@ -89,7 +89,8 @@ and plots in full. Written by `podium study evidence docs/studies`.
 {papers}
 
 A verdict is about the claim, not about a digit: *reproduced* where the claim holds here, *partly*
-where a part of it does, *not reproduced* where it fails, *not run* where the data cannot be had and
+where a part of it does, *on a stand-in* where other data or simulated people took the place of the
+paper's, *not reproduced* where it fails, *not run* where the data cannot be had and
 nothing could stand in. Of {count} numbered tables and figures: {total}.
 
 ## All verdicts

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from podium.measures import evaluate, parse_measure
+from podium.rankers.models import Model
 from podium.studies.collections import load_folds
 from podium.studies.entries import BETAS, ENTRIES, FOCUSED, K, Truth
 from podium.studies.leaderboard import Plan
@@ -16,7 +17,7 @@ from podium.studies.parts import Part
 from podium.studies.plots import Line, Panel, draw_panels
 from podium.studies.standings import COMPONENTS, ERR, Standing, collect
 from podium.studies.study import Setup, Study, Written
-from podium.studies.verdicts import Claim, Verdict, table
+from podium.studies.verdicts import Claim, Verdict, on_a_stand_in, table
 
 ENTRIES_OF_TABLES = (*dict.fromkeys(n for pair in COMPONENTS.items() for n in (*pair[1], pair[0])),)
 """Each half and each FocusedRank, once."""
@@ -64,9 +65,10 @@ def known_grades(data: Path) -> float:
     Ties are averaged over, as everywhere.
     """
     measure = parse_measure(_MEASURE["top-k"])
-    found = []
-    for fold in load_folds("MQ2007", data):
-        found.append(evaluate(measure, fold.test.top_k(K), fold.test.labels)[measure])
+    found = [
+        evaluate(measure, fold.test.top_k(K), fold.test.labels)[measure]
+        for fold in load_folds("MQ2007", data)
+    ]
     return float(np.mean(np.concatenate(found)))
 
 
@@ -148,7 +150,7 @@ def _comparison(
         says,
         f"FocusedRank against its halves, paired t-test at 0.05: {'; '.join(told)}"
         + (f" ({behind} behind)" if behind and not ahead else ""),
-        verdict,
+        on_a_stand_in(verdict) if why else verdict,
         "; ".join([*([why] if why else []), *levels]),
     )
 
@@ -159,7 +161,7 @@ def _curve(item: str, standings: Sequence[Standing], why: str) -> Claim:
         return Claim("Niu'12", item, says, "—", "not run", why)
     (standing,) = standings
     told, inner, total = [], 0, 0
-    for model in FOCUSED:
+    for model in _whole_curves(standing):
         means = np.array(
             [standing.rows[f"{model.name} beta {beta}"].mean(standing.measure) for beta in BETAS]
         )
@@ -170,7 +172,21 @@ def _curve(item: str, standings: Sequence[Standing], why: str) -> Claim:
         told.append(f"{model.name} best at beta {BETAS[place]:g}, from worst to best {spread:.1%}")
     verdict: Verdict = "reproduced" if inner == total else "partly" if inner else "not reproduced"
     more = "graded truth was not run over beta"
+    for model in FOCUSED:
+        if model not in _whole_curves(standing):
+            more += f", nor was {model.name}"
+    if why:
+        verdict = on_a_stand_in(verdict)
     return Claim("Niu'12", item, says, "; ".join(told), verdict, f"{why}; {more}" if why else more)
+
+
+def _whole_curves(standing: Standing) -> list[Model]:
+    """The models that have been run at every beta."""
+    return [
+        model
+        for model in FOCUSED
+        if all(f"{model.name} beta {beta}" in standing.rows for beta in BETAS)
+    ]
 
 
 def _table(standing: Standing) -> str:
@@ -210,7 +226,7 @@ def _draw(standings: Sequence[Standing], file: Path) -> None:
     for standing in standings:
         for measure in ("kNDCG(k=10)@5", "kNDCG(k=10)@10", ERR["top-k"]):
             lines = []
-            for model in FOCUSED:
+            for model in _whole_curves(standing):
                 rows = [f"{model.name} beta {beta}" for beta in BETAS]
                 stats = [standing.interval(row, measure) for row in rows]
                 mean, low, high = ([each[part] for each in stats] for part in range(3))

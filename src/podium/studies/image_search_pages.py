@@ -9,25 +9,24 @@ import numpy as np
 
 from podium.utility import RankingPreferences
 
-FOLDER = Path(__file__).parents[2] / "shared" / "data" / "preferences" / "image-search"
 _SOGOU, _BAIDU = "sogou", "baidu"
 _CHOICES = {"0": 1, "1": 0, "2": -1}
 
 
-def read_pages(depth: int, grades: int) -> RankingPreferences:
+def read_pages(folder: Path, depth: int, grades: int) -> RankingPreferences:
     """The two pages of each query, grades by equal shares of the relevance scores.
 
     Left is Sogou's page, right is Baidu's, in the order of the images on the page.
     """
     scores: dict[tuple[str, str, int], float] = {}
-    for line in (FOLDER / "relevance_data").read_text(encoding="utf-8").splitlines()[1:]:
+    for line in (folder / "relevance_data").read_text(encoding="utf-8").splitlines()[1:]:
         query, image, score = line.split("\t")
         engine, _, name = image.partition("/")
         number = int(name.rpartition("_")[2].removesuffix(".jpg"))
         scores[query, engine, number] = float(score)
     bounds = np.quantile(list(scores.values()), np.arange(1, grades) / grades)
-    positions = json.loads((FOLDER / "Image_position.json").read_text(encoding="utf-8"))
-    verdicts = (FOLDER / "SERP_level_preference").read_text(encoding="utf-8").splitlines()[1:]
+    positions = json.loads((folder / "Image_position.json").read_text(encoding="utf-8"))
+    verdicts = (folder / "SERP_level_preference").read_text(encoding="utf-8").splitlines()[1:]
     pages: dict[str, list[list[int]]] = {_SOGOU: [], _BAIDU: []}
     choices, queries = [], []
     for line in verdicts:

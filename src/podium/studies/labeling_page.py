@@ -13,7 +13,7 @@ from podium.judging.assessors.simulated import GRADE_SECONDS, PAIR_SECONDS
 from podium.measures.statistics import mean_interval
 from podium.studies.plots import Line, Panel, draw_panels
 from podium.studies.study import Setup, Written
-from podium.studies.verdicts import Claim, Verdict, table
+from podium.studies.verdicts import Claim, Verdict, on_a_stand_in, table
 
 _PAPER = "heap as the paper's people may have used it"
 _DEFAULT = "Podium's default (adaptive)"
@@ -59,7 +59,7 @@ def _table_1(found: Mapping[str, Any]) -> Claim:
         f"heap {judged:.1f} pairs, {minutes:.1f} min ({ties:.1f} pairs with ties as often as "
         "theirs); "
         f"50 grades {graded:.1f} min; Podium's default {default:.1f} pairs, {fewer:.1f} min",
-        verdict,
+        on_a_stand_in(verdict),
         f"seconds per judgment are the paper's, not measured here; pairs are the faster way as "
         "long "
         f"as a pair takes less than {50 / judged:.2f} of a grade with the heap, "

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
+from podium.kernels import Doubles
 from podium.utility import DCGLearn, RankingPreferences, choose_pairs
 from podium.utility.learned import accuracy
 from podium.utility.shapes import similarity
@@ -23,7 +25,7 @@ Maker = Callable[[int, np.random.Generator], RankingPreferences]
 """Draws so many pairs of rankings."""
 
 
-def truth_table(gains: str, depth: int, grades: int) -> np.ndarray:
+def truth_table(gains: str, depth: int, grades: int) -> Doubles:
     """Eq. 5: ``l / log(k + 1)`` or ``(2^l - 1) / log(k + 1)``, with l from 1."""
     labels = np.arange(1.0, grades + 1)
     worth = labels if gains == "linear" else 2**labels - 1
@@ -56,7 +58,7 @@ def best_against(other: Sequence[int]) -> Maker:
     return make
 
 
-def judged(pairs: RankingPreferences, table: np.ndarray) -> RankingPreferences:
+def judged(pairs: RankingPreferences, table: Doubles) -> RankingPreferences:
     """Pairs with the verdicts of someone whose utility is known; pairs without any are left out."""
     leads = pairs.leads(table)
     keep = np.abs(leads) > 1e-9
@@ -77,8 +79,8 @@ class Setting:
 
     name: str
     make: Maker
-    table: np.ndarray
-    wrong: np.ndarray
+    table: Doubles
+    wrong: Doubles
     make_test: Maker
 
     def train(self, count: int, random: np.random.Generator) -> RankingPreferences:
@@ -112,12 +114,22 @@ class Curve:
 
     name: str
     steps: tuple[float, ...]
-    values: np.ndarray
+    values: Doubles
 
     @property
-    def means(self) -> np.ndarray:
+    def means(self) -> Doubles:
         """Over repeats."""
-        return self.values.mean(axis=0)
+        means: Doubles = self.values.mean(axis=0)
+        return means
+
+    def plain(self) -> dict[str, Any]:
+        """What JSON can hold."""
+        return {"name": self.name, "steps": list(self.steps), "values": self.values.tolist()}
+
+    @classmethod
+    def read(cls, content: Mapping[str, Any]) -> Curve:
+        """The curve that ``plain`` gave."""
+        return cls(content["name"], tuple(content["steps"]), np.array(content["values"]))
 
 
 def accuracy_over_pairs(
@@ -140,6 +152,14 @@ def accuracy_over_pairs(
         [Curve(name, steps, values) for name, values in right.items()],
         [Curve(f"{setting.name}, {name}", steps, values) for name, values in alike.items()],
     )
+
+
+def one_curve(
+    setting: Setting, name: str, model: DCGLearn, sizes: Sequence[int], repeats: int, tests: int
+) -> Curve:
+    """Accuracy over training pairs of one model, called by its setting and a name."""
+    curves, _ = accuracy_over_pairs(setting, sizes, repeats, {name: model}, tests)
+    return Curve(f"{setting.name}, {name}", curves[0].steps, curves[0].values)
 
 
 def accuracy_by_difference(

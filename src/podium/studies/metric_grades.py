@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from benchmarks._utility_curves import Maker, Setting, truth_table
 from podium.data import Dataset, read_letor
+from podium.studies.metric_curves import Maker, Setting, truth_table
 from podium.utility import RankingPreferences
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
 _DEPTH = 10
+Grades: TypeAlias = NDArray[np.uint8]
 
 
-def grade_settings() -> list[Setting]:
+def grade_settings(data: Path) -> list[Setting]:
     """MQ2007 and the MSLR sample, as far as they are here; gains 2^l - 1 are the truth."""
     found = []
     sets = {
-        "MQ2007": [DATA / "letor" / "MQ2007" / f"S{part}.txt.gz" for part in range(1, 6)],
-        "MSLR sample": [DATA / "mslr-sample" / "sample.txt.gz"],
+        "MQ2007": [data / "letor" / "MQ2007" / f"S{part}.txt.gz" for part in range(1, 6)],
+        "MSLR sample": [data / "mslr-sample" / "sample.txt.gz"],
     }
     for name, paths in sets.items():
         if all(path.exists() for path in paths):
@@ -41,14 +43,14 @@ def grade_settings() -> list[Setting]:
     return found
 
 
-def _lists(data: Dataset) -> list[np.ndarray]:
+def _lists(data: Dataset) -> list[Grades]:
     """The grades of each query with something relevant."""
     bounds = pairwise(data.offsets)
     lists = [data.labels[begin:end].astype(np.uint8) for begin, end in bounds]
     return [each for each in lists if each.any()]
 
 
-def _orders_of(lists: list[np.ndarray], grades: int) -> Maker:
+def _orders_of(lists: list[Grades], grades: int) -> Maker:
     def make(count: int, random: np.random.Generator) -> RankingPreferences:
         queries = random.integers(0, len(lists), count)
         sides = [np.zeros((count, _DEPTH), np.uint8) for _ in range(2)]

@@ -44,6 +44,7 @@ class Panel:
         up: What its vertical axis shows, with the unit.
         lines: What is drawn.
         log: Whether the horizontal axis is logarithmic.
+        last: What the largest point of a logarithmic axis is called, if not by its number.
         ticks: Names of the places 0, 1, 2, … across, where they are no numbers.
         marks: Heights at which something is written, such as a paper's figure.
     """
@@ -53,6 +54,7 @@ class Panel:
     up: str
     lines: Sequence[Line]
     log: bool = False
+    last: str = ""
     ticks: Sequence[str] = ()
     marks: dict[str, float] = field(default_factory=dict)
 
@@ -77,7 +79,7 @@ def draw_panels(
     plt = pyplot()
     columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)
-    room = 0.5 if below else 0.0
+    room = 0.35 if below else 0.0
     size = (width * columns, 3.5 * rows + room)
     figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False)
     for axis in axes.flat[len(panels) :]:
@@ -88,7 +90,9 @@ def draw_panels(
             axis.legend(frameon=False, fontsize=8)
     if below:
         marks, names = axes.flat[0].get_legend_handles_labels()
-        figure.legend(marks, names, loc="lower center", ncol=min(len(names), 5), frameon=False)
+        figure.legend(
+            marks, names, loc="lower center", ncol=min(len(names), 3 * columns), frameon=False
+        )
     return save(figure, file, bottom=room / size[1])
 
 
@@ -118,7 +122,12 @@ def _draw_panel(axis: Any, panel: Panel) -> None:
     if panel.ticks:
         axis.set_xticks(range(len(panel.ticks)), panel.ticks)
     if panel.log:
+        # At the points themselves, in plain numbers.
+        points = sorted({point for line in panel.lines for point in line.across})
         axis.set_xscale("log")
+        names = [f"{point:,.10g}" for point in points]
+        axis.set_xticks(points, [*names[:-1], panel.last or names[-1]])
+        axis.minorticks_off()
     axis.set_title(panel.title, fontsize=10)
     axis.set_xlabel(panel.across, fontsize=9)
     axis.set_ylabel(panel.up, fontsize=9)

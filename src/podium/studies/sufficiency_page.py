@@ -13,7 +13,7 @@ from podium.kernels import Doubles
 from podium.measures.statistics import mean_interval, paired_difference
 from podium.studies.plots import Line, Panel, draw_panels
 from podium.studies.study import Setup, Written
-from podium.studies.verdicts import Claim, Verdict, table
+from podium.studies.verdicts import Claim, Verdict, on_a_stand_in, table
 
 _FULL = 1000
 _SETS = {
@@ -101,7 +101,7 @@ def _claims(curves: Curves) -> list[Claim]:
                 f"{rises} of {len(flats)} curves rise from k = 1 to 10, {early} are flat (within a "
                 "standard error of their best) from 20 or before; full order worse than k = 10 at "
                 "p < 0.05: " + ", ".join(f"{name} {w} of {n}" for name, (w, n) in hurt.items()),
-                verdict,
+                on_a_stand_in(verdict),
                 f"MQ200{6 + number}-list cannot be had here; {' and '.join(real)} and made-up "
                 "queries "
                 "of 1,000 documents stand in",
@@ -153,8 +153,7 @@ def _draw(curves: Curves, measure: str, file: Path) -> None:
                     model.startswith("trees"),
                 )
             )
-        end = "last: all of about 20 to 40" if name in _ENDS else "last: all 1,000"
-        panels.append(Panel(_SETS[name], f"k trained on ({end})", measure, lines, log=True))
+        panels.append(Panel(_SETS[name], "k trained on", measure, lines, log=True, last="all"))
     draw_panels(file, panels, columns=3, below=True)
 
 

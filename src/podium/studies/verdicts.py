@@ -6,8 +6,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-Verdict: TypeAlias = Literal["reproduced", "partly", "not reproduced", "not run"]
+Verdict: TypeAlias = Literal[
+    "reproduced", "reproduced on a stand-in", "partly", "not reproduced", "not run"
+]
 """How a claim fared; ``not run`` where there was nothing to run it on."""
+
+
+def on_a_stand_in(verdict: Verdict) -> Verdict:
+    """The verdict where other data, or simulated people, stand in for the paper's.
+
+    Example:
+        >>> on_a_stand_in("reproduced"), on_a_stand_in("partly")
+        ('reproduced on a stand-in', 'partly')
+    """
+    return "reproduced on a stand-in" if verdict == "reproduced" else verdict
 
 
 @dataclass(frozen=True)
