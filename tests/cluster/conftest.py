@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from benchmarks._raylets import Raylets
 from podium.cluster import Cluster
-from tests.cluster.raylets import Raylets
 
 
 @pytest.fixture(scope="session")

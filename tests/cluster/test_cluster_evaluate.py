@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks._raylets import Raylets
 from podium.cluster import Cluster, ShardedEvaluation, evaluate, open_source
 from podium.data import Dataset, ShardSet, write_shards
 from podium.errors import ArgumentError, DataError
 from podium.measures import evaluate as evaluate_rows
 from podium.rankers import LinearRanker
-from tests.cluster.raylets import Raylets
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("cluster")]
 

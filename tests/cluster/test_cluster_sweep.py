@@ -12,9 +12,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from benchmarks._cluster_data import nap
+from benchmarks._raylets import Raylets
 from podium.cluster import Cluster, SweepProgress, TaskResult, grid, sweep
 from podium.errors import ArgumentError, DataError, PodiumError
-from tests.cluster.raylets import Raylets
 
 TASKS = grid(k=[1, 2, 3], model=["linear", "trees"], rate=[0.1, 1])
 
@@ -24,11 +25,6 @@ def measured(k: int, model: str, rate: float, log: str | None = None) -> dict[st
         with Path(log).open("a") as file:
             file.write(f"{k}\n")
     return {"value": k * rate, "name": f"{model}-{k}"}
-
-
-def sleepy(number: int, seconds: float = 0.01) -> dict[str, Any]:
-    time.sleep(seconds)
-    return {"square": number * number}
 
 
 def fails_at_two(number: int) -> dict[str, Any]:
@@ -101,9 +97,9 @@ def test_processes_give_the_same(tmp_path: Path) -> None:
 SCRIPT = """
 import sys
 from podium.cluster import grid, sweep
-from tests.cluster.test_cluster_sweep import sleepy
+from benchmarks._cluster_data import nap
 tasks = grid(number=list(range(200)), seconds=[0.05])
-sweep(sleepy, tasks, results=sys.argv[1])
+sweep(nap, tasks, results=sys.argv[1])
 """
 
 
@@ -121,7 +117,7 @@ def test_ctrl_c_and_kill_lose_at_most_a_second(tmp_path: Path) -> None:
         os.kill(process.pid, number)
         process.wait()
         assert least <= len(pq.read_table(results)) < 200
-    found = sweep(sleepy, grid(number=list(range(200)), seconds=[0.05]), results=results)
+    found = sweep(nap, grid(number=list(range(200)), seconds=[0.05]), results=results)
     assert [one.values["square"] for one in found] == [number**2 for number in range(200)]
 
 
@@ -132,7 +128,7 @@ def test_a_killed_raylet_loses_no_task(raylets: Raylets, three: Cluster, tmp_pat
     tasks = grid(number=list(range(100)), seconds=[0.05])
     draw = random.Random(2)
     killer = raylets.kill_after(0.8, draw)
-    found = sweep(sleepy, tasks, results=results, cluster=three)
+    found = sweep(nap, tasks, results=results, cluster=three)
     killer.join()
     assert [one.values["square"] for one in found] == [number**2 for number in range(100)]
     keys = pq.read_table(results)["task"].to_pylist()

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from podium.cli.options import ClusterAddress
 from podium.cli.progress import byte_progress
 from podium.cli.text import shown
 from podium.data import Dataset, Judgments, Rankings, dataset_judgments, format_of
@@ -57,6 +58,7 @@ def evaluate_command(
         str, typer.Option(help="For a table: the column of query ids.")
     ] = "query_id",
     truth_format: TruthFormat = None,
+    cluster: ClusterAddress = None,
     per_query: Annotated[bool, typer.Option("--per-query", "-q", help="Every query too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -64,7 +66,8 @@ def evaluate_command(
 
     Three ways: judgments and runs (`podium evaluate judged.qrels bm25.run`), a data set with a
     file of scores (`podium evaluate test.txt --scores predicted.txt`), or a Parquet file or shard
-    folder that has labels and scores in it (`podium evaluate scored.parquet`), which is streamed.
+    folder that has labels and scores in it (`podium evaluate scored.parquet`), which is streamed;
+    a shard folder or its URL also on a cluster.
     """
     with byte_progress("Evaluating") as progress:
         results: dict[str, Evaluation] = {}
@@ -79,6 +82,17 @@ def evaluate_command(
             data = _data_set(truth, truth_format)
             values = _read_scores(scores, data.rows)
             results[Path(scores).stem] = evaluate(measures, data, values, conventions=conventions)
+        elif cluster is not None:
+            results[Path(truth).stem] = _on_cluster(
+                cluster,
+                measures,
+                truth,
+                query=query_column,
+                label=label_column,
+                score=score_column,
+                conventions=conventions,
+                progress=progress,
+            )
         else:
             results[Path(truth).stem] = evaluate_table(
                 measures,
@@ -95,6 +109,17 @@ def evaluate_command(
         )
     else:
         _print(results, per_query)
+
+
+def _on_cluster(
+    address: str, measures: list[str], source: str, *, score: str, **options: Any
+) -> Evaluation:
+    # Imported here: Ray is an extra.
+    from podium.cluster import Cluster
+    from podium.cluster import evaluate as evaluate_shards
+
+    with Cluster(address) as cluster:
+        return evaluate_shards(measures, source, score=score, cluster=cluster, **options)[score]
 
 
 def read_truth(path: str, name: str | None) -> Judgments:

@@ -19,6 +19,14 @@ KeepNonfinite = Annotated[
 Whole = Annotated[
     bool, typer.Option("--whole", help="Read all at once: rows of a query may lie apart.")
 ]
+ClusterAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="Work on a Ray cluster: its address, auto, or local to start one here.",
+    ),
+]
 SourceFormat = Annotated[
     str | None, typer.Option("--from", help="Format of the source, if its name does not tell.")
 ]

@@ -9,7 +9,7 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from podium.cli.options import SourceFormat
+from podium.cli.options import ClusterAddress, SourceFormat
 from podium.cli.progress import byte_progress, step_progress
 from podium.cli.text import shown
 from podium.data import Dataset, Judgments, ShardSet, format_of, read_qrels, write_run
@@ -65,10 +65,23 @@ def train_command(
     settings: Settings = None,
     seed: Seed = 0,
     source_format: SourceFormat = None,
+    cluster: ClusterAddress = None,
+    checkpoints: Annotated[
+        str | None,
+        typer.Option(help="With --cluster: the folder or URL from which a killed fit goes on."),
+    ] = None,
 ) -> None:
     """Train a ranker: a model by name, or a loss times a scorer. Ctrl-C keeps the best so far."""
     own = parse_settings(settings)
     ranker = make_ranker(model, k, loss, scorer, own, measure=measure, seed=seed)
+    if cluster is not None:
+        if labels is not None:
+            raise ArgumentError("--labels and --cluster do not go together. Relabel the shards.")
+        with step_progress("Training", measure if validation else None) as report:
+            _train_on_cluster(cluster, ranker, data, validation, checkpoints, report)
+        ranker.save(output)
+        Console(stderr=True).print(shown(f"Saved {type(ranker).__name__} in {output}."))
+        return
     with byte_progress("Reading") as progress:
         train = read_labelled(data, source_format, labels, progress)
         held_out = None
@@ -78,6 +91,28 @@ def train_command(
         ranker.fit(train, validation=held_out, progress=report)
     ranker.save(output)
     Console(stderr=True).print(shown(f"Saved {type(ranker).__name__} in {output}."))
+
+
+def _train_on_cluster(
+    address: str,
+    ranker: Ranker,
+    data: str,
+    validation: str | None,
+    checkpoints: str | None,
+    progress: Any,
+) -> None:
+    # Imported here: Ray is an extra.
+    from podium.cluster import Cluster, fit
+
+    with Cluster(address) as cluster:
+        fit(
+            ranker,
+            data,
+            validation=validation,
+            progress=progress,
+            checkpoints=checkpoints,
+            cluster=cluster,
+        )
 
 
 def predict_command(

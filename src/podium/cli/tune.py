@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from podium.cli.options import SourceFormat
+from podium.cli.options import ClusterAddress, SourceFormat
 from podium.cli.progress import byte_progress, spinner
 from podium.cli.train import (
     LabelsFile,
@@ -54,9 +54,14 @@ def tune_command(
     ] = None,
     seed: Seed = 0,
     source_format: SourceFormat = None,
+    results: Annotated[
+        str | None,
+        typer.Option(help="A Parquet table to keep results in: what is there is not tried again."),
+    ] = None,
+    cluster: ClusterAddress = None,
 ) -> None:
     """Choose parameters on validation queries, and save the best ranker."""
-    from podium.rankers import tune
+    from podium.cluster import Cluster, tune
 
     own = parse_settings(settings)
     ranker = make_ranker(model, k, loss, scorer, own, measure=measure, seed=seed)
@@ -78,6 +83,8 @@ def tune_command(
             trials=trials,
             seed=seed,
             progress=report,
+            results=results,
+            cluster=None if cluster is None else Cluster(cluster),
         )
     found.ranker.save(output)
     _print(found, measure)

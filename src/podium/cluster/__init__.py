@@ -7,6 +7,7 @@ from podium.cluster.results_table import TaskResult
 from podium.cluster.shard_values import ShardedEvaluation
 from podium.cluster.sources import ShardSource, open_source
 from podium.cluster.sweeping import SweepProgress, grid, sweep
+from podium.cluster.tuning import tune
 
 __all__ = [
     "Cluster",
@@ -19,4 +20,5 @@ __all__ = [
     "grid",
     "open_source",
     "sweep",
+    "tune",
 ]

@@ -37,6 +37,9 @@ Runs: TypeAlias = "str | Sequence[str] | Mapping[str, str | Ranker]"
 
 _ROWS = 1 << 19
 
+AHEAD = 2
+"""Shards in flight for each worker: one is worked on, the next waits there."""
+
 
 @dataclass(frozen=True)
 class _Job:
@@ -136,7 +139,7 @@ def _parts(
     # The largest first: at the end small ones fill the gaps.
     order = sorted(range(len(sizes)), key=lambda place: -sizes[place])
     for came in run_tasks(
-        ray, lambda place: remote.remote(shared, place), order, at_once=2 * cluster.workers
+        ray, lambda place: remote.remote(shared, place), order, at_once=AHEAD * cluster.workers
     ):
         if came is not None:
             yield came

@@ -73,14 +73,7 @@ def tune(
     held_out = in_memory(validation)
     # Loaded once for all trials; a ranker that streams its data never holds them whole.
     data = train if ranker.streams else in_memory(train)
-    combinations = [
-        dict(zip(choices, values, strict=True)) for values in product(*choices.values())
-    ]
-    if not combinations:
-        raise ArgumentError("There is nothing to try. Give at least one value for each parameter.")
-    if trials is not None and trials < len(combinations):
-        drawn = generator(seed).permutation(len(combinations))[:trials]
-        combinations = [combinations[place] for place in sorted(drawn)]
+    combinations = combinations_of(choices, trials, seed)
     done: list[Trial] = []
     best: Ranker | None = None
     for number, parameters in enumerate(combinations, start=1):
@@ -94,6 +87,21 @@ def tune(
             progress(number, len(combinations), done[-1])
     assert best is not None  # there is at least one combination
     return Tuning(tuple(sorted(done, key=lambda trial: -sign * trial.value)), best)
+
+
+def combinations_of(
+    choices: Mapping[str, Sequence[Any]], trials: int | None, seed: int
+) -> list[dict[str, Any]]:
+    """The combinations of parameters to try: all, or so many drawn at random."""
+    combinations = [
+        dict(zip(choices, values, strict=True)) for values in product(*choices.values())
+    ]
+    if not combinations:
+        raise ArgumentError("There is nothing to try. Give at least one value for each parameter.")
+    if trials is not None and trials < len(combinations):
+        drawn = generator(seed).permutation(len(combinations))[:trials]
+        combinations = [combinations[place] for place in sorted(drawn)]
+    return combinations
 
 
 def with_parameters(ranker: Ranker, parameters: Mapping[str, Any]) -> Ranker:

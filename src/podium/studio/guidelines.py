@@ -21,4 +21,4 @@ def guidelines_html(text: str) -> Markup:
         url_schemes={"http", "https", "mailto"},
         set_tag_attribute_values={"a": {"target": "_blank"}},
     )
-    return Markup(markup)  # noqa: S704 - sanitised in the line above
+    return Markup(markup)  # noqa: S704  # nosec B704 - sanitised above

@@ -1,0 +1,108 @@
+"""A raylet of three killed at a random moment of everything that a cluster does."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from benchmarks._cluster_data import learning_shards, scored_shards, ten_milliseconds
+from benchmarks._raylets import Raylets
+from benchmarks._report import Report
+from podium.cluster import Cluster, evaluate, fit, grid, sweep
+from podium.data import ShardSet
+from podium.rankers import LinearRanker, NeuralRanker, Ranker, TreeRanker
+
+LOSS = "ListMLE(k=10)"
+
+
+def faults(report: Report, quick: bool) -> None:
+    """Kill a raylet again and again, and count the right results."""
+    times = 1 if quick else 10
+    raylets = Raylets()
+    try:
+        with Cluster(raylets.address), TemporaryDirectory() as folder:
+            cluster = Cluster(raylets.address, workers=3)
+            for name, run in _cases(Path(folder), cluster, quick).items():
+                _check(report, raylets, name, run, times)
+    finally:
+        raylets.shutdown()
+
+
+def _check(
+    report: Report, raylets: Raylets, name: str, run: Callable[[], bool], times: int
+) -> None:
+    start = time.monotonic()
+    assert run()  # undisturbed, and what it compiles and imports is there
+    usual = time.monotonic() - start
+    right = 0
+    for attempt in range(times):
+        raylets.mend()
+        draw = random.Random(attempt)
+        killer = raylets.kill_after(draw.uniform(0.1, 0.9) * usual, draw)
+        right += run()
+        killer.join()
+    report.note(f"{name}: {usual:.1f} s undisturbed")
+    report.check(f"{name}: right results of {times} with a killed raylet", right, times, unit="")
+
+
+def _cases(folder: Path, cluster: Cluster, quick: bool) -> dict[str, Callable[[], bool]]:
+    rows = 200_000 if quick else 5_000_000
+    scored = scored_shards(folder / "scored", rows, rows // 40)
+    expected = evaluate("nDCG@10", scored).means["score"]
+
+    def evaluation() -> bool:
+        found = evaluate("nDCG@10", scored, cluster=cluster)
+        same = {m: abs(mean - expected[m]) <= 1e-9 for m, mean in found.means["score"].items()}
+        return all(same.values()) and found.queries == scored.queries
+
+    tasks = grid(number=list(range(300)))
+
+    def sweeping() -> bool:
+        with TemporaryDirectory() as here:
+            found = sweep(
+                ten_milliseconds, tasks, results=f"{here}/results.parquet", cluster=cluster
+            )
+        return [one.values["square"] for one in found] == [number**2 for number in range(300)]
+
+    cases = {"evaluate": evaluation, "a sweep of 300 tasks": sweeping}
+    if quick:
+        return cases
+    train = learning_shards(folder / "train", 120_000, 20, 12)
+    return cases | {
+        "fit, linear": _linear(train, cluster),
+        "fit, LightGBM": _worth(train, cluster, lambda: _trees("lightgbm")),
+        "fit, XGBoost": _worth(train, cluster, lambda: _trees("xgboost")),
+        "fit, PyTorch": _worth(train, cluster, lambda: NeuralRanker(LOSS, epochs=10)),
+    }
+
+
+def _linear(train: ShardSet, cluster: Cluster) -> Callable[[], bool]:
+    expected = LinearRanker(LOSS).fit(train).coef_
+
+    def run() -> bool:
+        found = fit(LinearRanker(LOSS), train, cluster=cluster).coef_
+        return bool(np.abs(found - expected).max() <= 1e-6)
+
+    return run
+
+
+def _trees(engine: str) -> Ranker:
+    return TreeRanker(LOSS, engine=engine, n_estimators=50, patience=None)  # type: ignore[arg-type]
+
+
+def _worth(train: ShardSet, cluster: Cluster, make: Callable[[], Ranker]) -> Callable[[], bool]:
+    """A model is right if it has all its steps and ranks as well as that of one process."""
+    data = train.load()
+    expected = make().fit(data).score(data)
+
+    def run() -> bool:
+        found = fit(make(), train, checkpoint_seconds=2.0, cluster=cluster)
+        complete = not isinstance(found, TreeRanker) or found.n_trees_ == found.n_estimators
+        return complete and abs(found.score(data) - expected) <= 0.02
+
+    return run

@@ -1,0 +1,186 @@
+"""The cluster: what Ray costs, how work grows with rows and workers, and what a fault costs.
+
+    python -m benchmarks.cluster [--quick]
+
+Everything runs on one machine, so workers share its memory and its two cores; traffic stays on
+the loopback interface. With --quick sizes are small and one raylet is killed twice; at full size
+60 are killed, and rows grow to 100 million, which needs some 2 GB of disk and half an hour.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from benchmarks._cluster_data import (
+    learning_shards,
+    read_columns,
+    scored_shards,
+    ten_milliseconds,
+)
+from benchmarks._cluster_faults import faults
+from benchmarks._report import Report, median_seconds, wants_quick
+from podium.cluster import Cluster, evaluate, grid, sweep
+from podium.cluster.holders import Holders
+from podium.cluster.linear import HeldRisk
+from podium.cluster.sources import open_source
+from podium.losses import parse_loss
+from podium.measures import evaluate_table
+
+COLUMNS = ["query_id", "label", "score"]
+LOSS = "ListNet()"
+
+
+def main() -> None:
+    """Measure and report."""
+    quick = wants_quick(__doc__)
+    report = Report("cluster", quick, packages=["ray", "numpy", "pyarrow", "torch", "lightgbm"])
+    start = time.monotonic()
+    with TemporaryDirectory() as folder, Cluster("local", workers=2) as cluster:
+        ray = cluster.connect()
+        report.note(f"a local cluster starts in {time.monotonic() - start:.1f} s")
+        evaluation_cost(report, Path(folder), cluster, ray, quick)
+        iteration_cost(report, Path(folder), cluster, quick)
+        sweep_cost(report, cluster, ray, quick)
+        growth(report, Path(folder), cluster, ray, quick)
+    faults(report, quick)
+    report.finish()
+
+
+def evaluation_cost(report: Report, folder: Path, cluster: Cluster, ray: Any, quick: bool) -> None:
+    """Evaluation over Ray beside tasks that only read, and beside one process."""
+    rows = 500_000 if quick else 10_000_000
+    shards = scored_shards(folder / "cost", rows, rows // 16)
+    bare = ray.remote(read_columns).options(num_cpus=1)
+    paths = [str(shards.folder / shard.file) for shard in shards.shards]
+    functions: dict[str, Callable[[], object]] = {
+        "Podium": lambda: evaluate("nDCG@10", shards, cluster=cluster),
+        "bare": lambda: ray.get([bare.remote(path, COLUMNS) for path in paths]),
+        "one process": lambda: evaluate_table("nDCG@10", shards.folder),
+    }
+    for function in functions.values():
+        function()
+    seconds = median_seconds(functions, 3)
+    report.note(
+        f"evaluate, {rows:,} rows: " + ", ".join(f"{k} {v:.2f} s" for k, v in seconds.items())
+    )
+    ratio = seconds["Podium"] / seconds["bare"]
+    report.check("evaluation over bare tasks that only read", ratio, 1.5, at_least=False)
+
+
+def iteration_cost(report: Report, folder: Path, cluster: Cluster, quick: bool) -> None:
+    """A linear fit's iteration beside NumPy's two products in one process."""
+    rows, features = (100_000, 136) if quick else (2_000_000, 136)
+    train = learning_shards(folder / "linear", rows, features, 8)
+    holders = Holders(open_source(train), cluster)
+    risk = HeldRisk(parse_loss(LOSS), holders, train.queries)
+    whole = [block.features for block in train.blocks()]
+    weights = np.full(features, 0.1)
+    single = weights.astype(np.float32)
+
+    def products() -> None:
+        for matrix in whole:
+            scores = matrix @ single
+            matrix.T @ scores
+
+    functions: dict[str, Callable[[], object]] = {
+        "Podium": lambda: risk(weights),
+        "NumPy": products,
+    }
+    for function in functions.values():
+        function()
+    seconds = median_seconds(functions, 9)
+    holders.close()
+    report.note(
+        f"an iteration on {rows:,} rows x {features}: "
+        + ", ".join(f"{k} {v * 1e3:.0f} ms" for k, v in seconds.items())
+    )
+    ratio = seconds["Podium"] / seconds["NumPy"]
+    report.check("linear iteration over NumPy's two products", ratio, 1.3, at_least=False)
+
+
+def sweep_cost(report: Report, cluster: Cluster, ray: Any, quick: bool) -> None:
+    """A sweep of short tasks beside bare tasks."""
+    count = 300 if quick else 2_000
+    tasks = grid(number=list(range(count)))
+    bare = ray.remote(ten_milliseconds).options(num_cpus=1)
+    with TemporaryDirectory() as folder:
+        number = iter(range(100))
+        functions: dict[str, Callable[[], object]] = {
+            "sweep": lambda: sweep(
+                ten_milliseconds,
+                tasks,
+                results=f"{folder}/{next(number)}.parquet",
+                cluster=cluster,
+            ),
+            "bare": lambda: ray.get([bare.remote(**task) for task in tasks]),
+        }
+        for function in functions.values():
+            function()
+        seconds = median_seconds(functions, 1 if quick else 3)
+    report.note(f"{count:,} tasks: " + ", ".join(f"{k} {v:.2f} s" for k, v in seconds.items()))
+    ratio = seconds["sweep"] / seconds["bare"]
+    report.check("sweep of 10-ms tasks over bare tasks", ratio, 1.2, at_least=False)
+
+
+def growth(report: Report, folder: Path, cluster: Cluster, ray: Any, quick: bool) -> None:
+    """Time a row and memory a worker as rows grow, two workers beside one, and break-even."""
+    sizes = [200_000, 1_000_000] if quick else [1_000_000, 10_000_000, 100_000_000]
+    a_row, peaks = [], []
+    for rows in sizes:
+        shards = scored_shards(folder / f"grow{rows}", rows, min(rows // 8, 1_000_000))
+        seconds = _seconds(lambda s=shards: evaluate("nDCG@10", s, cluster=cluster))  # type: ignore[misc]
+        alone = _seconds(lambda s=shards: evaluate_table("nDCG@10", s.folder))  # type: ignore[misc]
+        peak = max(ray.get([ray.remote(_peak).remote() for _ in range(8)]))
+        a_row.append(seconds / rows)
+        peaks.append(peak)
+        report.note(
+            f"{rows:,} rows: cluster {seconds:.2f} s, one process {alone:.2f} s, "
+            f"a worker's memory {peak:.2f} GiB at most"
+        )
+    report.check("time a row, most over least rows", a_row[-1] / a_row[0], 1.3, at_least=False)
+    report.check("memory a worker, most over least rows", peaks[-1] / peaks[0], 2, at_least=False)
+    one = Cluster(cluster.address, workers=1)
+    at_once = {1: one, 2: cluster}
+    found = {
+        workers: _seconds(lambda c=where: _paced(shards, c))  # type: ignore[misc]
+        for workers, where in at_once.items()
+    }
+    report.note(
+        f"{sizes[-1]:,} rows with at most 1 and 2 shards at a time: "
+        f"{found[1]:.2f} and {found[2]:.2f} s, speed-up {found[1] / found[2]:.2f}"
+    )
+
+
+def _paced(shards: Any, cluster: Cluster) -> None:
+    """An evaluation with as many shards in flight as there are workers."""
+    from podium.cluster import evaluating
+
+    before = evaluating.AHEAD
+    evaluating.AHEAD = 1
+    try:
+        evaluate("nDCG@10", shards, cluster=cluster)
+    finally:
+        evaluating.AHEAD = before
+
+
+def _seconds(function: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
+
+
+def _peak() -> float:
+    """The most memory that a worker process had, in GiB."""
+    found = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
+    return int(found[1]) / 2**20 if found else float("nan")
+
+
+if __name__ == "__main__":
+    main()

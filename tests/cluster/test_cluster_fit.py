@@ -1,0 +1,203 @@
+"""Fits over shards: linear models of one process, trees of the engines' own learners."""
+
+import random
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks._raylets import Raylets
+from podium.cluster import Cluster, fit
+from podium.cluster.assignment import by_bytes
+from podium.cluster.holders import Holders
+from podium.cluster.sources import open_source
+from podium.data import Dataset, ShardSet, concat, write_shards
+from podium.errors import ArgumentError, DataError
+from podium.losses import parse_loss
+from podium.rankers import BoostedRanker, LinearRanker, NeuralRanker, Ranker, TreeRanker
+from tests.rankers.made_up import made_up
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.xdist_group("cluster"),
+    # Ray Train reads settings of Ray Data that Ray itself calls deprecated.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),
+    pytest.mark.filterwarnings("ignore::FutureWarning:ray"),
+    pytest.mark.filterwarnings("ignore:.*use_push_based_shuffle.*:DeprecationWarning"),
+]
+
+LOSS = "ListMLE(k=5)"
+
+
+def cut(data: Dataset, folder: str | Path, shards: int) -> ShardSet:
+    return write_shards(data, folder, shard_bytes=max(1, data.features.nbytes // shards))
+
+
+@settings(max_examples=3)
+@given(
+    shards=st.integers(1, 9),
+    workers=st.sampled_from([2, 3, 5]),
+    loss=st.sampled_from([LOSS, "PairHinge(k=5)", "LambdaLoss(k=5)"]),
+    seed=st.integers(0, 2**16),
+)
+def test_linear_models_are_those_of_one_process(
+    raylets: Raylets, shards: int, workers: int, loss: str, seed: int
+) -> None:
+    data, held_out = made_up(24, 15, seed=seed), made_up(12, 15, seed=seed + 1)
+    cluster = Cluster(raylets.address, workers=workers)
+    with TemporaryDirectory() as folder:
+        train = cut(data, f"{folder}/train", shards)
+        valid = cut(held_out, f"{folder}/valid", 2)
+        one = LinearRanker(loss, max_iter=40).fit(data, validation=held_out)
+        many = fit(LinearRanker(loss, max_iter=40), train, validation=valid, cluster=cluster)
+    np.testing.assert_allclose(many.coef_, one.coef_, rtol=1e-6, atol=1e-6)
+    assert many.n_iter_ == one.n_iter_
+
+
+def test_a_lost_actor_leaves_its_shards_to_the_others(
+    raylets: Raylets, three: Cluster, tmp_path: Path
+) -> None:
+    data = made_up(60)
+    source = open_source(cut(data, tmp_path / "train", 7))
+    holders = Holders(source, three)
+    weights = np.ones(6)
+    loss = parse_loss(LOSS)
+    before = holders.gather("risk", loss, weights)
+    while holders.lost == 0:
+        raylets.kill_one(random.Random(3))
+        after = holders.gather("risk", loss, weights)
+        for (value, slope), (again, same) in zip(before, after, strict=True):
+            assert value == again
+            np.testing.assert_array_equal(slope, same)
+    holders.close()
+    raylets.mend()
+
+
+def test_a_linear_fit_goes_on_from_its_checkpoint(three: Cluster, tmp_path: Path) -> None:
+    data = made_up(30)
+    train = cut(data, tmp_path / "train", 3)
+    where = tmp_path / "checkpoints"
+    first = fit(LinearRanker(LOSS), train, checkpoints=where, cluster=three)
+    again = fit(LinearRanker(LOSS), train, checkpoints=where, cluster=three)
+    assert again.n_iter_ < first.n_iter_
+    np.testing.assert_allclose(again.coef_, first.coef_, rtol=1e-3, atol=1e-3)
+    with pytest.raises(DataError, match="another fit"):
+        fit(LinearRanker(LOSS, penalty=1.0), train, checkpoints=where, cluster=three)
+
+
+def test_what_cannot_be_fitted_is_said(three: Cluster, tmp_path: Path) -> None:
+    data = made_up(10)
+    train = cut(data, tmp_path / "train", 2)
+    with pytest.raises(ArgumentError, match="not fitted on a cluster"):
+        fit(BoostedRanker(), train, cluster=three)
+    with pytest.raises(ArgumentError, match="not on this machine"):
+        fit(LinearRanker(), f"file://{tmp_path}/train")
+    holes = data.features.copy()
+    holes[3, 2] = np.nan
+    bad = Dataset.from_arrays(holes, data.labels, qid=data.query_of_row)
+    with pytest.raises(DataError, match="missing"):
+        fit(LinearRanker(), cut(bad, tmp_path / "holes", 2), cluster=three)
+
+
+def engine_alone(
+    engine: str, parts: list[Dataset], trees: int, parameters: dict[str, Any]
+) -> Callable[[Any], Any]:
+    """The engine's own distributed learner, by its own interface: a thread or process a part."""
+    loss = parse_loss(LOSS)
+    import xgboost
+    from xgboost import collective
+    from xgboost.tracker import RabitTracker
+
+    assert engine == "xgboost"
+    tracker = RabitTracker(n_workers=len(parts), host_ip="127.0.0.1", sortby="task")
+    tracker.start()
+    waiting = ThreadPoolExecutor(1).submit(tracker.wait_for)
+    settings_ = {"base_score": 0.0, "tree_method": "hist", "learning_rate": 0.1, "seed": 0}
+
+    def work(rank: int) -> Any:
+        part = parts[rank]
+
+        def objective(scores: Any, _rows: Any) -> Any:
+            found = loss.evaluate(scores, part.labels, part.offsets)
+            return found.gradient.astype(np.float32), found.curvature.astype(np.float32)
+
+        with collective.CommunicatorContext(**tracker.worker_args(), dmlc_task_id=f"{rank:03}"):
+            rows = xgboost.QuantileDMatrix(part.features, np.zeros(part.rows))
+            own = {**settings_, **parameters, "nthread": 1, "disable_default_eval_metric": True}
+            return xgboost.train(own, rows, trees, obj=objective)
+
+    with ThreadPoolExecutor(len(parts)) as pool:
+        models = list(pool.map(work, range(len(parts))))
+    waiting.result()
+    return lambda features: models[0].predict(xgboost.DMatrix(features), output_margin=True)
+
+
+def test_xgboost_grows_the_trees_of_its_own_distributed_learner(
+    raylets: Raylets, tmp_path: Path
+) -> None:
+    raylets.mend()
+    data = made_up(40)
+    train = cut(data, tmp_path / "train", 5)
+    parameters = {"max_depth": 3}
+    ranker = TreeRanker(
+        LOSS, engine="xgboost", n_estimators=15, parameters=parameters, patience=None
+    )
+    fit(ranker, train, cluster=Cluster(raylets.address, workers=2))
+    shares = by_bytes([shard.bytes for shard in train.shards], 2)
+    parts = [
+        concat([block for place in sorted(share) for block in train.blocks([place])])
+        for share in shares
+    ]
+    predict = engine_alone("xgboost", parts, 15, parameters)
+    np.testing.assert_allclose(ranker.predict(data), predict(data.features), atol=1e-5)
+
+
+def new_tree() -> Ranker:
+    return TreeRanker(LOSS, n_estimators=40, parameters={"num_leaves": 7}, patience=None)
+
+
+def new_net() -> Ranker:
+    return NeuralRanker(LOSS, hidden=[8], epochs=15, batch_queries=1000, learning_rate=0.02)
+
+
+def test_neural_batches_are_those_of_all_workers(raylets: Raylets, tmp_path: Path) -> None:
+    raylets.mend()
+    data = made_up(30)
+    train = cut(data, tmp_path / "train", 4)
+    many = fit(new_net(), train, cluster=Cluster(raylets.address, workers=2))
+    one = new_net().fit(data)
+    np.testing.assert_allclose(many.predict(data), one.predict(data), rtol=1e-3, atol=1e-3)
+
+
+def test_trees_survive_a_killed_raylet(raylets: Raylets, three: Cluster, tmp_path: Path) -> None:
+    data, held_out = made_up(60), made_up(20, seed=1)
+    train, valid = cut(data, tmp_path / "train", 6), cut(held_out, tmp_path / "valid", 3)
+    steps: list[int] = []
+    killed: list[int] = []
+
+    def follow(step: int, _loss: float, value: float | None) -> None:
+        steps.append(step)
+        assert value is not None
+        if not killed:
+            killed.append(step)
+            raylets.kill_one(random.Random(0))
+
+    ranker = fit(
+        new_tree(),
+        train,
+        validation=valid,
+        progress=follow,
+        checkpoint_seconds=0.2,
+        cluster=three,
+    )
+    assert killed
+    assert steps[-1] == 40
+    assert ranker.score(held_out) > 0.8
+    assert ranker.booster_.num_trees() == 40
+    raylets.mend()
