@@ -160,17 +160,26 @@ def _curve(item: str, standings: Sequence[Standing], why: str) -> Claim:
     if not standings:
         return Claim("Niu'12", item, says, "—", "not run", why)
     (standing,) = standings
-    told, inner, total = [], 0, 0
+    told, inner, some, total = [], 0, 0, 0
     for model in _whole_curves(standing):
         means = np.array(
             [standing.rows[f"{model.name} beta {beta}"].mean(standing.measure) for beta in BETAS]
         )
         place = int(means.argmax())
-        inner += 0 < place < len(BETAS) - 1
+        best = f"{model.name} beta {BETAS[place]}"
+        ends = [standing.against(best, f"{model.name} beta {end}")[1] for end in (0.0, 1.0)]
+        rises, drops = (bool(p < 0.05) for p in ends)
+        inner += rises and drops
+        some += rises or drops
         total += 1
         spread = (means.max() - means.min()) / means.mean()
-        told.append(f"{model.name} best at beta {BETAS[place]:g}, from worst to best {spread:.1%}")
-    verdict: Verdict = "reproduced" if inner == total else "partly" if inner else "not reproduced"
+        told.append(
+            f"{model.name} best at beta {BETAS[place]:g} ({'ahead of' if rises else 'even with'} "
+            "beta "
+            f"0, {'ahead of' if drops else 'even with'} beta 1 at p < 0.05), from worst to best "
+            f"{spread:.1%}"
+        )
+    verdict: Verdict = "reproduced" if inner == total else "partly" if some else "not reproduced"
     more = "graded truth was not run over beta"
     for model in FOCUSED:
         if model not in _whole_curves(standing):

@@ -224,7 +224,8 @@ def _whole(five: Any) -> tuple[str, bool]:
     told = [
         f"{name} {mine:.1%} against {other:.1%}" for name, (mine, other) in five["whole"].items()
     ]
-    return "; ".join(told), all(mine >= other for mine, other in five["whole"].values())
+    # The truth is one of the two usual gains here, so only the other can be beaten.
+    return "; ".join(told), None if all(a >= b for a, b in five["whole"].values()) else False
 
 
 def _rises(five: Any) -> tuple[str, bool]:

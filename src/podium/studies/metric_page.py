@@ -22,7 +22,7 @@ def write(found: Mapping[str, Any], _setup: Setup, images: Path) -> Written:
     sections = []
     pictures = {
         "metric-simulated": (_simulated(found), 3, "Figures 1 to 10, simulated people"),
-        "metric-real": (_real(found), 4, "Figures 11 to 15, grades of real queries"),
+        "metric-real": (_real(found), 3, "Figures 11 to 15, grades of real queries"),
         "metric-verdicts": (_verdicts(found), 3, "Figures 17, 18 and 20, five-point verdicts"),
         "metric-active": (_active(found), 4, "Figures 21 to 23, chosen pairs"),
     }

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from podium.measures.statistics import paired_difference
 from podium.studies.leaderboard import Plan
 from podium.studies.plots import Line, Panel, draw_panels
 from podium.studies.standings import Standing, collect
@@ -107,10 +108,11 @@ def _against_all(standings: Sequence[Standing]) -> Claim:
 
 _CAPTION = """## Slack, margin, aggregation and baselines
 
-![All models at six measures](../images/toprank.svg)
+![All models against TopRank at six measures](../images/toprank.svg)
 
-Means over all test queries of five folds, graded truth, nDCG by LETOR's own script. The band is the
-95 % interval of TopRank; differences smaller than it may be chance.
+Mean differences from TopRank over all test queries, graded truth, nDCG by LETOR's own script. The
+band is the paired 95 % interval of TopSlack; the others' are about as wide. A line below 0 is a
+model behind TopRank.
 """
 
 
@@ -119,15 +121,32 @@ def _draw(standings: Sequence[Standing], file: Path) -> None:
     places = [float(place) for place in range(len(MEASURES))]
     for standing in standings:
         lines = []
-        for name in (*reversed(MODELS), *BASELINES):
-            stats = [standing.interval(name, measure) for measure in MEASURES]
-            mean, low, high = ([each[part] for each in stats] for part in range(3))
-            band = name == "TopRank"
+        own = standing.rows["TopRank"].values
+        for name in ("TopSlack", "TopMargin", *BASELINES):
+            values = standing.rows[name].values
+            found = [paired_difference(values[each], own[each], tests=("t",)) for each in MEASURES]
+            band = name == "TopSlack"
             lines.append(
-                Line(name, places, mean, low if band else (), high if band else (), not band)
+                Line(
+                    name,
+                    places,
+                    [each.mean for each in found],
+                    [each.low for each in found] if band else (),
+                    [each.high for each in found] if band else (),
+                    dashed=not band,
+                )
             )
         ticks = [measure.removeprefix("letor:") for measure in MEASURES]
-        panels.append(Panel(standing.collection, "measure", "mean", lines, ticks=ticks))
+        panels.append(
+            Panel(
+                standing.collection,
+                "measure",
+                "difference from TopRank",
+                lines,
+                ticks=ticks,
+                marks={"TopRank": 0.0},
+            )
+        )
     draw_panels(file, panels, columns=3, below=True)
 
 
