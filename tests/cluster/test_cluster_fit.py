@@ -172,7 +172,9 @@ def test_neural_batches_are_those_of_all_workers(raylets: Raylets, tmp_path: Pat
     train = cut(data, tmp_path / "train", 4)
     many = fit(new_net(), train, cluster=Cluster(raylets.address, workers=2))
     one = new_net().fit(data)
-    np.testing.assert_allclose(many.predict(data), one.predict(data), rtol=1e-3, atol=1e-3)
+    # The loss does not see a shift of all scores: of it there is only rounding to be learned.
+    found, expected = (ranker.predict(data) for ranker in (many, one))
+    np.testing.assert_allclose(found - found.mean(), expected - expected.mean(), atol=1e-3)
 
 
 def test_trees_survive_a_killed_raylet(raylets: Raylets, three: Cluster, tmp_path: Path) -> None:

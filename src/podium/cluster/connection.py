@@ -83,6 +83,7 @@ class Cluster:
             if self.address == LOCAL:
                 processors = max(thread_count(), (self._workers or 1) * self.cpus_per_worker)
                 ray.init(
+                    address=LOCAL,
                     num_cpus=processors,
                     include_dashboard=False,
                     _node_ip_address=LOOPBACK,
