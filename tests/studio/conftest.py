@@ -17,6 +17,12 @@ from tests.studio.postgres import BINARIES, Postgres
 _numbers = itertools.count()
 
 
+@pytest.fixture(autouse=True)
+def _exports(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that servers write go with the test."""
+    monkeypatch.setenv("PODIUM_STUDIO_EXPORTS", str(tmp_path / "exports"))
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
     if not (BINARIES / "initdb").exists():
