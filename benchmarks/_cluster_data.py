@@ -16,7 +16,8 @@ QUERY_ROWS = 100
 
 
 def scored_shards(folder: Path, rows: int, shard_rows: int) -> ShardSet:
-    """Judged rows with a score, in shards of so many rows; written block by block."""
+    """Judged rows with a score, in shards of about so many rows; written block by block."""
+    shard_rows = shard_rows // QUERY_ROWS * QUERY_ROWS
 
     def blocks() -> Iterator[Dataset]:
         for first in range(0, rows, shard_rows):

@@ -135,6 +135,7 @@ def growth(report: Report, folder: Path, cluster: Cluster, ray: Any, quick: bool
     a_row, peaks = [], []
     for rows in sizes:
         shards = scored_shards(folder / f"grow{rows}", rows, min(rows // 8, 1_000_000))
+        evaluate("nDCG@10", shards, cluster=cluster)  # workers start, files are cached
         seconds = _seconds(lambda s=shards: evaluate("nDCG@10", s, cluster=cluster))  # type: ignore[misc]
         alone = _seconds(lambda s=shards: evaluate_table("nDCG@10", s.folder))  # type: ignore[misc]
         peak = max(ray.get([ray.remote(_peak).remote() for _ in range(8)]))
@@ -144,7 +145,8 @@ def growth(report: Report, folder: Path, cluster: Cluster, ray: Any, quick: bool
             f"{rows:,} rows: cluster {seconds:.2f} s, one process {alone:.2f} s, "
             f"a worker's memory {peak:.2f} GiB at most"
         )
-    report.check("time a row, most over least rows", a_row[-1] / a_row[0], 1.3, at_least=False)
+    flat = max(a_row) / min(a_row)
+    report.check("time a row, slowest size over quickest", flat, 1.3, at_least=False)
     report.check("memory a worker, most over least rows", peaks[-1] / peaks[0], 2, at_least=False)
     one = Cluster(cluster.address, workers=1)
     at_once = {1: one, 2: cluster}

@@ -132,8 +132,15 @@ def test_what_is_wrong_is_said(three: Cluster, tmp_path: Path) -> None:
 def test_a_killed_raylet_changes_nothing(raylets: Raylets, three: Cluster, tmp_path: Path) -> None:
     data = scored(3000, most=60)
     source = cut(data, tmp_path / "scored", 60)
-    draw = random.Random(1)
-    killer = raylets.kill_after(0.5, draw)
-    found = evaluate(MEASURES, source, score=list(data.feature_names), cluster=three)
-    killer.join()
+    told: list[int] = []
+
+    def kill_midway(done: int, _total: int | None) -> None:
+        told.append(done)
+        if len(told) == 10:
+            raylets.kill_one(random.Random(1))
+
+    found = evaluate(
+        MEASURES, source, score=list(data.feature_names), progress=kill_midway, cluster=three
+    )
+    assert len(told) == len(source.shards) > 10
     assert_equal(found, data)

@@ -126,10 +126,12 @@ def test_ctrl_c_and_kill_lose_at_most_a_second(tmp_path: Path) -> None:
 def test_a_killed_raylet_loses_no_task(raylets: Raylets, three: Cluster, tmp_path: Path) -> None:
     results = tmp_path / "results.parquet"
     tasks = grid(number=list(range(100)), seconds=[0.05])
-    draw = random.Random(2)
-    killer = raylets.kill_after(0.8, draw)
-    found = sweep(nap, tasks, results=results, cluster=three)
-    killer.join()
+
+    def kill_midway(progress: SweepProgress) -> None:
+        if progress.done == 20:
+            raylets.kill_one(random.Random(2))
+
+    found = sweep(nap, tasks, results=results, progress=kill_midway, cluster=three)
     assert [one.values["square"] for one in found] == [number**2 for number in range(100)]
     keys = pq.read_table(results)["task"].to_pylist()
     assert len(keys) == len(set(keys)) == 100
