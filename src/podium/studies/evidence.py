@@ -47,26 +47,25 @@ def evidence_page(pages: Path) -> str:
             text = page.read_text(encoding="utf-8")
             for claim in read_claims(text):
                 found[claim.paper, claim.item] = (claim, page.name)
-    rows, counted = [], Counter[str]()
+    counted = Counter[str]()
+    sections = []
     for paper, items in NUMBERED.items():
         more = [item for of, item in found if of == paper and item not in items]
+        rows = []
         for item in (*items, *more):
             claim, page_name = found.get((paper, item), (_absent(paper, item), ""))
             if item in items:
                 counted[claim.verdict] += 1
             rows.append(_row(claim, page_name))
+        sections += [f"## {paper}\n\n{PAPERS[paper]}.\n", table(_HEAD, rows, numbers=False)]
     ours = [_row(*found[key]) for key in found if key[0] not in NUMBERED]
-    head = ["paper", "what", "verdict", "measured here", "why, and what differs", "study"]
+    if ours:
+        sections += ["## Our own question\n", table(_HEAD, ours, numbers=False)]
     total = ", ".join(f"{count} {verdict}" for verdict, count in counted.most_common())
-    papers = "\n".join(f"- **{short}**: {title}" for short, title in PAPERS.items())
-    return "\n".join(
-        [
-            _INTRODUCTION.format(papers=papers, total=total, count=sum(counted.values())),
-            table(head, rows, numbers=False),
-            "## Our own question\n" if ours else "",
-            table(head, ours, numbers=False) if ours else "",
-        ]
-    )
+    return "\n".join([_INTRODUCTION.format(total=total, count=sum(counted.values())), *sections])
+
+
+_HEAD = ("what", "verdict", "measured here", "why, and what differs", "study")
 
 
 def _absent(paper: str, item: str) -> Claim:
@@ -76,22 +75,22 @@ def _absent(paper: str, item: str) -> Claim:
 
 def _row(claim: Claim, page: str) -> list[str]:
     link = f"[{page.removesuffix('.md')}]({page})" if page else ""
-    return [claim.paper, claim.item, f"**{claim.verdict}**", claim.measured, claim.why, link]
+    return [claim.item, f"**{claim.verdict}**", claim.measured, claim.why, link]
 
 
-_INTRODUCTION = """# Evidence
+_INTRODUCTION = """---
+hide: [toc]
+---
+
+# Evidence
 
 Do the papers that Podium is built on hold? Every numbered table and figure of theirs, every theorem
 that was put to the test, what was measured here, and a verdict. Each study is one command,
 `podium study NAME DATA`; its page names the data, the versions and the time, and shows the tables
 and plots in full. Written by `podium study evidence docs/studies`.
 
-{papers}
-
 A verdict is about the claim, not about a digit: *reproduced* where the claim holds here, *partly*
 where a part of it does, *on a stand-in* where other data or simulated people took the place of the
 paper's, *not reproduced* where it fails, *not run* where the data cannot be had and
 nothing could stand in. Of {count} numbered tables and figures: {total}.
-
-## All verdicts
 """

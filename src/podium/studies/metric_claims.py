@@ -220,7 +220,7 @@ def _news(found: Mapping[str, Any]) -> list[Claim]:
     ]  # fmt: skip
 
 
-def _whole(five: Any) -> tuple[str, bool]:
+def _whole(five: Any) -> tuple[str, bool | None]:
     told = [
         f"{name} {mine:.1%} against {other:.1%}" for name, (mine, other) in five["whole"].items()
     ]

@@ -113,7 +113,13 @@ def study_page(study: Study, setup: Setup, images: Path) -> str:
     _check(study, setup)
     done = read_parts(study.parts(setup), setup.results(study.name))
     written = study.write(done.values, setup, images)
-    made = [f"# {study.title}\n", study.introduction.strip() + "\n", "## Verdicts\n"]
+    # Tables are wide: the site leaves its table of contents out.
+    made = [
+        "---\nhide: [toc]\n---\n",
+        f"# {study.title}\n",
+        study.introduction.strip() + "\n",
+        "## Verdicts\n",
+    ]
     made += [claims_table(written.claims), *written.sections]
     command = f"podium study {study.name}{' DATA' if study.data else ''}"
     command += " --quick" if setup.quick else f" --page docs/studies/{study.name}.md"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -43,7 +44,7 @@ class Claim:
     why: str = ""
 
 
-HEAD = ("paper", "what", "the paper says", "measured here", "verdict", "why, and what differs")
+HEAD = ("what", "the paper says", "measured here", "verdict", "why, and what differs")
 """The columns of a table of claims."""
 
 
@@ -52,13 +53,13 @@ def claims_table(claims: Iterable[Claim]) -> str:
 
     Example:
         >>> print(claims_table([Claim("Lan'13", "Theorem 1", "a bound", "it holds", "reproduced")]))
-        | paper | what | the paper says | measured here | verdict | why, and what differs |
-        | --- | --- | --- | --- | --- | --- |
-        | Lan'13 | Theorem 1 | a bound | it holds | **reproduced** |  |
+        | what | the paper says | measured here | verdict | why, and what differs |
+        | --- | --- | --- | --- | --- |
+        | Lan'13, Theorem 1 | a bound | it holds | **reproduced** |  |
         <BLANKLINE>
     """
     rows = [
-        [each.paper, each.item, each.says, each.measured, f"**{each.verdict}**", each.why]
+        [f"{each.paper}, {each.item}", each.says, each.measured, f"**{each.verdict}**", each.why]
         for each in claims
     ]
     return table(HEAD, rows, numbers=False)
@@ -78,7 +79,8 @@ def read_claims(page: str) -> list[Claim]:
     for line in lines[lines.index(head) + 2 :] if head in lines else []:
         if not line.startswith("| "):
             break
-        paper, item, says, measured, verdict, why = (cell.strip() for cell in line[1:-1].split("|"))
+        what, says, measured, verdict, why = (cell.strip() for cell in line[1:-1].split("|"))
+        paper, _, item = what.partition(", ")
         found.append(Claim(paper, item, says, measured, verdict.strip("*"), why))  # type: ignore[arg-type]
     return found
 
@@ -87,4 +89,6 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool =
     """A table of Markdown, whose columns but the first are numbers if not said otherwise."""
     lines = ["| " + " | ".join(head) + " |"]
     lines.append("| --- |" + (" ---: |" if numbers else " --- |") * (len(head) - 1))
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows), ""])
+    text = "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows), ""])
+    # A figure and its per cent sign stay on one line, written the same everywhere.
+    return re.sub(r"(\d) ?%", "\\1\u00a0%", text)
