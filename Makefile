@@ -65,7 +65,7 @@ imports: $(BIN)/python ## a room imports only rooms below it
 test: $(BIN)/python ## the fast tests and the examples in docstrings
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-test-slow: $(BIN)/python ## the slow tests alone
+test-slow: $(BIN)/python ## the slow tests alone, those too long for CI too
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 
 # Some minutes of requests that nobody would send, on PostgreSQL: the slow tests send fewer.
@@ -73,8 +73,8 @@ fuzz: $(BIN)/python ## generated requests against the studio's API
 	PODIUM_FUZZ_SECONDS=540 $(BIN)/python -m pytest -m slow -s tests/studio/test_malformed.py
 
 # One run of both, so that the coverage bound in pyproject.toml judges them together.
-coverage: $(BIN)/python ## fast and slow tests in one run, with coverage
-	$(BIN)/python -m pytest -m '' -n 2 --dist loadgroup --cov --durations=15 $(PYTEST_ARGS)
+coverage: $(BIN)/python ## fast and slow tests in one run, but for the longest, with coverage
+	$(BIN)/python -m pytest -m 'not long' -n 2 --dist loadgroup --cov --durations=15 $(PYTEST_ARGS)
 
 # The site must work without a network: no page may load a script, style or image from elsewhere.
 docs: $(BIN)/python ## the site, in site/, with warnings as errors

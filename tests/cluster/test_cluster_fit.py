@@ -39,6 +39,7 @@ def cut(data: Dataset, folder: str | Path, shards: int) -> ShardSet:
     return write_shards(data, folder, shard_bytes=max(1, data.features.nbytes // shards))
 
 
+@pytest.mark.long
 @settings(max_examples=3)
 @given(
     shards=st.integers(1, 9),
@@ -166,6 +167,7 @@ def new_net() -> Ranker:
     return NeuralRanker(LOSS, hidden=[8], epochs=15, batch_queries=1000, learning_rate=0.02)
 
 
+@pytest.mark.long
 def test_neural_batches_are_those_of_all_workers(raylets: Raylets, tmp_path: Path) -> None:
     raylets.mend()
     data = made_up(30)
@@ -177,6 +179,7 @@ def test_neural_batches_are_those_of_all_workers(raylets: Raylets, tmp_path: Pat
     np.testing.assert_allclose(found - found.mean(), expected - expected.mean(), atol=1e-3)
 
 
+@pytest.mark.long
 def test_trees_survive_a_killed_raylet(raylets: Raylets, three: Cluster, tmp_path: Path) -> None:
     data, held_out = made_up(60), made_up(20, seed=1)
     train, valid = cut(data, tmp_path / "train", 6), cut(held_out, tmp_path / "valid", 3)

@@ -83,6 +83,7 @@ def test_replay_undo_and_any_order_of_arrival_give_the_same_state(seed):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.no_cover  # covered by the test above; counting lines takes four times as long
 @pytest.mark.parametrize("part", range(4))
 def test_ten_thousand_histories(part):
