@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection, insert, text
 
 from podium.data import Candidate, CandidateList
 from podium.studio.database import connect, in_transaction
@@ -76,6 +76,9 @@ def furnish(
         return project_id
 
     project_id = in_transaction(engine, work)
+    # A server that has run for a minute has done this by itself.
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("VACUUM ANALYZE"))
     engine.dispose()
     return project_id, tokens
 

@@ -57,7 +57,7 @@ class Size:
 def main() -> None:
     """Measure and report."""
     quick = wants_quick(__doc__)
-    size = Size(150, 200, 2, 1, 100_000) if quick else Size(2000, 4000, 10, 3, 10_000_000)
+    size = Size(150, 200, 2, 1, 100_000) if quick else Size(2000, 4000, 8, 3, 10_000_000)
     report = Report("studio", quick, packages=["fastapi", "sqlalchemy", "psycopg", "uvicorn"])
     with Postgres() as postgres:
         _load(report, postgres, size)
@@ -120,11 +120,12 @@ def _paced(crowd: Crowd, rate: float, seconds: float) -> list[float]:
     chance = random.Random(1)
     mean = len(crowd.tokens) / rate
     crowd.think = lambda: min(chance.expovariate(1 / mean), 4 * mean)
-    # The first answers come in a heap, because everyone begins at once: they do not count.
-    asyncio.run(crowd.judge(time.monotonic() + min(mean, seconds)))
+    # Everyone asks for a task at once in the beginning: that time does not count.
+    start = time.monotonic() + len(crowd.tokens) / _FIRST_TASKS
     crowd.seconds.clear()
-    asyncio.run(crowd.judge(time.monotonic() + seconds))
-    return crowd.seconds
+    crowd.answered.clear()
+    asyncio.run(crowd.judge(start + seconds))
+    return [took for took, at in zip(crowd.seconds, crowd.answered, strict=True) if at >= start]
 
 
 def _half(report: Report, crowd: Crowd, rate: float, size: Size) -> float:
@@ -147,11 +148,7 @@ def _growth(report: Report, url: str, crowd: Crowd, rate: float, size: Size) -> 
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             connection.execute(text("VACUUM ANALYZE"))
             connection.execute(text("CHECKPOINT"))
-        medians.append(
-            statistics.median(
-                statistics.median(_paced(crowd, rate, size.seconds)) for _ in range(size.rounds)
-            )
-        )
+        medians.append(statistics.median(_paced(crowd, rate, 2 * size.seconds)))
     engine.dispose()
     few, many = medians
     report.note(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -150,4 +151,9 @@ def _worded(request: Request, status: int, problem: str, headers: Any = None) ->
 def application() -> FastAPI:
     """The application for the settings of the environment, which server processes start with."""
     set_up_logs()
-    return create_app(Settings())
+    app = create_app(Settings())
+    # What is here now stays: looking through it for garbage again and again would slow answers.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+    return app

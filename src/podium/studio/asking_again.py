@@ -95,7 +95,7 @@ def _take_back(connection: Connection, who: Member, query: Any, loop: Sequence[i
         found.board.take(undo)
     held = connection.execute(
         select(Lease.left, Lease.right).where(
-            Lease.query_id == query.id, Lease.released.is_(False), Lease.expires_at >= now
+            Lease.query_id == query.id, ~Lease.released, Lease.expires_at >= now
         )
     ).all()
     board = found.board

@@ -33,7 +33,7 @@ _REPEAT_AFTER = 5
 
 _HELD = Prepared(
     select(Lease.token, Lease.left, Lease.right, Lease.user_id, Lease.expires_at).where(
-        Lease.query_id == bindparam("query"), Lease.released.is_(False)
+        Lease.query_id == bindparam("query"), ~Lease.released
     )
 )
 _RELEASE = Prepared(update(Lease).where(Lease.token == bindparam("wanted")).values(released=True))
@@ -43,14 +43,14 @@ _OF_USER = Prepared(
     .where(
         Lease.user_id == bindparam("user"),
         Query.project_id == bindparam("project"),
-        Lease.released.is_(False),
+        ~Lease.released,
         Lease.expires_at >= bindparam("now"),
     )
     .order_by(Lease.granted_at.desc())
 )
 _PROLONG = Prepared(
     update(Lease)
-    .where(Lease.token == bindparam("wanted"), Lease.released.is_(False))
+    .where(Lease.token == bindparam("wanted"), ~Lease.released)
     .values(expires_at=bindparam("until"))
 )
 
@@ -115,7 +115,7 @@ class Handing:
 
     def give_up_tab(self, connection: Connection, user_id: int, tab: str, now: float) -> None:
         """A tab that takes an answer back no longer holds what it was asked since."""
-        held = [Lease.user_id == user_id, Lease.tab == tab, Lease.released.is_(False)]
+        held = [Lease.user_id == user_id, Lease.tab == tab, ~Lease.released]
         queries = connection.scalars(select(Lease.query_id).where(*held)).all()
         if queries:
             connection.execute(update(Lease).where(*held).values(released=True, expires_at=now))

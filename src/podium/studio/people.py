@@ -61,7 +61,7 @@ def remove_member(connection: Connection, who: Member, user_id: int) -> None:
     if present is Role.OWNER:
         _check_other_owner(connection, who.project.id)
     queries = select(Query.id).where(Query.project_id == who.project.id)
-    held = [Lease.user_id == user_id, Lease.query_id.in_(queries), Lease.released.is_(False)]
+    held = [Lease.user_id == user_id, Lease.query_id.in_(queries), ~Lease.released]
     now = time.time()
     freed = connection.scalars(select(Lease.query_id).where(*held)).all()
     if freed:
