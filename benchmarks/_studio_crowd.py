@@ -30,11 +30,15 @@ class Line:
         )
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    async def post(self, path: str, body: dict[str, Any]) -> Any:
-        """Send JSON and return what comes back."""
+    async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect, unless it is connected."""
         if self._streams is None:
             self._streams = await asyncio.open_connection("127.0.0.1", self._port)
-        reader, writer = self._streams
+        return self._streams
+
+    async def post(self, path: str, body: dict[str, Any]) -> Any:
+        """Send JSON and return what comes back."""
+        reader, writer = await self.open()
         content = json.dumps(body)
         writer.write(
             f"POST {path} HTTP/1.1\r\n{self._head}{len(content)}\r\n\r\n{content}".encode()
@@ -123,6 +127,7 @@ class Crowd:
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
+        await asyncio.sleep(0)  # closed connections are let go in the loop's next turn
         for task in done:
             task.result()
 
@@ -130,6 +135,15 @@ class Crowd:
         chance = random.Random(f"{self.seed} {number}")
         tab = f"tab{number}"
         lines = [Line(port, token) for port in self.ports]
+        try:
+            await self._assess_on(lines, number, tab, chance)
+        finally:
+            for line in lines:
+                line.cut()
+
+    async def _assess_on(
+        self, lines: list[Line], number: int, tab: str, chance: random.Random
+    ) -> None:
         place = number
         found: Any = None
         waiting: dict[str, Any] | None = None
@@ -179,6 +193,7 @@ class Crowd:
 
     async def _send_and_cut(self, line: Line, waiting: dict[str, Any]) -> None:
         """Send an answer and hang up before the server says anything."""
+        await line.open()  # a connection that is given up while it is made would be left open
         try:
             await asyncio.wait_for(
                 line.post(f"/api/v1/projects/{self.project}/answers", waiting), 0.002

@@ -114,6 +114,8 @@ async def _judge_and_kill(
             break
         if what == "server":
             server = chance.choice(servers)
+            # One that is still starting would not be missed by anyone.
+            await asyncio.to_thread(server.wait)
             await asyncio.to_thread(server.kill)
             server.start()
         else:

@@ -28,6 +28,8 @@ def serving(settings: Settings, port: int | None = None) -> Iterator[str]:
         if not thread.is_alive():
             raise RuntimeError("the server did not start")
         time.sleep(0.01)
-    yield f"http://127.0.0.1:{port}"
-    server.should_exit = True
-    thread.join(10)
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.should_exit = True
+        thread.join(10)

@@ -19,7 +19,9 @@ from tests.studio.serving import serving
 Opened = Callable[..., Judging]
 
 
-@pytest.fixture(scope="session")
+# For this package and not longer: while Playwright runs, its thread has an event loop, and tests of
+# other packages want to start their own.
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     for file, remedy in ((CHROMIUM, "apt-get install chromium"), (BUILT, "make web")):
         if not file.exists():
