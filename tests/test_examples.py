@@ -16,7 +16,7 @@ from podium.judging.algorithms import ALGORITHMS, run
 from podium.losses import parse_loss
 from podium.measures import evaluate
 from podium.rankers import LinearRanker, TreeRanker
-from tests.cli.run_podium import podium, succeed
+from tests.cli.run_podium import podium_process, succeed
 from tests.rankers.made_up import made_up
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -102,18 +102,18 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     """``--use`` imports a module first, so that a verb knows what it adds."""
     (tmp_path / "in.csv").write_text("query_id,label,a\nq,1,0.5\nq,0,2\np,1,1\np,0,0\n")
     use = {"PYTHONPATH": str(EXAMPLES)}
-    done = podium(
+    done = podium_process(
         "--use", "own_format", "convert", tmp_path / "in.csv", tmp_path / "out.txt", **use
     )
     assert (done.returncode, done.stderr) == (0, b"")
     text = succeed("convert", tmp_path / "out.txt", "-", "--to", "letor")
     assert text.splitlines()[0].startswith("1 qid:q 1:0.5")
-    trained = podium(
+    trained = podium_process(
         "--use", "own_loss", "train", tmp_path / "out.txt", tmp_path / "model",
         "--loss", "squared_hinge(margin=2.0)", "--scorer", "linear", **use,
     )  # fmt: skip
     assert trained.returncode == 0, trained.stderr
-    unknown = podium("--use", "no_such_module", "convert", "a", "b")
+    unknown = podium_process("--use", "no_such_module", "convert", "a", "b")
     assert unknown.returncode == 1
     assert b"no_such_module" in unknown.stderr
 

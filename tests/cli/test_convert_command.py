@@ -18,7 +18,7 @@ from podium.data import (
     write_letor,
     write_parquet,
 )
-from tests.cli.run_podium import PODIUM, fail, podium, succeed
+from tests.cli.run_podium import PODIUM, fail, podium, podium_process, succeed
 from tests.data.strategies import assert_same
 
 DATA = Dataset.from_arrays(
@@ -192,7 +192,7 @@ def test_errors_on_a_terminal_are_the_same_line(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_threads_that_cannot_be(source: Path) -> None:
-    done = podium("convert", source, "-", "--to", "letor", PODIUM_THREADS="many")
+    done = podium_process("convert", source, "-", "--to", "letor", PODIUM_THREADS="many")
     assert done.returncode == 1
     assert done.stderr.decode() == (
         "Error: PODIUM_THREADS is 'many'. Set it to a whole number of at least 1.\n"

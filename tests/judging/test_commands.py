@@ -4,11 +4,8 @@ import json
 import os
 import pty
 import select
-import subprocess
-import sys
 import time
-from pathlib import Path
-from typing import get_args
+from typing import NamedTuple, get_args
 from xml.etree import ElementTree
 
 import pytest
@@ -17,6 +14,7 @@ from podium.cli.simulate import HabitName
 from podium.data import read_qrels
 from podium.judging import HABITS, Journal, Mark, Outcome, Session, Undo, Verdict
 from podium.judging.algorithms import ALGORITHMS, CAREFUL
+from tests.cli.run_podium import PODIUM, podium
 
 CANDIDATES = {
     "query_id": "q1",
@@ -29,22 +27,21 @@ CANDIDATES = {
 }
 
 
-PODIUM = str(Path(sys.executable).parent / "podium")
+class Printed(NamedTuple):
+    """How a command ended, and its words."""
+
+    returncode: int
+    stdout: str
+    stderr: str
 
 
 def command(verb, *arguments):
-    return [PODIUM, verb, *map(str, arguments)]
+    return [str(PODIUM), verb, *map(str, arguments)]
 
 
 def run(verb, *arguments, keys=()):
-    return subprocess.run(
-        command(verb, *arguments),
-        input="".join(f"{key}\n" for key in keys),
-        capture_output=True,
-        text=True,
-        env=os.environ | {"COLUMNS": "100"},
-        timeout=120,
-    )
+    done = podium(verb, *arguments, stdin="".join(f"{key}\n" for key in keys).encode())
+    return Printed(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 @pytest.fixture

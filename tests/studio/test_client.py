@@ -133,7 +133,7 @@ def test_train_reads_a_projects_labels(engine, studio, address, tmp_path):
         for each in entry.candidates
     ]
     queries, documents, lengths = zip(*rows, strict=True)
-    features = np.array([lengths, np.arange(len(rows)) % 5]).T
+    features = np.array([np.array(lengths) / max(lengths), np.arange(len(rows)) % 5]).T
     data = Dataset.from_arrays(features, np.zeros(len(rows)), qid=queries, document_ids=documents)
     write_letor(data, str(tmp_path / "train.txt"))
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""``podium studio`` in processes of its own: the demonstration, a server, the other verbs."""
+"""``podium studio``: servers in processes of their own, the other verbs in that of the tests."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import json
 import os
 import re
 import subprocess
-import sys
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import chdir, contextmanager
 
 import httpx
 import pytest
@@ -18,25 +16,23 @@ from podium.studio.database import connect, in_transaction
 from podium.studio.demo import demo_queries, prepare_demo
 from podium.studio.desk import Desk, Given
 from podium.studio.settings import Settings
+from tests.cli.run_podium import PODIUM, podium
 from tests.studio.browsing import Browser, row_of
 from tests.studio.making import PASSWORD
 from tests.studio.postgres import free_port, wait_until
 
-PODIUM = [str(Path(sys.executable).with_name("podium")), "studio"]
-
 
 def run(*words, folder, fails=False, given=""):
-    done = subprocess.run(
-        [*PODIUM, *map(str, words)], cwd=folder, capture_output=True, text=True, input=given
-    )
-    assert (done.returncode != 0) == fails, done.stderr
-    return done.stdout.strip() if not fails else done.stderr
+    with chdir(folder):
+        done = podium("studio", *words, stdin=given.encode())
+    assert bool(done.returncode) == fails, done.stderr
+    return (done.stderr if fails else done.stdout.strip()).decode()
 
 
 @contextmanager
 def running(*words, folder, **variables):
     with subprocess.Popen(
-        [*PODIUM, *map(str, words)],
+        [PODIUM, "studio", *map(str, words)],
         cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1", **variables},
     ) as process:  # fmt: skip
@@ -93,7 +89,6 @@ def test_a_server_of_two_processes(database, tmp_path):
         assert {json.loads(line)["event"] for line in logged} == {"request"}
 
 
-@pytest.mark.slow
 def test_from_an_empty_database_to_labels_without_a_server(database, tmp_path):
     def podium(*words, **more):
         return run(*words, "--database", database, folder=tmp_path, **more)
@@ -129,7 +124,6 @@ def test_from_an_empty_database_to_labels_without_a_server(database, tmp_path):
     podium("migrate", "--down", "base")
 
 
-@pytest.mark.slow
 def test_runs_side_by_side_without_a_server(tmp_path):
     run("migrate", folder=tmp_path)
     run("user", "add", "ann@example.org", "--no-password", folder=tmp_path)

@@ -61,12 +61,12 @@ def judge_command(
 
     if Path(session).exists():
         journal = Journal.open(session)
-        _refuse_changes(session, journal.session, k, algorithm)
     else:
         chosen = _chosen(session, source, query)
         made = _new_session(chosen, k or 10, algorithm or "adaptive", budget, seed)
         journal = Journal.create(session, made, _about(chosen))
     with journal:
+        _refuse_changes(session, journal.session, k, algorithm)
         judge(journal, assessor or getpass.getuser())
         print_result(journal)
         if export is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -83,12 +85,12 @@ def migrate(
     """Bring the database's tables up to date, or back."""
     from podium.studio.migrate import downgrade, revisions, upgrade
 
-    engine = _engine(_settings(database))
-    if down is None:
-        upgrade(engine)
-    else:
-        downgrade(engine, down)
-    present, newest = revisions(engine)
+    with _engine(database) as engine:
+        if down is None:
+            upgrade(engine)
+        else:
+            downgrade(engine, down)
+        present, newest = revisions(engine)
     _say(f"The tables are of revision {present or 'none'}; the newest is {newest}.")
 
 
@@ -123,7 +125,8 @@ def add_user_command(
         record(connection, number, None, "was added on the server", admin=admin)
         return number
 
-    number = in_transaction(_engine(_settings(database)), work)
+    with _engine(database) as engine:
+        number = in_transaction(engine, work)
     _say(f"Account {number} for {email}.")
 
 
@@ -156,7 +159,8 @@ def create_project_command(
             raise ArgumentError(f"{owner} has no account", hint="Run podium studio user add.")
         return create_project(connection, user, settings)
 
-    typer.echo(in_transaction(_engine(_settings(database)), work))
+    with _engine(database) as engine:
+        typer.echo(in_transaction(engine, work))
 
 
 @project_app.command("import")
@@ -207,7 +211,8 @@ def import_command(
             rankings if row.mode == Mode.RANKINGS else None,
         )
 
-    count = in_transaction(_engine(_settings(database)), work)
+    with _engine(database) as engine:
+        count = in_transaction(engine, work)
     _say(f"Added {count} queries.")
 
 
@@ -237,22 +242,22 @@ def export_command(
     from podium.studio.kinds import Mode
     from podium.studio.projects import project_row
 
-    engine = _engine(_settings(database))
-    row = reading(engine, lambda c: project_row(c, project))
-    order = ExportOrder.model_construct(content=content, format=target_format)
-    order.check(Mode(row.mode))
-    parts = parts_of(
-        engine,
-        judged_queries(engine, row, only_done=only_done),
-        content,
-        target_format,
-        ties=ties,
-    )
-    unfinished = output.with_name(output.name + ".partial")
-    with writing(output):
-        with unfinished.open("wb") as stream:
-            rows = WAYS[content][target_format].write(stream, parts)
-        unfinished.replace(output)
+    with _engine(database) as engine:
+        row = reading(engine, lambda c: project_row(c, project))
+        order = ExportOrder.model_construct(content=content, format=target_format)
+        order.check(Mode(row.mode))
+        parts = parts_of(
+            engine,
+            judged_queries(engine, row, only_done=only_done),
+            content,
+            target_format,
+            ties=ties,
+        )
+        unfinished = output.with_name(output.name + ".partial")
+        with writing(output):
+            with unfinished.open("wb") as stream:
+                rows = WAYS[content][target_format].write(stream, parts)
+            unfinished.replace(output)
     _say(f"Wrote {rows} rows to {output}.")
 
 
@@ -274,10 +279,15 @@ def _settings(database: str | None) -> Settings:
     return Settings()
 
 
-def _engine(settings: Settings) -> Engine:
+@contextmanager
+def _engine(database: str | None) -> Iterator[Engine]:
     from podium.studio.database import connect
 
-    return connect(settings)
+    engine = connect(_settings(database))
+    try:
+        yield engine
+    finally:
+        engine.dispose()
 
 
 def _say(text: str) -> None:
