@@ -10,19 +10,7 @@ from types import FunctionType
 
 import pytest
 
-ROOMS = [
-    "data",
-    "measures",
-    "losses",
-    "aggregation",
-    "judging",
-    "judging.agreement",
-    "judging.algorithms",
-    "utility",
-    "rankers",
-    "rankers.models",
-    "cluster",
-]
+from docs.hooks import ROOMS
 
 
 @pytest.mark.parametrize("room", ROOMS)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import itertools
 import os
+import random
 from collections.abc import Iterator
 
 import pytest
 from sqlalchemy import Engine
 
 from podium.studio.database import connect
+from podium.studio.desk import Desk
 from podium.studio.migrate import upgrade
 from podium.studio.settings import Settings
+from tests.studio.desks import ByNumber, Clock
 from tests.studio.postgres import BINARIES, Postgres
 
 _numbers = itertools.count()
@@ -49,3 +52,13 @@ def engine(database: str) -> Iterator[Engine]:
     upgrade(found)
     yield found
     found.dispose()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def desk(engine: Engine, clock: Clock) -> ByNumber:
+    return ByNumber(engine, Desk(engine, clock, random.Random(7)))

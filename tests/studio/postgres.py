@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
@@ -78,12 +77,6 @@ class Postgres:
         )
         if done.returncode:
             raise RuntimeError(f"{words}: {done.stdout}{done.stderr}")
-
-
-def kill(process: subprocess.Popen[bytes]) -> None:
-    """End a process at once, as a crash would."""
-    process.send_signal(signal.SIGKILL)
-    process.wait()
 
 
 def wait_until(holds, seconds: float = 20.0) -> None:  # type: ignore[no-untyped-def]

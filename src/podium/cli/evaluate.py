@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -82,19 +83,9 @@ def evaluate_command(
             data = _data_set(truth, truth_format)
             values = _read_scores(scores, data.rows)
             results[Path(scores).stem] = evaluate(measures, data, values, conventions=conventions)
-        elif cluster is not None:
-            results[Path(truth).stem] = _on_cluster(
-                cluster,
-                measures,
-                truth,
-                query=query_column,
-                label=label_column,
-                score=score_column,
-                conventions=conventions,
-                progress=progress,
-            )
         else:
-            results[Path(truth).stem] = evaluate_table(
+            table = evaluate_table if cluster is None else partial(_on_cluster, cluster)
+            results[Path(truth).stem] = table(
                 measures,
                 truth,
                 query=query_column,
