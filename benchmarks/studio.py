@@ -17,20 +17,23 @@ import statistics
 import time
 from dataclasses import dataclass
 
-from sqlalchemy import text
+from sqlalchemy import bindparam, select, text
 
-from benchmarks._report import Report, wants_quick
+from benchmarks._report import Report, median_seconds, wants_quick
 from benchmarks._studio_crowd import Crowd
 from benchmarks._studio_engine import bare_engine
 from benchmarks._studio_faults import judge_under_faults
 from benchmarks._studio_house import Server, furnish, running
 from podium.studio.database import connect
+from podium.studio.prepared import Prepared
 from podium.studio.settings import Settings
+from podium.studio.tables import Lease
 from tests.studio.postgres import Postgres, free_port
 
 _ITEMS = 20
 _WORKERS = 2
 _SMALL = 10_000
+_STATEMENTS = 300
 _FIRST_TASKS = 100
 """How many first tasks a second are handed out at the least."""
 
@@ -99,6 +102,29 @@ def _load(report: Report, postgres: Postgres, size: Size) -> None:
         _growth(report, url, crowd, peak / 4, size)
     if crowd.errors:
         report.note(f"errors: {crowd.errors}")
+    _statement(report, url)
+
+
+def _statement(report: Report, url: str) -> None:
+    """What running a statement by SQLAlchemy costs beside the driver's own."""
+    engine = connect(Settings(database=url))
+    statement = select(Lease.token, Lease.left, Lease.right).where(Lease.query_id == bindparam("q"))
+    prepared = Prepared(statement)
+    with engine.connect() as connection:
+        ways = {
+            "sqlalchemy": lambda: [
+                connection.execute(statement, {"q": 1}).all() for _ in range(_STATEMENTS)
+            ],
+            "driver": lambda: [prepared.rows(connection, q=1) for _ in range(_STATEMENTS)],
+        }
+        median_seconds(ways, 1)  # both are prepared by the server after some runs
+        took = median_seconds(ways, 5)
+    engine.dispose()
+    report.note(
+        f"a statement: {1e6 * took['sqlalchemy'] / _STATEMENTS:.0f} us by SQLAlchemy, "
+        f"{1e6 * took['driver'] / _STATEMENTS:.0f} us by the driver, "
+        f"{took['sqlalchemy'] / took['driver']:.1f}x"
+    )
 
 
 def _judge(crowd: Crowd, seconds: float) -> float:
@@ -204,7 +230,7 @@ def _faults(report: Report, quick: bool) -> None:
     else:
         found = judge_under_faults(
             people=200, queries=100, items=_ITEMS, k=10, server_kills=50, database_kills=20,
-            think=6.0,
+            think=10.0,
         )  # fmt: skip
     report.note(
         f"{found.judgments:,} judgments in {found.seconds:.0f} s; servers killed "

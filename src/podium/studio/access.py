@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -26,38 +27,47 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _RANK = {Role.ASSESSOR: 0, Role.MANAGER: 1, Role.OWNER: 2}
 
 
-def _identify(key: Any, expires_at: Any, user_id: Any, *more: Any) -> Any:
-    """A statement that finds who holds a key, and the project of theirs that is asked for.
+def _identify(columns: Sequence[Any]) -> dict[str, Prepared]:
+    """Statements that find who holds a cookie or a token, and the project that is asked for.
 
     One statement for both, because every answer waits for it.
     """
-    return (
-        select(
-            User.id.label("person_id"),
-            User.name.label("person_name"),
-            User.email,
-            User.is_admin,
-            *more,
-            Membership.role,
-            Project.__table__,
+
+    def found_by(key: Any, expires_at: Any, user_id: Any, csrf: Any) -> Prepared:
+        return Prepared(
+            select(
+                User.id.label("person_id"),
+                User.name.label("person_name"),
+                User.email,
+                User.is_admin,
+                csrf,
+                Membership.role,
+                *columns,
+            )
+            .select_from(User)
+            .join(key.class_, user_id == User.id)
+            .outerjoin(
+                Membership,
+                and_(Membership.user_id == User.id, Membership.project_id == bindparam("project")),
+            )
+            .outerjoin(Project, Project.id == Membership.project_id)
+            .where(key == bindparam("key"), expires_at > bindparam("now"), User.disabled.is_(False))
         )
-        .select_from(User)
-        .join(key.class_, user_id == User.id)
-        .outerjoin(
-            Membership,
-            and_(Membership.user_id == User.id, Membership.project_id == bindparam("project")),
-        )
-        .outerjoin(Project, Project.id == Membership.project_id)
-        .where(key == bindparam("key"), expires_at > bindparam("now"), User.disabled.is_(False))
-    )
+
+    return {
+        "cookie": found_by(
+            AuthSession.key, AuthSession.expires_at, AuthSession.user_id, AuthSession.csrf
+        ),
+        "token": found_by(
+            ApiToken.key, ApiToken.expires_at, ApiToken.user_id, literal("").label("csrf")
+        ),
+    }
 
 
-_BY_COOKIE = Prepared(
-    _identify(AuthSession.key, AuthSession.expires_at, AuthSession.user_id, AuthSession.csrf)
-)
-_BY_TOKEN = Prepared(
-    _identify(ApiToken.key, ApiToken.expires_at, ApiToken.user_id, literal("").label("csrf"))
-)
+_COLUMNS = Project.__table__.columns
+_WHOLE = _identify(list(_COLUMNS))
+_SHORT = _identify([column for column in _COLUMNS if column.name != "guidelines"])
+"""Guidelines can be long, and nobody needs them to take an answer."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +110,7 @@ class Member:
 
 def person_of(request: Request) -> Person | None:
     """Who sent a request, or None; refuses a change that no page of ours asked for."""
-    row = reading(request.app.state.engine, lambda connection: _found(connection, request, 0))
+    row = reading(request.app.state.engine, lambda c: _found(c, request, 0, _SHORT))
     return None if row is None else _person(row)
 
 
@@ -114,15 +124,19 @@ def signed_in(request: Request) -> Person:
 
 def member(request: Request, project: int) -> Member:
     """Who sent a request about a project of theirs; others are not told that there is one."""
-    return reading(
-        request.app.state.engine, lambda connection: member_in(connection, request, project)
-    )
+    return reading(request.app.state.engine, lambda c: _member(c, request, project, _WHOLE))
 
 
 def member_in(connection: Connection, request: Request, project: int) -> Member:
-    """As `member`, in the transaction that does what is asked."""
+    """As `member`, in the transaction that takes an answer; the project has no guidelines then."""
+    return _member(connection, request, project, _SHORT)
+
+
+def _member(
+    connection: Connection, request: Request, project: int, statements: dict[str, Prepared]
+) -> Member:
     # Numbers that no row can have are no project, instead of an error of the database.
-    row = _found(connection, request, project if 0 < project < 2**62 else 0)
+    row = _found(connection, request, project if 0 < project < 2**62 else 0, statements)
     if row is None:
         raise RefusedError(401, "Sign in first.")
     if row.role is None:
@@ -130,18 +144,20 @@ def member_in(connection: Connection, request: Request, project: int) -> Member:
     return Member(_person(row), Role(row.role), row)
 
 
-def _found(connection: Connection, request: Request, project: int) -> Any:
+def _found(
+    connection: Connection, request: Request, project: int, statements: dict[str, Prepared]
+) -> Any:
     header = request.headers.get("authorization", "")
     if header.lower().startswith("bearer "):
         key = digest(header[7:].strip())
-        row = _BY_TOKEN.one(connection, key=key, now=time.time(), project=project)
+        row = statements["token"].one(connection, key=key, now=time.time(), project=project)
         if row is None:
             raise RefusedError(401, "This API token is unknown or too old.")
         return row
     secret = request.cookies.get(COOKIE)
     if not secret:
         return None
-    row = _BY_COOKIE.one(connection, key=digest(secret), now=time.time(), project=project)
+    row = statements["cookie"].one(connection, key=digest(secret), now=time.time(), project=project)
     if row is not None and request.method not in _SAFE:
         told = request.headers.get("x-csrf-token") or str(getattr(request.state, "csrf", ""))
         if not hmac.compare_digest(told.encode(), row.csrf.encode()):

@@ -13,17 +13,18 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Engine, insert, select, update
+from sqlalchemy import Connection, Engine, select
 
 from podium.studio.access import Member
 from podium.studio.audit import record
 from podium.studio.database import in_transaction
 from podium.studio.errors import RefusedError
 from podium.studio.exporting import judged
+from podium.studio.handing import held_leases
 from podium.studio.kinds import Kind, Mode, Purpose
-from podium.studio.panels import Said
+from podium.studio.ledger import append_undo, settle
 from podium.studio.secrets import new_token
-from podium.studio.tables import Lease, LogEntry, Project, Query
+from podium.studio.tables import Project, Query
 
 
 def ask_again(engine: Engine, who: Member, query_id: int, loop: Sequence[int]) -> int:
@@ -70,45 +71,8 @@ def _take_back(connection: Connection, who: Member, query: Any, loop: Sequence[i
         raise RefusedError(404, "Nobody's verdict on these documents stands.")
     now, token = time.time(), new_token()
     reason = f"asked again by {who.person.id}"
-    for part, said in enumerate(verdicts):
-        undo = Said(
-            found.board.seen, said.user, Kind.UNDO, None, None, None,
-            said.place, said.purpose, True, token, now, 0.0,
-        )  # fmt: skip
-        connection.execute(
-            insert(LogEntry).values(
-                query_id=query.id,
-                place=undo.place,
-                user_id=undo.user,
-                kind=undo.kind.value,
-                undoes=undo.undoes,
-                purpose=undo.purpose.value,
-                counts=True,
-                late=False,
-                token=token,
-                part=part,
-                reason=reason,
-                at=now,
-                seconds=0.0,
-            )
-        )
-        found.board.take(undo)
-    held = connection.execute(
-        select(Lease.left, Lease.right).where(
-            Lease.query_id == query.id, ~Lease.released, Lease.expires_at >= now
-        )
-    ).all()
-    board = found.board
-    connection.execute(
-        update(Query)
-        .where(Query.id == query.id)
-        .values(
-            entries=board.seen,
-            done=board.done,
-            free=board.free((min(row), max(row)) for row in held),
-            expected_left=board.panel.expected_left(),
-        )
-    )
+    append_undo(connection, found.board, query.id, verdicts, token, now, reason)
+    settle(connection, query, found.board, held_leases(connection, query.id, now))
     record(
         connection, who.person.id, who.project.id, "asked again",
         query=query.name, documents=list(loop), verdicts=len(verdicts),

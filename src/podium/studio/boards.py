@@ -47,6 +47,7 @@ class Board:
 
     Attributes:
         panel: The way it is judged.
+        documents: What is judged, by place.
         seen: How many entries of the log it has taken.
     """
 
@@ -59,11 +60,10 @@ class Board:
     ) -> None:
         self.panel = panel
         self.seen = 0
-        self._documents = documents
+        self.documents = documents
         self._rankings = rankings
         self._indices: dict[int, int] = {}
         self._people: dict[int, _Person] = {}
-        self._undone: dict[int, Said] = {}
         for said in log:
             self.take(said)
 
@@ -86,7 +86,7 @@ class Board:
         """What a screen shows on each side: documents with their places."""
         sides = [side for side in (task.left, task.right) if side != NOTHING]
         places = [self._rankings[side] if self._rankings else (side,) for side in sides]
-        return [[(place, self._documents[place]) for place in side] for side in places]
+        return [[(place, self.documents[place]) for place in side] for side in places]
 
     def open(self, user: int | None) -> list[Task]:
         """What can be asked now, of a person or of anyone, to move the query on."""

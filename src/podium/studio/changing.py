@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 from sqlalchemy import Connection, delete, exists, func, select, update
 
 from podium.studio.audit import record
 from podium.studio.errors import RefusedError
-from podium.studio.kinds import Mode
 from podium.studio.panels import new_panel
 from podium.studio.projects import ProjectSettings
 from podium.studio.replies import first_problem
@@ -19,7 +18,7 @@ JUDGING = ("k", "algorithm", "seed", "budget", "overlap_share", "overlap_assesso
 """What decides which pairs are asked: it stays once there are answers, which were asked for it."""
 
 
-class ProjectChange(BaseModel):
+class ProjectChange(ProjectSettings):
     """What to change of a project; what is left out stays.
 
     Example:
@@ -27,21 +26,7 @@ class ProjectChange(BaseModel):
         {'k': 5}
     """
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
-
     name: Annotated[str, Field(min_length=1, max_length=200)] = ""
-    mode: Mode = Mode.PAIRS
-    k: Annotated[int, Field(ge=1, le=1000)] = 10
-    algorithm: Annotated[str, Field(max_length=100)] = ""
-    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
-    budget: Annotated[int, Field(ge=1, lt=2**31)] | None = None
-    overlap_share: Annotated[float, Field(ge=0, le=1)] = 0.0
-    overlap_assessors: Annotated[int, Field(ge=1, le=100)] = 2
-    assigned_only: bool = False
-    guidelines: Annotated[str, Field(max_length=100_000)] = ""
-    lease_seconds: Annotated[float, Field(ge=5, le=86400)] = 900.0
-    repeat_rate: Annotated[float, Field(ge=0, le=0.5)] = 0.0
-    gold_rate: Annotated[float, Field(ge=0, le=0.5)] = 0.0
     paused: bool = False
 
 

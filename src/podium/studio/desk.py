@@ -21,7 +21,7 @@ from podium.studio.boards import Board, Document
 from podium.studio.choices import parts_of
 from podium.studio.database import Found, in_transaction
 from podium.studio.errors import RefusedError
-from podium.studio.handing import Handing, Held, Nothing
+from podium.studio.handing import Handing, Held, Nothing, held_leases
 from podium.studio.kinds import Kind, Mode, Purpose
 from podium.studio.ledger import append, append_undo, settle
 from podium.studio.panels import Said, Task
@@ -50,7 +50,7 @@ _QUERY = Prepared(select(Query.__table__).where(Query.id == bindparam("query")).
 _GIVE = Prepared(insert(Lease))
 _GIVE_UP = Prepared(delete(Lease).where(Lease.token == bindparam("wanted")))
 _RECORDED = Prepared(
-    select(LogEntry.user_id, LogEntry.query_id, LogEntry.late, LogEntry.counts, Query.project_id)
+    select(LogEntry.user_id, LogEntry.late, LogEntry.counts, Query.project_id)
     .join(Query, Query.id == LogEntry.query_id)
     .where(LogEntry.token == bindparam("wanted"), LogEntry.part == 0)
 )
@@ -93,13 +93,11 @@ class Taken:
         repeated: Whether it had been taken before: the same answer, sent again.
         late: Whether its lease had run out.
         counts: Whether it takes part; late answers to what was asked of others do not.
-        query_id: Of which query it was.
     """
 
     repeated: bool
     late: bool
     counts: bool
-    query_id: int
 
 
 class Desk:
@@ -210,7 +208,7 @@ class Desk:
         late = bool(lease.released) or lease.expires_at < now
         query = lease  # the row holds the query's columns too
         board = self._shelf.take(connection, project, query)
-        held = self._handing.held(connection, query.id, now)
+        held = held_leases(connection, query.id, now)
         counts = not late or self._still_wanted(board, task, user_id, held)
         spent = min(max(seconds, 0.0), now - lease.granted_at)
         append(
@@ -218,7 +216,7 @@ class Desk:
             late=late, counts=counts, reason=reason, at=now, seconds=max(spent, 0.0),
         )  # fmt: skip
         count_judgment(connection, query.id, user_id, spent, now)
-        taken = Taken(False, late, counts, query.id)
+        taken = Taken(False, late, counts)
         if not more or project.paused:
             settle(connection, query, board, held)
             return (taken, None), [(query.id, board)]
@@ -256,9 +254,9 @@ class Desk:
             self._shelf.put(query.id, board)
             raise RefusedError(404, "There is nothing to take back.")
         now = self._clock()
-        append_undo(connection, board, query.id, user_id, gone, token, now)
+        append_undo(connection, board, query.id, gone, token, now)
         self._handing.give_up_tab(connection, user_id, tab, now)
-        held = self._handing.held(connection, query.id, now)
+        held = held_leases(connection, query.id, now)
         again = _task_of(gone, board, user_id)
         if again is not None and not project.paused:
             given = self._give(connection, project, (query, board, held), user_id, tab, again)
@@ -269,10 +267,6 @@ class Desk:
         """A query's board for reading; it is not put back."""
         return self._shelf.take(connection, project, query)
 
-    def forget(self, query_id: int) -> None:
-        """Drop what is remembered of a query, because its settings changed."""
-        self._shelf.forget(query_id)
-
     def _recorded(self, connection: Connection, project: Any, user_id: int, token: UUID) -> Taken:
         """An answer whose lease is gone: it was taken before, or it never was a task."""
         row = _RECORDED.one(connection, wanted=token)
@@ -280,7 +274,7 @@ class Desk:
             raise RefusedError(404, "There is no such task.")
         if row.user_id != user_id:
             raise RefusedError(403, "This pair was given to someone else.")
-        return Taken(True, row.late, row.counts, row.query_id)
+        return Taken(True, row.late, row.counts)
 
     def _still_wanted(self, board: Board, task: Task, user_id: int, held: list[Held]) -> bool:
         """Whether a late answer still counts: nobody else was asked, and it is still open."""
@@ -325,7 +319,7 @@ class Desk:
                         connection, project, user_id, tried, now
                     ), boards
                 board = self._shelf.take(connection, project, query)
-                here = query, board, self._handing.held(connection, query.id, now)
+                here = query, board, held_leases(connection, query.id, now)
             query, board, held = here
             boards.append((query.id, board))
             found = self._handing.pick(connection, project, query, board, held, user_id)

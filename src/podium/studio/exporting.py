@@ -30,10 +30,10 @@ from podium.judging.entries import entry_to_json
 from podium.studio.boards import Board
 from podium.studio.database import reading
 from podium.studio.kinds import Kind, Mode
-from podium.studio.panels import GradesPanel, PairsPanel, Said, new_panel
-from podium.studio.shelf import said_of
+from podium.studio.panels import GradesPanel, PairsPanel, Said
+from podium.studio.shelf import log_of, new_board
 from podium.studio.tables import Candidate as CandidateRow
-from podium.studio.tables import LogEntry, Query, Ranking
+from podium.studio.tables import Query
 
 _PAGE = 50
 """How many queries are in memory at once."""
@@ -103,29 +103,11 @@ def _page(connection: Connection, project: Any, after: int, only_done: bool) -> 
 
 def judged(connection: Connection, project: Any, query: Any) -> Judged:
     """A query with all that was said of it."""
-    items = list(
-        connection.scalars(
-            select(CandidateRow.item)
-            .where(CandidateRow.query_id == query.id)
-            .order_by(CandidateRow.place)
-        )
-    )
-    rankings = connection.scalars(
-        select(Ranking.name).where(Ranking.query_id == query.id).order_by(Ranking.place)
-    ).all()
-    log = [
-        said_of(row)
-        for row in connection.execute(
-            select(
-                LogEntry.place, LogEntry.user_id, LogEntry.kind, LogEntry.left, LogEntry.right,
-                LogEntry.value, LogEntry.undoes, LogEntry.purpose, LogEntry.counts,
-                LogEntry.token, LogEntry.at, LogEntry.seconds,
-            )
-            .where(LogEntry.query_id == query.id)
-            .order_by(LogEntry.place)
-        )
-    ]  # fmt: skip
-    board = Board(new_panel(project, query.ordered, items, rankings), log=log)
+    board = new_board(connection, project, query)
+    log = list(log_of(connection, query.id))
+    for said in log:
+        board.take(said)
+    items = [document.item for document in board.documents]
     return Judged(query, items, log, board)
 
 

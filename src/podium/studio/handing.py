@@ -72,6 +72,18 @@ class Nothing:
     seconds: float = 0.0
 
 
+def held_leases(connection: Connection, query_id: int, now: float) -> list[Held]:
+    """What is held of a query; leases that ran out are released."""
+    held = []
+    for row in _HELD.rows(connection, query=query_id):
+        if row.expires_at < now:
+            _RELEASE.run(connection, wanted=row.token)
+        else:
+            pair = (min(row.left, row.right), max(row.left, row.right))
+            held.append(Held(pair, row.user_id, row.expires_at))
+    return held
+
+
 class Handing:
     """Chooses queries and tasks.
 
@@ -81,17 +93,6 @@ class Handing:
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
-
-    def held(self, connection: Connection, query_id: int, now: float) -> list[Held]:
-        """What is held of a query; leases that ran out are released."""
-        held = []
-        for row in _HELD.rows(connection, query=query_id):
-            if row.expires_at < now:
-                _RELEASE.run(connection, wanted=row.token)
-            else:
-                pair = (min(row.left, row.right), max(row.left, row.right))
-                held.append(Held(pair, row.user_id, row.expires_at))
-        return held
 
     def lease_of_tab(
         self, connection: Connection, project_id: int, user_id: int, tab: str, now: float

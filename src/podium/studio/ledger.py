@@ -62,18 +62,18 @@ def append_undo(
     connection: Connection,
     board: Board,
     query_id: int,
-    user_id: int,
     gone: list[Said],
     token: UUID,
     at: float,
+    reason: str | None = None,
 ) -> None:
-    """Add that an answer no longer stands, and tell the board."""
+    """Add that some entries no longer stand, each in the name of who made it; tell the board."""
     for number, said in enumerate(gone):
         undo = Said(
-            board.seen, user_id, Kind.UNDO, None, None, None,
+            board.seen, said.user, Kind.UNDO, None, None, None,
             said.place, said.purpose, True, token, at, 0.0,
         )  # fmt: skip
-        _ADD.run(connection, **_row(undo, query_id, number, False, None))
+        _ADD.run(connection, **_row(undo, query_id, number, False, reason))
         board.take(undo)
 
 
@@ -83,7 +83,11 @@ def settle(connection: Connection, query: Any, board: Board, held: list[Held]) -
     left = query.expected_left
     if done:
         left = 0.0
-    elif board.seen // _FORECAST_EVERY != query.entries // _FORECAST_EVERY:
+    elif (
+        query.done
+        or board.seen > query.entries + 1
+        or board.seen // _FORECAST_EVERY != query.entries // _FORECAST_EVERY
+    ):
         left = board.panel.expected_left()
     elif board.seen != query.entries:
         left = max(left - 1, 1.0)

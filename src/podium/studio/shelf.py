@@ -8,6 +8,7 @@ behind, because another process went on, catches up by the entries that it has n
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
 from threading import Lock
 from typing import Any
 
@@ -57,23 +58,23 @@ _SETTINGS = ("mode", "k", "algorithm", "seed", "budget", "overlap_share", "overl
 """What a board is made from, besides its query."""
 
 
-def said_of(row: Any) -> Said:
-    """A row of the log as a board takes it."""
-    place, user, kind, left, right, value, undoes, purpose, counts, token, at, seconds = row
-    return Said(
-        place,
-        user,
-        Kind(kind),
-        left,
-        right,
-        value,
-        undoes,
-        Purpose(purpose),
-        counts,
-        token,
-        at,
-        seconds,
+def log_of(connection: Connection, query_id: int, *, seen: int = 0) -> Iterator[Said]:
+    """A query's log as boards take it, without the entries that were seen before."""
+    for row in connection.execute(_LATER, {"query": query_id, "seen": seen}):
+        place, user, kind, left, right, value, undoes, purpose, *rest = row
+        yield Said(place, user, Kind(kind), left, right, value, undoes, Purpose(purpose), *rest)
+
+
+def new_board(connection: Connection, project: Any, query: Any) -> Board:
+    """A query's board before anything was said."""
+    documents = tuple(
+        Document(item, title, url, length, markup)
+        for item, title, url, length, markup in connection.execute(_DOCUMENTS, {"query": query.id})
     )
+    rankings = connection.execute(_RANKINGS, {"query": query.id}).all()
+    items = [document.item for document in documents]
+    panel = new_panel(project, query.ordered, items, [name for name, _ in rankings])
+    return Board(panel, documents, tuple(tuple(ranked) for _, ranked in rankings))
 
 
 class Shelf:
@@ -105,23 +106,11 @@ class Shelf:
                 board = None
                 self._settings[query.id] = settings
         if board is None or board.seen > query.entries:
-            board = self._made(connection, project, query)
+            board = new_board(connection, project, query)
         if board.seen < query.entries:
-            for row in connection.execute(_LATER, {"query": query.id, "seen": board.seen}):
-                board.take(said_of(row))
+            for said in log_of(connection, query.id, seen=board.seen):
+                board.take(said)
         return board
-
-    def _made(self, connection: Connection, project: Any, query: Any) -> Board:
-        documents = tuple(
-            Document(item, title, url, length, markup)
-            for item, title, url, length, markup in connection.execute(
-                _DOCUMENTS, {"query": query.id}
-            )
-        )
-        rankings = connection.execute(_RANKINGS, {"query": query.id}).all()
-        items = [document.item for document in documents]
-        panel = new_panel(project, query.ordered, items, [name for name, _ in rankings])
-        return Board(panel, documents, tuple(tuple(ranked) for _, ranked in rankings))
 
     def put(self, query_id: int, board: Board) -> None:
         """Put a board back, once what it took is committed."""
@@ -131,8 +120,3 @@ class Shelf:
             while len(self._boards) > self._size:
                 oldest, _ = self._boards.popitem(last=False)
                 self._settings.pop(oldest, None)
-
-    def forget(self, query_id: int) -> None:
-        """Drop a board, because what it was made from has changed."""
-        with self._lock:
-            self._boards.pop(query_id, None)
