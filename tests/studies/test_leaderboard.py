@@ -147,6 +147,7 @@ def test_yandex_grades_are_the_nearest() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_killed_leaderboard_goes_on(folder: Path, tmp_path: Path) -> None:
     """What was written before the kill is whole, and is not done again."""
     text = tmp_path / "docs" / "page.md"

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from podium.errors import PodiumError
 from podium.studies.parts import Part, read_parts, run_parts
 from podium.studies.provenance import study_code
-from podium.studies.spread import spread
 
 CALLS: list[int] = []
 
@@ -56,14 +56,16 @@ def test_data_may_move(tmp_path: Path) -> None:
 
 def test_what_fails_leaves_nothing_behind(tmp_path: Path) -> None:
     parts = [Part("one", doubled, (1,)), Part("bad", failing)]
-    with pytest.raises(RuntimeError, match="on purpose"):
+    with pytest.raises(PodiumError, match="1 of 2 tasks failed"):
         run_parts(parts, tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == ["one.json"]
     assert json.loads((tmp_path / "one.json").read_bytes())["value"] == 2
 
 
-def test_processes_give_what_one_gives(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = [(abs, (number,)) for number in range(-3, 3)]
-    alone = sorted(spread(calls))
+def test_processes_give_what_one_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = [Part(f"part{number}", abs, (number,)) for number in range(-3, 3)]
+    run_parts(parts, tmp_path / "one")
     monkeypatch.setenv("PODIUM_THREADS", "2")
-    assert sorted(spread(calls)) == alone == list(enumerate([3, 2, 1, 0, 1, 2]))
+    run_parts(parts, tmp_path / "two")
+    one, two = (read_parts(parts, tmp_path / each).values for each in ("one", "two"))
+    assert one == two == {f"part{number}": abs(number) for number in range(-3, 3)}

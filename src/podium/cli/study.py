@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
+from podium.cli.options import ClusterAddress
 from podium.cli.progress import stage_progress
 from podium.cli.text import shown
 from podium.errors import MissingPackageError
 from podium.threads import thread_count
+
+if TYPE_CHECKING:
+    from podium.cluster import Cluster
 
 STUDIES = {
     "bounds": "Lan et al. 2013, theorems 1 and 2: which inequalities hold.",
@@ -50,6 +54,7 @@ def leaderboard_command(
     no_run: Annotated[
         bool, typer.Option("--no-run", help="Only write the page, of the results there are.")
     ] = False,
+    cluster: ClusterAddress = None,
 ) -> None:
     """Train every model on every data set, and write the table; continues where it was stopped."""
     _need_packages()
@@ -64,7 +69,7 @@ def leaderboard_command(
     if not no_run:
         with stage_progress() as stage:
             report = stage("Training")
-            run(plan, lambda done, total, _task: report(done, total))
+            run(plan, lambda done, total, _task: report(done, total), cluster=_cluster(cluster))
     standings = collect(plan.tasks(), where)
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(written(standings, _about()), encoding="utf-8")
@@ -90,6 +95,7 @@ def _study_command(name: str) -> None:
         no_run: Annotated[
             bool, typer.Option("--no-run", help="Only write the page, of the results there are.")
         ] = False,
+        cluster: ClusterAddress = None,
     ) -> None:
         _need_packages()
         from podium.studies.registry import study_called
@@ -100,7 +106,7 @@ def _study_command(name: str) -> None:
         target = page or setup.results(name) / "page" / f"{name}.md"
         if not no_run:
             with stage_progress() as stage:
-                run_study(study, setup, stage(study.title))
+                run_study(study, setup, stage(study.title), cluster=_cluster(cluster))
         text = study_page(study, setup, target.parent.parent / "images")
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
@@ -111,6 +117,12 @@ def _study_command(name: str) -> None:
 
 for _name in STUDIES:
     _study_command(_name)
+
+
+def _cluster(address: str | None) -> Cluster | None:
+    from podium.cluster import Cluster
+
+    return None if address is None else Cluster(address)
 
 
 @app.command("evidence")

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from podium.cluster import Cluster
 from podium.data import Dataset
-from podium.data.files import open_write
 from podium.errors import DataError
 from podium.measures import evaluate, parse_measure
 from podium.rankers import LinearRanker, Tuning, tune
 from podium.rankers.tune import with_parameters
 from podium.studies.collections import Fold, at_hand, graded, load_folds
 from podium.studies.entries import ENTRIES, Entry, K, Truth
+from podium.studies.missing import run_missing
 from podium.studies.provenance import UNNAMED, code_name
-from podium.studies.spread import spread
 
 CHOSEN_BY: dict[Truth, str] = {"graded": "nDCG@10", "top-k": f"kNDCG(k={K})@10"}
 """The measure that validation queries choose by."""
@@ -113,27 +113,40 @@ class Plan:
                         yield Task(collection, truth, entry.name, fold)
 
 
-def run(plan: Plan, progress: Callable[[int, int, Task | None], None] | None = None) -> list[Task]:
+def run(
+    plan: Plan,
+    progress: Callable[[int, int, Task | None], None] | None = None,
+    *,
+    cluster: Cluster | None = None,
+) -> list[Task]:
     """Run what has no result yet, one task a core; return all tasks.
 
     Args:
         plan: What to run.
         progress: Told how many tasks are done, of how many, and which was the last.
+        cluster: Where to work, with the data under the same path; by default this machine.
     """
     tasks = list(plan.tasks())
-    waiting = [task for task in tasks if not task.file(plan.results).exists()]
-    done = len(tasks) - len(waiting)
-    if progress is not None:
-        progress(done, len(tasks), None)
-    for number, _result in spread([(run_task, (plan, task)) for task in waiting]):
-        done += 1
+    files = {task: task.file(plan.results) for task in tasks}
+    waiting = {str(file): task for task, file in files.items() if not file.exists()}
+    before = len(tasks) - len(waiting)
+
+    def told(done: int, last: str | None) -> None:
         if progress is not None:
-            progress(done, len(tasks), waiting[number])
+            progress(before + done, len(tasks), None if last is None else waiting[last])
+
+    run_missing(
+        partial(_result_of, plan, waiting),
+        {name: files[task] for name, task in waiting.items()},
+        progress=told,
+        cluster=cluster,
+    )
     return tasks
 
 
-def run_task(plan: Plan, task: Task) -> None:
-    """Tune, test, and write the result, which appears whole or not at all."""
+def _result_of(plan: Plan, tasks: Mapping[str, Task], name: str) -> dict[str, Any]:
+    """Tune and test."""
+    task = tasks[name]
     fold = _fold(plan.data, task.collection, task.truth, task.fold)
     entry = ENTRIES[task.entry]
     start = time.process_time()
@@ -149,10 +162,7 @@ def run_task(plan: Plan, task: Task) -> None:
         _measured(fold.test, found.ranker.predict(fold.test), task.truth),
         code_name(),
     )
-    file = task.file(plan.results)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with open_write(file, compress=False) as write:
-        write(json.dumps(asdict(result)).encode())
+    return asdict(result)
 
 
 def read_result(task: Task, folder: Path) -> Result:

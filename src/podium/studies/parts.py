@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from podium.data.files import open_write
+from podium.cluster import Cluster
+from podium.studies.missing import run_missing
 from podium.studies.provenance import study_code
-from podium.studies.spread import spread
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,11 @@ class Done:
 
 
 def run_parts(
-    parts: Sequence[Part], folder: Path, progress: Callable[[int, int], None] | None = None
+    parts: Sequence[Part],
+    folder: Path,
+    progress: Callable[[int, int], None] | None = None,
+    *,
+    cluster: Cluster | None = None,
 ) -> None:
     """Run the parts that have no result yet.
 
@@ -57,30 +62,29 @@ def run_parts(
         parts: All of a study's.
         folder: Where results are kept.
         progress: Told how many are done, of how many.
+        cluster: Where to work; by default this machine.
     """
-    waiting = [part for part in parts if _read(part, folder) is None]
-    done = len(parts) - len(waiting)
-    if progress is not None:
-        progress(done, len(parts))
-    for _number, _result in spread([(run_part, (part, folder)) for part in waiting]):
-        done += 1
-        if progress is not None:
-            progress(done, len(parts))
+    waiting = {part.name: part for part in parts if _read(part, folder) is None}
+    before = len(parts) - len(waiting)
+    run_missing(
+        partial(_content, waiting),
+        {name: part.file(folder) for name, part in waiting.items()},
+        progress=None if progress is None else lambda done, _: progress(before + done, len(parts)),
+        cluster=cluster,
+    )
 
 
-def run_part(part: Part, folder: Path) -> None:
-    """Do a part and write its result, which appears whole or not at all."""
+def _content(parts: Mapping[str, Part], name: str) -> dict[str, Any]:
+    """Do a part."""
+    part = parts[name]
     start = time.process_time()
     value = part.function(*part.arguments)
-    content = {
+    return {
         "arguments": _plain(part.arguments),
         "seconds": time.process_time() - start,
         "code": study_code(),
         "value": value,
     }
-    folder.mkdir(parents=True, exist_ok=True)
-    with open_write(part.file(folder), compress=False) as write:
-        write(json.dumps(content).encode())
 
 
 def read_parts(parts: Sequence[Part], folder: Path) -> Done:

@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from podium.cluster import Cluster
 from podium.errors import ArgumentError
 from podium.studies.leaderboard import Plan
 from podium.studies.leaderboard import run as run_plan
@@ -86,25 +87,35 @@ class Study:
 Progress = Callable[[int, int], None]
 
 
-def run_study(study: Study, setup: Setup, progress: Progress | None = None) -> None:
+def run_study(
+    study: Study,
+    setup: Setup,
+    progress: Progress | None = None,
+    *,
+    cluster: Cluster | None = None,
+) -> None:
     """Run what a study has no results of yet.
 
     Args:
         study: Which.
         setup: Where and how.
         progress: Told how many pieces of work are done, of how many.
+        cluster: Where to work, with the data under the same path; by default this machine.
     """
     _check(study, setup)
     plan, parts = study.plan(setup), study.parts(setup)
     tasks = 0 if plan is None else len(list(plan.tasks()))
     if plan is not None:
-        run_plan(plan, None if progress is None else lambda done, _total, _task: progress(
-            done, tasks + len(parts)
-        ))  # fmt: skip
+        run_plan(
+            plan,
+            None if progress is None else lambda done, *_: progress(done, tasks + len(parts)),
+            cluster=cluster,
+        )
     run_parts(
         parts,
         setup.results(study.name),
         None if progress is None else lambda done, total: progress(tasks + done, tasks + total),
+        cluster=cluster,
     )
 
 
