@@ -128,7 +128,7 @@ class Loss(ABC):
             >>> result.values.tolist(), result.gradient.tolist()
             ([1.5, 0.0], [-1.0, 1.0, 0.0])
         """
-        batch = _batch(scores, labels, offsets, out)
+        batch = checked_batch(scores, labels, offsets, out)
         self.check(batch)
         over_queries(lambda first, last: self.evaluate_range(batch, first, last), batch.offsets)
         result = LossValues(batch.values, batch.gradient, batch.curvature)
@@ -163,9 +163,13 @@ def settle_k(loss: Any) -> None:
     object.__setattr__(loss, "k", int(loss.k))
 
 
-def _batch(
-    scores: ArrayLike, labels: ArrayLike, offsets: ArrayLike, out: tuple[Doubles, Doubles] | None
+def checked_batch(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    offsets: ArrayLike,
+    out: tuple[Doubles, Doubles] | None = None,
 ) -> Batch:
+    """Arrays as every loss takes them, with room for its results; see ``Loss.evaluate``."""
     score_of = _vector(scores, np.float64, "scores")
     label_of = _vector(labels, np.float64, "labels")
     starts = _vector(offsets, np.int64, "offsets")
@@ -179,9 +183,7 @@ def _batch(
         )
     # One pass each: the sum is finite unless an entry is not.
     if not np.isfinite(score_of.sum()):
-        raise DataError(
-            "a score is NaN or infinite", hint="Look at the features and the step size."
-        )
+        raise endless_score()
     if not np.isfinite(label_of.sum()):
         raise DataError("a label is NaN or infinite", hint="Give unjudged documents label 0.")
     gradient, curvature = (np.empty(rows), np.empty(rows)) if out is None else out
@@ -192,6 +194,11 @@ def _batch(
                 hint=f"Give {rows} contiguous, writable float64 entries.",
             )
     return Batch(score_of, label_of, starts, np.empty(len(starts) - 1), gradient, curvature)
+
+
+def endless_score() -> DataError:
+    """The error of a score that is no finite number."""
+    return DataError("a score is NaN or infinite", hint="Look at the features and the step size.")
 
 
 def _vector(values: ArrayLike, dtype: type[np.generic], what: str) -> NDArray[Any]:

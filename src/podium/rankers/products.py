@@ -31,28 +31,15 @@ def linear_scores(features: Floats, weights: Doubles, offsets: Ints) -> Doubles:
     """
     scores = np.empty(len(features))
     over_queries(
-        lambda first, last: _dots(features, weights, scores, offsets[first], offsets[last]),
+        lambda first, last: score_rows(features, weights, scores, offsets[first], offsets[last]),
         offsets,
     )
     return scores
 
 
-def weighted_features(features: Floats, row_weights: Doubles, offsets: Ints) -> Doubles:
-    """``features.T @ row_weights``; the order of summation depends on the data only.
-
-    Example:
-        >>> weighted_features(np.float32([[1, 2], [3, 4]]), np.array([1.0, 10.0]), np.array([0, 2]))
-        array([31., 42.])
-    """
-    parts = over_queries(
-        lambda first, last: _sum_rows(features, row_weights, offsets[first], offsets[last]),
-        offsets,
-    )
-    return np.asarray(np.sum(parts, axis=0))
-
-
 @fast_kernel
-def _dots(features: Floats, weights: Doubles, scores: Doubles, first: int, last: int) -> None:
+def score_rows(features: Floats, weights: Doubles, scores: Doubles, first: int, last: int) -> None:
+    """Scores of some rows."""
     for row in range(first, last):
         total = 0.0
         for column in range(features.shape[1]):
@@ -61,11 +48,10 @@ def _dots(features: Floats, weights: Doubles, scores: Doubles, first: int, last:
 
 
 @fast_kernel
-def _sum_rows(features: Floats, row_weights: Doubles, first: int, last: int) -> Doubles:
-    total = np.zeros(features.shape[1])
+def add_rows(features: Floats, row_weights: Doubles, total: Doubles, first: int, last: int) -> None:
+    """Add ``features.T @ row_weights`` of some rows to a total."""
     for row in range(first, last):
         weight = row_weights[row]
         if weight != 0.0:
             for column in range(features.shape[1]):
                 total[column] += features[row, column] * weight
-    return total

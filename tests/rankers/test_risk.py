@@ -1,0 +1,51 @@
+"""The risk of a linear scorer, some queries at a time, against the plain formula."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podium.data import Dataset
+from podium.errors import DataError
+from podium.losses import parse_loss
+from podium.rankers import risk
+from podium.rankers.risk import block_risk
+
+
+@given(
+    sizes=st.lists(st.integers(1, 9), min_size=1, max_size=30),
+    features=st.integers(1, 5),
+    cached=st.integers(1, 400),
+    loss=st.sampled_from(["ListNet()", "ListMLE(k=3)", "PairHinge(k=2)", "LambdaLoss(k=3)"]),
+    seed=st.integers(0, 2**16),
+)
+def test_parts_of_any_size_give_the_plain_formula(
+    sizes: list[int], features: int, cached: int, loss: str, seed: int
+) -> None:
+    draw = np.random.default_rng(seed)
+    matrix = draw.normal(size=(sum(sizes), features)).astype(np.float32)
+    data = Dataset.from_arrays(matrix, draw.integers(0, 4, len(matrix)), group=sizes)
+    weights = draw.normal(size=features)
+    plain = parse_loss(loss).evaluate(matrix.astype(float) @ weights, data.labels, data.offsets)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(risk, "_CACHED", cached)
+        value, slope = block_risk(parse_loss(loss), weights, data)
+    assert value == pytest.approx(plain.total, rel=1e-9, abs=1e-9)
+    np.testing.assert_allclose(slope, matrix.T.astype(float) @ plain.gradient, rtol=1e-6, atol=1e-9)
+
+
+def test_many_rows_are_shared_among_threads() -> None:
+    draw = np.random.default_rng(0)
+    matrix = draw.random((20_000, 3), np.float32)
+    data = Dataset.from_arrays(matrix, draw.integers(0, 3, len(matrix)), group=[20] * 1000)
+    loss, weights = parse_loss("ListNet()"), np.array([1.0, -2.0, 0.5])
+    plain = loss.evaluate(matrix.astype(float) @ weights, data.labels, data.offsets)
+    value, slope = block_risk(loss, weights, data)
+    assert value == pytest.approx(plain.total)
+    np.testing.assert_allclose(slope, matrix.T.astype(float) @ plain.gradient, rtol=1e-6)
+
+
+def test_scores_without_end_are_refused() -> None:
+    data = Dataset.from_arrays(np.full((2, 1), 3e38, np.float32), [0, 1], group=[2])
+    with pytest.raises(DataError, match="infinite"):
+        block_risk(parse_loss("ListNet()"), np.array([1e300]), data)
