@@ -74,7 +74,7 @@ fuzz: $(BIN)/python ## generated requests against the studio's API
 
 # One run of both, so that the coverage bound in pyproject.toml judges them together.
 coverage: $(BIN)/python ## fast and slow tests in one run, but for the longest, with coverage
-	$(BIN)/python -m pytest -m 'not long' -n 2 --dist loadgroup --cov --durations=15 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m 'not long' -n 3 --dist loadgroup --cov --durations=15 $(PYTEST_ARGS)
 
 # The site must work without a network: no page may load a script, style or image from elsewhere.
 docs: $(BIN)/python ## the site, in site/, with warnings as errors

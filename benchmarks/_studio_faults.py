@@ -18,7 +18,8 @@ from podium.studio.desk import Desk
 from podium.studio.projects import project_row
 from podium.studio.settings import Settings
 from podium.studio.tables import LogEntry, Query
-from tests.studio.postgres import Postgres, free_port
+from tests.ports import free_port
+from tests.studio.postgres import Postgres
 
 _CLOCK = 0.25
 """Seconds by which a client's view of when something was given may lag behind the server's."""

@@ -28,7 +28,8 @@ from podium.studio.database import connect
 from podium.studio.prepared import Prepared
 from podium.studio.settings import Settings
 from podium.studio.tables import Lease
-from tests.studio.postgres import Postgres, free_port
+from tests.ports import free_port
+from tests.studio.postgres import Postgres
 
 _ITEMS = 20
 _WORKERS = 2

@@ -2,7 +2,8 @@
 
 import random
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,6 +22,7 @@ from podium.data import Dataset, ShardSet, concat, write_shards
 from podium.errors import ArgumentError, DataError
 from podium.losses import parse_loss
 from podium.rankers import BoostedRanker, LinearRanker, NeuralRanker, Ranker, TreeRanker
+from tests.ports import free_port
 from tests.rankers.made_up import made_up
 
 pytestmark = [
@@ -106,16 +108,16 @@ def test_what_cannot_be_fitted_is_said(three: Cluster, tmp_path: Path) -> None:
         fit(LinearRanker(), cut(bad, tmp_path / "holes", 2), cluster=three)
 
 
-def engine_alone(
-    engine: str, parts: list[Dataset], trees: int, parameters: dict[str, Any]
-) -> Callable[[Any], Any]:
-    """The engine's own distributed learner, by its own interface: a thread or process a part."""
+Predict = Callable[[Any], Any]
+
+
+def xgboost_alone(parts: list[Dataset], trees: int, parameters: dict[str, Any]) -> Predict:
+    """XGBoost's own distributed learner, by its own interface: a thread a part."""
     loss = parse_loss(LOSS)
     import xgboost
     from xgboost import collective
     from xgboost.tracker import RabitTracker
 
-    assert engine == "xgboost"
     tracker = RabitTracker(n_workers=len(parts), host_ip="127.0.0.1", sortby="task")
     tracker.start()
     waiting = ThreadPoolExecutor(1).submit(tracker.wait_for)
@@ -139,23 +141,69 @@ def engine_alone(
     return lambda features: models[0].predict(xgboost.DMatrix(features), output_margin=True)
 
 
-def test_xgboost_grows_the_trees_of_its_own_distributed_learner(
-    raylets: Raylets, tmp_path: Path
+def lightgbm_part(
+    features: Any, labels: Any, offsets: Any, trees: int, parameters: dict[str, Any]
+) -> str:
+    """What one process of LightGBM's own distributed learner does, and the model it ends with."""
+    import lightgbm
+
+    loss = parse_loss(LOSS)
+
+    def objective(scores: Any, _rows: Any) -> Any:
+        found = loss.evaluate(scores, labels, offsets)
+        return found.gradient, found.curvature
+
+    own = {"verbosity": -1, "deterministic": True, "force_row_wise": True, **parameters}
+    rows = lightgbm.Dataset(features, label=np.zeros(len(features)), params=own)
+    model = lightgbm.train({**own, "objective": objective}, rows, trees)
+    return str(model.model_to_string())
+
+
+def lightgbm_alone(parts: list[Dataset], trees: int, parameters: dict[str, Any]) -> Predict:
+    """LightGBM's own distributed learner, by its own interface: a process a part."""
+    import lightgbm
+
+    ports = [free_port() for _ in parts]
+    machines = ",".join(f"127.0.0.1:{port}" for port in ports)
+    common = {
+        "learning_rate": 0.1, "seed": 0, "num_threads": 1, "tree_learner": "data",
+        "pre_partition": True, "num_machines": len(parts), "machines": machines, **parameters,
+    }  # fmt: skip
+    with ProcessPoolExecutor(len(parts), mp_context=get_context("spawn")) as pool:
+        models = [
+            pool.submit(
+                lightgbm_part, part.features, part.labels, part.offsets, trees,
+                {**common, "local_listen_port": port},
+            )
+            for part, port in zip(parts, ports, strict=True)
+        ]  # fmt: skip
+        texts = [each.result(timeout=300) for each in models]
+    model = lightgbm.Booster(model_str=texts[0])
+    return lambda features: model.predict(features, raw_score=True)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("engine", "alone", "parameters"),
+    [
+        ("xgboost", xgboost_alone, {"max_depth": 3}),
+        ("lightgbm", lightgbm_alone, {"num_leaves": 7}),
+    ],
+)
+def test_trees_are_those_of_the_engines_own_distributed_learner(
+    raylets: Raylets, tmp_path: Path, engine: Any, alone: Any, parameters: dict[str, Any]
 ) -> None:
     raylets.mend()
     data = made_up(40)
     train = cut(data, tmp_path / "train", 5)
-    parameters = {"max_depth": 3}
-    ranker = TreeRanker(
-        LOSS, engine="xgboost", n_estimators=15, parameters=parameters, patience=None
-    )
+    ranker = TreeRanker(LOSS, engine=engine, n_estimators=15, parameters=parameters, patience=None)
     fit(ranker, train, cluster=Cluster(raylets.address, workers=2))
     shares = by_bytes([shard.bytes for shard in train.shards], 2)
     parts = [
         concat([block for place in sorted(share) for block in train.blocks([place])])
         for share in shares
     ]
-    predict = engine_alone("xgboost", parts, 15, parameters)
+    predict = alone(parts, 15, parameters)
     np.testing.assert_allclose(ranker.predict(data), predict(data.features), atol=1e-5)
 
 

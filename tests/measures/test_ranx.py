@@ -1,5 +1,7 @@
 """The preset ``ranx`` against ranx, query by query."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import ranx
@@ -26,8 +28,15 @@ NAMES = [
 THEIRS = {"r_precision": "r-precision"}
 
 
+def padded(documents: dict[str, Any]) -> dict[str, Any]:
+    """Ids of one length, in the same order: ranx compiles again, for a minute, for each length."""
+    return {document.ljust(40): value for document, value in documents.items()}
+
+
 def check(judgments: Judgments, run: Rankings) -> int:
-    qrels, found = as_dicts(judgments, run)
+    qrels, found = (
+        {topic: padded(each) for topic, each in one.items()} for one in as_dicts(judgments, run)
+    )
     their_run = ranx.Run({topic: found[topic] for topic in qrels})
     ranx.evaluate(ranx.Qrels(qrels), their_run, [THEIRS.get(name, name) for name in NAMES])
     ours = evaluate(NAMES, judgments, run, conventions="ranx")
@@ -50,8 +59,7 @@ def in_both(judgments: Judgments, run: Rankings) -> tuple[Judgments, Rankings]:
     return judgments.select(both), run.select(both)
 
 
-# ranx compiles again, for more than a minute, for every length of the longest document id.
-@pytest.mark.parametrize("name", RUNS[:2])
+@pytest.mark.parametrize("name", RUNS[:1])
 def test_real_runs(name: str) -> None:
     judgments, run = in_both(*dl21(name))
     assert check(judgments, run) == len(judgments) * len(NAMES)

@@ -30,9 +30,9 @@ ENGINES = ["lightgbm", "xgboost"]
 )
 def test_every_loss_grows_trees_that_learn(engine: str, loss: str) -> None:
     train, test = made_up(80), made_up(30, seed=1)
-    ranker = TreeRanker(loss, engine=engine, n_estimators=40, parameters={"max_depth": 4}).fit(
-        train
-    )
+    ranker = TreeRanker(
+        loss, engine=engine, n_estimators=20, learning_rate=0.2, parameters={"max_depth": 4}
+    ).fit(train)
     learned = evaluate("nDCG@5", test, ranker.predict(test)).means
     assert next(iter(learned.values())) > 0.75
 

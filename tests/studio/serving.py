@@ -11,7 +11,7 @@ import uvicorn
 
 from podium.studio.app import create_app
 from podium.studio.settings import Settings
-from tests.studio.postgres import free_port
+from tests.ports import free_port
 
 
 @contextmanager

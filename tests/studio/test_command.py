@@ -17,9 +17,10 @@ from podium.studio.demo import demo_queries, prepare_demo
 from podium.studio.desk import Desk, Given
 from podium.studio.settings import Settings
 from tests.cli.run_podium import PODIUM, podium
+from tests.ports import free_port
 from tests.studio.browsing import Browser, row_of
 from tests.studio.making import PASSWORD
-from tests.studio.postgres import free_port, wait_until
+from tests.studio.postgres import wait_until
 
 
 def run(*words, folder, fails=False, given=""):

@@ -18,7 +18,7 @@ from tests.studio.making import make_people, make_project
 from tests.studio.serving import serving
 from tests.studio.test_app import bearer
 
-_SECONDS = int(os.environ.get("PODIUM_FUZZ_SECONDS", "25"))
+_SECONDS = int(os.environ.get("PODIUM_FUZZ_SECONDS", "12"))
 """``make fuzz`` takes longer."""
 
 

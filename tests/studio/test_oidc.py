@@ -18,9 +18,9 @@ from podium.studio.database import in_transaction, reading
 from podium.studio.kinds import Role
 from podium.studio.settings import Settings
 from podium.studio.tables import User
+from tests.ports import free_port
 from tests.studio.browsing import Browser
 from tests.studio.making import make_people, make_project
-from tests.studio.postgres import free_port
 from tests.studio.serving import serving
 
 ROOT = Path(__file__).parents[2]

@@ -12,9 +12,9 @@ from podium.studio.accounts import sign_in
 from podium.studio.database import in_transaction, reading
 from podium.studio.settings import Settings
 from podium.studio.tables import AuthSession, Lease, LogEntry
+from tests.ports import free_port
 from tests.studio.browser.chromium import Judging, signed_in
 from tests.studio.making import make_people, make_project
-from tests.studio.postgres import free_port
 from tests.studio.serving import serving
 
 
