@@ -1,4 +1,4 @@
-"""Machine instructions on words of text that Numba has no name for."""
+"""Machine instructions that Numba has no name for."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import types
 from numba.extending import intrinsic
+from numpy.typing import NDArray
 
 from podium.kernels import Bytes
 
@@ -39,6 +41,24 @@ def _trailing_zeros(_context: Any, _word: Any) -> Any:
     return types.int64(types.uint64), generate
 
 
+@intrinsic
+def _prefetch(_context: Any, array: Any, _at: Any) -> Any:
+    """Begin to fetch the entry at a place of a C-contiguous array from memory (in kernels)."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        found = context.make_array(signature.args[0])(context, builder, arguments[0])
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        place = builder.bitcast(builder.gep(found.data, [arguments[1]]), byte)
+        to_read, into_second_level, data = number(0), number(2), number(1)
+        builder.call(fetch, [place, to_read, into_second_level, data])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate
+
+
 # Intrinsics take a typing context first that callers do not see, which mypy cannot know.
 eight_bytes = cast(Callable[[Bytes, int], np.uint64], _eight_bytes)
 trailing_zeros = cast(Callable[[np.uint64], int], _trailing_zeros)
+prefetch = cast(Callable[[NDArray[Any], int], None], _prefetch)

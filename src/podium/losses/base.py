@@ -128,7 +128,7 @@ class Loss(ABC):
             >>> result.values.tolist(), result.gradient.tolist()
             ([1.5, 0.0], [-1.0, 1.0, 0.0])
         """
-        batch = checked_batch(scores, labels, offsets, out)
+        batch = _batch(scores, labels, offsets, out)
         self.check(batch)
         over_queries(lambda first, last: self.evaluate_range(batch, first, last), batch.offsets)
         result = LossValues(batch.values, batch.gradient, batch.curvature)
@@ -163,13 +163,16 @@ def settle_k(loss: Any) -> None:
     object.__setattr__(loss, "k", int(loss.k))
 
 
-def checked_batch(
-    scores: ArrayLike,
-    labels: ArrayLike,
-    offsets: ArrayLike,
-    out: tuple[Doubles, Doubles] | None = None,
+def empty_batch(labels: Doubles, offsets: Ints) -> Batch:
+    """Room for scores of some queries and what a loss says of them; nothing is checked."""
+    rows = len(labels)
+    scores, gradient, curvature = np.empty((3, rows))
+    return Batch(scores, labels, offsets, np.empty(len(offsets) - 1), gradient, curvature)
+
+
+def _batch(
+    scores: ArrayLike, labels: ArrayLike, offsets: ArrayLike, out: tuple[Doubles, Doubles] | None
 ) -> Batch:
-    """Arrays as every loss takes them, with room for its results; see ``Loss.evaluate``."""
     score_of = _vector(scores, np.float64, "scores")
     label_of = _vector(labels, np.float64, "labels")
     starts = _vector(offsets, np.int64, "offsets")

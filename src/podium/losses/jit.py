@@ -20,23 +20,37 @@ def over_range(query: Callable[..., float]) -> Callable[..., None]:
     The two are compiled together, so the call is inlined and costs nothing per query. The loop
     takes on the file of the loss, to be cached beside it and compiled again if that is edited.
     """
+    return around(query, _loop)
+
+
+def around(query: Callable[..., float], loop: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function in which ``query_loss`` stands for a loss of one query."""
     with _ONE_AT_A_TIME:  # threads that start together would each compile it
-        return _over_range(query)
+        return _around(query, loop)
 
 
 @cache
-def _over_range(query: Callable[..., float]) -> Callable[..., None]:
-    one = cast(FunctionType, query)
+def _around(query: Callable[..., float], loop: Callable[..., Any]) -> Callable[..., Any]:
+    one, frame = cast(FunctionType, query), cast(FunctionType, loop)
     # The function is a global of the loop, not a closure: in the key of Numba's cache a closure
     # holds an identity that changes from process to process.
-    names = {"query_loss": inner(query), "__name__": one.__module__, "__builtins__": builtins}
-    place, name = one.__code__, one.__qualname__
-    code = _loop.__code__.replace(
+    names = {
+        **{
+            name: frame.__globals__[name]
+            for name in frame.__code__.co_names
+            if name in frame.__globals__
+        },
+        "query_loss": inner(query),
+        "__name__": one.__module__,
+        "__builtins__": builtins,
+    }
+    place, name = one.__code__, f"{one.__qualname__}{frame.__name__}"
+    code = frame.__code__.replace(
         co_filename=place.co_filename, co_firstlineno=place.co_firstlineno, co_name=name
     )
-    loop = FunctionType(code, names, name)
-    loop.__qualname__ = name
-    return kernel(loop)
+    made = FunctionType(code, names, name)
+    made.__qualname__ = name
+    return kernel(made)
 
 
 def _loop(

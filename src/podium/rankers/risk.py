@@ -5,23 +5,29 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from copy import copy
 from functools import reduce
-from itertools import pairwise
 from operator import add
 from typing import Self
 
 import numpy as np
 
 from podium.data import Dataset
-from podium.kernels import Doubles, Ints
+from podium.kernels import Doubles
 from podium.losses import Loss
-from podium.losses.base import checked_batch, endless_score
+from podium.losses.base import empty_batch, endless_score
+from podium.losses.compiled import CompiledLoss
+from podium.losses.jit import around
 from podium.rankers.base import Training, blocks_of
-from podium.rankers.products import add_rows, linear_scores, missing_feature, score_rows
+from podium.rankers.products import (
+    linear_scores,
+    missing_feature,
+    risk_of_queries,
+    weighted_features,
+)
 from podium.rankers.whiten import Spread, spread_of
 from podium.threads import over_queries
 
-_CACHED = 1 << 19
-"""Bytes of features to work on at a time: they stay in a core's own cache."""
+_LARGEST = 1e260
+"""Weights with a larger sum, times features of single precision, can have scores without end."""
 
 
 class LinearRisk(ABC):
@@ -88,38 +94,28 @@ class BlockRisk(LinearRisk):
 
 
 def block_risk(loss: Loss, weights: Doubles, block: Dataset) -> tuple[float, Doubles]:
-    """The loss of a block's queries, and its gradient by the weights.
-
-    Some queries at a time are scored, evaluated and summed, while their features are in the
-    processor's cache: from memory, which is what takes the time, they come once and not twice.
-    """
-    batch = checked_batch(np.zeros(block.rows), block.labels, block.offsets)
+    """The loss of a block's queries, and its gradient by the weights."""
+    if not np.abs(weights).sum() < _LARGEST:
+        raise endless_score()
+    offsets = block.offsets
+    batch = empty_batch(np.ascontiguousarray(block.labels, np.float64), offsets)
     loss.check(batch)
-    features, offsets = block.features, batch.offsets
-    rows = max(1, _CACHED // max(1, features.strides[0]))
+    if not isinstance(loss, CompiledLoss):
+        batch.scores[:] = block_scores(weights, block)
+        over_queries(lambda first, last: loss.evaluate_range(batch, first, last), offsets)
+        return float(batch.values.sum()), weighted_features(block.features, batch.gradient, offsets)
+    compiled = around(loss.query, risk_of_queries)
 
-    def part(first: int, last: int) -> Doubles:
-        slope = np.zeros(len(weights))
-        edges = _cut(offsets, first, last, rows)
-        for one, other in pairwise(edges):
-            begin, end = offsets[one], offsets[other]
-            score_rows(features, weights, batch.scores, begin, end)
-            if not np.isfinite(batch.scores[begin:end].sum()):
-                raise endless_score()
-            loss.evaluate_range(batch, one, other)
-            add_rows(features, batch.gradient, slope, begin, end)
-        return slope
+    def part(first: int, last: int) -> tuple[float, Doubles]:
+        slope, largest = np.zeros(len(weights)), batch.largest(first, last)
+        value = compiled(
+            block.features, weights, batch.labels, offsets, first, last,
+            slope, np.empty((3, largest)), loss.arguments(largest),
+        )  # fmt: skip
+        return value, slope
 
-    slopes = over_queries(part, offsets)
-    return float(batch.values.sum()), np.asarray(np.sum(slopes, axis=0))
-
-
-def _cut(offsets: Ints, first: int, last: int, rows: int) -> list[int]:
-    """Where to cut a range of queries so that parts have about so many rows."""
-    begin, end = int(offsets[first]), int(offsets[last])
-    wanted = np.arange(begin + rows, end, rows)
-    inner = first + np.searchsorted(offsets[first : last + 1], wanted)
-    return np.unique(np.concatenate(([first], inner, [last]))).tolist()  # type: ignore[no-any-return]
+    values, slopes = zip(*over_queries(part, offsets), strict=True)
+    return float(np.sum(values)), np.asarray(np.sum(slopes, axis=0))
 
 
 def block_scores(weights: Doubles, block: Dataset) -> Doubles:
