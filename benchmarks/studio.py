@@ -231,7 +231,7 @@ def _faults(report: Report, quick: bool) -> None:
     else:
         found = judge_under_faults(
             people=200, queries=100, items=_ITEMS, k=10, server_kills=50, database_kills=20,
-            think=10.0,
+            think=6.0, lease=15.0,
         )  # fmt: skip
     report.note(
         f"{found.judgments:,} judgments in {found.seconds:.0f} s; servers killed "

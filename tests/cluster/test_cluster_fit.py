@@ -1,5 +1,6 @@
 """Fits over shards: linear models of one process, trees of the engines' own learners."""
 
+import os
 import random
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -41,8 +42,7 @@ def cut(data: Dataset, folder: str | Path, shards: int) -> ShardSet:
     return write_shards(data, folder, shard_bytes=max(1, data.features.nbytes // shards))
 
 
-@pytest.mark.long
-@settings(max_examples=3)
+@settings(max_examples=2 if os.environ.get("CI") else 5)
 @given(
     shards=st.integers(1, 9),
     workers=st.sampled_from([2, 3, 5]),
@@ -82,6 +82,7 @@ def test_a_lost_actor_leaves_its_shards_to_the_others(
     raylets.mend()
 
 
+@pytest.mark.long
 def test_a_linear_fit_goes_on_from_its_checkpoint(three: Cluster, tmp_path: Path) -> None:
     data = made_up(30)
     train = cut(data, tmp_path / "train", 3)

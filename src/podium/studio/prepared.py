@@ -1,8 +1,9 @@
 """Statements that every answer waits for, run by the database's driver itself.
 
-SQLAlchemy takes some four times as long as the driver to run a statement, most of it to find out
-what it has found out before. So its text is made once, and on PostgreSQL the driver runs it. On
-SQLite, where one person tries things out, SQLAlchemy does.
+With SQLAlchemy a statement takes about twice as long as with the driver alone (``python -m
+benchmarks.studio`` prints both), most of it to find out what it has found out before. So its text
+is made once, and on PostgreSQL the driver runs it. On SQLite, where one person tries things out,
+SQLAlchemy does.
 """
 
 from __future__ import annotations
