@@ -13,7 +13,7 @@ CLEAN := dist/clean-venv
 WEB := src/podium/studio/static/built
 
 .DEFAULT_GOAL := help
-.PHONY: help system install web lint format types imports test test-slow coverage fuzz docs screenshots bench \
+.PHONY: help system install web lint format types imports test test-slow coverage slow fuzz docs screenshots bench \
   wheel ci clean
 
 help: ## list the targets
@@ -65,16 +65,22 @@ imports: $(BIN)/python ## a room imports only rooms below it
 test: $(BIN)/python ## the fast tests and the examples in docstrings
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-test-slow: $(BIN)/python ## the slow tests alone, those too long for CI too
+test-slow: $(BIN)/python ## the slow tests alone, one after the other, those too long for CI too
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 
 # Some minutes of requests that nobody would send, on PostgreSQL: the slow tests send fewer.
 fuzz: $(BIN)/python ## generated requests against the studio's API
 	PODIUM_FUZZ_SECONDS=540 $(BIN)/python -m pytest -m slow -s tests/studio/test_malformed.py
 
-# One run of both, so that the coverage bound in pyproject.toml judges them together.
-coverage: $(BIN)/python ## fast and slow tests in one run, but for the longest, with coverage
-	$(BIN)/python -m pytest -m 'not long' -n 3 --dist loadgroup --cov --durations=15 $(PYTEST_ARGS)
+# Engines in several processes share the cores: a thread that waits must not keep one busy.
+coverage slow: export OMP_WAIT_POLICY = PASSIVE
+
+coverage: $(BIN)/python ## the fast tests, in two processes, with coverage
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --cov --durations=10 $(PYTEST_ARGS)
+
+# Without coverage, which would make what is slow slower still; their own processes are many.
+slow: $(BIN)/python ## the slow tests but for the longest, in two processes
+	$(BIN)/python -m pytest -m 'slow and not long' -n 2 --dist loadgroup --durations=15 $(PYTEST_ARGS)
 
 # The site must work without a network: no page may load a script, style or image from elsewhere.
 docs: $(BIN)/python ## the site, in site/, with warnings as errors

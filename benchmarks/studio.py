@@ -82,7 +82,7 @@ def _load(report: Report, postgres: Postgres, size: Size) -> None:
     rates, engines = [], []
     with running([server]):
         crowd = Crowd(project, [server.port], tokens)
-        _judge(crowd, 2)  # compiles, connects, fills caches
+        _judge(crowd, size.seconds)  # compiles, connects, fills caches
         for _ in range(size.rounds):
             rates.append(_judge(crowd, size.seconds))
             engines.append(

@@ -35,7 +35,7 @@ def mutated(random: Random, seeds: list[bytes]) -> bytes:
     for _ in range(random.choice((0, 1, 1, 1, 2, 3, 6))):
         text = random.choice(_CHANGES)(random, text, seeds)[:_MOST]
     if random.random() < 0.15:
-        text = random.choice((gzip.compress, _zstd, _member))(text)
+        text = random.choice((_gzip, _zstd, _member))(text)
         if random.random() < 0.5:
             text = random.choice((_flip, _cut, _insert, _splice))(random, text, seeds)
     return text
@@ -128,6 +128,10 @@ def _recode(random: Random, text: bytes, _seeds: list[bytes]) -> bytes:
     return text.decode("utf-8", "replace").encode(encoding, "replace")
 
 
+def _gzip(text: bytes) -> bytes:
+    return gzip.compress(text, mtime=0)  # else the second of the day is part of it
+
+
 def _zstd(text: bytes) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.CompressedOutputStream(sink, "zstd") as stream:
@@ -139,7 +143,7 @@ def _member(text: bytes) -> bytes:
     """Two gzip members one after the other, the border in the middle of the text."""
     half = len(text) // 2
     pack = zlib.compressobj(1, zlib.DEFLATED, 31)
-    return pack.compress(text[:half]) + pack.flush() + gzip.compress(text[half:])
+    return pack.compress(text[:half]) + pack.flush() + _gzip(text[half:])
 
 
 _CHANGES = (

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import (
     Connection,
+    Select,
     and_,
     bindparam,
     exists,
@@ -53,6 +54,34 @@ _PROLONG = Prepared(
     .where(Lease.token == bindparam("wanted"), ~Lease.released)
     .values(expires_at=bindparam("until"))
 )
+
+
+def _open(assigned_only: bool, project: Any, user: Any) -> Any:
+    """Queries of a project that are not done and that someone may judge."""
+    mine = and_(Query.project_id == project, Query.done.is_(False))
+    if not assigned_only:
+        return mine
+    return and_(
+        mine,
+        exists().where(Assigned.query_id == Query.id, Assigned.user_id == user),
+    )
+
+
+def _find(assigned_only: bool) -> Select[Any]:
+    """A query with something free for someone, locked."""
+    return (
+        select(Query.__table__)
+        .where(
+            _open(assigned_only, bindparam("project"), bindparam("user")),
+            or_(Query.free > 0, Query.lease_expiry < bindparam("now")),
+        )
+        .order_by(Query.id)
+        .limit(1)
+        .with_for_update(skip_locked=True, of=Query)
+    )
+
+
+_FIND = {assigned_only: Prepared(_find(assigned_only)) for assigned_only in (False, True)}
 
 
 @dataclass(frozen=True)
@@ -129,16 +158,11 @@ class Handing:
         """A query with something free, its row locked; those that others have locked are passed."""
         if len(tried) >= _MOST_TRIES:
             return None
-        statement = (
-            select(Query.__table__)
-            .where(_open(project, user_id), or_(Query.free > 0, Query.lease_expiry < now))
-            .order_by(Query.id)
-            .limit(1)
-            .with_for_update(skip_locked=True, of=Query)
-        )
-        if tried:
-            statement = statement.where(Query.id.not_in(tried))
-        return connection.execute(statement).one_or_none()
+        values = {"project": project.id, "user": user_id, "now": now}
+        if not tried:
+            return _FIND[bool(project.assigned_only)].one(connection, **values)
+        others = _find(project.assigned_only).where(Query.id.not_in(tried))
+        return connection.execute(others, values).one_or_none()
 
     def pick(
         self,
@@ -200,7 +224,7 @@ class Handing:
                 func.count().filter(
                     or_(Query.free > 0, Query.lease_expiry < now), Query.id.not_in(tried)
                 ),
-            ).where(_open(project, user_id))
+            ).where(_open(project.assigned_only, project.id, user_id))
         ).one()
         undone, expiry, passed = rows
         if passed:  # others had them locked at this very moment
@@ -235,14 +259,3 @@ class Handing:
             .order_by(Tally.last_at.desc())
             .limit(1)
         )
-
-
-def _open(project: Any, user_id: int) -> Any:
-    """Queries of a project that are not done and that someone may judge."""
-    mine = and_(Query.project_id == project.id, Query.done.is_(False))
-    if not project.assigned_only:
-        return mine
-    return and_(
-        mine,
-        exists().where(Assigned.query_id == Query.id, Assigned.user_id == user_id),
-    )

@@ -11,6 +11,7 @@ from podium.studio.kinds import Mode
 from podium.studio.routes.judging_pages import ANSWERS
 from podium.studio.tables import LogEntry
 from tests.studio.making import make_people, make_project
+from tests.studio.postgres import wait_until
 
 
 def log_of(engine):
@@ -90,7 +91,8 @@ def test_commands(engine, judging):
     tab.page.get_by_label("A document is broken").check()
     tab.page.get_by_label("More about it").fill("empty")
     tab.page.keyboard.press("Enter")
-    tab.ready()
+    # The task that is shown accepts answers until this one is sent.
+    wait_until(lambda: len(log_of(engine)) == 3)
     assert [row.kind for row in log_of(engine)] == ["verdict", "undo", "skip"]
     assert log_of(engine)[-1].reason == "A document is broken or missing: empty"
 
