@@ -8,7 +8,8 @@ shards from where they lie.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from importlib import import_module
 from typing import Any, Self
 
@@ -137,6 +138,12 @@ def import_ray(*, loopback: bool = False) -> Any:
     except ImportError as error:
         raise MissingPackageError("Ray", extra="cluster") from error
     return ray
+
+
+@cache
+def remote_task(function: Callable[..., Any]) -> Any:
+    """A function as Ray runs it elsewhere; made once, because each one made is sent to workers."""
+    return import_ray().remote(function)
 
 
 def prepare_worker(threads: int, modules: Sequence[str]) -> None:

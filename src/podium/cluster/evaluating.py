@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from podium.cluster.connection import Cluster, prepare_worker
+from podium.cluster.connection import Cluster, prepare_worker, remote_task
 from podium.cluster.shard_tasks import run_tasks
 from podium.cluster.shard_values import (
     VALUES,
@@ -134,7 +134,7 @@ def _parts(
             yield place, evaluate_shard(job, place)
         return
     ray = cluster.connect()
-    remote = ray.remote(evaluate_shard).options(**cluster.task_options())
+    remote = remote_task(evaluate_shard).options(**cluster.task_options())
     shared = ray.put(job)
     # The largest first: at the end small ones fill the gaps.
     order = sorted(range(len(sizes)), key=lambda place: -sizes[place])

@@ -12,7 +12,7 @@ from itertools import product
 from multiprocessing import get_context
 from typing import Any, TypeAlias
 
-from podium.cluster.connection import Cluster, prepare_worker
+from podium.cluster.connection import Cluster, prepare_worker, remote_task
 from podium.cluster.results_table import ResultsTable, TaskResult, task_key
 from podium.cluster.shard_tasks import run_tasks
 from podium.errors import PodiumError
@@ -170,7 +170,7 @@ def _on_cluster(
     work: Work, tasks: Sequence[dict[str, Any]], cluster: Cluster
 ) -> Iterator[tuple[int, TaskResult] | None]:
     ray = cluster.connect()
-    remote = ray.remote(run_task).options(**cluster.task_options())
+    remote = remote_task(run_task).options(**cluster.task_options())
     shared = ray.put(work)
     arguments = (cluster.cpus_per_worker, cluster.modules)
 
