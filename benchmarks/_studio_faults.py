@@ -31,6 +31,7 @@ class Faults:
 
     Attributes:
         judgments: Answers in the log that count.
+        late: Answers that do not count, because they came when others had been asked.
         acknowledged: Answers that an assessor was told are taken.
         lost: Of those, how many are not in the log.
         twice: Pairs with more than one verdict that counts.
@@ -43,6 +44,7 @@ class Faults:
     """
 
     judgments: int
+    late: int
     acknowledged: int
     lost: int
     twice: int
@@ -152,6 +154,7 @@ def _verdict(
             verdicts[row.query_id, min(row.left, row.right), max(row.left, row.right)] += 1
     found = Faults(
         judgments=sum(verdicts.values()),
+        late=sum(not row.counts for row in rows),
         acknowledged=len(acknowledged),
         lost=sum(UUID(seen.token) not in tokens for seen in acknowledged),
         twice=sum(count > 1 for count in verdicts.values()),

@@ -96,7 +96,7 @@ def _load(report: Report, postgres: Postgres, size: Size) -> None:
                 )
             )
         peak, engine = statistics.median(rates), statistics.median(engines)
-        report.note(f"at most {peak:.0f} judgments/s; pgbench alone {engine:.0f}/s")
+        report.note(f"at most {_each(rates)} judgments/s; pgbench alone {_each(engines)}/s")
         report.check("share of the bare engine's rate", peak / engine, 0.25)
         half = _half(report, crowd, peak / 2, size)
         report.check("p95 at half of that", half, 100, at_least=False, unit="ms")
@@ -104,6 +104,10 @@ def _load(report: Report, postgres: Postgres, size: Size) -> None:
     if crowd.errors:
         report.note(f"errors: {crowd.errors}")
     _statement(report, url)
+
+
+def _each(rates: list[float]) -> str:
+    return ", ".join(f"{rate:.0f}" for rate in rates)
 
 
 def _statement(report: Report, url: str) -> None:
@@ -234,7 +238,8 @@ def _faults(report: Report, quick: bool) -> None:
             think=6.0, lease=15.0,
         )  # fmt: skip
     report.note(
-        f"{found.judgments:,} judgments in {found.seconds:.0f} s; servers killed "
+        f"{found.judgments:,} judgments that count, {found.late:,} that came too late, in "
+        f"{found.seconds:.0f} s; servers killed "
         f"{found.server_kills} times, PostgreSQL {found.database_kills} times; met: {found.errors}"
     )
     for what, count in (

@@ -1,5 +1,7 @@
 """The risk of a linear scorer, which reads features once, against the plain formula."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -49,3 +51,10 @@ def test_scores_without_end_are_refused() -> None:
     data = Dataset.from_arrays(np.full((2, 1), 3e38, np.float32), [0, 1], group=[2])
     with pytest.raises(DataError, match="infinite"):
         block_risk(parse_loss("ListNet()"), np.array([1e300]), data)
+
+
+def test_labels_that_are_no_numbers_are_refused() -> None:
+    data = Dataset.from_arrays(np.ones((2, 1)), [0, 1], group=[2])
+    unjudged = replace(data, labels=np.array([0, np.nan]))
+    with pytest.raises(DataError, match="label is NaN"):
+        block_risk(parse_loss("ListNet()"), np.ones(1), unjudged)

@@ -47,12 +47,8 @@ def truth(task) -> str:
 
 
 def log_of(engine, query_id):
-    return reading(
-        engine,
-        lambda c: c.execute(
-            select(LogEntry.__table__).where(LogEntry.query_id == query_id).order_by(LogEntry.place)
-        ).all(),
-    )
+    entries = select(LogEntry.__table__).where(LogEntry.query_id == query_id)
+    return reading(engine, lambda c: c.execute(entries.order_by(LogEntry.place)).all())
 
 
 def top_of(engine, desk, project_id, query_id):
@@ -65,12 +61,8 @@ def top_of(engine, desk, project_id, query_id):
 
 
 def queries_of(engine, project_id):
-    return reading(
-        engine,
-        lambda c: c.execute(
-            select(Query.__table__).where(Query.project_id == project_id).order_by(Query.id)
-        ).all(),
-    )
+    queries = select(Query.__table__).where(Query.project_id == project_id)
+    return reading(engine, lambda c: c.execute(queries.order_by(Query.id)).all())
 
 
 def judge_all(desk, project, user, given, tab="t", choose=truth):

@@ -163,18 +163,18 @@ def settle_k(loss: Any) -> None:
     object.__setattr__(loss, "k", int(loss.k))
 
 
-def empty_batch(labels: Doubles, offsets: Ints) -> Batch:
-    """Room for scores of some queries and what a loss says of them; nothing is checked."""
-    rows = len(labels)
-    scores, gradient, curvature = np.empty((3, rows))
-    return Batch(scores, labels, offsets, np.empty(len(offsets) - 1), gradient, curvature)
+def empty_batch(labels: ArrayLike, offsets: Ints) -> Batch:
+    """Checked labels of some queries, with room for scores and for what a loss says of them."""
+    label_of = _labels(labels)
+    scores, gradient, curvature = np.empty((3, len(label_of)))
+    return Batch(scores, label_of, offsets, np.empty(len(offsets) - 1), gradient, curvature)
 
 
 def _batch(
     scores: ArrayLike, labels: ArrayLike, offsets: ArrayLike, out: tuple[Doubles, Doubles] | None
 ) -> Batch:
     score_of = _vector(scores, np.float64, "scores")
-    label_of = _vector(labels, np.float64, "labels")
+    label_of = _labels(labels)
     starts = _vector(offsets, np.int64, "offsets")
     rows = len(score_of)
     if len(label_of) != rows:
@@ -184,11 +184,8 @@ def _batch(
             f"offsets do not divide {rows} rows into queries",
             hint="They start at 0, never fall, and end at the number of rows.",
         )
-    # One pass each: the sum is finite unless an entry is not.
-    if not np.isfinite(score_of.sum()):
+    if not np.isfinite(score_of.sum()):  # one pass: the sum is finite unless an entry is not
         raise endless_score()
-    if not np.isfinite(label_of.sum()):
-        raise DataError("a label is NaN or infinite", hint="Give unjudged documents label 0.")
     gradient, curvature = (np.empty(rows), np.empty(rows)) if out is None else out
     for buffer in (gradient, curvature):
         if buffer.shape != (rows,) or buffer.dtype != np.float64 or not buffer.flags.carray:
@@ -202,6 +199,13 @@ def _batch(
 def endless_score() -> DataError:
     """The error of a score that is no finite number."""
     return DataError("a score is NaN or infinite", hint="Look at the features and the step size.")
+
+
+def _labels(labels: ArrayLike) -> Doubles:
+    found = _vector(labels, np.float64, "labels")
+    if not np.isfinite(found.sum()):
+        raise DataError("a label is NaN or infinite", hint="Give unjudged documents label 0.")
+    return found
 
 
 def _vector(values: ArrayLike, dtype: type[np.generic], what: str) -> NDArray[Any]:

@@ -98,7 +98,7 @@ def block_risk(loss: Loss, weights: Doubles, block: Dataset) -> tuple[float, Dou
     if not np.abs(weights).sum() < _LARGEST:
         raise endless_score()
     offsets = block.offsets
-    batch = empty_batch(np.ascontiguousarray(block.labels, np.float64), offsets)
+    batch = empty_batch(block.labels, offsets)
     loss.check(batch)
     if not isinstance(loss, CompiledLoss):
         batch.scores[:] = block_scores(weights, block)
