@@ -21,7 +21,8 @@ LOCAL = "local"
 
 LOOPBACK = "127.0.0.1"
 
-_ENGINE_THREADS = ("PODIUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+ENGINE_THREADS = ("PODIUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+"""The settings that say how many threads a process uses."""
 
 
 class Cluster:
@@ -148,7 +149,7 @@ def remote_task(function: Callable[..., Any]) -> Any:
 
 def prepare_worker(threads: int, modules: Sequence[str]) -> None:
     """Settle how many threads a worker process uses, and import what its user brought."""
-    for name in _ENGINE_THREADS:
+    for name in ENGINE_THREADS:
         os.environ[name] = str(threads)
     for module in modules:
         import_module(module)

@@ -12,7 +12,7 @@ from itertools import product
 from multiprocessing import get_context
 from typing import Any, TypeAlias
 
-from podium.cluster.connection import Cluster, prepare_worker, remote_task
+from podium.cluster.connection import ENGINE_THREADS, Cluster, prepare_worker, remote_task
 from podium.cluster.results_table import ResultsTable, TaskResult, task_key
 from podium.cluster.shard_tasks import run_tasks
 from podium.errors import PodiumError
@@ -215,9 +215,8 @@ def _in_processes(
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    names = ("PODIUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-    before = {name: os.environ.get(name) for name in names}
-    os.environ.update(dict.fromkeys(names, "1"))
+    before = {name: os.environ.get(name) for name in ENGINE_THREADS}
+    os.environ.update(dict.fromkeys(ENGINE_THREADS, "1"))
     try:
         yield
     finally:
