@@ -9,13 +9,16 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from benchmarks._cluster_data import nap
 from benchmarks._raylets import Raylets
-from podium.cluster import Cluster, SweepProgress, TaskResult, grid, sweep
+from podium.cluster import Cluster, SweepProgress, TaskResult, grid, sweep, tune
 from podium.errors import ArgumentError, DataError, PodiumError
+from podium.rankers import LinearRanker, Trial
+from tests.rankers.made_up import made_up
 
 TASKS = grid(k=[1, 2, 3], model=["linear", "trees"], rate=[0.1, 1])
 
@@ -135,3 +138,29 @@ def test_a_killed_raylet_loses_no_task(raylets: Raylets, three: Cluster, tmp_pat
     assert [one.values["square"] for one in found] == [number**2 for number in range(100)]
     keys = pq.read_table(results)["task"].to_pylist()
     assert len(keys) == len(set(keys)) == 100
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("cluster")
+def test_tuning_on_a_cluster_is_that_of_one_process(three: Cluster, tmp_path: Path) -> None:
+    train, held_out = made_up(20, 10), made_up(10, 10, seed=1)
+    choices = {"penalty": [1e-4, 1e-1, 10.0], "loss": ["ListNet()", "PairHinge(k=3)"]}
+    here = tune(LinearRanker(), choices, train, held_out)
+    results = tmp_path / "tune.parquet"
+    for trials in ([], list(here.trials)):  # the second time all are in the table
+        told: list[Trial] = []
+        there = tune(
+            LinearRanker(),
+            choices,
+            train,
+            held_out,
+            progress=lambda _done, _all, trial, told=told: told.append(trial),
+            results=results,
+            cluster=three,
+        )
+        assert len(told) == len(here.trials) - len(trials)
+        assert [one.parameters for one in there.trials] == [one.parameters for one in here.trials]
+        np.testing.assert_allclose(
+            [one.value for one in there.trials], [one.value for one in here.trials], atol=1e-9
+        )
+        np.testing.assert_allclose(there.ranker.coef_, here.ranker.coef_, rtol=1e-6, atol=1e-6)

@@ -85,7 +85,8 @@ def evaluate_command(
             results[Path(scores).stem] = evaluate(measures, data, values, conventions=conventions)
         else:
             table = evaluate_table if cluster is None else partial(_on_cluster, cluster)
-            results[Path(truth).stem] = table(
+            # A URL's settings, and keys, are no part of its name.
+            results[Path(truth.partition("?")[0]).stem] = table(
                 measures,
                 truth,
                 query=query_column,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from podium.cluster import Cluster
 
 GroupFile = Annotated[
     str | None,
@@ -30,3 +33,12 @@ ClusterAddress = Annotated[
 SourceFormat = Annotated[
     str | None, typer.Option("--from", help="Format of the source, if its name does not tell.")
 ]
+
+
+def cluster_at(address: str | None) -> Cluster | None:
+    """The cluster that ``--cluster`` names, if one is named."""
+    if address is None:
+        return None
+    from podium.cluster import Cluster
+
+    return Cluster(address)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from podium.cli.options import ClusterAddress
+from podium.cli.options import ClusterAddress, cluster_at
 from podium.cli.progress import stage_progress
 from podium.cli.text import shown
 from podium.errors import MissingPackageError
 from podium.threads import thread_count
-
-if TYPE_CHECKING:
-    from podium.cluster import Cluster
 
 STUDIES = {
     "bounds": "Lan et al. 2013, theorems 1 and 2: which inequalities hold.",
@@ -69,7 +66,7 @@ def leaderboard_command(
     if not no_run:
         with stage_progress() as stage:
             report = stage("Training")
-            run(plan, lambda done, total, _task: report(done, total), cluster=_cluster(cluster))
+            run(plan, lambda done, total, _task: report(done, total), cluster=cluster_at(cluster))
     standings = collect(plan.tasks(), where)
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(written(standings, _about()), encoding="utf-8")
@@ -106,7 +103,7 @@ def _study_command(name: str) -> None:
         target = page or setup.results(name) / "page" / f"{name}.md"
         if not no_run:
             with stage_progress() as stage:
-                run_study(study, setup, stage(study.title), cluster=_cluster(cluster))
+                run_study(study, setup, stage(study.title), cluster=cluster_at(cluster))
         text = study_page(study, setup, target.parent.parent / "images")
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
@@ -117,12 +114,6 @@ def _study_command(name: str) -> None:
 
 for _name in STUDIES:
     _study_command(_name)
-
-
-def _cluster(address: str | None) -> Cluster | None:
-    from podium.cluster import Cluster
-
-    return None if address is None else Cluster(address)
 
 
 @app.command("evidence")

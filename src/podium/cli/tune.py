@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from podium.cli.options import ClusterAddress, SourceFormat
+from podium.cli.options import ClusterAddress, SourceFormat, cluster_at
 from podium.cli.progress import byte_progress, spinner
 from podium.cli.train import (
     LabelsFile,
@@ -61,7 +61,7 @@ def tune_command(
     cluster: ClusterAddress = None,
 ) -> None:
     """Choose parameters on validation queries, and save the best ranker."""
-    from podium.cluster import Cluster, tune
+    from podium.cluster import tune
 
     own = parse_settings(settings)
     ranker = make_ranker(model, k, loss, scorer, own, measure=measure, seed=seed)
@@ -84,7 +84,7 @@ def tune_command(
             seed=seed,
             progress=report,
             results=results,
-            cluster=None if cluster is None else Cluster(cluster),
+            cluster=cluster_at(cluster),
         )
     found.ranker.save(output)
     _print(found, measure)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from podium.cluster.connection import Cluster, prepare_worker, remote_task
+from podium.cluster.places import as_url, exists, shown
 from podium.cluster.shard_tasks import run_tasks
 from podium.cluster.shard_values import (
     VALUES,
@@ -19,7 +20,7 @@ from podium.cluster.shard_values import (
     ShardValues,
     write_values,
 )
-from podium.cluster.sources import Place, ShardSource, as_url, file_system, open_source
+from podium.cluster.sources import Place, ShardSource, open_source
 from podium.data.files import Reporter
 from podium.data.formats.parquet_file import open_parquet
 from podium.data.scored import number_column, query_runs
@@ -161,7 +162,7 @@ def evaluate_shard(job: _Job, place: int) -> ShardValues:
     if queries != shard.queries:
         raise DataError(
             f"has {queries} runs of one query id, and {shard.queries} queries by the manifest",
-            path=f"{job.source.url}/{shard.file}",
+            path=job.source.shown(place),
             hint="Rows of a query must be together: write the shards again.",
         )
     values = np.array([[found.values[each] for each in job.measures] for found in runs.values()])
@@ -177,7 +178,7 @@ def _read(job: _Job, place: int) -> Iterator[tuple[dict[str, Any], dict[str, Any
     if any(isinstance(run, bytes) for run in job.runs.values()):
         yield from _score_features(job, place)
         return
-    path = f"{job.source.url}/{job.source.shards[place].file}"
+    path = job.source.shown(place)
     columns = list(dict.fromkeys([job.query, job.label, *map(str, job.runs.values())]))
     with job.source.open(place) as raw, open_parquet(raw, as_codes=[job.query]) as file:
         missing = [name for name in columns if file.schema_arrow.names.count(name) != 1]
@@ -206,7 +207,9 @@ def _score_features(job: _Job, place: int) -> Iterator[tuple[dict[str, Any], dic
             elif origin in block.feature_names:
                 scores[run] = block.features[:, block.feature_names.index(origin)]
             else:
-                raise DataError(f"has no column {origin!r}", path=job.source.url, hint="Name one.")
+                raise DataError(
+                    f"has no column {origin!r}", path=job.source.shown(place), hint="Name one."
+                )
         ids = block.query_ids
         yield {"labels": block.labels, "offsets": block.offsets, "query_ids": ids}, scores
 
@@ -244,9 +247,10 @@ def _runs_of(score: Runs) -> dict[str, str | bytes]:
 
 
 def _fresh(output: str) -> str:
-    files, folder = file_system(output)
-    if files.get_file_info(f"{folder}/{VALUES}").type.name != "NotFound":
+    if exists(output, VALUES):
         raise DataError(
-            "holds the values of another evaluation", path=output, hint="Choose a new folder."
+            "holds the values of another evaluation",
+            path=shown(output),
+            hint="Choose a new folder.",
         )
     return output

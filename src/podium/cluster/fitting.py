@@ -6,7 +6,8 @@ import os
 from typing import TypeVar
 
 from podium.cluster.connection import Cluster
-from podium.cluster.sources import Place, as_url, open_source
+from podium.cluster.places import as_url, shown
+from podium.cluster.sources import Place, open_source
 from podium.errors import ArgumentError, DataError
 from podium.rankers import LinearRanker, NeuralRanker, Ranker, TreeRanker
 from podium.rankers.base import Progress
@@ -59,7 +60,7 @@ def fit(
         for each in (train, held_out):
             if each is not None and "://" in each.url:
                 raise ArgumentError(
-                    f"{each.url} is not on this machine", hint="Give a cluster, or a folder."
+                    f"{shown(each.url)} is not on this machine", hint="Give a cluster, or a folder."
                 )
         chosen = None if held_out is None else held_out.manifest
         return ranker.fit(train.manifest, validation=chosen, progress=progress)

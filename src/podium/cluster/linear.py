@@ -10,8 +10,8 @@ import numpy as np
 
 from podium.cluster.connection import Cluster
 from podium.cluster.holders import Holders
-from podium.cluster.shard_values import write_whole
-from podium.cluster.sources import ShardSource, file_system
+from podium.cluster.places import exists, file_system, reaching, shown, write_whole
+from podium.cluster.sources import ShardSource
 from podium.errors import DataError
 from podium.kernels import Doubles
 from podium.losses import Loss
@@ -72,8 +72,6 @@ class _Checkpoint:
     """The latest weights, in a file that a fit begun again starts from."""
 
     def __init__(self, url: str, seconds: float, ranker: LinearRanker, source: ShardSource) -> None:
-        self._files, folder = file_system(url)
-        self._path = f"{folder}/{_CHECKPOINT}"
         self._url = url
         self._seconds = seconds
         self._facts = {
@@ -86,13 +84,19 @@ class _Checkpoint:
 
     def start(self, features: int) -> Doubles:
         """The weights kept, or zeros."""
-        if self._files.get_file_info(self._path).type.name == "NotFound":
+        if not exists(self._url, _CHECKPOINT):
             return np.zeros(features)
-        with self._files.open_input_file(self._path) as file:
+        files, folder = file_system(self._url)
+        with (
+            reaching(self._url, _CHECKPOINT),
+            files.open_input_file(f"{folder}/{_CHECKPOINT}") as file,
+        ):
             archive = read_archive(BytesIO(file.read()))
         if archive.facts != self._facts:
             raise DataError(
-                "holds the checkpoint of another fit", path=self._url, hint="Choose a new folder."
+                "holds the checkpoint of another fit",
+                path=shown(self._url),
+                hint="Choose a new folder.",
             )
         return np.asarray(archive.arrays["weights"], np.float64)
 
@@ -104,7 +108,7 @@ class _Checkpoint:
     def keep(self, weights: Doubles) -> None:
         """Keep weights."""
         content = archive_bytes(Archive("checkpoint", self._facts, {"weights": weights}))
-        write_whole(self._files, self._path, content)
+        write_whole(content, self._url, _CHECKPOINT)
         self._last = time.monotonic()
 
 

@@ -16,8 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from podium.cluster.shard_values import write_whole
-from podium.cluster.sources import as_url, file_system
+from podium.cluster.places import as_url, exists, file_system, shown, write_whole
 from podium.data.formats.parquet_file import open_parquet
 from podium.errors import ArgumentError, DataError
 
@@ -81,10 +80,9 @@ class ResultsTable:
         """Write the whole table; it appears at once in place of the one before."""
         if self._place is None:
             return
-        files, path = file_system(self._place)
         buffer = pa.BufferOutputStream()
         pq.write_table(as_table(self.results), buffer, compression="zstd")
-        write_whole(files, path, buffer.getvalue())
+        write_whole(buffer.getvalue(), self._place)
 
 
 def as_table(results: Mapping[str, TaskResult]) -> pa.Table:
@@ -115,9 +113,9 @@ def _column(values: list[Any]) -> pa.Array:
 
 
 def _read(place: str) -> dict[str, TaskResult]:
-    files, path = file_system(place)
-    if files.get_file_info(path).type.name == "NotFound":
+    if not exists(place):
         return {}
+    files, path = file_system(place)
     try:
         with files.open_input_file(path) as raw, open_parquet(raw) as file:
             rows = file.read(columns=list(_OWN)).to_pylist()
@@ -129,5 +127,5 @@ def _read(place: str) -> dict[str, TaskResult]:
         }
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(
-            f"is no table of a sweep ({error})", path=place, hint="Name another file."
+            f"is no table of a sweep ({error})", path=shown(place), hint="Name another file."
         ) from error

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from podium.cluster.sources import as_url, file_system
+from podium.cluster.places import as_url, file_system, shown, write_whole
 from podium.data.formats.parquet_file import open_parquet
 from podium.data.grouping import as_strings
 from podium.errors import ArgumentError, DataError
@@ -138,7 +138,9 @@ class ShardedEvaluation(Mapping[str, Evaluation]):
             )
         except (OSError, KeyError, TypeError, ValueError) as error:
             raise DataError(
-                f"holds no values of an evaluation ({error})", path=url, hint="Evaluate again."
+                f"holds no values of an evaluation ({error})",
+                path=shown(url),
+                hint="Evaluate again.",
             ) from error
 
     @property
@@ -182,7 +184,7 @@ class ShardedEvaluation(Mapping[str, Evaluation]):
         if len(table) != entry["queries"]:
             raise DataError(
                 f"has {len(table)} queries, not {entry['queries']}",
-                path=f"{self.output}/{entry['file']}",
+                path=shown(str(self.output), entry["file"]),
                 hint="Evaluate again.",
             )
         values = {measure: table[name].to_numpy() for measure, name in names.items()}
@@ -190,7 +192,6 @@ class ShardedEvaluation(Mapping[str, Evaluation]):
 
     def write_summary(self) -> None:
         """Write what makes the folder complete."""
-        files, folder = file_system(str(self.output))
         content = {
             "version": VERSION,
             "runs": self.runs,
@@ -201,7 +202,7 @@ class ShardedEvaluation(Mapping[str, Evaluation]):
             "counts": self.counts.tolist(),
             "files": self.files,
         }
-        write_whole(files, f"{folder}/{VALUES}", json.dumps(content, indent=1).encode())
+        write_whole(json.dumps(content, indent=1).encode(), str(self.output), VALUES)
 
 
 def _conventions(fields: dict[str, Any]) -> Conventions:
@@ -223,19 +224,6 @@ def write_values(output: str, name: str, runs: Mapping[str, Evaluation]) -> dict
     buffer = pa.BufferOutputStream()
     pq.write_table(pa.table(columns), buffer, compression="zstd")
     content = buffer.getvalue()
-    files, folder = file_system(output)
-    write_whole(files, f"{folder}/{name}", content)
+    write_whole(content, output, name)
     digest = hashlib.sha256(content).hexdigest()
     return {"file": name, "queries": len(first), "bytes": content.size, "sha256": digest}
-
-
-def write_whole(files: Any, path: str, content: Any) -> None:
-    """Write a file that appears whole or not at all, however many write it at once."""
-    files.create_dir(path.rpartition("/")[0], recursive=True)
-    # A store shows an object when it is complete; a disk shows a file as it grows.
-    local = files.type_name == "local"
-    partial = f"{path}.{os.getpid()}-{os.urandom(4).hex()}.partial" if local else path
-    with files.open_output_stream(partial) as stream:
-        stream.write(content)
-    if local:
-        files.move(partial, path)

@@ -11,12 +11,10 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import pyarrow as pa
-
+from podium.cluster.places import as_url, exists, file_system, reaching, shown
 from podium.data import Dataset, Shard, ShardSet
 from podium.data.shards import MANIFEST, parse_manifest
 from podium.errors import DataError
@@ -51,6 +49,13 @@ class ShardSource:
         """The files of the set."""
         return self.manifest.shards
 
+    def __repr__(self) -> str:
+        return f"ShardSource({shown(self.url)!r}, {self.manifest!r})"
+
+    def shown(self, place: int) -> str:
+        """A shard as messages name it."""
+        return shown(self.url, self.shards[place].file)
+
     @contextmanager
     def open(self, place: int) -> Iterator[Any]:
         """Open a shard's file, whose size must be the manifest's."""
@@ -58,12 +63,11 @@ class ShardSource:
         self.manifest.refuse_elsewhere(shard)
         files, folder = file_system(self.url)
         path = f"{folder}/{shard.file}"
-        with _reading(self.url, shard.file):
+        with reaching(self.url, shard.file):
             size = files.get_file_info(path).size
-        shard.check_size(size, f"{self.url}/{shard.file}")
-        with _reading(self.url, shard.file):
-            file = files.open_input_file(path)
-        with file:
+        shard.check_size(size, self.shown(place))
+        # What is read later may fail too: a store can be lost midway.
+        with reaching(self.url, shard.file), files.open_input_file(path) as file:
             yield file
 
     def blocks(self, place: int) -> Iterator[Dataset]:
@@ -78,7 +82,7 @@ class ShardSource:
         if digest != self.shards[place].sha256:
             raise DataError(
                 "is damaged (its checksum is not the manifest's)",
-                path=f"{self.url}/{self.shards[place].file}",
+                path=self.shown(place),
                 hint="Copy the file again, or convert anew.",
             )
 
@@ -107,47 +111,12 @@ def open_source(place: Place) -> ShardSource:
     url = as_url(place)
     if "://" not in url:
         return ShardSource(url, ShardSet.open(url))
+    if not exists(url, MANIFEST):
+        raise DataError("is no shard set (no manifest)", path=shown(url), hint="Is the URL right?")
     files, folder = file_system(url)
-    with _reading(url, MANIFEST):
-        if files.get_file_info(f"{folder}/{MANIFEST}").type.name == "NotFound":
-            raise DataError("is no shard set (no manifest)", path=url, hint="Is the URL right?")
-        with files.open_input_file(f"{folder}/{MANIFEST}") as file:
-            content = file.read()
+    with reaching(url, MANIFEST), files.open_input_file(f"{folder}/{MANIFEST}") as file:
+        content = file.read()
     return ShardSource(url, parse_manifest(content, Path(folder)))
-
-
-def as_url(place: str | os.PathLike[str]) -> str:
-    """A URL as it is, and a path made whole: workers have other working folders."""
-    text = os.fspath(place)
-    return text if "://" in text else str(Path(text).resolve())
-
-
-@lru_cache(maxsize=64)
-def file_system(url: str) -> tuple[Any, str]:
-    """The PyArrow file system of a URL or path, and the path within it."""
-    from pyarrow import fs
-
-    try:
-        files, path = fs.FileSystem.from_uri(url)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        reason = str(error).partition("\n")[0]
-        raise DataError(
-            f"cannot be opened ({reason})", path=url, hint="Give a folder, or a URL of a store."
-        ) from error
-    return files, path.rstrip("/")
-
-
-@contextmanager
-def _reading(url: str, file: str) -> Iterator[None]:
-    try:
-        yield
-    except DataError:
-        raise
-    except (OSError, pa.ArrowException) as error:
-        reason = str(error).partition("\n")[0]
-        raise DataError(
-            f"cannot be read ({reason})", path=f"{url}/{file}", hint="Is the store reachable?"
-        ) from error
 
 
 class _Readable:

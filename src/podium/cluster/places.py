@@ -1,0 +1,90 @@
+"""Places that PyArrow's file systems reach: folders, and URLs of S3, Google's storage, HDFS."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+
+from podium.errors import DataError
+
+
+def as_url(place: str | os.PathLike[str]) -> str:
+    """A URL as it is, and a path made whole: workers have other working folders."""
+    text = os.fspath(place)
+    return text if "://" in text else str(Path(text).resolve())
+
+
+def shown(url: str, file: str = "") -> str:
+    """A place, or a file in it, as messages name it: a URL without its key and settings.
+
+    Example:
+        >>> shown("s3://key:secret@bucket/train?endpoint_override=127.0.0.1", "part-0.parquet")
+        's3://bucket/train/part-0.parquet'
+    """
+    if "://" in url:
+        parts = urlsplit(url)
+        url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    return f"{url.rstrip('/')}/{file}" if file else url
+
+
+@lru_cache(maxsize=64)
+def file_system(url: str) -> tuple[Any, str]:
+    """The PyArrow file system of a URL or path, and the path within it."""
+    from pyarrow import fs
+
+    try:
+        files, path = fs.FileSystem.from_uri(url)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        reason = str(error).partition("\n")[0].replace(url, shown(url))
+        raise DataError(
+            f"cannot be opened ({reason})",
+            path=shown(url),
+            hint="Give a folder, or a URL of a store.",
+        ) from None  # its message may hold a key
+    return files, path.rstrip("/")
+
+
+@contextmanager
+def reaching(url: str, file: str = "", *, how: str = "read") -> Iterator[None]:
+    """Say of errors within which place could not be reached."""
+    try:
+        yield
+    except DataError:
+        raise
+    except (OSError, pa.ArrowException) as error:
+        reason = str(error).partition("\n")[0]
+        raise DataError(
+            f"cannot be {how} ({reason})",
+            path=shown(url, file),
+            hint="Is it whole, and within reach?",
+        ) from error
+
+
+def exists(url: str, file: str = "") -> bool:
+    """Whether there is a file at a place, or of a name in it."""
+    files, path = file_system(url)
+    with reaching(url, file):
+        found = files.get_file_info(f"{path}/{file}" if file else path)
+    return bool(found.type.name != "NotFound")
+
+
+def write_whole(content: Any, url: str, file: str = "") -> None:
+    """Write a file that appears whole or not at all, however many write it at once."""
+    files, path = file_system(url)
+    path = f"{path}/{file}" if file else path
+    # A store shows an object when it is complete; a disk shows a file as it grows.
+    local = files.type_name == "local"
+    partial = f"{path}.{os.getpid()}-{os.urandom(4).hex()}.partial" if local else path
+    with reaching(url, file, how="written"):
+        files.create_dir(path.rpartition("/")[0], recursive=True)
+        with files.open_output_stream(partial) as stream:
+            stream.write(content)
+        if local:
+            files.move(partial, path)
