@@ -13,7 +13,7 @@ CLEAN := dist/clean-venv
 WEB := src/podium/studio/static/built
 
 .DEFAULT_GOAL := help
-.PHONY: help system install web lint format types imports test test-slow coverage slow fuzz docs screenshots bench \
+.PHONY: help system install web lint format types imports web-types test test-slow tests coverage fuzz docs screenshots bench \
   wheel ci clean
 
 help: ## list the targets
@@ -55,8 +55,10 @@ format: $(BIN)/python ## ruff: mend what can be mended, and format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-types: $(BIN)/python node_modules ## mypy, strict, on src; TypeScript, strict, on web
+types: $(BIN)/python web-types ## mypy, strict, on src; TypeScript, strict, on web
 	$(BIN)/mypy
+
+web-types: node_modules
 	npm run --silent typecheck
 
 imports: $(BIN)/python ## a room imports only rooms below it
@@ -73,14 +75,15 @@ fuzz: $(BIN)/python ## generated requests against the studio's API
 	PODIUM_FUZZ_SECONDS=540 $(BIN)/python -m pytest -m slow -s tests/studio/test_malformed.py
 
 # Engines in several processes share the cores: a thread that waits must not keep one busy.
-coverage slow: export OMP_WAIT_POLICY = PASSIVE
+tests coverage: export OMP_WAIT_POLICY = PASSIVE
 
-coverage: $(BIN)/python ## the fast tests, in two processes, with coverage
+# Three processes on two cores: many of the slow tests wait for something.
+tests: $(BIN)/python ## all tests but the longest, in three processes, as CI runs them
+	$(BIN)/python -m pytest -m 'not long' -n 3 --dist loadgroup --durations=20 $(PYTEST_ARGS)
+
+# Not in CI, whose time it would take half of again.
+coverage: $(BIN)/python ## the fast tests, in two processes, with coverage and its bound
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --cov --durations=10 $(PYTEST_ARGS)
-
-# Without coverage, which would make what is slow slower still; their own processes are many.
-slow: $(BIN)/python ## the slow tests but for the longest, in two processes
-	$(BIN)/python -m pytest -m 'slow and not long' -n 2 --dist loadgroup --durations=15 $(PYTEST_ARGS)
 
 # The site must work without a network: no page may load a script, style or image from elsewhere.
 docs: $(BIN)/python ## the site, in site/, with warnings as errors
@@ -96,8 +99,9 @@ screenshots: $(BIN)/python ## pictures of the studio's pages, in docs/images/stu
 bench: $(BIN)/python ## the benchmarks; each fails if a target does not hold
 	for name in $(BENCHMARKS); do $(BIN)/python -m benchmarks.$$name $(BENCH_ARGS) || exit 1; done
 
-# What a user gets: the wheel alone in an empty environment, and the README's tour run there.
-wheel: $(BIN)/python ## build the wheel, install it in an empty environment, run the README's tour there
+# What a user gets: the wheel alone in an empty environment, and the README's tour run there. Its
+# build fetches node_modules anew, which must not happen while types are checked.
+wheel: $(BIN)/python | web-types ## build the wheel, install it in an empty environment, run the README's tour there
 	rm -rf dist
 	$(BIN)/python -m build --wheel --outdir dist
 	$(BIN)/python -m venv $(CLEAN)

@@ -11,6 +11,14 @@ from typing import Any
 
 from podium.cluster.connection import LOOPBACK, import_ray
 
+HEALTH = {
+    "health_check_initial_delay_ms": 500,
+    "health_check_period_ms": 500,
+    "health_check_timeout_ms": 2_000,
+    "health_check_failure_threshold": 4,
+}
+"""A raylet that is gone is noticed after two seconds, not Ray's usual fifteen."""
+
 
 class Raylets:
     """A head and two other raylets; the others can be killed, and are replaced by ``mend``."""
@@ -24,7 +32,7 @@ class Raylets:
             "node_ip_address": LOOPBACK,
             "object_store_memory": memory,
         }
-        head = {**self._each, "include_dashboard": False}
+        head = {**self._each, "include_dashboard": False, "_system_config": HEALTH}
         self._cluster = Cluster(initialize_head=True, head_node_args=head)
         self.others: list[Any] = []
         self.mend()

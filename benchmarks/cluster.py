@@ -3,7 +3,7 @@
     python -m benchmarks.cluster [--quick]
 
 Everything runs on one machine, so workers share its memory and its two cores; traffic stays on
-the loopback interface. With --quick sizes are small and two raylets are killed; at full size 60
+the loopback interface. With --quick sizes are small and one raylet is killed; at full size 60
 are killed, and rows grow to 100 million, which needs some 2 GB of disk and half an hour.
 """
 
@@ -38,6 +38,7 @@ from podium.measures import evaluate_table
 COLUMNS = ["query_id", "label", "score"]
 MEASURES = ["nDCG@10", "AP", "RR", "P@10", "ERR"]
 LOSS = "ListNet()"
+SHARD_ROWS = 500_000
 
 
 def main() -> None:
@@ -60,7 +61,7 @@ def main() -> None:
 def evaluation_cost(report: Report, folder: Path, cluster: Cluster, ray: Any, quick: bool) -> None:
     """Evaluation over Ray beside tasks that only read, and beside one process."""
     rows = 4_000_000 if quick else 10_000_000
-    shards = scored_shards(folder / "cost", rows, rows // 16)
+    shards = _scored(folder, rows)
     bare = ray.remote(read_columns).options(num_cpus=1)
     paths = [str(shards.folder / shard.file) for shard in shards.shards]
     functions: dict[str, Callable[[], object]] = {
@@ -70,7 +71,7 @@ def evaluation_cost(report: Report, folder: Path, cluster: Cluster, ray: Any, qu
     }
     for function in functions.values():
         function()
-    seconds = median_seconds(functions, 3)
+    seconds = median_seconds(functions, 9)
     report.note(
         f"evaluate, {rows:,} rows: " + ", ".join(f"{k} {v:.2f} s" for k, v in seconds.items())
     )
@@ -80,7 +81,7 @@ def evaluation_cost(report: Report, folder: Path, cluster: Cluster, ray: Any, qu
 
 def iteration_cost(report: Report, folder: Path, cluster: Cluster, quick: bool) -> None:
     """A linear fit's iteration beside NumPy's two products in one process."""
-    rows, features = (800_000, 136) if quick else (2_000_000, 136)
+    rows, features = (500_000, 136) if quick else (2_000_000, 136)
     train = learning_shards(folder / "linear", rows, features, 8)
     holders = Holders(open_source(train), cluster)
     risk = HeldRisk(parse_loss(LOSS), holders, train.queries)
@@ -99,7 +100,7 @@ def iteration_cost(report: Report, folder: Path, cluster: Cluster, quick: bool) 
     for _ in range(3):
         found["Podium"].append(median_seconds({"it": lambda: risk(weights)}, 5)["it"])
         found["NumPy"].append(median_seconds({"it": products}, 5)["it"])
-        time.sleep(0.5)
+        time.sleep(0.3)
     seconds = {name: statistics.median(values) for name, values in found.items()}
     holders.close()
     report.note(
@@ -112,7 +113,7 @@ def iteration_cost(report: Report, folder: Path, cluster: Cluster, quick: bool) 
 
 def sweep_cost(report: Report, cluster: Cluster, ray: Any, quick: bool) -> None:
     """A sweep of short tasks beside bare tasks."""
-    count = 300 if quick else 2_000
+    count = 200 if quick else 2_000
     tasks = grid(number=list(range(count)))
     bare = ray.remote(ten_milliseconds).options(num_cpus=1)
     with TemporaryDirectory() as folder:
@@ -126,8 +127,8 @@ def sweep_cost(report: Report, cluster: Cluster, ray: Any, quick: bool) -> None:
             ),
             "bare": lambda: ray.get([bare.remote(**task) for task in tasks]),
         }
-        for function in functions.values():
-            function()
+        sweep(ten_milliseconds, tasks[:20], cluster=cluster)  # workers start
+        ray.get([bare.remote(**task) for task in tasks[:20]])
         seconds = median_seconds(functions, 1 if quick else 3)
     report.note(f"{count:,} tasks: " + ", ".join(f"{k} {v:.2f} s" for k, v in seconds.items()))
     ratio = seconds["sweep"] / seconds["bare"]
@@ -138,20 +139,22 @@ def growth(
     report: Report, folder: Path, cluster: Cluster, ray: Any, quick: bool, begin: float
 ) -> None:
     """Time a row and memory a worker as rows grow, two workers beside one, and break-even."""
-    sizes = [2_000_000, 8_000_000] if quick else [1_000_000, 10_000_000, 100_000_000]
+    sizes = [1_000_000, 4_000_000] if quick else [1_000_000, 10_000_000, 100_000_000]
+    repeats = [15, 7] if quick else [15, 7, 3]
     a_row, peaks = [], []
-    for rows in sizes:
-        shards = scored_shards(folder / f"grow{rows}", rows, min(rows // 8, 1_000_000))
+    for rows, times in zip(sizes, repeats, strict=True):
+        shards = _scored(folder, rows)
         ways = _ways(shards, cluster)
         ways["cluster"]()  # workers start, files are cached
-        took = median_seconds(ways, 1 if rows > 10_000_000 else 5)
+        took = median_seconds(ways, times)
         seconds, alone = took["cluster"], took["one process"]
         peak = max(ray.get([ray.remote(_peak).remote() for _ in range(8)]))
         a_row.append(seconds / rows)
         peaks.append(peak)
         report.note(
-            f"{rows:,} rows, {len(MEASURES)} measures: cluster {seconds:.2f} s, "
-            f"one process {alone:.2f} s, a worker's memory {peak:.2f} GiB at most"
+            f"{rows:,} rows in {len(shards.shards)} shards, {len(MEASURES)} measures: "
+            f"cluster {seconds:.3f} s, one process {alone:.3f} s, "
+            f"a worker's memory {peak:.2f} GiB at most"
         )
     # Two machines halve the work, if nothing holds them up, but a cluster must be started first.
     report.note(
@@ -170,6 +173,12 @@ def growth(
         f"{sizes[-1]:,} rows with at most 1 and 2 shards at a time: "
         f"{found[1]:.2f} and {found[2]:.2f} s, speed-up {found[1] / found[2]:.2f}"
     )
+
+
+def _scored(folder: Path, rows: int) -> ShardSet:
+    """Scored rows, written the first time they are asked for."""
+    place = folder / f"scored{rows}"
+    return ShardSet.open(place) if place.exists() else scored_shards(place, rows, SHARD_ROWS)
 
 
 def _ways(shards: ShardSet, cluster: Cluster) -> dict[str, Callable[[], object]]:

@@ -129,7 +129,9 @@ def test_what_is_wrong_is_said(three: Cluster, tmp_path: Path) -> None:
         evaluate("RR", source, score="bm25", cluster=three)
 
 
-def test_a_killed_raylet_changes_nothing(raylets: Raylets, three: Cluster, tmp_path: Path) -> None:
+def test_a_killed_raylet_changes_nothing(
+    raylets: Raylets, three: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     data = scored(3000, most=60)
     source = cut(data, tmp_path / "scored", 60)
     told: list[int] = []
@@ -144,3 +146,5 @@ def test_a_killed_raylet_changes_nothing(raylets: Raylets, three: Cluster, tmp_p
     )
     assert len(told) == len(source.shards) > 10
     assert_equal(found, data)
+    raylets.mend()  # by now Ray knows of the loss
+    assert capsys.readouterr().out == ""  # where a command prints its results

@@ -25,6 +25,10 @@ ENGINE_THREADS = ("PODIUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """The settings that say how many threads a process uses."""
 
 
+_OF_LOSSES = r"Raylet is terminated|retries remaining|The node with node id"
+"""What Ray writes to standard output, where results go, of machines that Podium does without."""
+
+
 class Cluster:
     """Where work is done: a Ray cluster, and how it is divided there.
 
@@ -124,7 +128,7 @@ class Cluster:
 
 
 def import_ray(*, loopback: bool = False) -> Any:
-    """The ``ray`` module, told to report nothing to its makers.
+    """The ``ray`` module, told to report nothing to its makers, and not to print of losses.
 
     Args:
         loopback: Leave 127.0.0.1 as it is: Ray would put the host's own address in its place.
@@ -132,6 +136,7 @@ def import_ray(*, loopback: bool = False) -> Any:
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", _OF_LOSSES)
     if loopback:
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     try:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from podium.cluster.connection import Cluster
 from podium.cluster.places import as_url, shown
 from podium.cluster.sources import Place, open_source
 from podium.errors import ArgumentError, DataError
-from podium.rankers import LinearRanker, NeuralRanker, Ranker, TreeRanker
-from podium.rankers.base import Progress
 
-_Fitted = TypeVar("_Fitted", bound=Ranker)
+# Rankers bring scikit-learn, whose import takes longer than all else: workers that evaluate or
+# run the tasks of a sweep start without it.
+if TYPE_CHECKING:
+    from podium.rankers import Ranker
+    from podium.rankers.base import Progress
+
+_Fitted = TypeVar("_Fitted", bound="Ranker")
 
 
 def fit(
@@ -46,6 +50,7 @@ def fit(
         >>> import tempfile
         >>> import numpy as np
         >>> from podium.data import Dataset, write_shards
+        >>> from podium.rankers import LinearRanker
         >>> X = np.random.default_rng(0).random((200, 3))
         >>> data = Dataset.from_arrays(X, np.round(3 * X[:, 0]), group=[20] * 10)
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -54,6 +59,8 @@ def fit(
         >>> bool(np.argmax(np.abs(ranker.coef_)) == 0)
         True
     """
+    from podium.rankers import LinearRanker, NeuralRanker, TreeRanker
+
     train = open_source(data)
     held_out = None if validation is None else open_source(validation)
     if cluster is None:

@@ -6,17 +6,16 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from sklearn.base import clone
+from typing import TYPE_CHECKING, Any
 
 from podium.cluster.connection import Cluster
 from podium.cluster.sweeping import SweepProgress, sweep
 from podium.measures import Measure, evaluate, parse_measure
-from podium.rankers import Ranker, Trial, Tuning
-from podium.rankers import tune as tune_here
-from podium.rankers.base import Training, in_memory
-from podium.rankers.tune import combinations_of, with_parameters
+
+# Imported where they are used: see ``podium.cluster.fitting``.
+if TYPE_CHECKING:
+    from podium.rankers import Ranker, Trial, Tuning
+    from podium.rankers.base import Training
 
 
 @dataclass(frozen=True)
@@ -30,6 +29,8 @@ class _Fit:
     measure: Measure
 
     def __call__(self, trial: int, **_named: Any) -> dict[str, Any]:
+        from podium.rankers.base import in_memory
+
         held_out = in_memory(self.validation)
         fitted = self.fitted(trial)
         value = evaluate(self.measure, held_out, fitted.predict(held_out)).means[self.measure]
@@ -37,6 +38,11 @@ class _Fit:
 
     def fitted(self, trial: int) -> Ranker:
         """The ranker of a trial; the same parameters and data give the same one again."""
+        from sklearn.base import clone
+
+        from podium.rankers.base import in_memory
+        from podium.rankers.tune import with_parameters
+
         candidate = with_parameters(clone(self.ranker), self.combinations[trial])
         return candidate.fit(self.train, validation=in_memory(self.validation))
 
@@ -81,6 +87,10 @@ def tune(
         >>> len(found.trials)
         2
     """
+    from podium.rankers import Trial, Tuning
+    from podium.rankers import tune as tune_here
+    from podium.rankers.tune import combinations_of
+
     wanted = parse_measure(measure)
     if results is None and cluster is None:
         return tune_here(
