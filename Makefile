@@ -55,7 +55,7 @@ format: $(BIN)/python ## ruff: mend what can be mended, and format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-types: $(BIN)/python web-types ## mypy, strict, on src; TypeScript, strict, on web
+types: $(BIN)/python web-types ## mypy, strict, on src and benchmarks; TypeScript, strict, on web
 	$(BIN)/mypy
 
 web-types: node_modules

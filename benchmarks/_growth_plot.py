@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks._growth import Point
@@ -18,9 +18,9 @@ def draw(points: Sequence[Point]) -> None:
     from matplotlib import pyplot as plt
 
     names = list(dict.fromkeys(point.loss for point in points))
-    colours = plt.colormaps["tab20"].colors
+    colours = plt.colormaps["tab20"](range(20))
     largest = max(point.documents for point in points)
-    panels = [
+    panels: list[tuple[str, str, Callable[[Point], object], str]] = [
         ("order of the top 10", "documents of a query", lambda p: p.k == 10, "documents"),
         ("whole order", "documents of a query", lambda p: p.k is None, "documents"),
         (f"{largest:,} documents", "k", lambda p: p.documents == largest and p.k, "k"),

@@ -26,7 +26,7 @@ def report_agreement(report: Report, draws: int) -> None:
     if not _SETS.exists():
         report.note("agreement: the shared data sets are not here")
         return
-    sets = {
+    sets: dict[str, Callable[[], Ballots]] = {
         "image search, three people": lambda: image_search_votes(_SETS),
         "TREC Deep Learning 2021, crowd": lambda: trec_votes(_SETS, "trec-dl21/human.pref"),
         "TREC CAsT 2019, crowd": lambda: trec_votes(_SETS, "trec-cast19/crowd.pref"),

@@ -33,7 +33,7 @@ class Raylets:
             "object_store_memory": memory,
         }
         head = {**self._each, "include_dashboard": False, "_system_config": HEALTH}
-        self._cluster = Cluster(initialize_head=True, head_node_args=head)
+        self._cluster: Any = Cluster(initialize_head=True, head_node_args=head)
         self.others: list[Any] = []
         self.mend()
         self.address: str = self._cluster.address

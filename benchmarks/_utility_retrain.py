@@ -81,5 +81,5 @@ def retrain(train: Dataset, test: Dataset, count: int, trees: int) -> Retrained:
     for loss in losses:
         ranker = TreeRanker(loss, n_estimators=trees, parameters={"num_leaves": 7})
         values.append(evaluate(truth, test, ranker.fit(train).predict(test))[truth])
-    means = [float(each.mean()) for each in values]
-    return Retrained(learned, *means, paired_difference(values[1], values[0]))
+    usual, ours, best = (float(each.mean()) for each in values)
+    return Retrained(learned, usual, ours, best, paired_difference(values[1], values[0]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 
@@ -53,7 +54,7 @@ def cvxpy_smooth(pairs: RankingPreferences) -> float:
     return float(problem.solve(solver=cp.CLARABEL))
 
 
-def _matrix(pairs: RankingPreferences) -> tuple[object, np.ndarray]:
+def _matrix(pairs: RankingPreferences) -> tuple[Any, np.ndarray]:
     from scipy import sparse
 
     count = len(pairs)

@@ -77,10 +77,13 @@ def _write(path: Path, queries: int, documents: int, *, with_ids: bool = True) -
 
 def _against_peers(report: Report, path: Path, queries: int, documents: int, quick: bool) -> None:
     shape = f"{queries:,} x {documents}"
-    podium = lambda: evaluate_table("nDCG@10", path)  # noqa: E731
-    four = lambda: evaluate_table(_FOUR, path)  # noqa: E731
-    podium(), four()  # compiles, unless that was done before
-    seconds = median_seconds({"one": podium, "four": four}, 5)
+    ways: dict[str, Callable[[], object]] = {
+        "one": lambda: evaluate_table("nDCG@10", path),
+        "four": lambda: evaluate_table(_FOUR, path),
+    }
+    for way in ways.values():
+        way()  # compiles, unless that was done before
+    seconds = median_seconds(ways, 5)
     report.note(f"{shape}: podium {seconds['one']:.3f} s, four measures {seconds['four']:.3f} s")
     for name, tool in _PEERS.items():
         if name == "ranx" and quick:
@@ -91,7 +94,7 @@ def _against_peers(report: Report, path: Path, queries: int, documents: int, qui
             tool(path, documents)  # rax and ranx compile; the others warm up alike
         peer = partial(tool, path, documents)
         times = (2 if name == "rax" and quick else 5) if quick_one else 1
-        pair = median_seconds({"podium": podium, "peer": peer}, times)
+        pair = median_seconds({"podium": ways["one"], "peer": peer}, times)
         report.check(
             f"{shape}: nDCG@10 against {name} ({pair['peer']:.2f} s)",
             pair["peer"] / pair["podium"],

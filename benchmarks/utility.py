@@ -90,15 +90,15 @@ def _speed(report: Report, quick: bool) -> None:
     report.check("1,000,000 pairs, most memory", memory, 0.5, at_least=False, unit="GiB")
     sizes = [30_000, 100_000, 300_000, 1_000_000]
     pairs = noisy(sizes[-1])
-    seconds = [seconds_of(pairs.take(np.arange(size)), 3) for size in sizes[:-1]]
-    seconds.append(seconds_of(pairs, 1 if quick else 3))
-    power = float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+    growth = [seconds_of(pairs.take(np.arange(size)), 3) for size in sizes[:-1]]
+    growth.append(seconds_of(pairs, 1 if quick else 3))
+    power = float(np.polyfit(np.log(sizes), np.log(growth), 1)[0])
     report.note(
-        "growth: " + ", ".join(f"{n:,} in {s:.3f} s" for n, s in zip(sizes, seconds, strict=True))
+        "growth: " + ", ".join(f"{n:,} in {s:.3f} s" for n, s in zip(sizes, growth, strict=True))
     )
     report.check("time grows with pairs to the power of", power, 1.15, at_least=False, unit="")
     if not quick:
-        draw_growth(sizes, seconds)
+        draw_growth(sizes, growth)
 
 
 def _keep(
