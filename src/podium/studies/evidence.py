@@ -86,8 +86,12 @@ hide: [toc]
 
 Do the papers that Podium is built on hold? Every numbered table and figure of theirs, every theorem
 that was put to the test, what was measured here, and a verdict. Each study is one command,
-`podium study NAME DATA`; its page names the data, the versions and the time, and shows the tables
-and plots in full. Written by `podium study evidence docs/studies`.
+`podium study NAME DATA` (with the extra `studies`); its page names the data, the versions and the
+time, and shows the tables and plots in full. No data come with Podium. DATA is a folder that you
+fill: `letor/MQ2007/S1.txt.gz` to `S5.txt.gz`, the same for `letor/MQ2008` and `letor/OHSUMED`,
+`letor/OHSUMED-2/Fold1.training.txt.gz` and so on, `yandex/features.txt.gz` and
+`featuresTest.txt.gz`, `mslr-sample/sample.txt.gz`, `preferences/image-search`; what is not there is
+left out. Written by `podium study evidence docs/studies`.
 
 A verdict is about the claim, not about a digit: *reproduced* where the claim holds here, *partly*
 where a part of it does, *on a stand-in* where other data or simulated people took the place of the

@@ -173,11 +173,14 @@ def _curve(item: str, standings: Sequence[Standing], why: str) -> Claim:
         some += rises or drops
         total += 1
         spread = (means.max() - means.min()) / means.mean()
+        beside = ", ".join(
+            f"{'ahead of' if ahead else 'even with'} beta {end}"
+            for end, ahead in ((0, rises), (1, drops))
+            if BETAS[place] != end  # it is not compared with itself
+        )
         told.append(
-            f"{model.name} best at beta {BETAS[place]:g} ({'ahead of' if rises else 'even with'} "
-            "beta "
-            f"0, {'ahead of' if drops else 'even with'} beta 1 at p < 0.05), from worst to best "
-            f"{spread:.1%}"
+            f"{model.name} best at beta {BETAS[place]:g} ({beside} at p < 0.05), "
+            f"from worst to best {spread:.1%}"
         )
     verdict: Verdict = "reproduced" if inner == total else "partly" if some else "not reproduced"
     more = "graded truth was not run over beta"

@@ -20,14 +20,15 @@ def page(standings: Sequence[Standing], about: str) -> str:
     """The whole page; ``about`` says with which versions and on what machine it was measured."""
     marks = _marks(standings)
     about = f"{about} {_made_by(standings, marks)}"
-    parts = [_INTRODUCTION.format(trials=TREE_TRIALS, about=about), *_findings(standings)]
+    run = f"What has run: {'; '.join(map(_title, standings))}."
+    parts = [_INTRODUCTION.format(trials=TREE_TRIALS, run=run, about=about), *_findings(standings)]
     parts += ["## Beside published figures\n", _published(standings)]
     parts += ["## FocusedRank and its two halves\n", _focused(standings)]
     pictures = dict.fromkeys(standing.truth for standing in standings)
     parts += [f"![All entries, {truth}](../images/leaderboard-{truth}.svg)\n" for truth in pictures]
     for standing in standings:
-        parts.append(f"## {standing.collection}, {_truth(standing)}\n")
-        parts.append(f"{COLLECTIONS[standing.collection].about}.\n")
+        parts.append(f"## {_title(standing)}\n")
+        parts.append(f"{COLLECTIONS[standing.collection].about}.{_lacks(standing)}\n")
         parts.append(_table(standing, marks))
     return "\n".join(parts)
 
@@ -35,7 +36,9 @@ def page(standings: Sequence[Standing], about: str) -> str:
 _INTRODUCTION = """# Leaderboard
 
 Every model of the literature, gradient-boosted trees with Podium's losses, and what people train
-today, on every data set at hand. Written by
+today. {run}
+
+Written by
 
 ```sh
 podium study leaderboard DATA --page docs/studies/leaderboard.md
@@ -54,6 +57,17 @@ that no ranker can know much of it.
 *p* is of a paired t-test against the best peer. Seconds are processor time of one thread, all
 folds, trainings and choices together. {about}
 """
+
+
+def _lacks(standing: Standing) -> str:
+    """What is said of a set whose run was broken off."""
+    there = {row.family for row in standing.rows.values()}
+    missing = [family for family in _FAMILIES if family not in there]
+    return f" Broken off: nothing of {', '.join(missing)} yet." if missing else ""
+
+
+def _title(standing: Standing) -> str:
+    return f"{standing.collection}, {_truth(standing)}"
 
 
 def _truth(standing: Standing) -> str:

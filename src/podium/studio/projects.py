@@ -33,18 +33,43 @@ class ProjectSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     name: Annotated[str, Field(min_length=1, max_length=200)]
+    """What it is called."""
+
     mode: Mode = Mode.PAIRS
+    """The screen: pairs, grades or rankings."""
+
     k: Annotated[int, Field(ge=1, le=1000)] = 10
+    """How many documents to put in order."""
+
     algorithm: str = "adaptive"
+    """How pairs are chosen: by a name in ``podium.judging.ALGORITHMS``, or ``careful``."""
+
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    """Draws the order of documents and the sides."""
+
     budget: Annotated[int, Field(ge=1, lt=2**31)] | None = None
+    """How many judgments ``careful`` may ask for in a query; None is three for each document."""
+
     overlap_share: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """The share of pairs that several people judge."""
+
     overlap_assessors: Annotated[int, Field(ge=1, le=100)] = 2
+    """How many people judge each of those."""
+
     assigned_only: bool = False
+    """Whether people judge only the queries that were assigned to them."""
+
     guidelines: Annotated[str, Field(max_length=100_000)] = ""
+    """Markdown that everyone who judges can read."""
+
     lease_seconds: Annotated[float, Field(ge=5, le=86400)] = 900.0
+    """How long someone may keep a task before others get it."""
+
     repeat_rate: Annotated[float, Field(ge=0, le=0.5)] = 0.0
+    """The share of pairs that the same person is asked again, sides exchanged."""
+
     gold_rate: Annotated[float, Field(ge=0, le=0.5)] = 0.0
+    """The share of gold pairs mixed in."""
 
     @field_validator("algorithm")
     @classmethod

@@ -49,7 +49,10 @@ class Settings(BaseSettings):
     """The OpenID provider to sign in with, by its issuer URL."""
 
     oidc_client_id: str = ""
+    """What the provider calls this server."""
+
     oidc_client_secret: str = ""
+    """The secret that goes with it."""
 
     oidc_creates_accounts: bool = False
     """Whether anyone whom the provider knows gets an account; else only who was invited."""
