@@ -84,7 +84,7 @@ def iteration_cost(report: Report, folder: Path, cluster: Cluster, quick: bool) 
     rows, features = (500_000, 136) if quick else (2_000_000, 136)
     train = learning_shards(folder / "linear", rows, features, 8)
     holders = Holders(open_source(train), cluster)
-    risk = HeldRisk(parse_loss(LOSS), holders, train.queries)
+    risk = HeldRisk(parse_loss(LOSS), holders, train.queries, features)
     whole = [block.features for block in train.blocks()]
     weights = np.full(features, 0.1)
     single = weights.astype(np.float32)

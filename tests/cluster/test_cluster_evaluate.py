@@ -3,6 +3,7 @@
 import random
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from benchmarks._raylets import Raylets
 from podium.cluster import Cluster, ShardedEvaluation, evaluate, open_source
 from podium.data import Dataset, ShardSet, write_shards
 from podium.errors import ArgumentError, DataError
+from podium.measures import Conventions
 from podium.measures import evaluate as evaluate_rows
 from podium.rankers import LinearRanker
 
@@ -100,6 +102,15 @@ def test_rankers_are_runs_beside_columns(three: Cluster, tmp_path: Path) -> None
     whole = evaluate_rows("nDCG@5", data, ranker.predict(data))
     np.testing.assert_allclose(found["learned"]["nDCG@5"], whole["nDCG@5"], atol=1e-9)
     assert found["first"].means != found["learned"].means
+    clicked: dict[str, Any] = {"label": "clicks", "cluster": three}
+    clicked["conventions"] = Conventions(negative="irrelevant")
+    by_clicks = evaluate("RR", source, score="bm25", **clicked)
+    beside = evaluate("RR", source, score={"bm25": "bm25", "learned": ranker}, **clicked)
+    assert beside["bm25"].means == by_clicks["bm25"].means
+    with pytest.raises(DataError, match="no column 'clicked'"):
+        evaluate("RR", source, score={"r": ranker}, label="clicked", cluster=three)
+    with pytest.raises(ArgumentError, match="not in 'session'"):
+        evaluate("RR", source, score={"r": ranker}, query="session")
 
 
 def test_what_is_wrong_is_said(three: Cluster, tmp_path: Path) -> None:

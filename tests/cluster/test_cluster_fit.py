@@ -2,6 +2,8 @@
 
 import os
 import random
+import signal
+import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
@@ -18,11 +20,13 @@ from benchmarks._raylets import Raylets
 from podium.cluster import Cluster, fit
 from podium.cluster.assignment import by_bytes
 from podium.cluster.holders import Holders
+from podium.cluster.resuming import claim, facts_of
 from podium.cluster.sources import open_source
 from podium.data import Dataset, ShardSet, concat, write_shards
-from podium.errors import ArgumentError, DataError
+from podium.errors import ArgumentError, DataError, PodiumError
 from podium.losses import parse_loss
 from podium.rankers import BoostedRanker, LinearRanker, NeuralRanker, Ranker, TreeRanker
+from podium.rankers.whiten import Spread
 from tests.ports import free_port
 from tests.rankers.made_up import made_up
 
@@ -82,6 +86,63 @@ def test_a_lost_actor_leaves_its_shards_to_the_others(
     raylets.mend()
 
 
+def test_more_workers_than_fit_are_not_waited_for(raylets: Raylets, tmp_path: Path) -> None:
+    raylets.mend()
+    train = cut(made_up(30), tmp_path / "train", 12)
+    found = fit(LinearRanker(LOSS), train, cluster=Cluster(raylets.address, workers=100))
+    np.testing.assert_allclose(found.coef_, LinearRanker(LOSS).fit(train).coef_, atol=1e-6)
+    huge = Cluster(raylets.address, cpus_per_worker=1000)
+    with pytest.raises(PodiumError, match="no machine of the cluster has 1000"):
+        fit(LinearRanker(LOSS), train, cluster=huge)
+
+
+def test_workers_that_cannot_start_are_said(raylets: Raylets, tmp_path: Path) -> None:
+    train = cut(made_up(10), tmp_path / "train", 2)
+    cluster = Cluster(raylets.address, workers=2, modules=["no_such_module"])
+    with pytest.raises(PodiumError, match=r"could not start.*no_such_module"):
+        fit(LinearRanker(LOSS), train, cluster=cluster)
+
+
+def test_large_answers_are_added_in_runs(three: Cluster, tmp_path: Path) -> None:
+    source = open_source(cut(made_up(60), tmp_path / "train", 7))
+    holders = Holders(source, three)
+    loss = parse_loss(LOSS)
+    whole = holders.total("spread", loss, add=Spread.__add__)
+    for at_once in (1, 3):
+        again = holders.total("spread", loss, add=Spread.__add__, at_once=at_once)
+        np.testing.assert_array_equal(again.matrix, whole.matrix)
+        assert again.rows == whole.rows
+    holders.close()
+
+
+def test_a_tree_fit_that_cannot_succeed_ends_soon(three: Cluster, tmp_path: Path) -> None:
+    train = cut(made_up(30), tmp_path / "train", 3)
+    part = tmp_path / "train" / train.shards[1].file
+    part.write_bytes(part.read_bytes()[:-1])
+    interrupts = signal.getsignal(signal.SIGINT)
+    start = time.monotonic()
+    with pytest.raises(DataError, match="bytes, the manifest says"):
+        fit(TreeRanker(LOSS, n_estimators=5), train, cluster=three)
+    assert time.monotonic() - start < 90  # and not after twenty attempts
+    assert signal.getsignal(signal.SIGINT) is interrupts
+
+
+def test_checkpoints_of_another_fit_are_refused(tmp_path: Path) -> None:
+    one, other = cut(made_up(5), tmp_path / "one", 2), cut(made_up(6), tmp_path / "other", 2)
+    where = str(tmp_path / "checkpoints")
+    facts = facts_of(TreeRanker(LOSS, n_estimators=5), one, None)
+    claim(where, facts)
+    claim(where, facts)
+    for ranker, train, validation in (
+        (TreeRanker(LOSS, n_estimators=6), one, None),
+        (TreeRanker("ListNet()", n_estimators=5), one, None),
+        (TreeRanker(LOSS, n_estimators=5), other, None),
+        (TreeRanker(LOSS, n_estimators=5), one, other),
+    ):
+        with pytest.raises(DataError, match="another fit"):
+            claim(where, facts_of(ranker, train, validation))
+
+
 @pytest.mark.long
 def test_a_linear_fit_goes_on_from_its_checkpoint(three: Cluster, tmp_path: Path) -> None:
     data = made_up(30)
@@ -93,6 +154,22 @@ def test_a_linear_fit_goes_on_from_its_checkpoint(three: Cluster, tmp_path: Path
     np.testing.assert_allclose(again.coef_, first.coef_, rtol=1e-3, atol=1e-3)
     with pytest.raises(DataError, match="another fit"):
         fit(LinearRanker(LOSS, penalty=1.0), train, checkpoints=where, cluster=three)
+
+
+@pytest.mark.long
+def test_a_linear_fit_that_goes_on_knows_what_was_best(three: Cluster, tmp_path: Path) -> None:
+    train = cut(made_up(30), tmp_path / "train", 3)
+    valid = cut(made_up(10, seed=1), tmp_path / "valid", 2)
+    options: dict[str, Any] = {
+        "validation": valid,
+        "checkpoints": tmp_path / "checkpoints",
+        "checkpoint_seconds": 0.0,
+        "cluster": three,
+    }
+    first = fit(LinearRanker(LOSS, max_iter=12), train, **options)
+    again = fit(LinearRanker(LOSS, max_iter=13), train, **options)
+    held_out = valid.load()
+    assert again.score(held_out) >= first.score(held_out)
 
 
 def test_what_cannot_be_fitted_is_said(three: Cluster, tmp_path: Path) -> None:

@@ -1,23 +1,17 @@
 """The preset ``ranx`` against ranx, query by query."""
 
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
-import ranx
 from hypothesis import given, settings
 
 from podium.data import Judgments, Rankings
 from podium.measures import evaluate
 from tests.measures.queries import RUNS, as_dicts, dl21, judged_runs
+from tests.ranx_process import Ranx
 
-# ranx takes long to import and to compile, with integers of two signs, which Numba warns of. In
-# one process of several, it compiles once.
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore"),
-    pytest.mark.xdist_group("ranx"),
-]
+pytestmark = pytest.mark.slow
 
 NAMES = [
     *("map", "mrr", "r_precision", "precision", "recall", "hit_rate", "ndcg", "ndcg_burges"),
@@ -28,17 +22,17 @@ NAMES = [
 THEIRS = {"r_precision": "r-precision"}
 
 
-def padded(documents: dict[str, Any]) -> dict[str, Any]:
-    """Ids of one length, in the same order: ranx compiles again, for a minute, for each length."""
-    return {document.ljust(40): value for document, value in documents.items()}
+@pytest.fixture(scope="module")
+def compiled() -> Iterator[Ranx]:
+    found = Ranx(compiled=True)
+    yield found
+    found.close()
 
 
-def check(judgments: Judgments, run: Rankings) -> int:
-    qrels, found = (
-        {topic: padded(each) for topic, each in one.items()} for one in as_dicts(judgments, run)
-    )
-    their_run = ranx.Run({topic: found[topic] for topic in qrels})
-    ranx.evaluate(ranx.Qrels(qrels), their_run, [THEIRS.get(name, name) for name in NAMES])
+def check(ranx: Ranx, judgments: Judgments, run: Rankings) -> int:
+    qrels, found = as_dicts(judgments, run)
+    their_run = {topic: found[topic] for topic in qrels}
+    scores = ranx.evaluate(qrels, their_run, [THEIRS.get(name, name) for name in NAMES])
     ours = evaluate(NAMES, judgments, run, conventions="ranx")
     # One query without relevant or without irrelevant judgments spoils ranx's bpref of them all.
     grades = [set(np.sign(list(labels.values()))) for labels in qrels.values()]
@@ -46,11 +40,17 @@ def check(judgments: Judgments, run: Rankings) -> int:
     compared = 0
     for query, topic in enumerate(ours.query_ids.to_pylist()):
         for name in NAMES:
-            theirs = their_run.scores[THEIRS.get(name, name)][topic]
+            theirs = scores[THEIRS.get(name, name)][topic]
             if sound or name != "bpref":
                 assert ours[name][query] == pytest.approx(theirs, abs=1e-6), (topic, name)
                 compared += 1
     return compared
+
+
+def in_full_order(run: Rankings) -> Rankings:
+    """The same order, and no score twice."""
+    scores = -np.arange(len(run.scores), dtype=np.float64)
+    return Rankings.from_columns(run.query_id_of_row(), run.document_ids, scores)
 
 
 def in_both(judgments: Judgments, run: Rankings) -> tuple[Judgments, Rankings]:
@@ -59,13 +59,23 @@ def in_both(judgments: Judgments, run: Rankings) -> tuple[Judgments, Rankings]:
     return judgments.select(both), run.select(both)
 
 
-@pytest.mark.parametrize("name", RUNS[:1])
-def test_real_runs(name: str) -> None:
+@pytest.mark.parametrize("name", RUNS[:2])
+def test_real_runs_without_ties(name: str) -> None:
     judgments, run = in_both(*dl21(name))
-    assert check(judgments, run) == len(judgments) * len(NAMES)
+    ranx = Ranx()
+    assert check(ranx, judgments, in_full_order(run)) == len(judgments) * len(NAMES)
+    ranx.close()
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("name", RUNS[:1])
+def test_real_runs(compiled: Ranx, name: str) -> None:
+    judgments, run = in_both(*dl21(name))
+    assert check(compiled, judgments, run) == len(judgments) * len(NAMES)
+
+
+@pytest.mark.long
 @settings(max_examples=60)
 @given(judged_runs(lowest=-1))
-def test_any_runs(case: tuple[Judgments, Rankings]) -> None:
-    check(*in_both(*case))
+def test_any_runs(compiled: Ranx, case: tuple[Judgments, Rankings]) -> None:
+    check(compiled, *in_both(*case))

@@ -105,8 +105,15 @@ def test_a_study_that_needs_data_says_so(tmp_path: Path) -> None:
         run_study(study_called("toprank"), Setup(tmp_path))
 
 
+# Each takes half a minute: two of them in CI.
 @pytest.mark.slow
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in ("bounds", "focused") else pytest.param(name, marks=pytest.mark.long)
+        for name in STUDIES
+    ],
+)
 def test_the_small_form_of_a_study_writes_its_page(name: str, folder: Path, tmp_path: Path) -> None:
     page = tmp_path / "docs" / f"{name}.md"
     command = ["study", name, folder, "--quick", "--results", tmp_path, "--page", page]

@@ -25,6 +25,9 @@ ENGINE_THREADS = ("PODIUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """The settings that say how many threads a process uses."""
 
 
+RETRIES = 8
+"""A task is run again so often: machines are lost, but a task may also end its process itself."""
+
 _OF_LOSSES = r"Raylet is terminated|retries remaining|The node with node id"
 """What Ray writes to standard output, where results go, of machines that Podium does without."""
 
@@ -117,14 +120,32 @@ class Cluster:
     @property
     def workers(self) -> int:
         """How many workers there are to be."""
-        if self._workers is not None:
-            return self._workers
-        processors = int(self.connect().cluster_resources().get("CPU", 1))
-        return max(1, processors // self.cpus_per_worker)
+        return self.capacity if self._workers is None else self._workers
+
+    @property
+    def capacity(self) -> int:
+        """How many workers the machines that live have processors for."""
+        nodes = [node for node in self.connect().nodes() if node["Alive"]]
+        fit = sum(int(node["Resources"].get("CPU", 0)) // self.cpus_per_worker for node in nodes)
+        if fit == 0:
+            raise PodiumError(
+                f"no machine of the cluster has {self.cpus_per_worker} processors",
+                hint="Give a smaller cpus_per_worker.",
+            )
+        return fit
+
+    @property
+    def machines(self) -> int:
+        """How many machines live."""
+        return len({node["NodeManagerAddress"] for node in self.connect().nodes() if node["Alive"]})
 
     def task_options(self) -> dict[str, Any]:
         """How Ray is to run a task: anywhere, and again elsewhere when its machine is lost."""
-        return {"num_cpus": self.cpus_per_worker, "max_retries": -1, "retry_exceptions": False}
+        return {
+            "num_cpus": self.cpus_per_worker,
+            "max_retries": RETRIES,
+            "retry_exceptions": False,
+        }
 
 
 def import_ray(*, loopback: bool = False) -> Any:

@@ -31,6 +31,7 @@ from podium.measures.evaluate import Measures, measures_of
 from podium.measures.evaluation import concat
 
 if TYPE_CHECKING:
+    from podium.data import Dataset
     from podium.rankers import Ranker
 
 Runs: TypeAlias = "str | Sequence[str] | Mapping[str, str | Ranker]"
@@ -99,12 +100,18 @@ def evaluate(
         ShardedEvaluation(1 queries; bm25: RR=0.5; clicks: RR=1)
     """
     found = open_source(source)
+    runs = _runs_of(score)
+    if query != "query_id" and any(isinstance(run, bytes) for run in runs.values()):
+        raise ArgumentError(
+            f"rankers score whole shards, whose queries are in 'query_id', not in {query!r}",
+            hint="Leave out the query's column, or evaluate columns of scores.",
+        )
     where = None if output is None else _fresh(as_url(output))
     job = _Job(
         found,
         query,
         label,
-        _runs_of(score),
+        runs,
         tuple(measures_of(measures)),
         conventions_named(conventions) if isinstance(conventions, str) else conventions,
         where,
@@ -199,19 +206,22 @@ def _read(job: _Job, place: int) -> Iterator[tuple[dict[str, Any], dict[str, Any
 
 
 def _score_features(job: _Job, place: int) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    where = job.source.shown(place)
     for block in job.source.blocks(place):
-        scores: dict[str, Any] = {}
-        for run, origin in job.runs.items():
-            if isinstance(origin, bytes):
-                scores[run] = _ranker(origin).predict(block)
-            elif origin in block.feature_names:
-                scores[run] = block.features[:, block.feature_names.index(origin)]
-            else:
-                raise DataError(
-                    f"has no column {origin!r}", path=job.source.shown(place), hint="Name one."
-                )
-        ids = block.query_ids
-        yield {"labels": block.labels, "offsets": block.offsets, "query_ids": ids}, scores
+        scores = {
+            run: _feature(block, origin, where)
+            if isinstance(origin, str)
+            else _ranker(origin).predict(block)
+            for run, origin in job.runs.items()
+        }
+        labels = block.labels if job.label == "label" else _feature(block, job.label, where)
+        yield {"labels": labels, "offsets": block.offsets, "query_ids": block.query_ids}, scores
+
+
+def _feature(block: Dataset, name: str, where: str) -> Any:
+    if name not in block.feature_names:
+        raise DataError(f"has no column {name!r}", path=where, hint="Name one.")
+    return block.features[:, block.feature_names.index(name)]
 
 
 def _lots(file: Any) -> Iterator[list[int]]:

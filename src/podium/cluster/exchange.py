@@ -12,9 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from podium.errors import PodiumError
 from podium.kernels import Doubles
 from podium.rankers.storage import Archive, archive_bytes, read_archive
 from podium.rankers.together import Together
+
+FAILURES = 3
+"""So often an attempt may fail with the same error, but for those of Podium, and no checkpoint."""
 
 STATE = "state"
 """The file of a checkpoint."""
@@ -23,28 +27,64 @@ STATE = "state"
 class Exchange:
     """Adds up arrays of a few numbers; an actor on the driver's machine.
 
-    Attempts are kept apart: what a worker gave before another was lost is not counted again.
+    Attempts are kept apart: what a worker gave before another was lost is not counted again. An
+    attempt that fails is made again, but not where that would fail for ever.
     """
 
     def __init__(self) -> None:
-        self._given: dict[tuple[str, int], dict[int, Doubles]] = {}
-        self._complete: dict[tuple[str, int], asyncio.Event] = {}
+        self._attempt = ""
+        self._over: set[str] = set()
+        self._given: dict[int, dict[int, Doubles]] = {}
+        self._complete: dict[int, asyncio.Event] = {}
         self._steps: list[tuple[int, float, float | None]] = []
+        self._failures: dict[str, set[str]] = {}
+        self._refused: PodiumError | None = None
+
+    async def begin(self, attempt: str) -> PodiumError | None:
+        """Begin an attempt, which ends the one before; gives the reason if it is of no use."""
+        if attempt != self._attempt and attempt not in self._over:
+            self._over.add(self._attempt)
+            self._attempt = attempt
+            for waiting in self._complete.values():
+                waiting.set()
+            self._given, self._complete = {}, {}
+        return self._refused
+
+    async def failed(self, attempt: str, text: str, error: PodiumError | None) -> None:
+        """Take the failure of an attempt: an error of Podium, or the text of any other."""
+        attempts = self._failures.setdefault(text, set())
+        attempts.add(attempt)
+        if error is None and len(attempts) >= FAILURES:
+            error = PodiumError(
+                f"workers failed {FAILURES} times without getting further: {text}",
+                hint="Is there memory enough? Do the engine's parameters fit?",
+            )
+        self._refused = self._refused or error
+
+    async def refused(self) -> PodiumError | None:
+        """Why no further attempt is of use, if none is."""
+        return self._refused
+
+    async def kept(self) -> None:
+        """A checkpoint was kept: failures before it count no more."""
+        self._failures.clear()
 
     async def total(
         self, attempt: str, turn: int, rank: int, size: int, values: Doubles
     ) -> Doubles:
         """The sum of what all workers give in a turn, in the order of ranks."""
-        key = (attempt, turn)
-        given = self._given.setdefault(key, {})
-        complete = self._complete.setdefault(key, asyncio.Event())
-        given[rank] = values
-        if len(given) == size:
-            complete.set()
-            # All have given in this turn, so all have taken what the one before it came to.
-            self._given.pop((attempt, turn - 1), None)
-            self._complete.pop((attempt, turn - 1), None)
-        await complete.wait()
+        if attempt == self._attempt:
+            given = self._given.setdefault(turn, {})
+            complete = self._complete.setdefault(turn, asyncio.Event())
+            given[rank] = values
+            if len(given) == size:
+                complete.set()
+                # All have given in this turn, so all have taken what the one before came to.
+                self._given.pop(turn - 1, None)
+                self._complete.pop(turn - 1, None)
+            await complete.wait()
+        if attempt != self._attempt:
+            raise RuntimeError("this attempt is over")
         return np.asarray(np.sum([given[one] for one in sorted(given)], axis=0))
 
     async def tell(self, step: int, loss: float, value: float | None) -> None:
@@ -61,29 +101,39 @@ class UnderRayTrain(Together):
     """The workers of one fit under Ray Train.
 
     Args:
-        exchange: The actor through which numbers are added up; None adds them with PyTorch.
+        attempt: The name of the attempt, the same for all.
+        exchange: The actor through which numbers are added up.
+        by_torch: Whether PyTorch adds them up instead.
         parameters: What the engine must be told.
         seconds: After which a checkpoint is due.
     """
 
-    def __init__(self, exchange: Any, parameters: dict[str, Any], seconds: float) -> None:
+    def __init__(
+        self,
+        attempt: str,
+        exchange: Any,
+        *,
+        by_torch: bool,
+        parameters: dict[str, Any],
+        seconds: float,
+    ) -> None:
         from ray import train
-        from ray.train.collective import broadcast_from_rank_zero
 
         context = train.get_context()
         self.rank, self.size = context.get_world_rank(), context.get_world_size()
+        self._attempt = attempt
         self._exchange = exchange
+        self._by_torch = by_torch
         self._parameters = parameters
         self._seconds = seconds
         self._last = time.monotonic()
         self._turn = 0
-        self._attempt = str(broadcast_from_rank_zero(np.random.default_rng().bytes(8).hex()))
 
     def total(self, values: Doubles) -> Doubles:
         """The sum of what each worker gives."""
         if self.size == 1:
             return values
-        if self._exchange is None:
+        if self._by_torch:
             return _total_by_torch(values)
         import ray
 
@@ -112,6 +162,8 @@ class UnderRayTrain(Together):
         if self.total(np.array([float(due)]))[0]:
             report(self.rank, state, step)
             self._last = time.monotonic()
+            if self.rank == 0:
+                self._exchange.kept.remote()
 
 
 def report(rank: int, state: Callable[[], Archive], step: int) -> None:

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, TypeVar
 
 from podium.cluster.connection import Cluster
-from podium.cluster.places import as_url, shown
+from podium.cluster.places import as_url, file_system, shown
 from podium.cluster.sources import Place, open_source
 from podium.errors import ArgumentError, DataError
 
@@ -41,8 +41,9 @@ def fit(
         data: A shard set: its folder, its URL, or opened.
         validation: Another one, whose queries choose the best of the models met on the way.
         progress: Called after each step, as in ``Ranker.fit``.
-        checkpoints: A folder or URL that all workers reach, from which a fit that was killed goes
-            on; by default a temporary folder, which serves lost workers of one machine only.
+        checkpoints: A folder or URL that all machines reach, from which a fit that was killed goes
+            on. Trees and networks need it where there are several machines; on one a temporary
+            folder serves lost workers.
         checkpoint_seconds: How long after a checkpoint the next one is due.
         cluster: Where to work; by default this process, which reads the set itself.
 
@@ -79,6 +80,8 @@ def fit(
         )
     ranker.feature_names_, ranker.n_features_in_ = names, len(names)
     where = None if checkpoints is None else as_url(checkpoints)
+    if where is not None:
+        file_system(where)  # a wrong place is said before the work
     if isinstance(ranker, LinearRanker):
         from podium.cluster.linear import fit_linear
 

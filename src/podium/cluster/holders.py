@@ -6,8 +6,9 @@ how many actors there are, on which of them holds what, or on what was moved or 
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from podium.cluster.assignment import by_bytes, hand_over, relieve
@@ -97,6 +98,8 @@ class Holders:
 
     def _start(self) -> None:
         workers = min(self._cluster.workers, len(self._sizes))
+        if self._processors:
+            workers = min(workers, self._cluster.capacity)  # more would wait for ever
         first = max(self._shares, default=-1) + 1
         options = {"num_cpus": self._processors, "scheduling_strategy": "SPREAD"}
         remote = self._ray.remote(Holder).options(**options)
@@ -106,43 +109,68 @@ class Holders:
             self._shares[number] = share
             self._actors[number] = remote.remote(*arguments)
 
-    def gather(self, what: str, *arguments: Any) -> list[Any]:
-        """The answers for all shards, in the order of shards.
+    def gather(self, what: str, *arguments: Any, places: Sequence[int] | None = None) -> list[Any]:
+        """The answers for all shards, or for some, in the order of shards.
 
         A question depends on nothing but its arguments, so asking again after a loss gives what
         the lost worker would have given.
         """
+        wanted = range(len(self._sizes)) if places is None else places
+        missing = set(wanted)
         answers: dict[int, Any] = {}
         seconds: dict[int, float] = {}
-        while len(answers) < len(self._sizes):
-            asked = {
-                number: self._actors[number].answer.remote(
-                    [place for place in share if place not in answers], what, *arguments
-                )
-                for number, share in self._shares.items()
-                if any(place not in answers for place in share)
-            }
+        in_vain = 0
+        lost = (self._ray.exceptions.RayActorError, self._ray.exceptions.ObjectLostError)
+        while missing:
+            asked = {}
+            for number, share in self._shares.items():
+                own = [place for place in share if place in missing]
+                if own:
+                    asked[number] = self._actors[number].answer.remote(own, what, *arguments)
             for number, reference in asked.items():
                 try:
                     found, seconds[number] = self._ray.get(reference)
                     answers |= found
-                except self._ray.exceptions.RayActorError:
+                    missing -= found.keys()
+                    in_vain = 0
+                except lost as error:
+                    in_vain += 1
+                    _refuse_hopeless(error, in_vain, len(self._sizes))
                     self._lose(number)
                 except self._ray.exceptions.RayTaskError as error:
                     if isinstance(error.cause, PodiumError):
                         raise error.cause from None
                     raise
-        self._rebalance(seconds)
-        return [answers[place] for place in range(len(self._sizes))]
+        if places is None:
+            self._rebalance(seconds)
+        return [answers[place] for place in wanted]
 
-    def total(self, what: str, *arguments: Any, add: Callable[[Any, Any], _Answer]) -> _Answer:
-        """The answers for all shards, added up in the order of shards."""
-        found: Any
-        found, *others = self.gather(what, *arguments)
-        for other in others:
-            found = add(found, other)
-        answer: _Answer = found
+    def total(
+        self,
+        what: str,
+        *arguments: Any,
+        add: Callable[[Any, Any], _Answer],
+        at_once: int | None = None,
+    ) -> _Answer:
+        """The answers for all shards, added up in the order of shards.
+
+        Args:
+            what: The question.
+            arguments: What belongs to it.
+            add: Adds two answers.
+            at_once: Hold so many answers at a time, where one is large.
+        """
+        if at_once is None or at_once >= len(self._sizes):
+            parts: Iterable[Any] = self.gather(what, *arguments)
+        else:
+            parts = self._in_runs(what, *arguments, at_once=at_once)
+        answer: _Answer = functools.reduce(add, parts)
         return answer
+
+    def _in_runs(self, what: str, *arguments: Any, at_once: int) -> Iterator[Any]:
+        for first in range(0, len(self._sizes), at_once):
+            places = range(first, min(first + at_once, len(self._sizes)))
+            yield from self.gather(what, *arguments, places=places)
 
     def close(self) -> None:
         """End the actors."""
@@ -173,3 +201,17 @@ class Holders:
         self._actors[slow].release.remote([place])
         self._lags = 0
         self.moved += 1
+
+
+def _refuse_hopeless(error: Exception, in_vain: int, shards: int) -> None:
+    """Losses are made good, but not those that would come again and again."""
+    if getattr(error, "actor_init_failed", False):
+        raise PodiumError(
+            f"a worker could not start ({str(error).strip().splitlines()[-1]})",
+            hint="Are all modules that the cluster was given on every machine?",
+        ) from error
+    if in_vain > max(10, 2 * shards):
+        raise PodiumError(
+            f"workers died {in_vain} times without an answer",
+            hint="Have they memory enough for their shards? More workers hold less each.",
+        ) from error

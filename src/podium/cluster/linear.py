@@ -10,9 +10,9 @@ import numpy as np
 
 from podium.cluster.connection import Cluster
 from podium.cluster.holders import Holders
-from podium.cluster.places import exists, file_system, reaching, shown, write_whole
+from podium.cluster.places import exists, file_system, reaching, write_whole
+from podium.cluster.resuming import facts_of, of_another
 from podium.cluster.sources import ShardSource
-from podium.errors import DataError
 from podium.kernels import Doubles
 from podium.losses import Loss
 from podium.rankers import LinearRanker
@@ -23,14 +23,17 @@ from podium.rankers.watch import Watch
 from podium.rankers.whiten import Spread
 
 _CHECKPOINT = "linear.checkpoint"
+_MATRICES_BYTES = 1 << 30
+"""Shards' matrices of all pairs of features are held in the driver up to so many bytes."""
 
 
 class HeldRisk(LinearRisk):
     """The risk of shards that actors hold."""
 
-    def __init__(self, loss: Loss, holders: Holders, queries: int) -> None:
+    def __init__(self, loss: Loss, holders: Holders, queries: int, features: int) -> None:
         super().__init__(loss, queries)
         self._holders = holders
+        self._features = features
 
     def sums(self, weights: Doubles) -> tuple[float, Doubles]:
         """The loss of all queries, and its gradient by the weights."""
@@ -38,7 +41,9 @@ class HeldRisk(LinearRisk):
 
     def spread(self) -> Spread:
         """How the features vary within queries."""
-        return self._holders.total("spread", self.loss, add=Spread.__add__)
+        matrix = 8 * self._features**2
+        at_once = max(1, _MATRICES_BYTES // matrix)
+        return self._holders.total("spread", self.loss, add=Spread.__add__, at_once=at_once)
 
 
 class _HeldWatch(Watch[Doubles]):
@@ -56,9 +61,9 @@ class _HeldWatch(Watch[Doubles]):
         self._checkpoint = checkpoint
 
     def __call__(self, step: int, model: Doubles, loss: float) -> None:
-        if self._checkpoint is not None:
-            self._checkpoint.offer(model)
         super().__call__(step, model, loss)
+        if self._checkpoint is not None:
+            self._checkpoint.offer(step, model, self)
 
     def _measures(self) -> bool:
         return self._holders is not None
@@ -69,21 +74,22 @@ class _HeldWatch(Watch[Doubles]):
 
 
 class _Checkpoint:
-    """The latest weights, in a file that a fit begun again starts from."""
+    """The latest weights and the best ones, in a file that a fit begun again starts from.
 
-    def __init__(self, url: str, seconds: float, ranker: LinearRanker, source: ShardSource) -> None:
+    Args:
+        url: The folder.
+        seconds: After which weights are old.
+        facts: What the fit is.
+    """
+
+    def __init__(self, url: str, seconds: float, facts: dict[str, Any]) -> None:
         self._url = url
         self._seconds = seconds
-        self._facts = {
-            "loss": repr(ranker._loss()),
-            "penalty": ranker.penalty,
-            "feature_names": list(source.manifest.feature_names),
-            "shards": [shard.sha256 for shard in source.shards],
-        }
+        self._facts = facts
         self._last = time.monotonic()
 
-    def start(self, features: int) -> Doubles:
-        """The weights kept, or zeros."""
+    def start(self, features: int, watch: Watch[Doubles]) -> Doubles:
+        """The weights kept, or zeros; the watch learns what was best."""
         if not exists(self._url, _CHECKPOINT):
             return np.zeros(features)
         files, folder = file_system(self._url)
@@ -92,22 +98,22 @@ class _Checkpoint:
             files.open_input_file(f"{folder}/{_CHECKPOINT}") as file,
         ):
             archive = read_archive(BytesIO(file.read()))
-        if archive.facts != self._facts:
-            raise DataError(
-                "holds the checkpoint of another fit",
-                path=shown(self._url),
-                hint="Choose a new folder.",
-            )
+        if archive.facts.get("of") != self._facts:
+            raise of_another(self._url)
+        watch.resume({**archive.facts["watch"], "model": archive.arrays["best"]})
         return np.asarray(archive.arrays["weights"], np.float64)
 
-    def offer(self, weights: Doubles) -> None:
+    def offer(self, step: int, weights: Doubles, watch: Watch[Doubles]) -> None:
         """Keep weights, if those kept are old."""
         if time.monotonic() - self._last >= self._seconds:
-            self.keep(weights)
+            self.keep(step, weights, watch)
 
-    def keep(self, weights: Doubles) -> None:
-        """Keep weights."""
-        content = archive_bytes(Archive("checkpoint", self._facts, {"weights": weights}))
+    def keep(self, step: int, weights: Doubles, watch: Watch[Doubles]) -> None:
+        """Keep weights, and the best ones met so far."""
+        best = weights if watch.model is None else watch.model
+        arrays = {"weights": weights, "best": best}
+        facts = {"of": self._facts, "watch": watch.facts(step)}
+        content = archive_bytes(Archive("checkpoint", facts, arrays))
         write_whole(content, self._url, _CHECKPOINT)
         self._last = time.monotonic()
 
@@ -122,26 +128,28 @@ def fit_linear(
     cluster: Cluster,
 ) -> None:
     """Fit a linear ranker whose features are known already."""
-    keeper = (
-        None if checkpoints is None else _Checkpoint(checkpoints, checkpoint_seconds, ranker, train)
-    )
+    keeper = None
+    if checkpoints is not None:
+        held = None if validation is None else validation.manifest
+        facts = facts_of(ranker, train.manifest, held, but=["max_iter"])
+        keeper = _Checkpoint(checkpoints, checkpoint_seconds, facts)
     start = np.zeros(ranker.n_features_in_)
-    if keeper is not None:
-        start = keeper.start(len(start))
     holders = Holders(train, cluster)
     held_out = None
     try:
         if validation is not None:
             held_out = Holders(validation, cluster, idle=True)
         watch = _HeldWatch(ranker, held_out, progress, keeper)
-        risk = HeldRisk(ranker._loss(), holders, train.manifest.queries)
+        if keeper is not None:
+            start = keeper.start(len(start), watch)
+        risk = HeldRisk(ranker._loss(), holders, train.manifest.queries, len(start))
         ranker._minimise(risk, watch, start)
     finally:
         holders.close()
         if held_out is not None:
             held_out.close()
     if keeper is not None:
-        keeper.keep(ranker.coef_)
+        keeper.keep(watch.best_step, ranker.coef_, watch)
 
 
 def _add_pairs(one: Any, other: Any) -> tuple[float, Doubles]:

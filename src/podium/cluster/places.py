@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pyarrow as pa
 
@@ -27,10 +26,13 @@ def shown(url: str, file: str = "") -> str:
     Example:
         >>> shown("s3://key:secret@bucket/train?endpoint_override=127.0.0.1", "part-0.parquet")
         's3://bucket/train/part-0.parquet'
+        >>> shown("s3://key:a/slash@bucket/train")
+        's3://bucket/train'
     """
-    if "://" in url:
-        parts = urlsplit(url)
-        url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    scheme, separator, rest = url.partition("://")
+    if separator:
+        # Not by a parser: a key that was pasted as it is may hold what ends a host.
+        url = f"{scheme}://{rest.partition('?')[0].rpartition('@')[2]}"
     return f"{url.rstrip('/')}/{file}" if file else url
 
 
@@ -42,12 +44,13 @@ def file_system(url: str) -> tuple[Any, str]:
     try:
         files, path = fs.FileSystem.from_uri(url)
     except (pa.ArrowException, OSError, ValueError) as error:
-        reason = str(error).partition("\n")[0].replace(url, shown(url))
+        # PyArrow quotes parts of the URL, and a key may be among them.
+        reason = f" ({str(error).partition(chr(10))[0]})" if "@" not in url else ""
         raise DataError(
-            f"cannot be opened ({reason})",
+            f"cannot be opened{reason}",
             path=shown(url),
-            hint="Give a folder, or a URL of a store.",
-        ) from None  # its message may hold a key
+            hint="Give a folder, or a URL of a store; a key in it must be percent-encoded.",
+        ) from None
     return files, path.rstrip("/")
 
 

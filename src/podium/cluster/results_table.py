@@ -91,7 +91,7 @@ def as_table(results: Mapping[str, TaskResult]) -> pa.Table:
     columns: dict[str, pa.Array] = {
         "task": pa.array([key for key, _ in rows], pa.string()),
         "result": pa.array([json.dumps(one.values) for _, one in rows], pa.string()),
-        "error": pa.array([one.error for _, one in rows], pa.string()),
+        "error": pa.array([_storable(one.error) for _, one in rows], pa.string()),
         "seconds": pa.array([one.seconds for _, one in rows], pa.float64()),
     }
     for part in ("parameters", "values"):
@@ -102,13 +102,23 @@ def as_table(results: Mapping[str, TaskResult]) -> pa.Table:
     return pa.table(columns)
 
 
+def _storable(text: str | None) -> str | None:
+    """An error's text without what is no Unicode: it may quote any bytes."""
+    return None if text is None else text.encode("utf-8", "replace").decode()
+
+
 def _column(values: list[Any]) -> pa.Array:
+    # NumPy's doubles are Python's too, by another name.
+    values = [float(value) if isinstance(value, float) else value for value in values]
     kinds = {type(value) for value in values if value is not None}
-    for kind, arrow in ((bool, pa.bool_()), (int, pa.int64()), (str, pa.string())):
-        if kinds == {kind}:
-            return pa.array(values, arrow)
-    if kinds <= {int, float}:
-        return pa.array([None if value is None else float(value) for value in values])
+    try:
+        for kind, arrow in ((bool, pa.bool_()), (int, pa.int64()), (str, pa.string())):
+            if kinds == {kind}:
+                return pa.array(values, arrow)
+        if kinds <= {int, float}:
+            return pa.array([None if value is None else float(value) for value in values])
+    except (OverflowError, UnicodeEncodeError):
+        pass  # numbers too large and texts that are none are written as JSON has them
     return pa.array([None if value is None else json.dumps(value) for value in values])
 
 

@@ -30,6 +30,7 @@ def run_tasks(
     at_once: int,
     again: bool = True,
     wake: float | None = None,
+    dead: Callable[[int], Any] | None = None,
 ) -> Iterator[tuple[int, Any] | None]:
     """Launch tasks by number and yield each one's result once, as results come.
 
@@ -44,10 +45,10 @@ def run_tasks(
         at_once: How many may be in flight.
         again: Whether laggards may run twice, which must do no harm then.
         wake: Yield None when nothing has come for so many seconds.
+        dead: What a task comes to that ended its process each time; without it that is an error.
     """
     waiting = list(reversed(order))
     flights: dict[Any, _Flight] = {}
-    done: set[int] = set()
     twice: set[int] = set()
     seconds: list[float] = []
     try:
@@ -58,19 +59,22 @@ def run_tasks(
             limit = min(wake or _LEAST_SECONDS, _LEAST_SECONDS)
             ready, _ = ray.wait(list(flights), num_returns=1, timeout=limit, fetch_local=False)
             if ready:
-                ready, _ = ray.wait(list(flights), num_returns=len(flights), timeout=0)
+                ready, _ = ray.wait(
+                    list(flights), num_returns=len(flights), timeout=0, fetch_local=False
+                )
             elif wake is not None:
                 yield None
             for reference in ready:
-                flight = flights.pop(reference)
-                if flight.place not in done:
-                    result = _result(ray, reference)
-                    done.add(flight.place)
-                    seconds.append(time.monotonic() - flight.since)
-                    for other in [ref for ref, one in flights.items() if one.place in done]:
+                flight = flights.pop(reference, None)
+                if flight is None:  # the other copy came first, a moment ago
+                    continue
+                result = _result(ray, reference, flight.place, dead)
+                seconds.append(time.monotonic() - flight.since)
+                if flight.place in twice:
+                    for other in [ref for ref, one in flights.items() if one.place == flight.place]:
                         ray.cancel(other, force=False)
                         del flights[other]
-                    yield flight.place, result
+                yield flight.place, result
             if again and not waiting and not ready and seconds:
                 late = max(_LEAST_SECONDS, LAGS * median(seconds))
                 for flight in list(flights.values()):
@@ -82,10 +86,17 @@ def run_tasks(
             ray.cancel(reference, force=False)
 
 
-def _result(ray: Any, reference: Any) -> Any:
+def _result(ray: Any, reference: Any, place: int, dead: Callable[[int], Any] | None) -> Any:
     """A task's result, or the error that it raised as it was raised there."""
     try:
         return ray.get(reference)
+    except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as error:
+        if dead is not None:
+            return dead(place)
+        raise PodiumError(
+            f"the process of task {place} died again and again",
+            hint="Has a worker memory enough for a shard? Ray's logs say more.",
+        ) from error
     except ray.exceptions.RayTaskError as error:
         cause = error.cause
         if isinstance(cause, PodiumError):

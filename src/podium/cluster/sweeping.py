@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ Work: TypeAlias = Callable[..., Mapping[str, Any]]
 """A task: takes its parameters by name, gives plain values by name."""
 
 SAVE_SECONDS = 1.0
-"""Results wait at most so long for the table to be written."""
+"""Results that come while others run wait so long for the table to be written."""
 
 _AHEAD = 16
 """Tasks in flight for each worker, so that short tasks need not wait for the driver."""
@@ -67,9 +68,10 @@ def sweep(
 ) -> list[TaskResult]:
     """Run a function once for each set of parameters that has no result yet.
 
-    Results are kept in one Parquet table, written a second after a result at the latest: a sweep
-    that was stopped, by Ctrl-C or a crash, goes on with the tasks that the table lacks. A task
-    that raises an error does not stop the others; it is tried again by the next run.
+    Results are kept in one Parquet table: Ctrl-C writes what came before it, and a crash costs the
+    results of the last second, or of ten times as long as the table takes to write. The same call
+    goes on with the tasks that the table lacks. A task that raises an error, or ends its process,
+    does not stop the others; it is tried again by the next run.
 
     Args:
         work: The function; it gives a dictionary of plain values. For other processes it must be
@@ -107,8 +109,8 @@ def sweep(
             if came is not None:
                 place, result = came
                 table.add(waiting[place], result)
-                report(result)
                 unsaved += 1
+                report(result)
             # The longer a table takes to write, the less often it is written.
             if unsaved and time.monotonic() - saved >= SAVE_SECONDS:
                 start = time.monotonic()
@@ -136,8 +138,8 @@ def run_task(
     try:
         if threads:
             prepare_worker(threads, modules)
-        values = dict(work(**parameters))
-        task_key(values)  # plain values only
+        # Plain values only, as the table will hold them.
+        values = json.loads(task_key(dict(work(**parameters))))
         return TaskResult(parameters, values, time.perf_counter() - start)
     except Exception as error:
         text = f"{type(error).__name__}: {error}"
@@ -185,6 +187,7 @@ def _on_cluster(
         at_once=_AHEAD * cluster.workers,
         again=False,
         wake=SAVE_SECONDS,
+        dead=lambda place: TaskResult(tasks[place], {}, 0.0, "its process died again and again"),
     )
 
 

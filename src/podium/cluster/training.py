@@ -6,6 +6,8 @@ attempt; Ray Train starts another with the workers there are, from the latest ch
 
 from __future__ import annotations
 
+import os
+import signal
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -21,14 +23,18 @@ import numpy as np
 from podium.cluster.assignment import by_bytes
 from podium.cluster.connection import Cluster, prepare_worker
 from podium.cluster.exchange import STATE, Exchange, UnderRayTrain, report
+from podium.cluster.resuming import claim, facts_of
 from podium.cluster.sources import ShardSource
 from podium.data import Dataset, concat
-from podium.errors import DataError, PodiumError
+from podium.errors import ArgumentError, PodiumError
 from podium.rankers import NeuralRanker, TreeRanker
 from podium.rankers.base import Progress
 from podium.rankers.storage import Archive, read_archive
 
 _WAIT_SECONDS = 0.3
+
+_LOSSES = 20
+"""Workers lost in one fit; more are taken for a fit that ends its workers itself."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,18 @@ def fit_under_ray_train(
     here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
         ray.get_runtime_context().get_node_id(), soft=False
     )
-    exchange = ray.remote(Exchange).options(num_cpus=0, scheduling_strategy=here).remote()
+    if checkpoints is None and cluster.machines > 1:
+        raise ArgumentError(
+            "trees and networks need checkpoints where there are several machines",
+            hint="Give checkpoints= a folder or URL that all of them reach.",
+        )
+    if checkpoints is not None:
+        held = None if validation is None else validation.manifest
+        claim(checkpoints, facts_of(ranker, train.manifest, held))
+    queries = [each.manifest.queries for each in (train, validation) if each is not None]
+    workers = min(cluster.workers, *queries)
+    options = {"num_cpus": 0, "scheduling_strategy": here, "max_concurrency": 1000 + 4 * workers}
+    exchange = ray.remote(Exchange).options(**options).remote()
     job = _Job(
         ranker,
         train,
@@ -74,10 +91,13 @@ def fit_under_ray_train(
         cluster.cpus_per_worker,
         cluster.modules,
     )
-    queries = [each.manifest.queries for each in (train, validation) if each is not None]
-    workers = min(cluster.workers, *queries)
     elastic: Any = (1, workers) if workers > 1 else 1
-    with _storage(checkpoints) as folder, _following(ray, exchange, progress):
+    with (
+        _ended(ray, exchange),
+        _storage(checkpoints) as folder,
+        _following(ray, exchange, progress),
+        _interrupts_given_back(),
+    ):
         trainer = _trainer(job.engine)(
             _work,
             train_loop_config={"job": job},
@@ -89,32 +109,51 @@ def fit_under_ray_train(
             run_config=RunConfig(
                 name="podium",
                 storage_path=folder,
-                failure_config=FailureConfig(max_failures=100),
+                failure_config=FailureConfig(max_failures=_LOSSES),
                 checkpoint_config=CheckpointConfig(num_to_keep=2),
             ),
         )
         try:
             result = trainer.fit()
-        except Exception as error:
-            cause = _podium_error(error)
-            if cause is not None:
-                raise cause from error
-            raise
+        finally:
+            refused = ray.get(exchange.refused.remote())
+            if refused is not None:
+                raise refused
         with result.checkpoint.as_directory() as found:
             archive = read_archive(BytesIO((Path(found) / STATE).read_bytes()))
-    ray.kill(exchange)
     if archive.kind != "fitted":
-        raise DataError("a fit ended before its last step", path=checkpoints, hint="Fit again.")
+        raise PodiumError("a fit ended before its last step", hint="Fit again.")
     ranker._restore(archive)
 
 
 def _work(config: dict[str, Any]) -> None:
-    """What every worker runs."""
+    """What every worker runs.
+
+    Ray Train makes another attempt after any error, and cannot tell a lost machine from labels
+    that are no numbers. So errors go to the exchange; where one would come again, the next attempt
+    ends at once, and the driver raises it.
+    """
+    import ray
+    from ray.train.collective import broadcast_from_rank_zero
+
+    job: _Job = config["job"]
+    attempt = str(broadcast_from_rank_zero(os.urandom(8).hex()))
+    if ray.get(job.exchange.begin.remote(attempt)) is not None:
+        return
+    try:
+        _fit_share(job, attempt)
+    except Exception as error:
+        text = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        final = error if isinstance(error, PodiumError) else None
+        ray.get(job.exchange.failed.remote(attempt, text, final))
+        raise
+
+
+def _fit_share(job: _Job, attempt: str) -> None:
     import ray
     from ray import train
     from sklearn.base import clone
 
-    job: _Job = config["job"]
     prepare_worker(job.threads, job.modules)
     context = train.get_context()
     rank, size = context.get_world_rank(), context.get_world_size()
@@ -124,9 +163,11 @@ def _work(config: dict[str, Any]) -> None:
     ranker.feature_names_ = job.train.manifest.feature_names
     ranker.n_features_in_ = len(ranker.feature_names_)
     together = UnderRayTrain(
-        None if job.engine == "torch" else job.exchange,
-        _parameters(job.engine),
-        job.seconds,
+        attempt,
+        job.exchange,
+        by_torch=job.engine == "torch",
+        parameters=_parameters(job.engine),
+        seconds=job.seconds,
     )
 
     def tell(step: int, loss: float, value: float | None) -> None:
@@ -147,14 +188,20 @@ def _fitted(ranker: TreeRanker | NeuralRanker) -> Archive:
 def _share(source: ShardSource, rank: int, size: int) -> Dataset:
     """The queries of one worker: whole shards, or single queries where shards are too few."""
     if len(source.shards) < size:
-        whole = _load(source, range(len(source.shards)))
-        return whole.select(np.arange(rank, len(whole), size))
+        return concat(list(_every(source, rank, size)))
     shares = by_bytes([shard.bytes for shard in source.shards], size)
-    return _load(source, sorted(shares[rank]))
+    return concat([block for place in sorted(shares[rank]) for block in source.blocks(place)])
 
 
-def _load(source: ShardSource, places: Any) -> Dataset:
-    return concat([block for place in places for block in source.blocks(place)])
+def _every(source: ShardSource, first: int, step: int) -> Iterator[Dataset]:
+    """One of so many queries, of each block as it comes: nobody holds the whole set."""
+    before = 0
+    for place in range(len(source.shards)):
+        for block in source.blocks(place):
+            own = np.arange((first - before) % step, len(block), step)
+            before += len(block)
+            if len(own):
+                yield block.select(own)
 
 
 def _parameters(engine: str) -> dict[str, Any]:
@@ -208,11 +255,24 @@ def _following(ray: Any, exchange: Any, progress: Progress | None) -> Iterator[N
         thread.join()
 
 
-def _podium_error(error: BaseException) -> PodiumError | None:
-    """The error that Podium raised in a worker, if it was one."""
-    failures = getattr(error, "worker_failures", None) or {}
-    for failure in failures.values():
-        cause = getattr(failure, "cause", failure)
-        if isinstance(cause, PodiumError):
-            return cause
-    return None
+@contextmanager
+def _ended(ray: Any, actor: Any) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        ray.kill(actor)
+
+
+@contextmanager
+def _interrupts_given_back() -> Iterator[None]:
+    """Ray Train takes Ctrl-C for itself and keeps it: it is Python's again afterwards."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    except SystemExit as ended:
+        raise KeyboardInterrupt from ended
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from podium.cluster.connection import Cluster
+from podium.cluster.resuming import fingerprint
 from podium.cluster.sweeping import SweepProgress, sweep
 from podium.measures import Measure, evaluate, parse_measure
 
@@ -106,7 +107,9 @@ def tune(
     combinations = combinations_of(choices, trials, seed)
     work = _Fit(ranker, tuple(combinations), train, validation, wanted)
     named = [{name: _plain(value) for name, value in each.items()} for each in combinations]
-    tasks = [{"trial": place, **each} for place, each in enumerate(named)]
+    # A table may hold trials of other rankers and data: those are not taken for these.
+    of = {"of": fingerprint(ranker, wanted, train, validation)}
+    tasks = [{"trial": place, **each, **of} for place, each in enumerate(named)]
 
     def told(state: SweepProgress) -> None:
         if progress is not None and state.last is not None and state.last.error is None:
