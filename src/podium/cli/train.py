@@ -71,7 +71,10 @@ def train_command(
         typer.Option(help="With --cluster: the folder or URL from which a killed fit goes on."),
     ] = None,
 ) -> None:
-    """Train a ranker: a model by name, or a loss times a scorer. Ctrl-C keeps the best so far."""
+    """Train a ranker: a model by name, or a loss times a scorer.
+
+    Ctrl-C keeps the best so far; trees and networks on a cluster go on from --checkpoints instead.
+    """
     own = parse_settings(settings)
     ranker = make_ranker(model, k, loss, scorer, own, measure=measure, seed=seed)
     if cluster is not None:

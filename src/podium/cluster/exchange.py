@@ -17,7 +17,7 @@ from podium.kernels import Doubles
 from podium.rankers.storage import Archive, archive_bytes, read_archive
 from podium.rankers.together import Together
 
-FAILURES = 3
+FAILURES = 5
 """So often an attempt may fail with the same error, but for those of Podium, and no checkpoint."""
 
 STATE = "state"
