@@ -13,7 +13,7 @@ CLEAN := dist/clean-venv
 WEB := src/podium/studio/static/built
 
 .DEFAULT_GOAL := help
-.PHONY: help system install web lint format types imports web-types test test-slow tests coverage fuzz docs screenshots bench \
+.PHONY: help system install web lint format types imports web-types test test-slow fast slow coverage fuzz docs screenshots bench \
   wheel ci clean
 
 help: ## list the targets
@@ -75,11 +75,13 @@ fuzz: $(BIN)/python ## generated requests against the studio's API
 	PODIUM_FUZZ_SECONDS=540 $(BIN)/python -m pytest -m slow -s tests/studio/test_malformed.py
 
 # Engines in several processes share the cores: a thread that waits must not keep one busy.
-tests coverage: export OMP_WAIT_POLICY = PASSIVE
+fast slow coverage: export OMP_WAIT_POLICY = PASSIVE
 
-# Three processes on two cores: many of the slow tests wait for something.
-tests: $(BIN)/python ## all tests but the longest, in three processes, as CI runs them
-	$(BIN)/python -m pytest -m 'not long' -n 3 --dist loadgroup --durations=20 $(PYTEST_ARGS)
+fast: $(BIN)/python ## the fast tests, in two processes, as CI runs them
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --durations=15 $(PYTEST_ARGS)
+
+slow: $(BIN)/python ## the slow tests but for the longest, in two processes, as CI runs them
+	$(BIN)/python -m pytest -m 'slow and not long' -n 2 --dist loadgroup --durations=15 $(PYTEST_ARGS)
 
 # Not in CI, whose time it would take half of again.
 coverage: $(BIN)/python ## the fast tests, in two processes, with coverage and its bound
