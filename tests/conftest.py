@@ -6,7 +6,7 @@ from hypothesis import settings
 
 # The first call of a kernel compiles it, which takes seconds: no example has a deadline.
 settings.register_profile("podium", deadline=None)
-# CI draws the same examples every time: a change is judged by what it changed. New examples are
-# drawn wherever a person runs the tests.
-settings.register_profile("ci", deadline=None, derandomize=True)
+# CI draws the same examples every time: a change is judged by what it changed. New examples, and
+# more, are drawn wherever a person runs the tests.
+settings.register_profile("ci", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("ci" if os.environ.get("CI") else "podium")

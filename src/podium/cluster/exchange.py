@@ -52,6 +52,8 @@ class Exchange:
 
     async def failed(self, attempt: str, text: str, error: PodiumError | None) -> None:
         """Take the failure of an attempt: an error of Podium, or the text of any other."""
+        if attempt != self._attempt:
+            return
         attempts = self._failures.setdefault(text, set())
         attempts.add(attempt)
         if error is None and len(attempts) >= FAILURES:
@@ -84,7 +86,7 @@ class Exchange:
                 self._complete.pop(turn - 1, None)
             await complete.wait()
         if attempt != self._attempt:
-            raise RuntimeError("this attempt is over")
+            raise PodiumError("this attempt is over")
         return np.asarray(np.sum([given[one] for one in sorted(given)], axis=0))
 
     async def tell(self, step: int, loss: float, value: float | None) -> None:

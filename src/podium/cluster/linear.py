@@ -11,7 +11,7 @@ import numpy as np
 from podium.cluster.connection import Cluster
 from podium.cluster.holders import Holders
 from podium.cluster.places import exists, file_system, reaching, write_whole
-from podium.cluster.resuming import facts_of, of_another
+from podium.cluster.resuming import facts_of, refuse_another
 from podium.cluster.sources import ShardSource
 from podium.kernels import Doubles
 from podium.losses import Loss
@@ -99,7 +99,7 @@ class _Checkpoint:
         ):
             archive = read_archive(BytesIO(file.read()))
         if archive.facts.get("of") != self._facts:
-            raise of_another(self._url)
+            refuse_another(self._url)
         watch.resume({**archive.facts["watch"], "model": archive.arrays["best"]})
         return np.asarray(archive.arrays["weights"], np.float64)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -53,12 +53,12 @@ def claim(url: str, facts: dict[str, Any]) -> None:
     except ValueError:
         same = False
     if not same:
-        raise of_another(url)
+        refuse_another(url)
 
 
-def of_another(url: str) -> DataError:
-    """The error that a folder's checkpoints are of another fit."""
-    return DataError(
+def refuse_another(url: str) -> NoReturn:
+    """Say that a folder's checkpoints are of another fit."""
+    raise DataError(
         "holds the checkpoint of another fit", path=shown(url), hint="Choose a new folder."
     )
 
