@@ -35,6 +35,7 @@ def test_evaluate(raylets: Raylets, tmp_path: Path) -> None:
     assert found["scored"]["means"]["nDCG@5"] == pytest.approx(mean, abs=1e-9)
 
 
+@pytest.mark.long
 def test_train_and_tune(raylets: Raylets, tmp_path: Path) -> None:
     raylets.mend()
     data, held_out = made_up(20, 10), made_up(10, 10, seed=1)

@@ -115,6 +115,7 @@ def test_large_answers_are_added_in_runs(three: Cluster, tmp_path: Path) -> None
     holders.close()
 
 
+@pytest.mark.long
 def test_a_tree_fit_that_cannot_succeed_ends_soon(three: Cluster, tmp_path: Path) -> None:
     train = cut(made_up(30), tmp_path / "train", 3)
     part = tmp_path / "train" / train.shards[1].file

@@ -132,6 +132,7 @@ def test_the_small_form_of_a_study_writes_its_page(name: str, folder: Path, tmp_
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_killed_study_goes_on(tmp_path: Path) -> None:
     page = tmp_path / "docs" / "page.md"
     command = [PODIUM, "study", "sufficiency", "--quick", "--results", tmp_path, "--page", page]
