@@ -86,6 +86,7 @@ def test_a_lost_actor_leaves_its_shards_to_the_others(
     raylets.mend()
 
 
+@pytest.mark.long
 def test_more_workers_than_fit_are_not_waited_for(raylets: Raylets, tmp_path: Path) -> None:
     raylets.mend()
     train = cut(made_up(30), tmp_path / "train", 12)

@@ -101,6 +101,7 @@ def test_what_is_wrong_is_said_and_no_secret_with_it(
     assert SECRET not in str(raised.value)
 
 
+@pytest.mark.long
 def test_a_store_that_dies_is_said(three: Cluster, tmp_path: Path) -> None:
     (tmp_path / "own").mkdir()
     store = ObjectStore(tmp_path / "own")
