@@ -25,8 +25,8 @@ system: ## Debian's packages that tests need: PostgreSQL 15 and Chromium
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
 	  apt-get install -y -qq --no-install-recommends postgresql-15 chromium; }
 
-# PyTorch comes first, and by a version of which there is a CPU build: a range would bring CUDA.
-# For the same reason the peers have xgboost-cpu, and the extras trees and neural are not asked for.
+# PyTorch comes first, pinned: its CUDA build is large and is to be installed once. The peers have
+# xgboost-cpu, so the extras trees and neural, which would bring CUDA again, are not asked for.
 install: ## make .venv and install Podium in it, editable, with every development tool
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet 'torch==2.13.0'
@@ -83,7 +83,7 @@ fast: $(BIN)/python ## the fast tests, in two processes, as CI runs them
 slow: $(BIN)/python ## the slow tests but for the longest, in two processes, as CI runs them
 	$(BIN)/python -m pytest -m 'slow and not long' -n 2 --dist loadgroup --durations=15 $(PYTEST_ARGS)
 
-# Not in CI, whose time it would take half of again.
+# Not in CI, for its time.
 coverage: $(BIN)/python ## the fast tests, in two processes, with coverage and its bound
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --cov --durations=10 $(PYTEST_ARGS)
 

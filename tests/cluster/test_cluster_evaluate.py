@@ -102,8 +102,8 @@ def test_rankers_are_runs_beside_columns(three: Cluster, tmp_path: Path) -> None
     whole = evaluate_rows("nDCG@5", data, ranker.predict(data))
     np.testing.assert_allclose(found["learned"]["nDCG@5"], whole["nDCG@5"], atol=1e-9)
     assert found["first"].means != found["learned"].means
-    clicked: dict[str, Any] = {"label": "clicks", "cluster": three}
-    clicked["conventions"] = Conventions(negative="irrelevant")
+    negative = Conventions(negative="irrelevant")
+    clicked: dict[str, Any] = {"label": "clicks", "conventions": negative, "cluster": three}
     by_clicks = evaluate("RR", source, score="bm25", **clicked)
     beside = evaluate("RR", source, score={"bm25": "bm25", "learned": ranker}, **clicked)
     assert beside["bm25"].means == by_clicks["bm25"].means

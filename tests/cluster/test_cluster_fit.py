@@ -130,7 +130,8 @@ def test_a_tree_fit_that_cannot_succeed_ends_soon(three: Cluster, tmp_path: Path
 
 
 def test_checkpoints_of_another_fit_are_refused(tmp_path: Path) -> None:
-    one, other = cut(made_up(5), tmp_path / "one", 2), cut(made_up(6), tmp_path / "other", 2)
+    one = open_source(cut(made_up(5), tmp_path / "one", 2))
+    other = open_source(cut(made_up(6), tmp_path / "other", 2))
     where = str(tmp_path / "checkpoints")
     facts = facts_of(TreeRanker(LOSS, n_estimators=5), one, None)
     claim(where, facts)

@@ -24,7 +24,6 @@ LOOPBACK = "127.0.0.1"
 ENGINE_THREADS = ("PODIUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """The settings that say how many threads a process uses."""
 
-
 RETRIES = 8
 """A task is run again so often: machines are lost, but a task may also end its process itself."""
 
@@ -125,8 +124,8 @@ class Cluster:
     @property
     def capacity(self) -> int:
         """How many workers the machines that live have processors for."""
-        nodes = [node for node in self.connect().nodes() if node["Alive"]]
-        fit = sum(int(node["Resources"].get("CPU", 0)) // self.cpus_per_worker for node in nodes)
+        processors = [int(node["Resources"].get("CPU", 0)) for node in self._alive()]
+        fit = sum(each // self.cpus_per_worker for each in processors)
         if fit == 0:
             raise PodiumError(
                 f"no machine of the cluster has {self.cpus_per_worker} processors",
@@ -137,7 +136,10 @@ class Cluster:
     @property
     def machines(self) -> int:
         """How many machines live."""
-        return len({node["NodeManagerAddress"] for node in self.connect().nodes() if node["Alive"]})
+        return len({node["NodeManagerAddress"] for node in self._alive()})
+
+    def _alive(self) -> list[dict[str, Any]]:
+        return [node for node in self.connect().nodes() if node["Alive"]]
 
     def task_options(self) -> dict[str, Any]:
         """How Ray is to run a task: anywhere, and again elsewhere when its machine is lost."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from podium.cluster.assignment import by_bytes, hand_over, relieve
@@ -141,7 +141,7 @@ class Holders:
                     if isinstance(error.cause, PodiumError):
                         raise error.cause from None
                     raise
-        if places is None:
+        if len(wanted) == len(self._sizes):
             self._rebalance(seconds)
         return [answers[place] for place in wanted]
 
@@ -160,17 +160,15 @@ class Holders:
             add: Adds two answers.
             at_once: Hold so many answers at a time, where one is large.
         """
-        if at_once is None or at_once >= len(self._sizes):
-            parts: Iterable[Any] = self.gather(what, *arguments)
-        else:
-            parts = self._in_runs(what, *arguments, at_once=at_once)
+        every = range(len(self._sizes))
+        step = at_once or len(every)
+        parts = (
+            part
+            for first in every[::step]
+            for part in self.gather(what, *arguments, places=every[first : first + step])
+        )
         answer: _Answer = functools.reduce(add, parts)
         return answer
-
-    def _in_runs(self, what: str, *arguments: Any, at_once: int) -> Iterator[Any]:
-        for first in range(0, len(self._sizes), at_once):
-            places = range(first, min(first + at_once, len(self._sizes)))
-            yield from self.gather(what, *arguments, places=places)
 
     def close(self) -> None:
         """End the actors."""

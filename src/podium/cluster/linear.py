@@ -10,7 +10,7 @@ import numpy as np
 
 from podium.cluster.connection import Cluster
 from podium.cluster.holders import Holders
-from podium.cluster.places import exists, file_system, reaching, write_whole
+from podium.cluster.places import exists, read_whole, write_whole
 from podium.cluster.resuming import facts_of, refuse_another
 from podium.cluster.sources import ShardSource
 from podium.kernels import Doubles
@@ -92,12 +92,7 @@ class _Checkpoint:
         """The weights kept, or zeros; the watch learns what was best."""
         if not exists(self._url, _CHECKPOINT):
             return np.zeros(features)
-        files, folder = file_system(self._url)
-        with (
-            reaching(self._url, _CHECKPOINT),
-            files.open_input_file(f"{folder}/{_CHECKPOINT}") as file,
-        ):
-            archive = read_archive(BytesIO(file.read()))
+        archive = read_archive(BytesIO(read_whole(self._url, _CHECKPOINT)))
         if archive.facts.get("of") != self._facts:
             refuse_another(self._url)
         watch.resume({**archive.facts["watch"], "model": archive.arrays["best"]})
@@ -130,8 +125,7 @@ def fit_linear(
     """Fit a linear ranker whose features are known already."""
     keeper = None
     if checkpoints is not None:
-        held = None if validation is None else validation.manifest
-        facts = facts_of(ranker, train.manifest, held, but=["max_iter"])
+        facts = facts_of(ranker, train, validation, but=["max_iter"])
         keeper = _Checkpoint(checkpoints, checkpoint_seconds, facts)
     start = np.zeros(ranker.n_features_in_)
     holders = Holders(train, cluster)

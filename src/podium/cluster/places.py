@@ -56,7 +56,7 @@ def file_system(url: str) -> tuple[Any, str]:
 
 @contextmanager
 def reaching(url: str, file: str = "", *, how: str = "read") -> Iterator[None]:
-    """Say of errors within which place could not be reached."""
+    """Turn what goes wrong at a place into an error that names it, without its key."""
     try:
         yield
     except DataError:
@@ -72,16 +72,22 @@ def reaching(url: str, file: str = "", *, how: str = "read") -> Iterator[None]:
 
 def exists(url: str, file: str = "") -> bool:
     """Whether there is a file at a place, or of a name in it."""
-    files, path = file_system(url)
+    files, path = _within(url, file)
     with reaching(url, file):
-        found = files.get_file_info(f"{path}/{file}" if file else path)
+        found = files.get_file_info(path)
     return bool(found.type.name != "NotFound")
+
+
+def read_whole(url: str, file: str = "") -> bytes:
+    """All that a file holds."""
+    files, path = _within(url, file)
+    with reaching(url, file), files.open_input_file(path) as stream:
+        return bytes(stream.read())
 
 
 def write_whole(content: Any, url: str, file: str = "") -> None:
     """Write a file that appears whole or not at all, however many write it at once."""
-    files, path = file_system(url)
-    path = f"{path}/{file}" if file else path
+    files, path = _within(url, file)
     # A store shows an object when it is complete; a disk shows a file as it grows.
     local = files.type_name == "local"
     partial = f"{path}.{os.getpid()}-{os.urandom(4).hex()}.partial" if local else path
@@ -91,3 +97,8 @@ def write_whole(content: Any, url: str, file: str = "") -> None:
             stream.write(content)
         if local:
             files.move(partial, path)
+
+
+def _within(url: str, file: str) -> tuple[Any, str]:
+    files, path = file_system(url)
+    return files, f"{path}/{file}" if file else path

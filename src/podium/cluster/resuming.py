@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from podium.cluster.places import exists, file_system, reaching, shown, write_whole
-from podium.data import Dataset, ShardSet
+from podium.cluster.places import exists, read_whole, shown, write_whole
+from podium.cluster.sources import ShardSource
+from podium.data import Dataset
 from podium.errors import DataError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ _FACTS = "fit.json"
 
 
 def facts_of(
-    ranker: Ranker, train: ShardSet, validation: ShardSet | None, *, but: Collection[str] = ()
+    ranker: Ranker, train: ShardSource, validation: ShardSource | None, *, but: Collection[str] = ()
 ) -> dict[str, Any]:
     """What a fit is: the ranker with its parameters, and the shards; for JSON.
 
@@ -45,9 +46,7 @@ def claim(url: str, facts: dict[str, Any]) -> None:
     if not exists(url, _FACTS):
         write_whole(json.dumps(facts, indent=1).encode(), url, _FACTS)
         return
-    files, folder = file_system(url)
-    with reaching(url, _FACTS), files.open_input_file(f"{folder}/{_FACTS}") as file:
-        found = file.read()
+    found = read_whole(url, _FACTS)
     try:
         same = json.loads(found) == facts
     except ValueError:

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from podium.cluster.places import as_url, file_system, shown, write_whole
+from podium.cluster.places import as_url, file_system, read_whole, shown, write_whole
 from podium.data.formats.parquet_file import open_parquet
 from podium.data.grouping import as_strings
 from podium.errors import ArgumentError, DataError
@@ -119,10 +119,8 @@ class ShardedEvaluation(Mapping[str, Evaluation]):
     def open(cls, output: str | os.PathLike[str]) -> ShardedEvaluation:
         """Open a folder of values by its path or URL."""
         url = as_url(output)
-        files, folder = file_system(url)
         try:
-            with files.open_input_file(f"{folder}/{VALUES}") as file:
-                content = json.loads(file.read())
+            content = json.loads(read_whole(url, VALUES))
             if content["version"] != VERSION:
                 raise ValueError(f"version {content['version']}, this Podium reads {VERSION}")
             return cls(

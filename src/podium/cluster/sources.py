@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from podium.cluster.places import as_url, exists, file_system, reaching, shown
+from podium.cluster.places import as_url, exists, file_system, reaching, read_whole, shown
 from podium.data import Dataset, Shard, ShardSet
 from podium.data.shards import MANIFEST, parse_manifest
 from podium.errors import DataError
@@ -113,10 +113,8 @@ def open_source(place: Place) -> ShardSource:
         return ShardSource(url, ShardSet.open(url))
     if not exists(url, MANIFEST):
         raise DataError("is no shard set (no manifest)", path=shown(url), hint="Is the URL right?")
-    files, folder = file_system(url)
-    with reaching(url, MANIFEST), files.open_input_file(f"{folder}/{MANIFEST}") as file:
-        content = file.read()
-    return ShardSource(url, parse_manifest(content, Path(folder)))
+    _, folder = file_system(url)
+    return ShardSource(url, parse_manifest(read_whole(url, MANIFEST), Path(folder)))
 
 
 class _Readable:

@@ -76,8 +76,7 @@ def fit_under_ray_train(
             hint="Give checkpoints= a folder or URL that all of them reach.",
         )
     if checkpoints is not None:
-        held = None if validation is None else validation.manifest
-        claim(checkpoints, facts_of(ranker, train.manifest, held))
+        claim(checkpoints, facts_of(ranker, train, validation))
     queries = [each.manifest.queries for each in (train, validation) if each is not None]
     workers = min(cluster.workers, *queries)
     options = {"num_cpus": 0, "scheduling_strategy": here, "max_concurrency": 1000 + 4 * workers}

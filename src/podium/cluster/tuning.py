@@ -108,7 +108,7 @@ def tune(
     work = _Fit(ranker, tuple(combinations), train, validation, wanted)
     named = [{name: _plain(value) for name, value in each.items()} for each in combinations]
     # A table may hold trials of other rankers and data: those are not taken for these.
-    of = {"of": fingerprint(ranker, wanted, train, validation)}
+    of = {} if results is None else {"of": fingerprint(ranker, wanted, train, validation)}
     tasks = [{"trial": place, **each, **of} for place, each in enumerate(named)]
 
     def told(state: SweepProgress) -> None:
