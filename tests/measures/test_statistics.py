@@ -1,4 +1,6 @@
 import itertools
+import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -6,36 +8,106 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
+from statsmodels.regression.linear_model import OLS
 
 from podium.errors import PodiumError
+from podium.measures import statistics
 from podium.measures.statistics import holm, mean_interval, paired_difference, tukey
 
 values = arrays(np.float64, st.integers(2, 8), elements=st.integers(0, 20).map(lambda n: n / 20))
 
 
-@given(values)
-def test_randomisation_of_few_queries_is_exact(ours: np.ndarray) -> None:
-    theirs = np.roll(ours, 1)
-    differences = ours - theirs
-    sums = [
-        abs(np.dot(signs, differences))
-        for signs in itertools.product((1, -1), repeat=len(differences))
-    ]
-    expected = np.mean(np.array(sums) >= abs(differences.sum()) - 1e-9)
-    found = paired_difference(ours, theirs, tests=("randomisation",))
-    assert found.p_values["randomisation"] == pytest.approx(expected)
+def share_of_all_signs(differences: np.ndarray) -> float:
+    """The randomisation test by its definition: every choice of signs, one after the other."""
+    sums = np.array(
+        [
+            abs(np.dot(signs, differences))
+            for signs in itertools.product((1, -1), repeat=len(differences))
+        ]
+    )
+    return float(np.mean(sums >= abs(differences.sum()) - 1e-9))
 
 
-def test_randomisation_of_many_queries_agrees_with_scipy() -> None:
-    random = np.random.default_rng(3)
-    for shift in (0.0, 0.02, 0.05):
-        differences = random.normal(shift, 0.2, 150)
-        ours = paired_difference(differences, np.zeros(150), tests=("randomisation",), seed=2)
-        theirs = stats.permutation_test(
-            (differences,), np.mean, permutation_type="samples", n_resamples=20_000, rng=1
-        )
-        # Two draws of 10,000 and 20,000 differ by a few standard errors of a proportion.
-        assert ours.p_values["randomisation"] == pytest.approx(theirs.pvalue, abs=0.025)
+def randomisation(differences: np.ndarray, seed: int = 0) -> float:
+    nothing = np.zeros(len(differences))
+    found = paired_difference(differences, nothing, tests=("randomisation",), seed=seed)
+    return found.p_values["randomisation"]
+
+
+@given(values, values)
+def test_randomisation_of_few_queries_is_exact(ours: np.ndarray, theirs: np.ndarray) -> None:
+    size = min(len(ours), len(theirs))
+    differences = ours[:size] - theirs[:size]
+    assert randomisation(differences) == pytest.approx(share_of_all_signs(differences))
+
+
+def test_randomisation_by_hand() -> None:
+    # Of 1 + 1 + 1 + 2 with all signs only the sums 5 and -5 are as far from 0: 2 of 16.
+    assert randomisation(np.array([1.0, 1.0, 1.0, 2.0])) == 2 / 16
+    # Of 1 + 1 - 1 + 2 those of at least 3: 5, 3 (three ways), and their opposites.
+    assert randomisation(np.array([1.0, 1.0, -1.0, 2.0])) == 8 / 16
+    # Queries without a difference take no part.
+    assert randomisation(np.array([0.0, 1.0, 1.0, 0.0, 1.0, 2.0, 0.0])) == 2 / 16
+
+
+def test_randomisation_of_twenty_queries_is_exact() -> None:
+    differences = np.random.default_rng(101).normal(0.7, 1, 20)
+    theirs = stats.permutation_test(
+        (differences,), np.sum, permutation_type="samples", n_resamples=np.inf
+    )
+    assert theirs.pvalue == pytest.approx(0.0193, abs=5e-5)
+    assert randomisation(differences) == pytest.approx(theirs.pvalue, abs=1e-12)
+
+
+@pytest.mark.parametrize("size", [30, 36])
+def test_randomisation_of_whole_numbers_is_exact(size: int) -> None:
+    """Sums of whole numbers are counted by adding one number after the other to a table."""
+    differences = np.random.default_rng(size).integers(-3, 6, size)
+    reach = int(np.abs(differences).sum())
+    ways = np.zeros(2 * reach + 1)
+    ways[reach] = 1
+    for value in differences:
+        ways = (np.roll(ways, value) + np.roll(ways, -value)) / 2
+    sums = np.arange(-reach, reach + 1)
+    expected = ways[np.abs(sums) >= abs(differences.sum())].sum()
+    assert randomisation(differences / 10) == pytest.approx(expected, abs=1e-12)
+
+
+def test_signs_drawn_at_random_give_the_exact_p_value_within_their_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    differences = np.random.default_rng(9).normal(0.35, 1, 30)
+    exact = randomisation(differences)
+    monkeypatch.setattr(statistics, "_EXACT", 0)
+    drawn = np.array([randomisation(differences, seed) for seed in range(20)])
+    error = np.sqrt(exact * (1 - exact) / statistics.RESAMPLES)
+    assert np.all(np.abs(drawn - exact) < 4 * error)
+    # Independent draws scatter: those of one generator shifted by a draw would not.
+    low, high = stats.chi2.ppf([0.0005, 0.9995], len(drawn))
+    assert low < np.sum(((drawn - exact) / error) ** 2) < high
+    assert randomisation(differences, 3) == drawn[3]
+
+
+def test_resamples_are_all_different() -> None:
+    sums = statistics._random_sums(np.random.default_rng(2).normal(0, 1, 77), seed=0)
+    assert len(np.unique(sums)) == len(sums) == statistics.RESAMPLES
+    # Each query has either sign in half of them, independently of the others: for the sum of one
+    # query alone there are two values, and a sum's variance is that of its parts.
+    alone = statistics._random_sums(np.array([0.0] * 9 + [2.0]), seed=4)
+    assert set(alone) == {-2.0, 2.0}
+    assert abs(np.mean(alone)) < 4 * 2 / np.sqrt(len(alone))
+
+
+def test_randomisation_of_many_queries_takes_bounded_memory() -> None:
+    differences = np.random.default_rng(1).normal(0.003, 1, 100_000)
+    tracemalloc.start()
+    drawn = randomisation(differences)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20 * 2**20
+    # So many signs make a normal sum.
+    exact = 2 * stats.norm.sf(abs(differences.sum()) / np.sqrt(np.sum(differences**2)))
+    assert drawn == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 10_000))
 
 
 def test_tests_equal_scipy() -> None:
@@ -92,12 +164,46 @@ def test_tukey_of_two_systems_is_the_paired_t_test() -> None:
     assert tukey(values)[0, 1] == pytest.approx(expected, abs=1e-6)
 
 
-def test_tukey_is_symmetric_and_more_careful_than_t() -> None:
-    values = np.random.default_rng(6).random((50, 4)) + np.array([0, 0.1, 0.2, 0.05])
+def test_tukey_of_four_systems_by_hand() -> None:
+    """A two-way analysis of variance without replication, as statsmodels has it."""
+    random = np.random.default_rng(6)
+    queries, systems = 25, 4
+    values = random.random((queries, systems)) + np.array([0, 0.1, 0.2, 0.05])
+    rows, columns = np.divmod(np.arange(values.size), systems)
+    design = np.column_stack(
+        [np.ones(values.size)]
+        + [rows == row for row in range(1, queries)]
+        + [columns == column for column in range(1, systems)]
+    ).astype(float)
+    fitted = OLS(values.ravel(), design).fit()
+    assert fitted.df_resid == (queries - 1) * (systems - 1)
     found = tukey(values)
-    assert np.allclose(found, found.T)
-    assert found[0, 2] > stats.ttest_rel(values[:, 0], values[:, 2]).pvalue
+    for one, other in itertools.combinations(range(systems), 2):
+        gap = abs(values[:, one].mean() - values[:, other].mean())
+        ratio = gap / np.sqrt(fitted.mse_resid / queries)
+        expected = stats.studentized_range.sf(ratio, systems, fitted.df_resid)
+        assert found[one, other] == found[other, one] == pytest.approx(expected, rel=1e-6)
+    assert np.all(np.diag(found) == 1.0)
 
 
-def test_an_interval_of_one_value_is_that_value() -> None:
-    assert mean_interval(np.array([0.4])) == (0.4, 0.4, 0.4)
+def test_one_query_decides_nothing() -> None:
+    found = paired_difference(np.array([0.9]), np.array([0.1]))
+    assert set(found.p_values.values()) == {1.0}
+    assert math.isnan(found.effect)
+    assert math.isnan(found.low)
+    assert math.isnan(found.high)
+    assert found.mean == pytest.approx(0.8)
+
+
+def test_the_same_difference_on_every_query_has_an_infinite_effect() -> None:
+    theirs = np.array([0.1, 0.3, 0.6])
+    assert paired_difference(theirs + 0.2, theirs).effect == math.inf
+    assert paired_difference(theirs - 0.1, theirs).effect == -math.inf
+    assert paired_difference(theirs + 0.2, theirs).p_values["t"] == 0.0
+
+
+def test_the_interval_of_one_value_is_unknown() -> None:
+    mean, low, high = mean_interval(np.array([0.4]))
+    assert mean == 0.4
+    assert math.isnan(low)
+    assert math.isnan(high)

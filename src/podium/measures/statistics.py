@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -9,14 +10,17 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.data.seeds import checked_seed
+from podium.data.seeds import checked_seed, generator
 from podium.errors import DataError
-from podium.kernels import Doubles, kernel
-from podium.threads import ordered_map
+from podium.kernels import Doubles
 
 TestName = Literal["t", "randomisation", "wilcoxon", "sign"]
 
 RESAMPLES = 10_000
+"""Of the randomisation test, where there are too many queries for all choices of signs."""
+
+# All 2^36 choices of signs take a tenth of a second: 2^18 sums of each half.
+_EXACT = 36
 _TIE = 1e-12
 
 
@@ -26,9 +30,10 @@ class Difference:
 
     Attributes:
         mean: The mean difference.
-        low: The lower end of its 95 % interval (Student's t).
+        low: The lower end of its 95 % interval (Student's t); NaN for a single query.
         high: The upper end.
-        effect: Cohen's d of the differences (mean over standard deviation).
+        effect: Cohen's d of the differences (mean over standard deviation): infinite if all are
+            the same and not 0, NaN for a single query.
         wins: Queries where the first system is ahead.
         ties: Queries where both are equal.
         losses: Queries where it is behind.
@@ -67,12 +72,11 @@ def paired_difference(
         )
     differences = np.where(np.abs(differences) < _TIE, 0.0, differences)
     mean, low, high = mean_interval(differences)
-    spread = float(np.std(differences, ddof=1)) if len(differences) > 1 else 0.0
     return Difference(
         mean,
         low,
         high,
-        effect=mean / spread if spread > 0 else 0.0,
+        effect=_effect(differences),
         wins=int(np.sum(differences > 0)),
         ties=int(np.sum(differences == 0)),
         losses=int(np.sum(differences < 0)),
@@ -83,6 +87,8 @@ def paired_difference(
 def mean_interval(values: Doubles, level: float = 0.95) -> tuple[float, float, float]:
     """The mean and the ends of its confidence interval by Student's t.
 
+    One value says nothing about its spread: the ends are then NaN.
+
     Example:
         >>> tuple(round(end, 3) for end in mean_interval(np.array([1.0, 2.0, 3.0])))
         (2.0, -0.484, 4.484)
@@ -91,7 +97,7 @@ def mean_interval(values: Doubles, level: float = 0.95) -> tuple[float, float, f
 
     mean = float(np.mean(values))
     if len(values) < 2:
-        return mean, mean, mean
+        return mean, math.nan, math.nan
     error = float(np.std(values, ddof=1) / np.sqrt(len(values)))
     half = float(stats.t.ppf(0.5 + level / 2, len(values) - 1)) * error
     return mean, mean - half, mean + half
@@ -145,54 +151,82 @@ def tukey(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.clip(found, 0.0, 1.0)
 
 
+def _effect(differences: Doubles) -> float:
+    mean = float(np.mean(differences))
+    if len(differences) < 2:
+        return math.nan
+    if _no_spread(differences):
+        return math.copysign(math.inf, mean) if mean else 0.0
+    return mean / float(np.std(differences, ddof=1))
+
+
+def _no_spread(differences: Doubles) -> bool:
+    """Whether all differences are the same but for rounding."""
+    return float(np.ptp(differences)) <= _TIE
+
+
 def _t_test(differences: Doubles, _seed: int) -> float:
     from scipy import stats
 
-    if np.ptp(differences) == 0.0:  # no spread: either nothing differs, or everything alike
+    if len(differences) < 2:  # nothing is known of the spread, so nothing can be significant
+        return 1.0
+    if _no_spread(differences):  # t is 0 or infinite
         return 1.0 if differences[0] == 0.0 else 0.0
     return float(stats.ttest_1samp(differences, 0.0).pvalue)
 
 
 def _randomisation_test(differences: Doubles, seed: int) -> float:
-    """Fisher's: how often random signs give a mean as far from 0 as the one seen."""
+    """Fisher's: how often random signs give a sum as far from 0 as the one observed."""
     changed = differences[differences != 0.0]
     if not len(changed):
         return 1.0
-    if len(changed) <= 13:  # all 2^n signs are fewer than the resamples
-        signs = np.array([[1.0], [-1.0]])
-        sums = np.zeros(1)
-        for value in changed:
-            sums = (sums + signs * value).ravel()
-        observed = abs(changed.sum())
-        return float(np.mean(np.abs(sums) >= observed - 1e-9))
-    seeds = range(seed * 64 + 1, seed * 64 + 65)
-    each = -(-RESAMPLES // len(seeds))
-    extreme = sum(ordered_map(lambda start: _random_signs(changed, each, start), seeds))
-    return (extreme + 1) / (each * len(seeds) + 1)
+    # Sums that are equal but for rounding count as equal.
+    bound = abs(float(changed.sum())) - 1e-10 * float(np.abs(changed).sum())
+    if len(changed) <= _EXACT:
+        return _exact_share(changed, bound)
+    extreme = int(np.sum(np.abs(_random_sums(changed, seed)) >= bound))
+    return (extreme + 1) / (RESAMPLES + 1)
 
 
-@kernel
-def _random_signs(differences: Doubles, resamples: int, seed: int) -> int:
-    """How many of so many sums with random signs are as far from 0 as the plain sum."""
-    observed = 0.0
-    for value in differences:
-        observed += value
-    bound = abs(observed) - 1e-9
-    state = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15)
-    extreme = 0
-    for _ in range(resamples):
-        total = 0.0
-        bits = np.uint64(0)
-        for row in range(len(differences)):
-            if row % 64 == 0:  # SplitMix64: one number gives the signs of 64 queries
-                state += np.uint64(0x9E3779B97F4A7C15)
-                bits = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-                bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-                bits = bits ^ (bits >> np.uint64(31))
-            total += differences[row] if bits & np.uint64(1) else -differences[row]
-            bits >>= np.uint64(1)
-        extreme += abs(total) >= bound
-    return extreme
+def _exact_share(values: Doubles, bound: float) -> float:
+    """The share of all 2^n sums with signs that are at least ``bound`` away from 0.
+
+    Every sum is one of the first half's plus one of the second half's. With the second half's
+    sorted, a binary search counts those that complete a sum to ``bound`` or more, so 2^(n/2) sums
+    are looked at, not 2^n. Sums below -bound are as many, by symmetry.
+    """
+    if bound <= 0.0:
+        return 1.0
+    middle = len(values) // 2
+    first, second = _signed_sums(values[:middle]), np.sort(_signed_sums(values[middle:]))
+    below = np.searchsorted(second, bound - first, side="left")
+    extreme = len(first) * len(second) - int(below.sum())
+    return 2.0 * extreme / 2.0 ** len(values)
+
+
+def _signed_sums(values: Doubles) -> Doubles:
+    """The sums of some values with every choice of signs."""
+    sums = np.zeros(1)
+    for value in values:
+        sums = np.concatenate((sums + value, sums - value))
+    return sums
+
+
+def _random_sums(values: Doubles, seed: int) -> Doubles:
+    """Sums with random signs, one for each resample.
+
+    A random byte holds the signs of eight values, and a table the 256 sums they can make. Memory
+    is that of the resamples and of some tables, however many values there are.
+    """
+    random = generator(seed)
+    padded = np.zeros(-(-len(values) // 8) * 8)
+    padded[: len(values)] = values
+    signs = 2.0 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1) - 1.0
+    sums = np.zeros(RESAMPLES)
+    for eights in np.array_split(padded.reshape(-1, 8), -(-len(padded) // 8192)):
+        for table in eights @ signs.T:
+            sums += table[random.integers(0, 256, RESAMPLES, np.uint8)]
+    return sums
 
 
 def _wilcoxon_test(differences: Doubles, _seed: int) -> float:
