@@ -161,6 +161,7 @@ def wkt(ranked: Sequence[Label], pool: Sequence[float], k: int) -> float:
     """The least, over all true orders that the labels allow, of the weight of inverted pairs."""
     labels = [known(label) for label in ranked] + unranked(ranked, pool)
     missing = len(ranked)  # documents from here on are not in the list: below all, not ordered
+    padding = max(k - missing, 0)  # and below the irrelevant documents that pad the list to k
     best = sorted(range(len(labels)), key=lambda place: -labels[place])
     # Among equal labels, documents that are not in the list come last.
     gains = [exponential(labels[place]) * log2_discount(rank) for rank, place in enumerate(best, 1)]
@@ -170,9 +171,12 @@ def wkt(ranked: Sequence[Label], pool: Sequence[float], k: int) -> float:
     return (
         sum(
             gain
-            * sum(
-                labels[other] < labels[place] and other < min(place, missing)
-                for other in range(len(labels))
+            * (
+                sum(
+                    labels[other] < labels[place] and other < min(place, missing)
+                    for other in range(len(labels))
+                )
+                + (padding if place >= missing else 0)
             )
             for gain, place in zip(gains[:k], best[:k], strict=True)
         )
@@ -236,12 +240,17 @@ FORMULAS: dict[str, Formula] = {
 
 
 def uneven(ranked: Sequence[Label], pool: Sequence[float]) -> float:
-    """nDCG with gains and discounts in no order: the ideal is the best of all orders."""
+    """nDCG with gains and discounts in no order: the ideal is the best of all orders.
+
+    Documents that were ranked without a judgment can be put anywhere, too.
+    """
     gains, discounts = {0: 0.0, 1: 1.0, 2: 5.0, 3: 2.0, 4: 9.0}, (1.0, 0.5, 0.75)
 
     def total(labels: Sequence[Label]) -> float:
         worth = [0.0 if label is None else gains[int(label)] for label in labels]
         return sum(gain * discount for gain, discount in zip(worth, discounts, strict=False))
 
-    best = max(total(order) for order in itertools.permutations([*pool, 0.0, 0.0, 0.0], 3))
+    documents = [*pool, *[0.0] * (len(ranked) - len(pool))]
+    size = min(len(documents), 3)
+    best = max(total(order) for order in itertools.permutations(documents, size))
     return total(ranked) / best if best > 0 else 0.0

@@ -8,7 +8,7 @@ import pytest
 
 from podium.data import Joined, Judgments, Rankings
 from podium.errors import DataError, PodiumError
-from podium.measures import PRESETS, Conventions, conventions_named, evaluate
+from podium.measures import AP, PRESETS, Conventions, Measure, conventions_named, evaluate
 
 GOLDEN = {"labels": [0, 1, 2, 0], "scores": [1, 1, 1, 0.5], "group": [4]}
 IDS = ["d1", "d2", "d3", "d4"]
@@ -119,6 +119,52 @@ def test_short_lists() -> None:
     assert value("P@4", Conventions(short_list="length"), **pair) == 1.0
     assert value("P@4", Conventions(short_list="zero"), **pair) == 0.0
     assert value("P", Conventions(short_list="pad"), **pair) == 1.0
+
+
+def test_a_query_left_out_stays_out_however_short_its_list_is() -> None:
+    nothing = {"labels": [0, 0], "scores": [2, 1], "group": [2], "document_ids": ["a", "b"]}
+    chosen = Conventions(nothing_relevant="skip", short_list="zero")
+    for measure in ("nDCG@4", "P@4", "AP@4", "ERR@4"):
+        assert math.isnan(value(measure, chosen, **nothing)), measure
+        assert value(measure, chosen, **{**nothing, "labels": [1, 0]}) == 0.0
+        assert value(measure, replace(chosen, nothing_relevant=1.0), **nothing) == 0.0
+
+
+@pytest.mark.parametrize("border", [0.1, 0.7, 1.1, 2.3])
+def test_labels_equal_the_thresholds_that_are_written_like_them(border: float) -> None:
+    """Labels are 32-bit numbers, thresholds 64-bit ones."""
+    pair = {"labels": [border, 0], "scores": [2, 1], "group": [2], "document_ids": ["a", "b"]}
+    assert value(f"P(rel={border})@1", Conventions(), **pair) == 1
+    assert value("P@1", Conventions(relevant_from=border), **pair) == 1
+    assert value("P@1", Conventions(relevant_from=border + 1e-6), **pair) == 0
+    chance = (2**border - 1) / 2**border
+    assert value(f"ERR(max={border})", Conventions(), **pair) == pytest.approx(chance)
+    assert value("ERR", Conventions(highest_grade=border), **pair) == pytest.approx(chance)
+    with pytest.raises(DataError, match="above the highest grade"):
+        value(f"ERR(max={border - 1e-6})", Conventions(), **pair)
+
+
+def test_lightgbm_takes_labels_above_a_half_as_relevant() -> None:
+    pair = {"scores": [2, 1], "group": [2], "document_ids": ["a", "b"]}
+    above = float(np.nextafter(np.float32(0.5), np.float32(1)))
+    assert value("P@1", "lightgbm", labels=[above, 0], **pair) == 1
+    assert value("P@1", "lightgbm", labels=[0.5, 0], **pair) == 0
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+def test_whole_scores_that_no_float_can_hold(dtype: type) -> None:
+    labels = [0, 1, 0, 2]
+    scores = np.array([2**60, 2**60 + 3, 2**60 + 2, 2**60 + 1], dtype)
+    arrays = {"labels": labels, "scores": scores, "group": [4]}
+    order = [1, 2, 3, 0]
+    dcg = sum(gain(labels[row]) / math.log2(2 + rank) for rank, row in enumerate(order))
+    assert value("DCG", Conventions(), **arrays) == pytest.approx(dcg)
+    # Equal ones still tie, and conventions may still ask for less precision.
+    arrays["scores"] = np.array([2**60 + 1, 2**60 + 1, 0, 0], dtype)
+    assert value("RR", Conventions(), **arrays) == pytest.approx((1 + 1 / 2) / 2)
+    arrays["scores"] = scores
+    rough = Conventions(score_precision="float32", ties="input order")
+    assert value("RR", rough, **arrays) == 0.5
 
 
 def joined() -> Joined:
@@ -253,6 +299,25 @@ def test_exceptions() -> None:
     assert value("AP", mixed, **nothing) == 0
     with pytest.raises(PodiumError, match="ties is 'never'"):
         Conventions().except_for("AP", ties="never")
+
+
+@pytest.mark.parametrize("name", ["AP", "map", "MAP", "average_precision", AP])
+def test_exceptions_by_any_name(name: str | Measure) -> None:
+    mixed = Conventions(nothing_relevant=1).except_for(name, nothing_relevant=0)
+    nothing = {"labels": [0, 0, 0, 0]}
+    assert (value("AP", mixed, **nothing), value("nDCG", mixed, **nothing)) == (0, 1)
+    assert mixed == Conventions(nothing_relevant=1).except_for("AP", nothing_relevant=0)
+    assert mixed.of("map").nothing_relevant == mixed.of(AP @ 5).nothing_relevant == 0
+    assert mixed.of("RR").nothing_relevant == 1
+
+
+def test_exceptions_for_no_measure() -> None:
+    with pytest.raises(PodiumError, match="no measure 'nDGC'. Did you mean: nDCG"):
+        Conventions().except_for("nDGC", ties="best")
+    with pytest.raises(PodiumError, match="Write nDCG"):
+        Conventions().except_for("nDCG@10", ties="best")
+    with pytest.raises(PodiumError, match="no measure 'x'"):
+        Conventions(exceptions=(("x", "ties", "best"),))
 
 
 def test_presets_are_values() -> None:

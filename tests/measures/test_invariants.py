@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from podium.data import Judgments, Rankings
 from podium.measures import Conventions, blocks, concat, evaluate, parse_measure, ranking
 from podium.measures.registry import kinds
 from tests.measures.queries import Arrays, arrays, mq2008
@@ -67,6 +68,53 @@ def test_the_order_of_labels_is_perfect(queries: Arrays) -> None:
     perfect = values((labels, labels, group), best, ties="best", nothing_relevant=1)
     assert perfect == pytest.approx(np.ones(perfect.shape))
     assert not values((labels, labels, group), ["WKT", "TopKLoss"]).any()
+
+
+@given(arrays(), st.integers(0, 5), st.integers(1, 8))
+def test_wkt_is_a_bound_however_short_the_list_is(queries: Arrays, listed: int, k: int) -> None:
+    labels, scores, group = queries
+    topics = np.repeat([f"q{query}" for query in range(len(group))], group)
+    documents = [f"d{row}" for row in range(len(labels))]
+    judgments = Judgments.from_columns(topics, documents, labels)
+    kept = np.concatenate([np.arange(size) < listed for size in group])
+    run = Rankings.from_columns(topics[kept], np.array(documents)[kept], scores[kept])
+    for ties in ("expected", "input order"):
+        chosen = Conventions(ties=ties, nothing_relevant="skip")  # type: ignore[arg-type]
+        found = evaluate([f"WKT(k={k})", f"nDCG@{k}"], judgments, run, conventions=chosen)
+        some = ~np.isnan(found[f"nDCG@{k}"])
+        assert np.all(found[f"WKT(k={k})"][some] >= 1 - found[f"nDCG@{k}"][some] - 1e-12)
+
+
+def test_wkt_of_short_lists() -> None:
+    judgments = Judgments.from_columns(["q"] * 2, ["a", "b"], [1, 1])
+
+    def wkt(*documents: str) -> float:
+        run = Rankings.from_columns(
+            ["q"] * len(documents), documents, -np.arange(len(documents)), name="run"
+        )
+        return float(evaluate("WKT(k=2)", judgments, run)["WKT(k=2)"][0])
+
+    first, second = 1.0, 1 / math.log2(3)
+    share = second / (first + second)
+    assert wkt() == 2.0  # both documents are below two irrelevant ones
+    assert wkt("a") == pytest.approx(share)  # the other one is below one
+    assert wkt("a", "x") == pytest.approx(share)
+    assert wkt("x") == 2.0
+    assert wkt("a", "b") == 0.0
+
+
+@pytest.mark.parametrize("name", ["nDCG", "kNDCG"])
+def test_the_best_order_has_1_whatever_the_discounts_are(name: str) -> None:
+    measure = f"{name}(discounts=[0.5, 1, 0.25])"
+    for best in ([1], [0, 1], [1, 2, 1, 0]):
+        found = evaluate(measure, labels=best, scores=-np.arange(len(best)), group=[len(best)])
+        assert found[measure][0] == pytest.approx(1.0), best
+    # Found at the first rank where the second would count twice as much.
+    found = evaluate(measure, labels=[1, 0], scores=[2, 1], group=[2])
+    assert found[measure][0] == pytest.approx(0.5)
+    # An unjudged document can take the first rank as well as an irrelevant one.
+    found = evaluate(measure, labels=[math.nan, 1], scores=[2, 1], group=[2])
+    assert found[measure][0] == pytest.approx(1.0)
 
 
 @given(arrays())

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 from podium.data.gains import DiscountsName, GainsName
 from podium.errors import ArgumentError
+from podium.measures.value import Measure
 
 Ties: TypeAlias = Literal[
     "expected",
@@ -55,7 +56,8 @@ class Conventions:
         rbp_gain: Rank-biased precision adds up 1 for a relevant document (binary), or its *label*.
         score_precision: Scores are compared as 64-bit or as 32-bit numbers.
         cut_off: Of a measure that is written without one; None means the whole list.
-        exceptions: Choices that differ for one measure, made by ``except_for``.
+        exceptions: Choices that differ for one measure, made by ``except_for``: its name, the
+            choice and its value.
 
     Example:
         >>> Conventions().ties
@@ -93,19 +95,42 @@ class Conventions:
             if not good:
                 offer = [*words, "a number"] if numbers else words
                 raise ArgumentError(f"{name} is {value!r}. Choose one of: {', '.join(offer)}.")
+        named = tuple((_name_of(measure), *choice) for measure, *choice in self.exceptions)
+        object.__setattr__(self, "exceptions", named)
 
-    def except_for(self, measure: str, **choices: object) -> Conventions:
-        """The same conventions, with other choices for one measure (by its name)."""
+    def except_for(self, measure: str | Measure, **choices: object) -> Conventions:
+        """The same conventions, with other choices for one measure, by any name that it has.
+
+        An exception holds for the measure with any parameters and at any cut-off.
+        """
+        if "exceptions" in choices:
+            raise ArgumentError("an exception has none of its own", hint="Call except_for again.")
         replace(self, exceptions=(), **choices)  # type: ignore[arg-type]  # checks them
         others = tuple((measure, name, value) for name, value in choices.items())
-        return replace(self, exceptions=self.exceptions + others)
+        return replace(self, exceptions=(*self.exceptions, *others))
 
-    def of(self, measure: str) -> Conventions:
-        """What holds for one measure (by its name), its exceptions worked in."""
+    def of(self, measure: str | Measure) -> Conventions:
+        """What holds for one measure, its exceptions worked in."""
         if not self.exceptions:
             return self
-        own = {name: value for other, name, value in self.exceptions if other == measure}
+        wanted = measure.name if isinstance(measure, Measure) else _name_of(measure)
+        own = {name: value for other, name, value in self.exceptions if other == wanted}
         return replace(self, exceptions=(), **own)
+
+
+def _name_of(measure: str | Measure) -> str:
+    """The name under which a measure is registered."""
+    # Imported here: presets have exceptions, and are made while measures are being imported.
+    import podium.measures.kinds  # noqa: F401 (registers them)
+    from podium.measures.names import parse_measure
+
+    found = parse_measure(measure)
+    if found != Measure(found.name):
+        raise ArgumentError(
+            f"{measure!r} is one form of {found.name}, and exceptions are for all of them",
+            hint=f"Write {found.name}.",
+        )
+    return found.name
 
 
 @cache

@@ -6,6 +6,8 @@ all its arrays, which costs more than the sums.
 
 from __future__ import annotations
 
+import numpy as np
+
 from podium.data.gains import exponential_gain
 from podium.kernels import Doubles, Floats, kernel
 from podium.measures.ranked import EXPONENTIAL, LINEAR, Places
@@ -41,6 +43,38 @@ def dcg_of(labels: Floats, scale: float, gains: Doubles, discounts: Doubles, cur
     for place in range(min(len(labels), len(discounts))):
         total += gain(labels[place], scale, gains, curve) * discounts[place]
     return total
+
+
+@kernel
+def best_dcg_of(
+    ideal: Floats,
+    documents: int,
+    scale: float,
+    gains: Doubles,
+    discounts: Doubles,
+    best_discounts: Doubles,
+    curve: int,
+) -> float:
+    """The largest DCG that any order of a query's documents has.
+
+    The largest gain meets the largest discount of the ranks that there are documents for.
+
+    Args:
+        ideal: The labels of the pool, largest gain first.
+        documents: How many documents can be ranked.
+        scale: As ``scale_of`` has it.
+        gains: The gain of each label.
+        discounts: The discount of each rank.
+        best_discounts: The same, largest first.
+        curve: How a label becomes a gain.
+    """
+    if documents < len(discounts):
+        for rank in range(1, documents):
+            if discounts[rank] > discounts[rank - 1]:
+                reachable = np.sort(discounts[:documents])[::-1].copy()
+                return dcg_of(ideal, scale, gains, reachable, curve)
+        return dcg_of(ideal, scale, gains, discounts, curve)
+    return dcg_of(ideal, scale, gains, best_discounts, curve)
 
 
 @kernel

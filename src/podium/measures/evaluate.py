@@ -15,7 +15,7 @@ from podium.kernels import Doubles
 from podium.measures.blocks import Plan, blocks
 from podium.measures.conventions import Conventions
 from podium.measures.evaluation import Evaluation
-from podium.measures.inputs import Inputs, Pairs, fixed, inputs_of
+from podium.measures.inputs import Inputs, Pairs, comparable_scores, inputs_of
 from podium.measures.names import parse_measure
 from podium.measures.presets import conventions_named
 from podium.measures.tasks import Task
@@ -110,8 +110,8 @@ def _plans(tasks: Sequence[Task]) -> dict[Plan, list[Task]]:
 
 
 def _run(plan: Plan, tasks: Sequence[Task], inputs: Inputs, values: dict[Measure, Doubles]) -> None:
-    if plan.conventions.score_precision == "float32":
-        inputs = replace(inputs, scores=fixed(inputs.scores, np.dtype(np.float32)))
+    scores = comparable_scores(inputs.scores, plan.conventions.score_precision)
+    inputs = replace(inputs, scores=scores)
 
     for task in tasks:  # compiled here, once, rather than in each thread
         task.addresses(tied=False)

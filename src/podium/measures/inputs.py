@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,10 @@ from podium.data.ids import match_rows
 from podium.data.query_rows import ordered_columns
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Floats, Ints
+
+
+# Above it float64 does not hold every whole number.
+_WHOLE = 2**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +65,7 @@ class Inputs:
     Attributes:
         query_ids: An id for each query.
         offsets: Where each query's ranked rows begin; a query may have none.
-        scores: Of the ranked rows.
+        scores: Of the ranked rows: float32, float64, or whole numbers that no float64 can hold.
         labels: Of the ranked rows, NaN where not judged; None if the truth is pairs.
         judged_labels: Of the judged documents, ranked or not.
         judged_offsets: Where each query's judged documents begin.
@@ -71,7 +75,7 @@ class Inputs:
 
     query_ids: Strings
     offsets: Ints
-    scores: NDArray[np.floating]
+    scores: NDArray[np.floating] | NDArray[np.integer]
     labels: Floats | None
     judged_labels: Floats | None
     judged_offsets: Ints
@@ -224,17 +228,39 @@ def _inputs(
             raise DataError(f"{len(column)} {name} for {rows} rows", hint="Give one for each row.")
     if pairs is not None:
         _check_pairs(pairs, offsets)
-    exact = values.dtype if values.dtype in (np.float32, np.float64) else np.dtype(np.float64)
     return Inputs(
         query_ids=query_ids,
         offsets=fixed(offsets, np.dtype(np.int64)),
-        scores=fixed(values, exact),
+        scores=fixed(values, _score_type(values)),
         labels=None if labels is None else fixed(labels, np.dtype(np.float32)),
         judged_labels=None if judged_labels is None else fixed(judged_labels, np.dtype(np.float32)),
         judged_offsets=fixed(judged_offsets, np.dtype(np.int64)),
         document_ids=document_ids,
         pairs=pairs,
     )
+
+
+def _score_type(scores: NDArray[Any]) -> np.dtype[Any]:
+    """Floats where they tell all scores apart."""
+    if scores.dtype.kind in "iu" and len(scores):
+        largest = max(abs(int(scores.max())), abs(int(scores.min())))
+        return scores.dtype if largest > _WHOLE else np.dtype(np.float64)
+    return scores.dtype if scores.dtype in (np.float32, np.float64) else np.dtype(np.float64)
+
+
+def comparable_scores(
+    scores: NDArray[Any], precision: Literal["float64", "float32"]
+) -> NDArray[np.floating]:
+    """Scores as the floats that are compared, in the precision that conventions ask for.
+
+    Whole numbers beyond float64 are replaced with their ranks, which keeps their order and ties.
+    """
+    if precision == "float32":
+        return fixed(scores, np.dtype(np.float32))
+    if scores.dtype.kind in "iu":
+        ranks: NDArray[Any] = np.unique(scores, return_inverse=True)[1]
+        return fixed(ranks, np.dtype(np.float64))
+    return scores
 
 
 def fixed(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
+import numpy as np
 
 from podium.measures.conventions import Conventions
 from podium.registry import Registry
 
-# The least number above CatBoost's and LightGBM's border of 0.5, which itself is not relevant.
-_ABOVE_HALF = math.nextafter(0.5, 1.0)
+# The least label, a 32-bit number, above CatBoost's and LightGBM's border of 0.5, which itself is
+# not relevant.
+_ABOVE_HALF = float(np.nextafter(np.float32(0.5), np.float32(1.0)))
 
 PODIUM = Conventions()
 """The default: gains of learning to rank, and nothing that depends on the order of rows."""

@@ -45,7 +45,8 @@ def settle(measure: Measure, conventions: Conventions, longest: int) -> Settings
     own = [value for value in given.values() if isinstance(value, int | float)]
     return Settings(
         cut=longest + 1 if cut is None else cut,
-        rel=_number(given.get("rel"), conventions.relevant_from),
+        # Labels are 32-bit numbers: 0.7 must be rounded like the label 0.7 that it is to equal.
+        rel=float(np.float32(_number(given.get("rel"), conventions.relevant_from))),
         k=int(_number(given.get("k"), 0)),
         p=_number(given.get("p"), 0.0),
         highest=0.0 if isinstance(highest, str) else _number(highest, 0.0),

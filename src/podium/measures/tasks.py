@@ -39,7 +39,7 @@ class Task:
     @classmethod
     def of(cls, measure: Measure, conventions: Conventions, inputs: Inputs) -> Task:
         """Prepare a measure for some inputs, whose truth must be of the kind that it takes."""
-        kind, own = kind_of(measure), conventions.of(measure.name)
+        kind, own = kind_of(measure), conventions.of(measure)
         if kind.on_pairs and inputs.pairs is None:
             raise ArgumentError(f"{measure!r} is a measure of preferences", hint="Give pairs=.")
         if not kind.on_pairs and inputs.labels is None:
@@ -88,11 +88,12 @@ class Task:
         choice = self.conventions
         if choice.nothing_relevant != "skip":
             values[np.isnan(values)] = choice.nothing_relevant
-        elif not self.kind.on_pairs:
-            values[~_has_relevant(block, self.settings.rel)] = np.nan
         cut = cut_of(self.measure, choice)
         if choice.short_list == "zero" and cut is not None:
             values[shown < cut] = 0.0
+        # A query that is left out stays so, however short its list is.
+        if choice.nothing_relevant == "skip" and not self.kind.on_pairs:
+            values[~_has_relevant(block, self.settings.rel)] = np.nan
         if choice.missing == "skip":
             values[sizes == 0] = np.nan
 
@@ -158,7 +159,7 @@ class Task:
                 "there are others",
                 hint="Give a gain for every label, or whole labels.",
             )
-        if 0 < settings.highest < block.highest and not settings.labels_are_chances:
+        if 0 < np.float32(settings.highest) < block.highest and not settings.labels_are_chances:
             raise DataError(
                 f"there is a label of {block.highest:g}, above the highest grade of "
                 f"{settings.highest:g}",

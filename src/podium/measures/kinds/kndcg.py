@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import nan
 
-from podium.measures.dcg_sums import dcg_of, expected_dcg_of, scale_of
+from podium.measures.dcg_sums import best_dcg_of, dcg_of, expected_dcg_of, scale_of
 from podium.measures.kinds._shared import DISCOUNTS, K
 from podium.measures.kinds._top_k import top_k_labels
 from podium.measures.ranked import Ranked, Settings
@@ -17,7 +17,8 @@ def _expected(query: Ranked, settings: Settings) -> float:
     scale = scale_of(float(k), gains, curve)
     wanted = top_k_labels(ideal, ideal, k, min(len(ideal), len(discounts)))
     labels = top_k_labels(query.labels, ideal, k, len(query.labels))
-    best = dcg_of(wanted, scale, gains, settings.best_discounts, curve)
+    reach = max(len(ideal), query.size)
+    best = best_dcg_of(wanted, reach, scale, gains, discounts, settings.best_discounts, curve)
     total = expected_dcg_of(labels, query.ties, scale, gains, discounts, curve)
     return total / best if best > 0.0 else nan
 
@@ -38,5 +39,6 @@ def kNDCG(query: Ranked, settings: Settings) -> float:  # noqa: N802
     scale = scale_of(float(k), gains, curve)
     wanted = top_k_labels(ideal, ideal, k, min(len(ideal), len(discounts)))
     labels = top_k_labels(query.labels, ideal, k, min(len(query.labels), len(discounts)))
-    best = dcg_of(wanted, scale, gains, settings.best_discounts, curve)
+    reach = max(len(ideal), query.size)
+    best = best_dcg_of(wanted, reach, scale, gains, discounts, settings.best_discounts, curve)
     return dcg_of(labels, scale, gains, discounts, curve) / best if best > 0.0 else nan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import nan
 
-from podium.measures.dcg_sums import dcg_of, expected_dcg_of, scale_of
+from podium.measures.dcg_sums import best_dcg_of, dcg_of, expected_dcg_of, scale_of
 from podium.measures.kinds._shared import DISCOUNTS, GAINS
 from podium.measures.ranked import Ranked, Settings
 from podium.measures.registry import measure
@@ -14,7 +14,8 @@ def _expected(query: Ranked, settings: Settings) -> float:
     labels, ideal = query.labels, query.ideal
     gains, discounts, curve = settings.gains, settings.discounts, settings.curve
     scale = scale_of(ideal[0] if len(ideal) else 0.0, gains, curve)
-    best = dcg_of(ideal, scale, gains, settings.best_discounts, curve)
+    reach = max(len(ideal), query.size)
+    best = best_dcg_of(ideal, reach, scale, gains, discounts, settings.best_discounts, curve)
     total = expected_dcg_of(labels, query.ties, scale, gains, discounts, curve)
     return total / best if best > 0.0 else nan
 
@@ -32,12 +33,14 @@ def nDCG(query: Ranked, settings: Settings) -> float:  # noqa: N802
     $$\mathrm{nDCG@}k = \frac{\sum_{i=1}^{k} g(y_i)\, d(i)}
     {\max_\pi \sum_{i=1}^{k} g(y_{\pi(i)})\, d(i)}$$
 
-    where the maximum is over all orders of the documents of the pool (the largest gain then meets
-    the largest discount, and so on, whatever gains and discounts are given). Labels may be as large
-    as a full order of thousands of documents makes them: gains are taken relative to the largest.
+    where the maximum is over all orders of the query's documents, those of the pool and those that
+    were ranked: the largest gain meets the largest discount, and so on, also if discounts are given
+    that rise. Labels may be as large as a full order of thousands of documents makes them: gains
+    are taken relative to the largest.
     """
     labels, ideal = query.labels, query.ideal
     gains, discounts, curve = settings.gains, settings.discounts, settings.curve
     scale = scale_of(ideal[0] if len(ideal) else 0.0, gains, curve)
-    best = dcg_of(ideal, scale, gains, settings.best_discounts, curve)
+    reach = max(len(ideal), query.size)
+    best = best_dcg_of(ideal, reach, scale, gains, discounts, settings.best_discounts, curve)
     return dcg_of(labels, scale, gains, discounts, curve) / best if best > 0.0 else nan

@@ -26,8 +26,12 @@ def _weights(ideal: Floats, k: int, gains: Doubles, discounts: Doubles, curve: i
 
 
 @kernel
-def _unranked(labels: Floats, ideal: Floats, weights: Doubles) -> float:
-    """The weight of pairs whose better document is not in the list, and so below all that are."""
+def _unranked(labels: Floats, ideal: Floats, weights: Doubles, k: int) -> float:
+    """The weight of pairs whose better document is not in the list, and so below all that are.
+
+    A list shorter than k goes on with irrelevant documents up to k.
+    """
+    padding = max(k - len(labels), 0)
     total = 0.0
     for position in range(len(weights)):
         label = ideal[position]
@@ -36,7 +40,7 @@ def _unranked(labels: Floats, ideal: Floats, weights: Doubles) -> float:
             ranked += labels[other] == label
             lower += not labels[other] >= label
         if label > 0.0 and position - larger_in(ideal, label) >= ranked:
-            total += weights[position] * lower
+            total += weights[position] * (lower + padding)
     return total
 
 
@@ -45,7 +49,7 @@ def _expected(query: Ranked, settings: Settings) -> float:
     weights = _weights(ideal, settings.k, settings.gains, settings.discounts, settings.curve)
     if len(weights) == 0:
         return nan
-    total = _unranked(labels, ideal, weights)
+    total = _unranked(labels, ideal, weights, settings.k)
     begin = 0
     for place in range(len(labels)):
         label, end = labels[place], ties[place]
@@ -85,14 +89,16 @@ def WKT(query: Ranked, settings: Settings) -> float:  # noqa: N802
     N_k = \sum_{j=1}^{k} g(y^*_j)\, d(j)$$
 
     where j runs over the k best documents in their true order. Documents with equal labels are
-    taken in the order in which they are ranked, which makes the sum least. Smaller is better; it
-    is 0 where the k best documents come first and in order, and may be above 1.
+    taken in the order in which they are ranked, which makes the sum least. A document that the list
+    does not have is below all that it has; a list shorter than k is padded with irrelevant ones.
+    Smaller is better; it is 0 where the k best documents come first and in order, and may be
+    above 1. It is a bound for discounts that do not increase.
     """
     labels, ideal = query.labels, query.ideal
     weights = _weights(ideal, settings.k, settings.gains, settings.discounts, settings.curve)
     if len(weights) == 0:
         return nan
-    total = _unranked(labels, ideal, weights)
+    total = _unranked(labels, ideal, weights, settings.k)
     for place in range(len(labels)):
         label = labels[place]
         if not label > 0.0:
