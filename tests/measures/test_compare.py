@@ -1,5 +1,6 @@
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,20 @@ import pytest
 
 from podium.data import Dataset, Judgments, Rankings, read_qrels, read_run
 from podium.errors import ArgumentError, DataError
-from podium.measures import as_html, as_json, as_latex, as_markdown, compare, evaluate
+from podium.measures import (
+    AP,
+    ByMeasure,
+    Measure,
+    as_html,
+    as_json,
+    as_latex,
+    as_markdown,
+    compare,
+    evaluate,
+    nDCG,
+)
+from podium.measures.comparison import HEADINGS
+from podium.measures.comparison_text import notes
 from podium.measures.statistics import holm, paired_difference
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "trec"
@@ -51,11 +65,117 @@ def test_the_coherence_is_of_the_measure_that_is_compared() -> None:
         found = compare(name, judgments, runs)
         verdict = found.verdicts[name]["new"]
         assert verdict.coherence is not None
-        if name == "nDCG@5":  # DCG's family is scaled to a highest gain of 1
-            assert verdict.coherence.difference == pytest.approx(verdict.difference.mean)
-        else:
-            gain = 2**3 - 1
-            assert verdict.coherence.difference * gain == pytest.approx(verdict.difference.mean)
+        assert verdict.coherence.difference == pytest.approx(verdict.difference.mean)
+
+
+NAMES = ["nDCG@5", nDCG @ 5, "ndcg_cut_5", "ndcg_cut.5", "NDCG@5", " nDCG@5 "]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_name_of_a_measure_is_a_key(name: str | Measure) -> None:
+    judgments, runs = made_up()
+    found = compare(["nDCG@5", "AP"], judgments, runs)
+    assert found.measures == (nDCG @ 5, AP)
+    for table in (found.values, found.summaries, found.verdicts):
+        assert name in table
+        assert table[name] is table.get(name) is table[nDCG @ 5]
+        assert table.get("RR") is None
+        assert "RR" not in table
+        assert "no measure" not in table
+        with pytest.raises(KeyError, match=r"'RR' is not among: nDCG@5, AP"):
+            table["RR"]
+    one = evaluate(["nDCG@5", "AP"], judgments, runs["old"])
+    assert one.means[name] == one.means[nDCG @ 5] == one.values[name].mean() == one[name].mean()
+    assert one.means.get(name, 0.0) == one.means[name]
+    assert one.means.get("RR", 2.0) == 2.0
+
+
+def test_stars_are_for_p_values_below_a_twentieth() -> None:
+    """By hand: of n equal differences, two of 2^n choices of signs are as far from 0."""
+    for queries, p in ((5, 2 / 2**5), (6, 2 / 2**6)):
+        data = Dataset.from_arrays(
+            np.zeros((2 * queries, 1)), [1, 0] * queries, group=[2] * queries
+        )
+        systems = {"bad": [1, 2] * queries, "good": [2, 1] * queries, "same": [1, 2] * queries}
+        found = compare("RR", data, systems)
+        cells = {row[1]: dict(zip(HEADINGS, row, strict=True)) for row in found.rows()}
+        # Holm's correction over two systems doubles the smaller p-value.
+        verdict = found.verdicts["RR"]["good"]
+        assert verdict.corrected["randomisation"] == 2 * p
+        assert cells["good"]["p (Holm)"] == f"{2 * p:.3g}"
+        assert verdict.is_significant("randomisation") == (2 * p < 0.05)
+        assert cells["good"]["difference"] == ("+0.5000*" if 2 * p < 0.05 else "+0.5000")
+        assert cells["same"]["difference"] == "+0.0000"
+        assert cells["good"]["coherent"] == ""
+        assert cells["good"]["effect"] == "+inf"
+        assert cells["good"]["win/tie/loss"] == f"{queries}/0/0"
+        assert cells["bad"]["difference"] == ""
+    # Six queries: corrected, 0.0625 has no star; alone, 0.03125 has one.
+    alone = compare("RR", data, {name: systems[name] for name in ("bad", "good")})
+    assert alone.rows()[1][HEADINGS.index("difference")] == "+0.5000*"
+    between = replace(alone.verdicts["RR"]["good"], corrected={"t": 0.07, "sign": 0.0499})
+    assert not between.is_significant("t")
+    assert between.is_significant("sign")
+    assert between.is_significant("t", level=0.1)
+
+
+def test_one_query_is_not_significant() -> None:
+    data = Dataset.from_arrays(np.zeros((2, 1)), [1, 0], group=[2])
+    for test in ("t", "randomisation", "wilcoxon", "sign"):
+        found = compare("RR", data, {"bad": [1, 2], "good": [2, 1]}, test=test)  # type: ignore[arg-type]
+        assert found.verdicts["RR"]["good"].corrected[test] == 1.0  # type: ignore[index]
+        row = dict(zip(HEADINGS, found.rows()[1], strict=True))
+        assert (row["difference"], row["its interval"], row["effect"]) == ("+0.5000", "-", "-")
+    new = json.loads(as_json(found))["measures"]["RR"]["good"]
+    assert (new["effect"], new["difference_interval"]) == (None, [None, None])
+
+
+def test_the_coherent_cell() -> None:
+    judgments = Judgments.from_columns(["q"] * 3, ["a", "b", "c"], [2, 1, 1])
+    runs = {
+        "two": Rankings.from_columns(["q"] * 2, ["b", "c"], [2, 1]),
+        "one": Rankings.from_columns(["q"], ["a"], [1]),
+        "best": Rankings.from_columns(["q"] * 3, ["a", "b", "c"], [3, 2, 1]),
+        "same": Rankings.from_columns(["q"] * 2, ["c", "b"], [2, 1]),
+    }
+    found = compare("nDCG@3", judgments, runs)
+    cells = {row[1]: row[-1] for row in found.rows()}
+    tried = found.verdicts["nDCG@3"]["one"].coherence
+    assert tried is not None
+    kept = np.mean(tried.differences > 1e-12)
+    assert 0 < kept < 1
+    assert cells == {"two": "", "one": f"{kept:.0%}", "best": "all", "same": "-"}
+    assert any("one against two turns round with" in note for note in notes(found))
+    assert not any("best against two turns round" in note for note in notes(found))
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0.999, "99%"), (0.001, "1%"), (1.0, "100%"), (0.5, "50%")]
+)
+def test_a_whole_share_is_of_the_whole_family(share: float, text: str) -> None:
+    judgments, runs = made_up()
+    found = compare("nDCG@5", judgments, runs)
+    verdict = found.verdicts["nDCG@5"]["new"]
+    assert verdict.coherence is not None
+    changed = replace(verdict, coherence=replace(verdict.coherence, keeps=share, unanimous=False))
+    again = replace(found, verdicts=ByMeasure({nDCG @ 5: {"new": changed}}))
+    assert again.rows()[1][-1] == text
+
+
+def test_curves_are_means_at_every_cut_off() -> None:
+    judgments, runs = made_up(8)
+    runs["new"] = runs["new"].select(np.arange(6))
+    found = compare(["AP", "nDCG@3"], judgments, runs, conventions="trec_eval")
+    assert found.curve_of == "nDCG"
+    kept = list(found.query_ids)
+    for name, run in runs.items():
+        curve = found.curves[name]
+        assert curve.cut_offs == (1, 2, 3, 4, 5, 6)
+        for cut_off, mean in zip(curve.cut_offs, curve.means, strict=True):
+            values = evaluate(f"nDCG@{cut_off}", judgments, run, conventions="trec_eval")
+            own = dict(zip(values.query_ids.to_pylist(), values[f"nDCG@{cut_off}"], strict=True))
+            assert mean == pytest.approx(np.mean([own[query] for query in kept]))
+    assert compare("AP", judgments, runs, conventions="trec_eval").curves == {}
 
 
 def test_queries_that_one_system_lacks_are_left_out_for_all() -> None:
@@ -131,7 +251,7 @@ def test_real_runs_give_the_verdicts_they_should() -> None:
     clear = found.verdicts["nDCG@10"]["NLE_P_v1"]
     assert clear.is_significant("randomisation")
     assert clear.coherence is not None
-    assert clear.coherence.unanimous
+    assert clear.coherence.keeps == 1.0
     assert clear.coherence.nearest is None
     close = found.verdicts["nDCG@10"]["p_bm25rm3"]
     assert not close.is_significant("randomisation")

@@ -312,7 +312,7 @@ def test_exceptions_by_any_name(name: str | Measure) -> None:
 
 
 def test_exceptions_for_no_measure() -> None:
-    with pytest.raises(PodiumError, match="no measure 'nDGC'. Did you mean: nDCG"):
+    with pytest.raises(PodiumError, match=r"no measure 'nDGC'\. Did you mean: nDCG"):
         Conventions().except_for("nDGC", ties="best")
     with pytest.raises(PodiumError, match="Write nDCG"):
         Conventions().except_for("nDCG@10", ties="best")

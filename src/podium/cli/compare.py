@@ -34,7 +34,7 @@ def compare_command(
     truth: Truth,
     runs: Annotated[list[str], typer.Argument(help="Two runs or more; the first is the baseline.")],
     measures: Measure = ["nDCG@10"],  # noqa: B006 (Typer copies it)
-    conventions: ConventionName = "podium",
+    conventions: ConventionName = None,
     test: Annotated[
         Literal["randomisation", "t", "wilcoxon", "sign"],
         typer.Option(help="The paired test that decides what is called significant."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,20 +19,26 @@ from podium.cli.text import shown
 from podium.data import Dataset, Judgments, Rankings, dataset_judgments, format_of
 from podium.data.files import numbered_lines
 from podium.errors import DataError
-from podium.measures import Evaluation, evaluate, evaluate_table
+from podium.measures import Evaluation, conventions_text, evaluate, evaluate_table
 from podium.measures.statistics import mean_interval
 
 Measure = Annotated[
     list[str],
-    typer.Option("--measure", "-m", help="A measure, as nDCG@10, map or 'P(rel=2)@5'; repeatable."),
+    typer.Option(
+        "--measure",
+        "-m",
+        help="A measure, as nDCG@10 or 'P(rel=2)@5', or as "
+        "trec_eval has it, as ndcg_cut_10; repeatable.",
+    ),
 ]
 ConventionName = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--conventions",
         "-c",
         help="Whose conventions: podium, trec_eval, letor4, lightgbm, xgboost, catboost, sklearn, "
-        "ranx.",
+        "ranx. Unless named, those of the tool whose names of measures are used.",
+        show_default=False,
     ),
 ]
 Truth = Annotated[str, typer.Argument(help="Judgments (qrels or another format), or a data set.")]
@@ -48,7 +55,7 @@ def evaluate_command(
         typer.Argument(help="Runs to evaluate; none if TRUTH is a table with scores."),
     ] = None,
     measures: Measure = ["nDCG@10"],  # noqa: B006 (Typer copies it)
-    conventions: ConventionName = "podium",
+    conventions: ConventionName = None,
     scores: Annotated[
         str | None,
         typer.Option(help="For a data set: a file with a score a line, a line for each row."),
@@ -139,6 +146,10 @@ def unique_name(run: Rankings, path: str, taken: dict[str, Any]) -> str:
     return path if run.name in taken else run.name
 
 
+# What fits in 64 bits.
+_WHOLE = re.compile(rb"\s*[+-]?\d{1,18}\s*")
+
+
 def _data_set(path: str, name: str | None) -> Dataset:
     content = format_of(path, name).read(path)
     if not isinstance(content, Dataset):
@@ -150,7 +161,8 @@ def _read_scores(path: str, rows: int) -> Any:
     values = []
     for number, line in numbered_lines(path):
         try:
-            values.append(float(line))
+            # Whole numbers stay whole: a float tells no more than 2^53 of them apart.
+            values.append(int(line) if _WHOLE.fullmatch(line) else float(line))
         except ValueError as error:
             raise DataError(
                 "is no score", path=path, line=number, hint="One number a line."
@@ -166,7 +178,11 @@ def _read_scores(path: str, rows: int) -> Any:
 
 def _as_json(found: Evaluation, per_query: bool) -> dict[str, Any]:
     means = {repr(measure): _number(mean) for measure, mean in found.means.items()}
-    content: dict[str, Any] = {"queries": len(found), "means": means}
+    content: dict[str, Any] = {
+        "queries": len(found),
+        "conventions": conventions_text(found.conventions),
+        "means": means,
+    }
     if per_query:
         content["values"] = {
             repr(measure): dict(
@@ -192,9 +208,12 @@ def _print(results: dict[str, Evaluation], per_query: bool) -> None:
         for name, found in results.items():
             known = found[measure][~np.isnan(found[measure])]
             mean, _, high = mean_interval(known) if len(known) else (np.nan, np.nan, np.nan)
-            cells = [f"{mean:.4f}", f"{high - mean:.4f}", f"{len(known):,}"]
+            swing = "-" if np.isnan(high) else f"{high - mean:.4f}"
+            cells = [f"{mean:.4f}", swing, f"{len(known):,}"]
             table.add_row(repr(measure), shown(name), *cells)
     console.print(table)
+    chosen = conventions_text(next(iter(results.values())).conventions)
+    console.print(f"Conventions: {chosen}.", style="dim", highlight=False, markup=False)
     if per_query:
         for name, found in results.items():
             console.print(_query_table(name, found))

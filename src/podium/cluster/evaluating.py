@@ -25,7 +25,7 @@ from podium.data.files import Reporter
 from podium.data.formats.parquet_file import open_parquet
 from podium.data.scored import number_column, query_runs
 from podium.errors import ArgumentError, DataError
-from podium.measures import Conventions, Evaluation, Measure, conventions_named
+from podium.measures import Conventions, Evaluation, Measure, conventions_for
 from podium.measures import evaluate as evaluate_rows
 from podium.measures.evaluate import Measures, measures_of
 from podium.measures.evaluation import concat
@@ -65,7 +65,7 @@ def evaluate(
     query: str = "query_id",
     label: str = "label",
     score: Runs = "score",
-    conventions: Conventions | str = "podium",
+    conventions: Conventions | str | None = None,
     output: str | os.PathLike[str] | None = None,
     progress: Reporter | None = None,
     cluster: Cluster | None = None,
@@ -82,7 +82,7 @@ def evaluate(
         label: The column with its label.
         score: The column with its score; several columns; or for each run its name and its
             column or fitted ranker.
-        conventions: What to do where tools disagree.
+        conventions: What to do where tools disagree, as ``podium.measures.evaluate`` takes it.
         output: A folder or URL to write the values of single queries to, in a file a shard, in
             place of keeping them in memory.
         progress: Called with bytes evaluated and bytes in all.
@@ -113,7 +113,7 @@ def evaluate(
         label,
         runs,
         tuple(measures_of(measures)),
-        conventions_named(conventions) if isinstance(conventions, str) else conventions,
+        conventions_for(measures, conventions),
         where,
         0 if cluster is None else cluster.cpus_per_worker,
         () if cluster is None else cluster.modules,

@@ -23,7 +23,7 @@ from podium.cluster.places import as_url, file_system, read_whole, shown, write_
 from podium.data.formats.parquet_file import open_parquet
 from podium.data.grouping import as_strings
 from podium.errors import ArgumentError, DataError
-from podium.measures import Conventions, Evaluation, Measure, parse_measure
+from podium.measures import ByMeasure, Conventions, Evaluation, Measure, parse_measure
 from podium.measures.evaluation import concat
 
 VALUES = "values.json"
@@ -142,12 +142,15 @@ class ShardedEvaluation(Mapping[str, Evaluation]):
             ) from error
 
     @property
-    def means(self) -> dict[str, dict[Measure, float]]:
-        """For each run the mean of each measure; NaN where no query has a value."""
+    def means(self) -> dict[str, ByMeasure[float]]:
+        """For each run the mean of each measure, by any of its names.
+
+        NaN where no query has a value.
+        """
         with np.errstate(invalid="ignore"):
             means = self.sums / self.counts
         return {
-            run: dict(zip(self.measures, row.tolist(), strict=True))
+            run: ByMeasure(zip(self.measures, row.tolist(), strict=True))
             for run, row in zip(self.runs, means, strict=True)
         }
 
@@ -185,7 +188,7 @@ class ShardedEvaluation(Mapping[str, Evaluation]):
                 path=shown(str(self.output), entry["file"]),
                 hint="Evaluate again.",
             )
-        values = {measure: table[name].to_numpy() for measure, name in names.items()}
+        values = ByMeasure({measure: table[name].to_numpy() for measure, name in names.items()})
         return Evaluation(as_strings(table["query_id"], "query ids"), values, self.conventions)
 
     def write_summary(self) -> None:

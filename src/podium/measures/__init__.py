@@ -1,5 +1,6 @@
 """Measures as values, every convention by name."""
 
+from podium.measures.by_measure import ByMeasure
 from podium.measures.coherence import Coherence, coherence
 from podium.measures.compare import compare
 from podium.measures.comparison import Comparison
@@ -32,7 +33,7 @@ from podium.measures.kinds import (
     wpref,
 )
 from podium.measures.names import parse_measure
-from podium.measures.presets import PRESETS, conventions_named
+from podium.measures.presets import PRESETS, conventions_for, conventions_named, conventions_text
 from podium.measures.ranked import Ranked, RankedPairs, Settings
 from podium.measures.reference import reference_page
 from podium.measures.registry import measure
@@ -47,6 +48,7 @@ __all__ = [
     "RBP",
     "RR",
     "WKT",
+    "ByMeasure",
     "Coherence",
     "Comparison",
     "Compat",
@@ -72,7 +74,9 @@ __all__ = [
     "coherence",
     "compare",
     "concat",
+    "conventions_for",
     "conventions_named",
+    "conventions_text",
     "evaluate",
     "evaluate_table",
     "kERR",

@@ -10,13 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from podium.data import Dataset, Judgments, Rankings
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
-from podium.measures.coherence import Coherence, coherence
+from podium.measures.by_measure import ByMeasure
+from podium.measures.coherence import Coherence, coherences
 from podium.measures.comparison import Comparison, Curve, Summary, Verdict
 from podium.measures.conventions import Conventions
 from podium.measures.evaluate import Measures, evaluate, measures_of
 from podium.measures.evaluation import Evaluation
 from podium.measures.inputs import inputs_of
-from podium.measures.presets import conventions_named
+from podium.measures.presets import conventions_for, conventions_text
 from podium.measures.statistics import (
     TESTS,
     Difference,
@@ -26,12 +27,10 @@ from podium.measures.statistics import (
     paired_difference,
     tukey,
 )
-from podium.measures.tops import top_labels
 from podium.measures.value import Measure
 from podium.registry import unknown
 
 _MOST_CUT_OFFS = 20
-_DEPTH = 100
 _MOVED = 5
 
 
@@ -40,7 +39,7 @@ def compare(
     truth: Judgments | Dataset,
     systems: Mapping[str, Rankings | ArrayLike],
     *,
-    conventions: Conventions | str = "podium",
+    conventions: Conventions | str | None = None,
     test: TestName = "randomisation",
     seed: int = 0,
 ) -> Comparison:
@@ -53,9 +52,9 @@ def compare(
         truth: Judgments, for systems given as rankings; or a data set, for systems given as a
             score for each of its rows.
         systems: What each system returned, by its name; the first is the baseline.
-        conventions: What to do where tools disagree.
+        conventions: What to do where tools disagree, as ``evaluate`` takes it.
         test: The test that decides what is called significant; all four are computed.
-        seed: Draws the signs of the randomisation test.
+        seed: Draws the signs of the randomisation test, which is exact for up to 36 queries.
 
     Example:
         >>> judgments = Judgments.from_columns(["q1", "q1", "q2"], ["a", "b", "a"], [2, 1, 1])
@@ -76,7 +75,7 @@ def compare(
         raise unknown("test", test, list(TESTS))
     if len(systems) < 2:
         raise ArgumentError(f"{len(systems)} systems to compare", hint="Give at least two.")
-    chosen = conventions_named(conventions) if isinstance(conventions, str) else conventions
+    chosen = conventions_for(measures, conventions)
     wanted = measures_of(measures)
     curve = _cut_offs(wanted)
     names = tuple(systems)
@@ -85,29 +84,34 @@ def compare(
         for name, system in systems.items()
     }
     keep = _common(results, wanted)
-    values = {
-        repr(measure): np.column_stack([results[name][measure][keep] for name in names])
-        for measure in wanted
-    }
-    tops = _tops(truth, systems, wanted, chosen, keep)
+    values = ByMeasure(
+        {
+            measure: np.column_stack([results[name][measure][keep] for name in names])
+            for measure in wanted
+        }
+    )
+    inputs = [inputs_of(truth, system) for system in systems.values()]
     return Comparison(
         systems=names,
-        measures=tuple(values),
+        measures=tuple(wanted),
         query_ids=tuple(results[names[0]].query_ids.filter(keep).to_pylist()),
         left_out=int(np.sum(~keep)),
         values=values,
-        summaries={
-            measure: {
-                name: Summary(*mean_interval(table[:, place])) for place, name in enumerate(names)
+        summaries=ByMeasure(
+            {
+                measure: {
+                    name: Summary(*mean_interval(table[:, place]))
+                    for place, name in enumerate(names)
+                }
+                for measure, table in values.items()
             }
-            for measure, table in values.items()
-        },
-        verdicts={
-            repr(measure): _verdicts(
-                names, values[repr(measure)], tops.get(measure), measure, test, seed
-            )
-            for measure in wanted
-        },
+        ),
+        verdicts=ByMeasure(
+            {
+                measure: _verdicts(names, table, coherences(measure, chosen, inputs, keep), seed)
+                for measure, table in values.items()
+            }
+        ),
         curves={
             name: Curve(
                 tuple(int(each.cut_off or 0) for each in curve),
@@ -118,7 +122,7 @@ def compare(
         if curve
         else {},
         curve_of=repr(curve[0]).rpartition("@")[0] if curve else "",
-        conventions=conventions if isinstance(conventions, str) else repr(conventions),
+        conventions=conventions_text(chosen),
         test=test,
     )
 
@@ -145,31 +149,10 @@ def _cut_offs(measures: Sequence[Measure]) -> list[Measure]:
     return []
 
 
-def _tops(
-    truth: Judgments | Dataset,
-    systems: Mapping[str, Rankings | ArrayLike],
-    measures: Sequence[Measure],
-    conventions: Conventions,
-    keep: NDArray[np.bool_],
-) -> dict[Measure, list[tuple[NDArray[np.float32], NDArray[np.float32]]]]:
-    """The labels that DCG and nDCG look at, for each system."""
-    tops: dict[Measure, list[tuple[NDArray[np.float32], NDArray[np.float32]]]] = {}
-    for measure in measures:
-        if measure.name in ("DCG", "nDCG") and not measure.parameters:
-            own = conventions.of(measure.name)
-            for system in systems.values():
-                inputs = inputs_of(truth, system)
-                ranked, ideal = top_labels(inputs, own, measure.cut_off or _DEPTH)
-                tops.setdefault(measure, []).append((ranked[keep], ideal[keep]))
-    return tops
-
-
 def _verdicts(
     names: Sequence[str],
     values: NDArray[np.float64],
-    tops: list[tuple[NDArray[np.float32], NDArray[np.float32]]] | None,
-    measure: Measure,
-    test: TestName,
+    tried: list[Coherence] | None,
     seed: int,
 ) -> dict[str, Verdict]:
     differences = [
@@ -180,15 +163,11 @@ def _verdicts(
     all_pairs = tukey(values)
     verdicts = {}
     for place, name in enumerate(names[1:], start=1):
-        tried: Coherence | None = None
-        if tops is not None:
-            (ours, ideal), (theirs, _) = tops[place], tops[0]
-            tried = coherence(ours, theirs, ideal, normalised=measure.name == "nDCG")
         verdicts[name] = Verdict(
             differences[place - 1],
             corrected[place - 1],
             float(all_pairs[0, place]),
-            tried,
+            None if tried is None else tried[place - 1],
             _moved(values[:, place] - values[:, 0]),
         )
     return verdicts

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.measures.by_measure import ByMeasure
 from podium.measures.coherence import Coherence
 from podium.measures.statistics import Difference, TestName
+from podium.measures.value import Measure
 
 
 @dataclass(frozen=True)
@@ -59,12 +62,12 @@ class Comparison:
 
     Attributes:
         systems: Their names; the first is the baseline.
-        measures: The measures' names.
+        measures: The measures.
         query_ids: The queries that all systems have a value for under all measures.
         left_out: How many judged queries are not among them.
-        values: For each measure, a row a query and a column a system.
-        summaries: For each measure, each system's mean and interval.
-        verdicts: For each measure, each other system against the baseline.
+        values: For each measure, by any of its names, a row a query and a column a system.
+        summaries: For each measure, by any of its names, each system's mean and interval.
+        verdicts: For each measure, by any of its names, each other system against the baseline.
         curves: For the first measure with a cut-off, each system's means over cut-offs.
         curve_of: The name of that measure without its cut-off.
         conventions: The conventions the values follow, in words.
@@ -72,12 +75,12 @@ class Comparison:
     """
 
     systems: tuple[str, ...]
-    measures: tuple[str, ...]
+    measures: tuple[Measure, ...]
     query_ids: tuple[str, ...] = field(repr=False)
     left_out: int
-    values: Mapping[str, NDArray[np.float64]] = field(repr=False)
-    summaries: Mapping[str, Mapping[str, Summary]] = field(repr=False)
-    verdicts: Mapping[str, Mapping[str, Verdict]] = field(repr=False)
+    values: ByMeasure[NDArray[np.float64]] = field(repr=False)
+    summaries: ByMeasure[Mapping[str, Summary]] = field(repr=False)
+    verdicts: ByMeasure[Mapping[str, Verdict]] = field(repr=False)
     curves: Mapping[str, Curve] = field(repr=False)
     curve_of: str
     conventions: str
@@ -99,7 +102,7 @@ class Comparison:
         for measure in self.measures:
             for system in self.systems:
                 found = self.summaries[measure][system]
-                row = [measure, system, f"{found.mean:.4f}", f"{found.low:.4f} to {found.high:.4f}"]
+                row = [repr(measure), system, f"{found.mean:.4f}", _interval(found.low, found.high)]
                 verdict = self.verdicts[measure].get(system)
                 row += [""] * len(HEADINGS[4:]) if verdict is None else self._against(verdict)
                 rows.append(row)
@@ -108,18 +111,31 @@ class Comparison:
     def _against(self, verdict: Verdict) -> list[str]:
         found = verdict.difference
         mark = "*" if verdict.is_significant(self.test) else ""
-        agree = "" if verdict.coherence is None else f"{verdict.coherence.keeps:.0%}"
-        if verdict.coherence is not None and verdict.coherence.unanimous:
-            agree = "all"
         return [
             f"{found.mean:+.4f}{mark}",
-            f"{found.low:+.4f} to {found.high:+.4f}",
+            _interval(found.low, found.high, "+"),
             f"{verdict.corrected[self.test]:.3g}",
             f"{verdict.tukey:.3g}",
-            f"{found.effect:+.2f}",
+            "-" if math.isnan(found.effect) else f"{found.effect:+.2f}",
             f"{found.wins}/{found.ties}/{found.losses}",
-            agree,
+            _coherent(verdict.coherence),
         ]
+
+
+def _interval(low: float, high: float, sign: str = "") -> str:
+    return "-" if math.isnan(low) else f"{low:{sign}.4f} to {high:{sign}.4f}"
+
+
+def _coherent(found: Coherence | None) -> str:
+    if found is None:
+        return ""
+    if found.unanimous:
+        return "all"
+    if found.difference == 0.0:  # there is no verdict to keep
+        return "-"
+    # 100 % is said of the whole family alone, 0 % of none of it.
+    share = min(max(round(100 * found.keeps), int(found.keeps > 0)), 100 - int(found.keeps < 1))
+    return f"{share}%"
 
 
 HEADINGS = (

@@ -11,6 +11,7 @@ from podium.measures.comparison import HEADINGS, Comparison, Verdict
 from podium.measures.comparison_text import notes
 from podium.measures.report_page import report_page
 from podium.measures.svg import curve_chart, difference_chart, grid_chart
+from podium.measures.value import Measure
 
 _STYLE = "th:nth-child(-n+2), td:nth-child(-n+2) { text-align: left; }"
 
@@ -45,7 +46,7 @@ def as_html(found: Comparison) -> str:
         ]
     for measure in found.measures:
         if found.verdicts[measure]:
-            parts.append(f"<h2>{escape(measure)}, query by query</h2><div class='cards'>")
+            parts.append(f"<h2>{escape(repr(measure))}, query by query</h2><div class='cards'>")
             parts += [
                 _verdict_card(found, measure, system, verdict)
                 for system, verdict in found.verdicts[measure].items()
@@ -69,7 +70,7 @@ def _main_table(found: Comparison) -> str:
     return f"<div class='wide'><table><tr>{head}</tr>{''.join(rows)}</table></div>"
 
 
-def _verdict_card(found: Comparison, measure: str, system: str, verdict: Verdict) -> str:
+def _verdict_card(found: Comparison, measure: Measure, system: str, verdict: Verdict) -> str:
     place = found.systems.index(system)
     differences = found.values[measure][:, place] - found.values[measure][:, 0]
     parts = [
@@ -82,7 +83,11 @@ def _verdict_card(found: Comparison, measure: str, system: str, verdict: Verdict
         parts += [
             "<h3>Other gains and discounts</h3>",
             grid_chart(
-                verdict.coherence.differences, BASES, STEEPNESS, "gain base", "discount steepness"
+                verdict.coherence.differences[: len(BASES)],
+                BASES,
+                STEEPNESS,
+                "gain base",
+                "discount steepness",
             ),
         ]
     return "".join([*parts, "</div>"])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 from podium.measures.comparison import HEADINGS, Comparison
+from podium.measures.value import Measure
 
 
 def as_markdown(found: Comparison) -> str:
@@ -74,12 +76,12 @@ def as_json(found: Comparison) -> str:
         "measures": {},
     }
     for measure in found.measures:
-        content["measures"][measure] = {
+        content["measures"][repr(measure)] = {
             system: {
                 "mean": found.summaries[measure][system].mean,
                 "interval": [
-                    found.summaries[measure][system].low,
-                    found.summaries[measure][system].high,
+                    _number(found.summaries[measure][system].low),
+                    _number(found.summaries[measure][system].high),
                 ],
                 "values": found.values[measure][:, place].tolist(),
                 **_verdict_json(found, measure, system),
@@ -102,15 +104,16 @@ def notes(found: Comparison) -> list[str]:
         f"Conventions: {found.conventions}.",
         f"* p < 0.05 by the {_test_in_words(found)}, Holm-corrected over systems; Tukey's p is for "
         "all pairs; effect is Cohen's d of the differences.",
-        "coherent: the share of other sensible gains and discounts that agree which system is "
-        "better; 'all' means every increasing gain and decreasing discount of DCG agree.",
+        "coherent: the share of a family of sensible gains and discounts, the measure's own among "
+        "them, under which the same system is ahead; 'all' means that no increasing gains and "
+        "decreasing discounts put the other one ahead.",
     ]
     for measure in found.measures:
         for system, verdict in found.verdicts[measure].items():
             coherence = verdict.coherence
             if coherence is not None and coherence.nearest is not None:
                 sentences.append(
-                    f"{measure}: {system} against {found.baseline} turns round with "
+                    f"{measure!r}: {system} against {found.baseline} turns round with "
                     f"{coherence.nearest}."
                 )
     return sentences
@@ -125,15 +128,20 @@ def _test_in_words(found: Comparison) -> str:
     }[found.test]
 
 
-def _verdict_json(found: Comparison, measure: str, system: str) -> dict[str, Any]:
+def _number(value: float) -> float | None:
+    """JSON has no NaN and no infinity."""
+    return value if math.isfinite(value) else None
+
+
+def _verdict_json(found: Comparison, measure: Measure, system: str) -> dict[str, Any]:
     verdict = found.verdicts[measure].get(system)
     if verdict is None:
         return {}
     difference, coherence = verdict.difference, verdict.coherence
     return {
         "difference": difference.mean,
-        "difference_interval": [difference.low, difference.high],
-        "effect": difference.effect,
+        "difference_interval": [_number(difference.low), _number(difference.high)],
+        "effect": _number(difference.effect),
         "wins_ties_losses": [difference.wins, difference.ties, difference.losses],
         "p_values": dict(difference.p_values),
         "p_values_holm": dict(verdict.corrected),

@@ -106,6 +106,7 @@ class Conventions:
         if "exceptions" in choices:
             raise ArgumentError("an exception has none of its own", hint="Call except_for again.")
         replace(self, exceptions=(), **choices)  # type: ignore[arg-type]  # checks them
+        measure = _name_of(measure)
         others = tuple((measure, name, value) for name, value in choices.items())
         return replace(self, exceptions=(*self.exceptions, *others))
 

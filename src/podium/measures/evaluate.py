@@ -13,11 +13,12 @@ from podium.data import Dataset, Joined, Judgments, Preferences, Rankings
 from podium.errors import ArgumentError
 from podium.kernels import Doubles
 from podium.measures.blocks import Plan, blocks
+from podium.measures.by_measure import ByMeasure
 from podium.measures.conventions import Conventions
 from podium.measures.evaluation import Evaluation
 from podium.measures.inputs import Inputs, Pairs, comparable_scores, inputs_of
 from podium.measures.names import parse_measure
-from podium.measures.presets import conventions_named
+from podium.measures.presets import conventions_for
 from podium.measures.tasks import Task
 from podium.measures.value import Measure
 from podium.threads import over_queries
@@ -38,7 +39,7 @@ def evaluate(
     query_ids: Sequence[str] | None = None,
     document_ids: Any = None,
     pairs: Pairs | None = None,
-    conventions: Conventions | str = "podium",
+    conventions: Conventions | str | None = None,
 ) -> Evaluation:
     """Evaluate rankings: judgments with rankings, a data set with scores, or plain arrays.
 
@@ -56,7 +57,9 @@ def evaluate(
         query_ids: With ``group`` or ``offsets``, the id of each query.
         document_ids: An id for each row, for conventions that break ties by it.
         pairs: Preferences, for measures of them.
-        conventions: What to do where tools disagree: a tool's name or an object.
+        conventions: What to do where tools disagree: a tool's name or an object. By default
+            those of the tool whose names of measures are used: ``"ndcg_cut_10"`` is trec_eval's,
+            ``"nDCG@10"`` Podium's.
 
     Example:
         >>> evaluate("nDCG@3", labels=[0, 1, 2, 0], scores=[1, 1, 1, 0.5], group=[4])
@@ -67,12 +70,12 @@ def evaluate(
         >>> evaluate(["P@2", "AP"], judgments, run, conventions="trec_eval").means
         {P@2: 0.5, AP: 0.5}
     """
-    chosen = conventions_named(conventions) if isinstance(conventions, str) else conventions
+    chosen = conventions_for(measures, conventions)
     inputs = inputs_of(
         truth, ranking, labels, scores, offsets, qid, group, query_ids, document_ids, pairs
     )
     tasks = [Task.of(measure, chosen, inputs) for measure in measures_of(measures)]
-    values = {task.measure: np.empty(len(inputs.query_ids)) for task in tasks}
+    values = ByMeasure({task.measure: np.empty(len(inputs.query_ids)) for task in tasks})
     for plan, sharing in _plans(tasks).items():
         _run(plan, sharing, inputs, values)
     return Evaluation(inputs.query_ids, values, chosen)
@@ -83,8 +86,7 @@ def measures_of(measures: Measures) -> list[Measure]:
     several = [measures] if isinstance(measures, Measure | str) else list(measures)
     if not several:
         raise ArgumentError("there are no measures", hint="Give at least one, such as 'nDCG@10'.")
-    parsed = [parse_measure(each) if isinstance(each, str) else each for each in several]
-    return list(dict.fromkeys(parsed))
+    return list(dict.fromkeys(map(parse_measure, several)))
 
 
 def _plans(tasks: Sequence[Task]) -> dict[Plan, list[Task]]:

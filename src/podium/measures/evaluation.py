@@ -12,6 +12,7 @@ import pyarrow as pa
 from podium.data.grouping import Strings
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
+from podium.measures.by_measure import ByMeasure
 from podium.measures.conventions import Conventions
 from podium.measures.names import parse_measure
 from podium.measures.value import Measure
@@ -23,7 +24,8 @@ class Evaluation:
 
     Attributes:
         query_ids: The queries.
-        values: For each measure a value for each query; NaN where the conventions leave it out.
+        values: For each measure, by any of its names, a value for each query; NaN where the
+            conventions leave it out.
         conventions: What the values follow.
 
     Example:
@@ -38,7 +40,7 @@ class Evaluation:
     """
 
     query_ids: Strings
-    values: dict[Measure, Doubles]
+    values: ByMeasure[Doubles]
     conventions: Conventions
 
     def __len__(self) -> int:
@@ -46,16 +48,19 @@ class Evaluation:
 
     def __getitem__(self, measure: Measure | str) -> Doubles:
         """The values of one measure."""
-        wanted = parse_measure(measure) if isinstance(measure, str) else measure
+        wanted = parse_measure(measure)
         if wanted not in self.values:
             known = ", ".join(map(repr, self.values))
             raise ArgumentError(f"{wanted!r} was not evaluated", hint=f"There are: {known}.")
         return self.values[wanted]
 
     @cached_property
-    def means(self) -> dict[Measure, float]:
-        """The mean of each measure over the queries that have a value; NaN if none has."""
-        return {measure: _mean(values) for measure, values in self.values.items()}
+    def means(self) -> ByMeasure[float]:
+        """The mean of each measure, by any of its names, over the queries that have a value.
+
+        NaN if none has.
+        """
+        return ByMeasure({measure: _mean(values) for measure, values in self.values.items()})
 
     def __repr__(self) -> str:
         means = [f"{measure!r}={round(mean, 4):g}" for measure, mean in self.means.items()]
@@ -84,10 +89,12 @@ def concat(evaluations: Sequence[Evaluation]) -> Evaluation:
                 "the evaluations are of different measures or conventions",
                 hint="Evaluate every block alike.",
             )
-    values = {
-        measure: np.concatenate([each.values[measure] for each in evaluations])
-        for measure in one.values
-    }
+    values = ByMeasure(
+        {
+            measure: np.concatenate([each.values[measure] for each in evaluations])
+            for measure in one.values
+        }
+    )
     ids = pa.concat_arrays([each.query_ids for each in evaluations])
     return Evaluation(ids, values, one.conventions)
 

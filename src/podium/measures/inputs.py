@@ -25,7 +25,6 @@ from podium.data.query_rows import ordered_columns
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Floats, Ints
 
-
 # Above it float64 does not hold every whole number.
 _WHOLE = 2**53
 
@@ -75,7 +74,7 @@ class Inputs:
 
     query_ids: Strings
     offsets: Ints
-    scores: NDArray[np.floating] | NDArray[np.integer]
+    scores: NDArray[Any]
     labels: Floats | None
     judged_labels: Floats | None
     judged_offsets: Ints

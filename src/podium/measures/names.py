@@ -27,6 +27,43 @@ _FOREIGN: dict[str, Callable[[object], dict[str, object]]] = {
 }
 
 
+# As trec_eval prints them, in its own case. Rprec and bpref are Podium's names too.
+_TREC_EVAL = {
+    *("map", "ndcg", "recip_rank", "set_P", "set_recall", "map_cut", "ndcg_cut"),
+    *("prefs_simp", "prefs_simp_imp"),
+}
+_COMMON = {"Rprec", "bpref"}
+_TOOLS = {"ndcg_burges": "ranx", "dcg_burges": "ranx", "pre": "xgboost"}
+
+
+def tool_of(text: str | Measure) -> str | None:
+    """Whose name of a measure a text is, as the name of a preset; None if not of one tool alone.
+
+    trec_eval's are its own words (``map``, ``recip_rank``) and a cut-off after ``_`` or ``.``;
+    ranx's have a level (``precision@10-l2``), ``rbp.95`` or ``_burges``; XGBoost's is ``pre@10``.
+    Other names, in any case, are Podium's.
+
+    Example:
+        >>> [tool_of(name) for name in ("ndcg_cut_10", "map-l2", "nDCG@10", "ndcg@10", "bpref")]
+        ['trec_eval', 'ranx', 'podium', 'podium', None]
+    """
+    if isinstance(text, Measure):
+        return "podium"
+    text = text.strip()
+    match = _TEXT.fullmatch(text)
+    if text in _COMMON:
+        return None
+    if match is None or (registry.find(text) and text not in _TREC_EVAL and text not in _TOOLS):
+        return "podium"
+    if match["level"] or (match["separator"] == "." and match["name"].lower() == "rbp"):
+        return "ranx"
+    if match["separator"] in ("_", "."):
+        return "trec_eval"
+    if match["name"] in ("ndcg_cut", "map_cut") or text in _TREC_EVAL:
+        return "trec_eval"
+    return _TOOLS.get(match["name"], "podium")
+
+
 def parse_measure(text: str | Measure) -> Measure:
     """The measure that a text names: as printed, or as other tools' users type it.
 

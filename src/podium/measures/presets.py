@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import fields
+
 import numpy as np
 
+from podium.errors import ArgumentError
 from podium.measures.conventions import Conventions
+from podium.measures.names import parse_measure, tool_of
+from podium.measures.value import Measure
 from podium.registry import Registry
 
 # The least label, a 32-bit number, above CatBoost's and LightGBM's border of 0.5, which itself is
@@ -110,3 +116,73 @@ def conventions_named(name: str) -> Conventions:
         'linear'
     """
     return PRESETS.named(name)
+
+
+def conventions_for(
+    measures: Measure | str | Iterable[Measure | str], conventions: Conventions | str | None
+) -> Conventions:
+    """The conventions that were named, or else those of the tool whose names of measures are used.
+
+    A tool's names imply its conventions, so that its users see its values. Podium's imply
+    Podium's; names of two tools at once are refused, for a measure would have two values.
+
+    Example:
+        >>> conventions_for("ndcg_cut_10", None) == conventions_named("trec_eval")
+        True
+        >>> conventions_for("ndcg_cut_10", "podium") == conventions_for("nDCG@10", None)
+        True
+        >>> conventions_for(["ndcg_cut_10", "nDCG@5"], None)
+        Traceback (most recent call last):
+        podium.errors.ArgumentError: 'ndcg_cut_10' is a name of trec_eval, nDCG@5 one of podium, ...
+    """
+    if isinstance(conventions, Conventions):
+        return conventions
+    if conventions is not None:
+        return conventions_named(conventions)
+    several = [measures] if isinstance(measures, Measure | str) else measures
+    firsts: dict[str, Measure | str] = {}
+    for measure in several:
+        tool = tool_of(measure)
+        if tool is not None:
+            firsts.setdefault(tool, measure)
+    if len(firsts) > 1:
+        (one, first), (other, second), *_ = firsts.items()
+        raise ArgumentError(
+            f"{first!r} is a name of {one}, {second!r} one of {other}, and their conventions "
+            "differ",
+            hint=f"Name the conventions, such as {one}, or write {parse_measure(first)!r} and "
+            f"{parse_measure(second)!r} for Podium's.",
+        )
+    return conventions_named(next(iter(firsts), "podium"))
+
+
+def conventions_text(conventions: Conventions) -> str:
+    """Conventions in words: the name of a preset, or how they differ from the default.
+
+    Example:
+        >>> conventions_text(Conventions(gains="linear", ties="input order"))
+        "podium with gains='linear', ties='input order'"
+    """
+    for name, preset in PRESETS.items():
+        if preset == conventions:
+            return name
+    return f"podium with {', '.join(choices(conventions))}"
+
+
+def choices(conventions: Conventions) -> list[str]:
+    """What differs from the default, as it would be written."""
+    default = Conventions()
+    own = [
+        f"{each.name}={_short(getattr(conventions, each.name))}"
+        for each in fields(Conventions)
+        if each.name != "exceptions"
+        and getattr(conventions, each.name) != getattr(default, each.name)
+    ]
+    return own + [
+        f"{name}: {choice}={_short(value)}" for name, choice, value in conventions.exceptions
+    ]
+
+
+def _short(value: object) -> str:
+    whole = isinstance(value, float) and value.is_integer()
+    return f"{value:g}" if whole else repr(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 
 from podium.measures.conventions import Conventions
-from podium.measures.presets import PRESETS
+from podium.measures.presets import PRESETS, choices
 from podium.measures.registry import Kind, kinds, names_of
 from podium.measures.value import Parameter
 
@@ -96,24 +96,11 @@ def _choices() -> str:
 
 
 def _presets() -> str:
-    rows = [_row(f"`{name}`", _difference(chosen)) for name, chosen in PRESETS.items()]
-    return "\n".join([_row("preset", "choices"), _row("---", "---"), *rows])
-
-
-def _difference(chosen: Conventions) -> str:
-    defaults = Conventions()
-    own = [
-        f"{each.name}={_short(getattr(chosen, each.name))}"
-        for each in fields(Conventions)
-        if each.name != "exceptions" and getattr(chosen, each.name) != getattr(defaults, each.name)
+    rows = [
+        _row(f"`{name}`", ", ".join(f"`{each}`" for each in choices(preset)) or "the default")
+        for name, preset in PRESETS.items()
     ]
-    own += [f"{measure}: {name}={_short(value)}" for measure, name, value in chosen.exceptions]
-    return ", ".join(f"`{each}`" for each in own) or "the default"
-
-
-def _short(value: object) -> str:
-    whole = isinstance(value, float) and value.is_integer()
-    return f"{value:g}" if whole else repr(value)
+    return "\n".join([_row("preset", "choices"), _row("---", "---"), *rows])
 
 
 def _row(*cells: str) -> str:

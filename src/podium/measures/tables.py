@@ -20,7 +20,7 @@ def evaluate_table(
     query: str = "query_id",
     label: str = "label",
     score: str = "score",
-    conventions: Conventions | str = "podium",
+    conventions: Conventions | str | None = None,
     progress: Reporter | None = None,
 ) -> Evaluation:
     """Evaluate a Parquet file or a shard set that has a score for each judged row.
@@ -34,7 +34,7 @@ def evaluate_table(
         query: The column with each row's query id.
         label: The column with its label.
         score: The column with its score.
-        conventions: What to do where tools disagree.
+        conventions: What to do where tools disagree, as ``evaluate`` takes it.
         progress: Called with bytes read and bytes in all.
 
     Example:

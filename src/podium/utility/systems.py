@@ -11,9 +11,7 @@ from numpy.typing import ArrayLike
 
 from podium.data import Dataset, Judgments, Rankings
 from podium.errors import ArgumentError
-from podium.measures import DCG, Conventions, Measure, coherence, evaluate, nDCG
-from podium.measures.inputs import inputs_of
-from podium.measures.tops import top_labels
+from podium.measures import DCG, Measure, coherence, evaluate, nDCG
 from podium.utility.learned import LearnedUtility
 
 
@@ -101,10 +99,6 @@ def flips(
     ours = learned.ndcg if normalised else learned.dcg
     usual = (nDCG if normalised else DCG) @ learned.depth
     values = {name: evaluate([usual, ours], truth, system) for name, system in systems.items()}
-    tops = {
-        name: top_labels(inputs_of(truth, system), Conventions(), learned.depth)
-        for name, system in systems.items()
-    }
     pairs = []
     for one, other in combinations(systems, 2):
         before, after = (
@@ -112,8 +106,7 @@ def flips(
             for measure in (usual, ours)
         )
         decided = (np.abs(before) > 1e-12) & (np.abs(after) > 1e-12)
-        (ours_top, ideal), (theirs_top, _) = tops[one], tops[other]
-        tried = coherence(ours_top, theirs_top, ideal, normalised=normalised)
+        tried = coherence(usual, truth, systems[one], systems[other])
         turned = np.sign(before) != np.sign(after)
         pairs.append(
             SystemPair(

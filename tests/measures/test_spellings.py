@@ -1,0 +1,178 @@
+"""Other tools' names of measures imply the tools' conventions."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import pytrec_eval
+from hypothesis import given, settings
+
+from podium.data import Dataset, Judgments, Rankings, write_parquet, write_qrels, write_run
+from podium.errors import ArgumentError
+from podium.measures import (
+    AP,
+    PRESETS,
+    Conventions,
+    compare,
+    conventions_for,
+    conventions_text,
+    evaluate,
+    evaluate_table,
+    nDCG,
+    parse_measure,
+)
+from podium.measures.names import tool_of
+from podium.measures.registry import kinds
+from tests.cli.run_podium import fail, succeed
+from tests.measures.queries import as_dicts, dl21, judged_runs
+
+# Every name of trec_eval that Podium understands; Rprec and bpref are Podium's own names, too.
+TREC_EVAL = ["map", "recip_rank", "ndcg", "set_P", "set_recall"]
+CUT = ["P_5", "recall_10", "ndcg_cut_10", "map_cut_10", "success_5", "P.5", "ndcg_cut.3"]
+
+
+def trec_eval(judgments: Judgments, run: Rankings, names: list[str]) -> dict[str, dict[str, float]]:
+    qrels, found = as_dicts(judgments, run)
+    wanted = {name.replace("_5", ".5").replace("_10", ".10") for name in names}
+    return pytrec_eval.RelevanceEvaluator(qrels, wanted).evaluate(found)
+
+
+@pytest.mark.parametrize("name", [*TREC_EVAL, *CUT])
+def test_a_name_of_trec_eval_has_its_value(name: str) -> None:
+    judgments, run = dl21("p_bm25")
+    found = evaluate([name, "Rprec", "bpref"], judgments, run)
+    theirs = trec_eval(judgments, run, [name, "Rprec", "bpref"])
+    for key in (name, "Rprec", "bpref"):
+        printed = key.replace(".", "_")
+        expected = np.mean([values[printed] for values in theirs.values()])
+        assert found.means[key] == pytest.approx(expected, abs=1e-6)
+        assert found[key].mean() == found.means[key] == found.means[parse_measure(key)]
+    assert found.conventions == PRESETS["trec_eval"]
+
+
+def test_the_value_of_ndcg_cut_10() -> None:
+    judgments, run = dl21("p_bm25")
+    assert evaluate("ndcg_cut_10", judgments, run).means["ndcg_cut_10"] == pytest.approx(
+        0.4458, abs=5e-5
+    )
+    assert evaluate("nDCG@10", judgments, run).means["nDCG@10"] == pytest.approx(0.3421, abs=5e-5)
+    podium = evaluate("ndcg_cut_10", judgments, run, conventions="podium")
+    assert podium.means["ndcg_cut_10"] == pytest.approx(0.3421, abs=5e-5)
+
+
+@settings(max_examples=40)
+@given(judged_runs())
+def test_any_run_has_trec_evals_values(case: tuple[Judgments, Rankings]) -> None:
+    found = evaluate([*TREC_EVAL, *CUT], *case)
+    theirs = trec_eval(*case, [*TREC_EVAL, *CUT])
+    for query, topic in enumerate(found.query_ids.to_pylist()):
+        for name in (*TREC_EVAL, *CUT):
+            if topic in theirs:
+                expected = theirs[topic][name.replace(".", "_")]
+                assert found[name][query] == pytest.approx(expected, abs=1e-6), name
+            else:
+                assert np.isnan(found[name][query])
+
+
+@pytest.mark.parametrize(
+    ("name", "tool"),
+    [
+        *((name, "trec_eval") for name in (*TREC_EVAL, *CUT, "prefs_simp", "prefs_simp_imp")),
+        *((name, "ranx") for name in ("precision@10-l2", "map-l2", "ndcg_burges@5", "rbp.95")),
+        ("pre@10", "xgboost"),
+        *((name, "podium") for name in ("nDCG@10", "ndcg@10", "NDCG@10", "AP", "P(rel=2)@5", "RR")),
+        *((name, "podium") for name in ("mrr@10", "MAP", "recall@5", "hit_rate@3", "r-precision")),
+        *((name, None) for name in ("Rprec", "bpref")),
+        (nDCG @ 10, "podium"),
+    ],
+)
+def test_whose_name_it_is(name: str, tool: str | None) -> None:
+    assert tool_of(name) == tool
+    assert conventions_for(name, None) == PRESETS[tool or "podium"]
+    assert conventions_for(name, "letor4") == PRESETS["letor4"]
+    mine = Conventions(ties="worst")
+    assert conventions_for([name], mine) is mine
+
+
+def test_the_names_of_all_measures_are_podiums() -> None:
+    for kind in kinds():
+        if kind.function.__module__.startswith("podium."):
+            assert tool_of(kind.name) in ("podium", None)
+            assert {tool_of(name.upper()) for name in names_of(kind)} <= {
+                "podium",
+                "trec_eval",
+                None,
+            }
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["ndcg_cut_10", "nDCG@10"],
+        [nDCG @ 10, "map"],
+        ["AP", "recip_rank"],
+        ["P_5", "map-l2"],
+        ["bpref", "pre@5", "ndcg@5"],
+    ],
+)
+def test_names_of_two_tools_at_once_are_refused(names: list) -> None:
+    judgments, run = dl21("p_bm25")
+    with pytest.raises(ArgumentError, match=r"conventions differ\. Name the conventions"):
+        evaluate(names, judgments, run)
+    with pytest.raises(ArgumentError, match="conventions differ"):
+        compare(names, judgments, {"one": run, "other": run})
+    assert evaluate(names, judgments, run, conventions="trec_eval").means
+
+
+def test_comparisons_follow_the_names_too() -> None:
+    judgments, one = dl21("p_bm25")
+    _, other = dl21("NLE_P_v1")
+    found = compare(["ndcg_cut_10", "map"], judgments, {"one": one, "other": other})
+    assert found.conventions == "trec_eval"
+    assert "Conventions: trec_eval." in str(found)
+    expected = evaluate("nDCG@10", judgments, other, conventions="trec_eval").means["nDCG@10"]
+    assert found.summaries["ndcg_cut_10"]["other"].mean == pytest.approx(expected)
+    assert found.verdicts["map"] is found.verdicts[AP]
+    assert compare("nDCG@10", judgments, {"one": one, "other": other}).conventions == "podium"
+    mine = compare(
+        "AP", judgments, {"one": one, "other": other}, conventions=Conventions(ties="worst")
+    )
+    assert mine.conventions == "podium with ties='worst'"
+
+
+def test_conventions_in_words() -> None:
+    for name, preset in PRESETS.items():
+        assert conventions_text(preset) == name
+    mine = Conventions(relevant_from=2.0).except_for("map", pool="retrieved")
+    assert conventions_text(mine) == "podium with relevant_from=2, AP: pool='retrieved'"
+
+
+def test_tables_follow_the_names_too(tmp_path: Path) -> None:
+    data = Dataset.from_arrays(
+        [[3.0], [2.0], [1.0]], [2, 0, 1], qid=["a"] * 3, feature_names=["score"]
+    )
+    write_parquet(data, tmp_path / "scored.parquet")
+    found = evaluate_table(["ndcg_cut_3"], tmp_path / "scored.parquet")
+    linear = (2 + 1 / 2) / (2 + 1 / np.log2(3))
+    assert found.means["ndcg_cut_3"] == pytest.approx(linear)
+
+
+def test_reports_of_the_command_line_name_the_conventions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    judgments, run = dl21("p_bm25")
+    write_qrels(judgments, "judged.qrels")
+    write_run(run, "bm25.run")
+    printed = succeed("evaluate", "judged.qrels", "bm25.run", "-m", "ndcg_cut_10")
+    assert "0.4458" in printed
+    assert "Conventions: trec_eval." in printed
+    printed = succeed("evaluate", "judged.qrels", "bm25.run", "-m", "nDCG@10")
+    assert "0.3421" in printed
+    assert "Conventions: podium." in printed
+    printed = succeed("evaluate", "judged.qrels", "bm25.run", "-m", "map", "--json")
+    assert next(iter(json.loads(printed).values()))["conventions"] == "trec_eval"
+    assert "Name the conventions" in fail(
+        "evaluate", "judged.qrels", "bm25.run", "-m", "map", "-m", "nDCG@10"
+    )
