@@ -1,0 +1,379 @@
+"""Whether every p-value and interval that Podium prints is what it says it is.
+
+    python -m benchmarks.statistics [--quick]
+
+Systems that do not differ are compared again and again. A p-value is calibrated if it is below a
+level as often as the level says: for .05, .01 and .001, within the 99.9 % range of a binomial.
+Tests of discrete data cannot have every size; they are held to the exact size that they can have,
+or where that is beyond counting, to be no larger than the level. 95 % intervals must cover 93 to
+97 %. What is not calibrated by its nature (a t-test on 20 skewed values) is printed as it is, and
+is no target.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+from scipy import stats
+
+from benchmarks._null_queries import SYMMETRIC, Doubles, Draw, ndcg, normal, reciprocal_rank, skewed
+from benchmarks._report import Report, wants_quick
+from podium.data import Dataset
+from podium.judging.agreement import Agreement, Ballots, bootstrap, compare_agreement, fleiss_kappa
+from podium.measures import coherence
+from podium.measures import statistics as tested
+from podium.measures.statistics import TestName, holm, mean_interval, paired_difference, tukey
+from podium.utility import report as utility_report
+
+LEVELS = (0.05, 0.01, 0.001)
+SIZES = (20, 50, 200, 1000)
+_RANGE = 0.999
+_TESTS: tuple[TestName, ...] = ("t", "randomisation", "wilcoxon", "sign")
+
+
+@dataclass
+class Row:
+    """How often a p-value was below each level, or how often an interval covered.
+
+    Attributes:
+        what: The test or interval.
+        data: What it was tried on.
+        size: How many queries.
+        shares: Measured, for each level; for an interval one share.
+        low: What each may be at least.
+        high: What each may be at most.
+        target: Whether that is a target.
+    """
+
+    what: str
+    data: str
+    size: int
+    shares: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+    target: bool = True
+
+    @property
+    def right(self) -> list[bool]:
+        """Which shares are in their range."""
+        return [
+            low <= share <= high
+            for share, low, high in zip(self.shares, self.low, self.high, strict=True)
+        ]
+
+
+@dataclass
+class Findings:
+    """All rows, printed as they come."""
+
+    rows: list[Row] = field(default_factory=list)
+
+    def add(self, row: Row) -> None:
+        """Keep a row."""
+        self.rows.append(row)
+
+    def print(self) -> None:
+        """Print every row."""
+        table = Table("what", "data", "queries", "share", "range", "holds", title="calibration")
+        for row in self.rows:
+            table.add_row(
+                row.what,
+                row.data,
+                f"{row.size:,}",
+                "  ".join(f"{share:.4f}" for share in row.shares),
+                "  ".join(f"{a:.4f}-{b:.4f}" for a, b in zip(row.low, row.high, strict=True)),
+                ("yes" if all(row.right) else "[bold red]NO[/]") if row.target else "as it is",
+            )
+        Console(width=150).print(table)
+
+    def check(self, report: Report) -> None:
+        """Hold every test's targets, on each kind of data, together."""
+        groups: dict[tuple[str, str], list[bool]] = {}
+        for row in self.rows:
+            if row.target:
+                groups.setdefault((row.what, row.data), []).extend(row.right)
+        for (what, data), right in groups.items():
+            report.check(
+                f"{what}, {data}: in range", sum(right), len(right), unit=f"of {len(right)}"
+            )
+
+
+def binomial_range(chance: float, repeats: int) -> tuple[float, float]:
+    """The shares that so many repeats of an event have, in 99.9 % of cases."""
+    low, high = stats.binom.interval(_RANGE, repeats, chance)
+    return float(low) / repeats, float(high) / repeats
+
+
+def sizes_of(
+    p_values: Doubles, expected: Sequence[float], *, exact: bool
+) -> tuple[list[float], list[float], list[float]]:
+    """The share of p-values below each level, and the range that it may be in.
+
+    Args:
+        p_values: Of systems that do not differ.
+        expected: The size that the test has at each level.
+        exact: Whether it is known, or only its upper bound.
+    """
+    ranges = [binomial_range(each, len(p_values)) for each in expected]
+    shares = [float(np.mean(p_values < level)) for level in LEVELS]
+    return shares, [low if exact else 0.0 for low, _ in ranges], [high for _, high in ranges]
+
+
+def sign_sizes(differences: Iterable[Doubles]) -> list[float]:
+    """The mean exact size of the sign test, given how many queries differ."""
+    changed = [int(np.count_nonzero(each)) for each in differences]
+    return np.mean([_sign_size(count) for count in changed], axis=0).tolist()
+
+
+@cache
+def _sign_size(count: int) -> tuple[float, ...]:
+    if count == 0:
+        return (0.0,) * len(LEVELS)
+    wins = np.arange(count + 1)
+    p_values = np.minimum(2 * stats.binom.cdf(np.minimum(wins, count - wins), count, 0.5), 1.0)
+    chances = stats.binom.pmf(wins, count, 0.5)
+    return tuple(float(chances[p_values < level].sum()) for level in LEVELS)
+
+
+@cache
+def wilcoxon_size(count: int) -> tuple[float, ...]:
+    """The exact size of the signed-rank test of so many differences without ties."""
+    ways = np.ones(1)
+    for rank in range(1, count + 1):
+        longer = np.zeros(len(ways) + rank)
+        longer[: len(ways)] += ways / 2
+        longer[rank:] += ways / 2
+        ways = longer
+    below = np.cumsum(ways)
+    p_values = np.minimum(2 * np.minimum(below, below[::-1]), 1.0)
+    return tuple(float(ways[p_values < level].sum()) for level in LEVELS)
+
+
+def randomisation_sizes(differences: Iterable[Doubles]) -> list[float]:
+    """The mean exact size of the randomisation test, given the sizes of the differences."""
+    return np.mean([_randomisation_size(np.abs(each)) for each in differences], axis=0).tolist()
+
+
+def _randomisation_size(sizes: Doubles) -> list[float]:
+    sums, ways = np.zeros(1), np.ones(1)
+    for value in sizes[sizes > 1e-12]:
+        # Differences of a few kinds have few sums: equal ones, but for rounding, are one.
+        both = np.round(np.concatenate((sums + value, sums - value)), 9)
+        sums, place = np.unique(both, return_inverse=True)
+        ways = np.bincount(place, np.concatenate((ways, ways)) / 2)
+    _, place = np.unique(np.round(np.abs(sums), 8), return_inverse=True)
+    tails = np.cumsum(np.bincount(place, ways)[::-1])[::-1]
+    return [float(tails[tails < level].max(initial=0.0)) for level in LEVELS]
+
+
+def paired_tests(found: Findings, repeats: dict[int, int]) -> None:
+    """The four tests of ``compare`` and the interval of a difference."""
+    for name, draw in (*SYMMETRIC.items(), ("skewed", skewed)):
+        for size, count in repeats.items():
+            random = np.random.default_rng([size, len(name)])
+            pairs = [draw(random, size, 2) for _ in range(count)]
+            results = [
+                paired_difference(pair[:, 1], pair[:, 0], seed=number)
+                for number, pair in enumerate(pairs)
+            ]
+            differences = [pair[:, 1] - pair[:, 0] for pair in pairs]
+            for test in _TESTS:
+                p_values = np.array([each.p_values[test] for each in results])
+                expected, exact, target = _expectation(test, name, size, differences)
+                shares, low, high = sizes_of(p_values, expected, exact=exact)
+                found.add(Row(test, name, size, shares, low, high, target))
+            covered = float(np.mean([each.low <= 0.0 <= each.high for each in results]))
+            # Differences that are 0 but for a few, or skewed, need more queries than that.
+            target = name in ("normal", "like nDCG", "like RR") or size >= 200
+            found.add(_coverage("interval of the difference", name, size, covered, count, target))
+
+
+def _expectation(
+    test: TestName, name: str, size: int, differences: Sequence[Doubles]
+) -> tuple[Sequence[float], bool, bool]:
+    """What a test's sizes should be, whether that is exact, and whether it is a target."""
+    if name == "skewed":
+        return LEVELS, True, test == "t" and size >= 1000
+    if test == "sign":
+        return sign_sizes(differences), True, True
+    if name == "normal":
+        if test == "wilcoxon" and size <= 50:
+            return wilcoxon_size(size), True, True
+        return LEVELS, True, True
+    if name == "like nDCG" and test == "randomisation":
+        return LEVELS, True, True
+    if test == "randomisation" and size <= 20:
+        return randomisation_sizes(differences), True, True
+    # A t-test of so few and so discrete differences is not what the book says, nor is the normal
+    # approximation of the signed ranks with ties.
+    return LEVELS, False, test == "randomisation" or size >= 50
+
+
+def _coverage(
+    what: str, data: str, size: int, share: float, repeats: int, target: bool = True
+) -> Row:
+    """A row for 95 % intervals: 93 to 97 %, and the error of so many repeats beyond."""
+    low, high = binomial_range(0.93, repeats)[0], binomial_range(0.97, repeats)[1]
+    return Row(what, data, size, [share], [low], [high], target)
+
+
+def monte_carlo(found: Findings, cases: int) -> None:
+    """Signs drawn at random give the exact p-value within their error."""
+    squares = []
+    for case in range(cases):
+        random = np.random.default_rng([4, case])
+        differences = normal(random, 30, 1)[:, 0] + random.uniform(0, 0.5)
+        bound = abs(differences.sum()) - 1e-10
+        exact = tested._exact_share(differences, bound)
+        drawn = np.mean(np.abs(tested._random_sums(differences, case)) >= bound)
+        squares.append((drawn - exact) ** 2 / (exact * (1 - exact) / tested.RESAMPLES))
+    low, high = stats.chi2.interval(_RANGE, cases)
+    share = float(np.mean(squares))
+    bounds = [low / cases], [high / cases]
+    found.add(
+        Row("drawn p-values: squared error over its variance", "normal", 30, [share], *bounds)
+    )
+
+
+def families(found: Findings, repeats: dict[int, int]) -> None:
+    """Holm's and Tukey's corrections: how often any of several systems is called different."""
+    for size, count in repeats.items():
+        random = np.random.default_rng([5, size])
+        by_holm, by_tukey = np.empty(count), np.empty(count)
+        for number in range(count):
+            values = normal(random, size, 4)
+            p_values = [
+                paired_difference(values[:, place], values[:, 0], tests=("t",)).p_values["t"]
+                for place in (1, 2, 3)
+            ]
+            by_holm[number] = holm(np.array(p_values)).min()
+            by_tukey[number] = tukey(values).min()
+        shares, low, high = sizes_of(by_holm, LEVELS, exact=False)
+        found.add(Row("Holm, any of 3 systems", "normal", size, shares, low, high))
+        shares, low, high = sizes_of(by_tukey, LEVELS, exact=True)
+        found.add(Row("Tukey, any pair of 4 systems", "normal", size, shares, low, high))
+
+
+def means(found: Findings, repeats: int) -> None:
+    """The interval of a system's mean."""
+    kinds: dict[str, Draw] = {"normal": normal, "like nDCG": ndcg, "like RR": reciprocal_rank}
+    for name, draw in kinds.items():
+        truth = float(draw(np.random.default_rng(6), 4_000_000, 1).mean())
+        for size in SIZES:
+            random = np.random.default_rng([7, size])
+            ends = [mean_interval(draw(random, size, 1)[:, 0]) for _ in range(repeats)]
+            covered = float(np.mean([low <= truth <= high for _, low, high in ends]))
+            found.add(_coverage("interval of a mean", name, size, covered, repeats))
+
+
+def coherences(found: Findings, repeats: int) -> None:
+    """The share of members of the family under which a system is ahead with p < 0.05."""
+    size, documents = 50, 8
+    shares = []
+    for number in range(repeats):
+        random = np.random.default_rng([8, number])
+        labels = random.choice(4, size * documents, p=[0.5, 0.25, 0.15, 0.1])
+        data = Dataset.from_arrays(np.zeros((len(labels), 1)), labels, group=[documents] * size)
+        ours, theirs = random.random((2, len(labels)))
+        tried = coherence("nDCG@5", data, ours, theirs)
+        shares.append(tried.keeps_clearly + tried.turns)
+    # Members agree nearly always, so that the mean over them scatters no more than one of them.
+    low, high = binomial_range(0.05, repeats)
+    share = float(np.mean(shares))
+    found.add(Row("coherence: clearly ahead", "nDCG@5, made up", size, [share], [low], [high]))
+
+
+def agreement(found: Findings, repeats: int, tests: int) -> None:
+    """Judging: the bootstrap of Fleiss' kappa, and the test of two agreements."""
+    for size in (50, 200):
+        truth = _kappa_of(np.random.default_rng(9), 100_000)
+        covered = []
+        for number in range(repeats):
+            votes = _votes(np.random.default_rng([10, size, number]), size)
+            ends = bootstrap(fleiss_kappa, Ballots.from_table(votes), draws=200, seed=number)
+            covered.append(ends.low <= truth <= ends.high)
+        share = float(np.mean(covered))
+        # Percentiles of so few things judged fall short by their nature.
+        found.add(
+            _coverage("bootstrap of kappa", "3 people", size, share, repeats, target=size >= 200)
+        )
+    random = np.random.default_rng(11)
+    p_values = np.empty(tests)
+    for number in range(tests):
+        one, other = (_agreement(random, 300) for _ in range(2))
+        p_values[number] = compare_agreement(one, other).p_value
+    shares, low, high = sizes_of(p_values, LEVELS, exact=True)
+    found.add(Row("compare_agreement", "pairs of votes", 300, shares, low, high))
+
+
+def _votes(random: np.random.Generator, units: int) -> list[list[int]]:
+    truth = random.random((units, 1)) < 0.4
+    votes = np.where(random.random((units, 3)) < 0.8, truth, ~truth)
+    return votes.astype(int).tolist()
+
+
+def _kappa_of(random: np.random.Generator, units: int) -> float:
+    return fleiss_kappa(Ballots.from_table(_votes(random, units)))
+
+
+def _agreement(random: np.random.Generator, pairs: int) -> Agreement:
+    agreed = int(random.binomial(pairs, 0.7))
+    table = np.zeros((3, 3), np.int64)
+    table[0, 0], table[2, 2] = 2 * (agreed // 2), 2 * (agreed - agreed // 2)
+    table[0, 2] = table[2, 0] = pairs - agreed
+    return Agreement(table)
+
+
+def utility(found: Findings, repeats: int) -> None:
+    """The interval of a utility's accuracy: whole queries are drawn, each with several pairs."""
+    for size in (50, 200):
+        covered = []
+        for number in range(repeats):
+            random = np.random.default_rng([12, size, number])
+            chances = np.repeat(random.beta(7.0, 3.0, size), 4)
+            right = (random.random(4 * size) < chances).astype(float)
+            queries = np.repeat(np.arange(size), 4)
+            low, high = utility_report._ends(queries, np.ones(4 * size), right[None, :], number)
+            covered.append(low[0] <= 0.7 <= high[0])
+        share = float(np.mean(covered))
+        found.add(
+            _coverage("interval of a utility's accuracy", "4 pairs a query", size, share, repeats)
+        )
+
+
+def main() -> None:
+    """Measure and report."""
+    quick = wants_quick(__doc__)
+    report = Report("statistics", quick, packages=["numpy", "scipy"])
+    found = Findings()
+    few = {20: 1500, 50: 700, 200: 300, 1000: 60}
+    many = {20: 20_000, 50: 10_000, 200: 4_000, 1000: 1_500}
+    parts: dict[str, Callable[[], None]] = {
+        "paired tests": lambda: paired_tests(found, few if quick else many),
+        "drawn p-values": lambda: monte_carlo(found, 100 if quick else 1_000),
+        "Holm and Tukey": lambda: families(
+            found, {20: 150, 50: 100} if quick else {20: 4_000, 50: 2_000, 200: 2_000, 1000: 1_000}
+        ),
+        "intervals of means": lambda: means(found, 800 if quick else 10_000),
+        "coherence": lambda: coherences(found, 150 if quick else 2_000),
+        "agreement": lambda: agreement(found, 40 if quick else 1_000, 3_000 if quick else 50_000),
+        "utility": lambda: utility(found, 40 if quick else 1_000),
+    }
+    for name, part in parts.items():
+        start = time.perf_counter()
+        part()
+        report.note(f"{name}: {time.perf_counter() - start:.0f} s")
+    found.print()
+    found.check(report)
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()
