@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 from scipy import stats
@@ -353,18 +352,18 @@ def main() -> None:
     quick = wants_quick(__doc__)
     report = Report("statistics", quick, packages=["numpy", "scipy"])
     found = Findings()
-    few = {20: 1500, 50: 700, 200: 300, 1000: 60}
+    few = {20: 400, 50: 200, 200: 80, 1000: 20}
     many = {20: 20_000, 50: 10_000, 200: 4_000, 1000: 1_500}
     parts: dict[str, Callable[[], None]] = {
         "paired tests": lambda: paired_tests(found, few if quick else many),
-        "drawn p-values": lambda: monte_carlo(found, 100 if quick else 1_000),
+        "drawn p-values": lambda: monte_carlo(found, 40 if quick else 1_000),
         "Holm and Tukey": lambda: families(
-            found, {20: 150, 50: 100} if quick else {20: 4_000, 50: 2_000, 200: 2_000, 1000: 1_000}
+            found, {20: 60, 50: 40} if quick else {20: 4_000, 50: 2_000, 200: 2_000, 1000: 1_000}
         ),
-        "intervals of means": lambda: means(found, 800 if quick else 10_000),
-        "coherence": lambda: coherences(found, 150 if quick else 2_000),
-        "agreement": lambda: agreement(found, 40 if quick else 1_000, 3_000 if quick else 50_000),
-        "utility": lambda: utility(found, 40 if quick else 1_000),
+        "intervals of means": lambda: means(found, 300 if quick else 10_000),
+        "coherence": lambda: coherences(found, 60 if quick else 2_000),
+        "agreement": lambda: agreement(found, 20 if quick else 1_000, 2_000 if quick else 50_000),
+        "utility": lambda: utility(found, 20 if quick else 1_000),
     }
     for name, part in parts.items():
         start = time.perf_counter()

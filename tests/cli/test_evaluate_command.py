@@ -47,7 +47,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def means(*arguments: str) -> list[float]:
-    printed = succeed("evaluate", *arguments, "-m", "nDCG@5", "-m", "map", "--json")
+    printed = succeed("evaluate", *arguments, "-m", "nDCG@5", "-m", "AP", "--json")
     return list(next(iter(json.loads(printed).values()))["means"].values())
 
 
