@@ -84,6 +84,21 @@ def test_a_query_is_judged_in_two_sittings_and_exported(tmp_path, candidates):
     )
 
 
+def test_nothing_judged_is_not_exported(tmp_path, candidates):
+    scored = json.loads(json.dumps(CANDIDATES))
+    for place, candidate in enumerate(scored["candidates"]):
+        candidate["score"] = float(place)
+    candidates.write_text(json.dumps(scored))
+    session, labels = tmp_path / "s.jsonl", tmp_path / "labels.qrels"
+    for arguments, keys in (("--from", candidates), "q"), ((), "auq"):  # nothing, or taken back
+        done = run("judge", session, *arguments, "--export", labels, keys=keys)
+        assert done.returncode == 1
+        assert "nothing has been judged yet" in done.stderr
+        assert not labels.exists()
+    assert run("judge", session, "--export", labels, keys="aq").returncode == 0
+    assert labels.exists()
+
+
 def test_scores_make_a_prior_ranking(tmp_path, candidates):
     scored = json.loads(json.dumps(CANDIDATES))
     for place, candidate in enumerate(scored["candidates"]):
