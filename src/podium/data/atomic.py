@@ -113,7 +113,7 @@ def _target(path: str | os.PathLike[str]) -> Path | int:
 
 @contextmanager
 def _temporary(target: Path, before: os.stat_result | None) -> Iterator[tuple[Path, int]]:
-    """A new file beside a file, with its mode and owner; removed if it still is there at the end."""
+    """A new file beside a file, with its mode and owner; removed unless it was renamed."""
     name = os.fsdecode(os.fsencode(target.name)[:_LONGEST_NAME])
     path = target.with_name(f"{name}.{secrets.token_hex(8)}.partial")
     # Nobody else may read it before it has the mode of what it replaces.

@@ -137,7 +137,7 @@ class CarefulPlan:
         self._record = record
 
     def waiting(self, assessor: str | None) -> list[Pair[int]]:
-        """The most telling pairs that the person, or anyone who has judged so far, has not judged."""
+        """The most telling pairs that the person has not judged, or someone of those who judge."""
         left = self._left()
         if left == 0:
             return []
