@@ -41,7 +41,7 @@ def simulate_command(
     hours_each: Annotated[
         float, typer.Option(min=0.1, help="Hours of judging each person can give.")
     ] = 20.0,
-    runs: Annotated[int, typer.Option(min=1, help="How many queries to play.")] = 200,
+    runs: Annotated[int, typer.Option(min=2, help="How many queries to play.")] = 200,
     seed: Annotated[int, typer.Option(min=0, help="Draws them.")] = 0,
     plot: Annotated[str | None, typer.Option(help="Write the plot to this SVG file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
