@@ -1,6 +1,7 @@
 """``podium judge`` and ``podium simulate``, with keys from a pipe and from a real terminal."""
 
 import json
+import math
 import os
 import pty
 import select
@@ -234,7 +235,9 @@ def test_simulate_as_json():
     assert work["quality"] == 1
     assert found["five grades"]["judgments"] == 50 * 20 * (1 + 0.5 * 2)
     assert found["five grades"]["hours"] == pytest.approx(50 * 20 * 2 * 13.87 / 3600)
-    assert work["people"] >= 1
+    assert work["people"] == math.ceil(work["hours"] / 0.5)
+    low, high = work["hours_90_percent"]
+    assert low < work["hours"] < high
 
 
 def test_simulate_refuses_what_it_does_not_know():
