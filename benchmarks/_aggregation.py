@@ -29,6 +29,7 @@ from podium.aggregation import (
     tuned_weights,
 )
 from podium.data import Dataset, concat, read_letor
+from podium.data.atomic import atomic_write
 from podium.measures import evaluate
 from podium.measures.statistics import paired_difference
 
@@ -317,4 +318,5 @@ def _draw(points: list[Point]) -> None:
     axis.legend(frameon=False, fontsize=9)
     figure.tight_layout()
     PICTURE.parent.mkdir(exist_ok=True)
-    figure.savefig(PICTURE, metadata={"Date": None})
+    with atomic_write(PICTURE) as stream:
+        figure.savefig(stream, format="svg", metadata={"Date": None})

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks._growth import Point
+from podium.data.atomic import atomic_write
 
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "loss-growth.svg"
 
@@ -44,4 +45,5 @@ def draw(points: Sequence[Point]) -> None:
     figure.legend(handles, labels, loc="lower center", ncol=7, frameon=False, fontsize=9)
     figure.tight_layout(rect=(0, 0.13, 1, 1))
     PICTURE.parent.mkdir(exist_ok=True)
-    figure.savefig(PICTURE, metadata={"Date": None})
+    with atomic_write(PICTURE) as stream:
+        figure.savefig(stream, format="svg", metadata={"Date": None})

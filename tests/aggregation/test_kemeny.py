@@ -185,6 +185,106 @@ def test_the_base_order_settles_ties() -> None:
     assert exact_kemeny(circle).distances.tolist() == [4]
 
 
+def moved(order: tuple[int, ...]) -> set[tuple[int, ...]]:
+    """All orders that moving one document makes."""
+    found = set()
+    for place in range(len(order)):
+        rest = order[:place] + order[place + 1 :]
+        found |= {(*rest[:to], order[place], *rest[to:]) for to in range(len(order))}
+    return found
+
+
+@pytest.mark.parametrize("unranked", ["below", "ignore"])
+def test_no_single_move_makes_a_refined_order_better(unranked: Unranked) -> None:
+    """And some plain orders can be made better: refining does something."""
+    improved = 0
+    for seed in range(30):
+        table = noisy(8, 4, 1.0, seed)
+        table[np.random.default_rng(seed).random(table.shape) < 0.15] = np.nan
+        weights = np.random.default_rng(seed).integers(1, 5, 4) / 4
+        plain, refined = (
+            order_of(
+                supervised_kemeny(table, ranker_weights=weights, unranked=unranked, refine=refine)
+            )
+            for refine in (False, True)
+        )
+        near = distance(refined, table, weights, unranked)
+        assert all(
+            distance(order, table, weights, unranked) >= near - 1e-9 for order in moved(refined)
+        )
+        improved += near < distance(plain, table, weights, unranked) - 1e-9
+    assert improved >= 3
+
+
+def test_refining_is_asked_for() -> None:
+    table = next(
+        table
+        for table in (noisy(8, 4, 1.0, seed) for seed in range(99))
+        if not np.array_equal(supervised_kemeny(table, refine=True), supervised_kemeny(table))
+    )
+    plain = supervised_kemeny(table, refine=False)
+    assert supervised_kemeny(table).tolist() == plain.tolist()
+
+
+def test_documents_left_out_are_below_unless_they_are_ignored() -> None:
+    """One ranker saw the first document only, another prefers the second to it."""
+    table = [[1.0, 1.0, np.nan], [np.nan, 2.0, np.nan], [np.nan, np.nan, 1.0]]
+    for unranked in ("below", "ignore"):
+        found = supervised_kemeny(table, ranker_weights=[3, 2, 2], unranked=unranked)
+        expected = {"below": [3.0, 2.0, 1.0], "ignore": [2.0, 3.0, 1.0]}[unranked]
+        assert found.tolist() == expected
+    assert supervised_kemeny(table, ranker_weights=[3, 2, 2]).tolist() == [3.0, 2.0, 1.0]
+
+
+def climbed(
+    start: list[int], table: Doubles, weights: Doubles, unranked: Unranked
+) -> tuple[int, ...]:
+    """Each document of a start climbs while a majority prefers it to the one above."""
+    order: list[int] = []
+    for document in start:
+        place = len(order)
+        while place and majority(table, weights, document, order[place - 1], unranked) > 1e-12:
+            place -= 1
+        order.insert(place, document)
+    return tuple(order)
+
+
+@given(weighted_votes(most=8), POLICIES)
+def test_documents_climb_from_bordas_order(case: Case, unranked: Unranked) -> None:
+    """The algorithm spelled out, from Borda's count by its formula, ties in the order of rows."""
+    table, weights = case
+    points = [
+        sum(
+            weight
+            * (
+                prefers(column, one, other, unranked)
+                + (
+                    0.5
+                    if not prefers(column, one, other, unranked)
+                    and not prefers(column, other, one, unranked)
+                    and (unranked == "below" or not np.isnan(column[[one, other]]).any())
+                    else 0.0
+                )
+            )
+            for other in range(len(table))
+            if other != one
+            for weight, column in zip(weights, table.T, strict=True)
+        )
+        for one in range(len(table))
+    ]
+    start = sorted(range(len(table)), key=lambda row: -round(points[row] / weights.sum(), 9))
+    found = order_of(supervised_kemeny(table, ranker_weights=weights, unranked=unranked))
+    assert found == climbed(start, table, weights, unranked)
+
+
+def test_weights_at_any_scale_make_the_same_ties() -> None:
+    """Sums of tenths differ in their last bits: rounded, equal counts stay in the order of rows."""
+    table = np.array([[1.0, 2, 1], [2, 1, 1], [1, 2, 1], [2, 1, 1]])
+    for scale in (1.0, 1e-200, 1e200):
+        weights = np.array([0.1, 0.1, 0.7]) * scale
+        assert supervised_kemeny(table, ranker_weights=weights).tolist() == [4.0, 3.0, 2.0, 1.0]
+
+
 def test_only_the_top_of_each_ranker_counts() -> None:
     table = np.array([[4.0, 1.0], [3.0, 2.0], [2.0, 4.0], [1.0, 3.0]])
     cut = np.array([[4.0, np.nan], [3.0, np.nan], [np.nan, 4.0], [np.nan, 3.0]])

@@ -1,5 +1,7 @@
 """Weights learned from what rankers are worth."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,116 @@ def test_rankers_worth_nothing() -> None:
         proportional_weights([[1, 2]], lambda _: float("nan"))
 
 
+def test_documents_left_out_come_below_the_largest_numbers_too() -> None:
+    """Where 1 less than the lowest is the lowest again."""
+    seen: list[list[float]] = []
+
+    def quality(scores: Doubles) -> float:
+        seen.append(scores.tolist())
+        return 1.0
+
+    proportional_weights([[3e17], [2e17], [np.nan]], quality)
+    proportional_weights([[-3.0], [-2.0], [np.nan]], quality)
+    for first, second, missing in seen:
+        assert missing < min(first, second)
+    assert seen[0][:2] == [3e17, 2e17]  # what was ranked stays as it is
+
+
+def ascent(
+    start: list[float], value: Callable[[list[float]], float], factors: list[float], rounds: int
+) -> tuple[list[float], list[list[float]]]:
+    """Coordinate ascent spelled out: the weights it ends with, and all that it tried."""
+    weights, tried = list(start), [list(start)]
+    best = value(weights)
+    for _ in range(rounds):
+        before = list(weights)
+        for ranker, kept in enumerate(before):
+            for factor in factors:
+                other = [*weights[:ranker], kept * factor, *weights[ranker + 1 :]]
+                if sum(other) == 0:
+                    continue
+                tried.append(other)
+                if value(other) > best:
+                    best, weights = value(other), other
+        if weights == before:
+            break
+    return weights, tried
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3, 9])
+@pytest.mark.parametrize("seed", range(4))
+def test_each_weight_is_multiplied_by_what_helps_most(seed: int, rounds: int) -> None:
+    """The aggregation gives the weights back, and quality is a hill of which the top is known."""
+    random = np.random.default_rng(seed)
+    top, start = random.random((2, 3)) * 4
+    tried: list[list[float]] = []
+
+    def value(weights: list[float]) -> float:
+        return -sum((weight - best) ** 2 for weight, best in zip(weights, top, strict=True))
+
+    def aggregate(votes: Doubles, offsets: object, *, ranker_weights: Doubles) -> Doubles:
+        assert votes.tolist() == [[1.0, 2.0, 3.0]]
+        assert offsets == [0, 1]
+        tried.append(ranker_weights.tolist())
+        return ranker_weights
+
+    found = tuned_weights(
+        [[1, 2, 3]],
+        lambda scores: value(scores.tolist()),
+        aggregate,
+        [0, 1],
+        start=start,
+        rounds=rounds,
+    )
+    weights, expected = ascent(start.tolist(), value, [0.0, 0.5, 2.0, 4.0], rounds)
+    assert tried == expected
+    assert found == pytest.approx(np.array(weights) / sum(weights))
+    assert start.tolist() == expected[0]  # what was given is not changed
+
+
+def test_one_pass_is_enough_where_nothing_helps() -> None:
+    tried = []
+
+    def aggregate(_votes: Doubles, _offsets: object, *, ranker_weights: Doubles) -> Doubles:
+        tried.append(ranker_weights.tolist())
+        return ranker_weights
+
+    found = tuned_weights([[1, 2]], lambda _: 0.25, aggregate, start=[1, 3], factors=[2, 3])
+    assert tried == [[1, 3], [2, 3], [3, 3], [1, 6], [1, 9]]
+    assert found.tolist() == [0.25, 0.75]
+    # A gain that is rounding alone is none.
+    values = iter([1.0, 1.0 + 1e-13, 1.0 + 1e-13])
+    found = tuned_weights([[1, 2]], lambda _: next(values), aggregate, start=[1, 1], factors=[2])
+    assert found.tolist() == [0.5, 0.5]
+
+
+def test_no_ranker_at_all_is_never_tried() -> None:
+    tried = []
+
+    def aggregate(_votes: Doubles, _offsets: object, *, ranker_weights: Doubles) -> Doubles:
+        tried.append(ranker_weights.tolist())
+        return ranker_weights
+
+    assert tuned_weights([[1]], lambda scores: -scores[0], aggregate, start=[2]).tolist() == [1.0]
+    assert [0.0] not in tried
+    assert [1.0] in tried
+    tried.clear()
+    assert tuned_weights([[1, 2]], lambda _: 0.0, aggregate, start=[0, 0]).tolist() == [0.5, 0.5]
+    assert tried == [[0.0, 0.0]]
+
+
+def test_the_first_weights_are_proportional() -> None:
+    tried = []
+
+    def aggregate(votes: Doubles, offsets: object, *, ranker_weights: Doubles) -> Doubles:
+        tried.append(ranker_weights)
+        return borda(votes, offsets, ranker_weights=ranker_weights)
+
+    tuned_weights(VOTES, quality, aggregate, OFFSETS, rounds=0)
+    assert len(tried) == 1
+    assert tried[0] == pytest.approx(proportional_weights(VOTES, quality, OFFSETS))
+
+
 @pytest.mark.parametrize("aggregate", [borda, supervised_kemeny])
 def test_tuned_is_no_worse_where_it_was_tuned(aggregate) -> None:  # type: ignore[no-untyped-def]
     first = proportional_weights(VOTES, quality, OFFSETS)
@@ -48,7 +160,7 @@ def test_tuned_is_no_worse_where_it_was_tuned(aggregate) -> None:  # type: ignor
     before, after = (
         quality(aggregate(VOTES, OFFSETS, ranker_weights=weights)) for weights in (first, tuned)
     )
-    assert after >= before
+    assert after > before
     assert tuned[0] > tuned[2]
     again = tuned_weights(VOTES, quality, aggregate, OFFSETS, start=tuned, rounds=1)
     assert quality(aggregate(VOTES, OFFSETS, ranker_weights=again)) >= after

@@ -108,6 +108,15 @@ def test_real_valued_labels_are_all_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_no_label_is_minus_zero(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"-0 qid:1 1:-0 2:3\n1 qid:1 1:-0 2:4\n-0.0 qid:2 1:-0 2:5\n")
+    text = succeed("describe", path)
+    assert "-0" not in text
+    assert ["0", "2", "66.7%"] in [row[:3] for row in rows(text)]
+    assert json.loads(succeed("describe", path, "--json"))["label_counts"] == {"0": 2, "1": 1}
+
+
 def test_names_of_features_are_shown_without_their_effects(tmp_path: Path) -> None:
     names = ["[red]a[/]", "[/b]", "\x1b[2J", ":bug:", "a\nb"]
     data = Dataset.from_arrays(np.ones((1, 5)), labels=[1], group=[1], feature_names=names)

@@ -71,6 +71,21 @@ WRONG = {
 }
 
 
+@pytest.mark.parametrize("value", [b"1e39", b"-1e400", b"3.5e38", b"1e99999"])
+@pytest.mark.parametrize("line", [b"%s qid:1 1:2\n", b"1 qid:1 1:%s\n"])
+def test_the_hint_helps_where_a_number_is_too_large(value: bytes, line: bytes) -> None:
+    """No option accepts it: keep_nonfinite takes words such as inf, and says nothing of labels."""
+    for keep in (False, True):
+        with pytest.raises(DataError, match="is not a finite float32") as caught:
+            read_letor(io.BytesIO(line % value), keep_nonfinite=keep)
+        assert "keep_nonfinite" not in caught.value.hint
+        assert "3.4e38" in caught.value.hint
+    assert np.isnan(read_letor(io.BytesIO(b"1 qid:1 1:inf\n"), keep_nonfinite=True).features).all()
+    with pytest.raises(DataError) as caught:
+        read_letor(io.BytesIO(b"1 qid:1 1:inf\n"))
+    assert "keep_nonfinite=True" in caught.value.hint
+
+
 def check(error: DataError, problem: str, line: int, path: str) -> None:
     assert problem.replace("\\\\", "\\") in error.problem
     assert (error.path, error.line) == (path, line)

@@ -37,6 +37,18 @@ def test_counts(data: Dataset) -> None:
     assert found.constant_features == constant
 
 
+def test_a_negative_zero_is_a_zero() -> None:
+    features = [[-0.0, -0.0], [-0.0, -1.0]]
+    blocks = [Dataset.from_arrays(features, [-0.0, 1.0], qid=["a", "a"])]
+    blocks.append(Dataset.from_arrays(features, [0.0, -0.0], qid=["b", "b"]))
+    for part in (blocks, blocks[::-1], blocks[0]):
+        found = describe(part)
+        assert [str(label) for label in found.label_counts] == ["0.0", "1.0"]
+        assert [str(value) for value in found.lowest.tolist()] == ["0.0", "-1.0"]
+        assert [str(value) for value in found.highest.tolist()] == ["0.0", "0.0"]
+    assert describe(blocks).label_counts == {0.0: 3, 1.0: 1}
+
+
 label_lists = st.lists(
     st.lists(st.integers(0, 3), min_size=1, max_size=3), min_size=1, max_size=5
 ) | st.lists(st.integers(1, 3).flatmap(lambda n: st.permutations(range(n, 0, -1))), min_size=1)

@@ -1,5 +1,6 @@
 """Top-k and full orders of labels, against sorting in plain Python."""
 
+import hashlib
 from collections import Counter
 from itertools import pairwise
 
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.data import Dataset, concat, from_ranks, kind_of, to_full_order, to_top_k
+from podium.data.labels import LabelShape, shape_of
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Floats, Ints
 from tests.data.strategies import datasets, float32s
@@ -87,6 +89,45 @@ def test_equal_labels_are_drawn_evenly_and_by_seed() -> None:
     other = data.full_order(seed=4).labels.reshape(queries, size)
     agreement = np.mean(np.all(orders == other, axis=1))
     assert abs(agreement - 1 / 6) < 0.03
+
+
+def test_the_seed_and_the_key_draw_the_order_of_a_single_query() -> None:
+    """The key of the only query is 0: all six orders of three equal labels come up by the seed."""
+    labels, offsets = np.zeros(3, np.float32), np.array([0, 3])
+    by_seed = {tuple(to_full_order(labels, offsets, seed=seed).tolist()) for seed in range(60)}
+    by_key = {
+        tuple(to_full_order(labels, offsets, keys=np.array([key])).tolist()) for key in range(60)
+    }
+    assert len(by_seed) == len(by_key) == 6
+    again = [to_top_k(labels, offsets, 2, seed=7, keys=np.array([5])).tolist() for _ in range(2)]
+    assert again[0] == again[1]
+
+
+def test_the_draw_is_a_hash_of_seed_and_key() -> None:
+    """SHAKE-256 by the standard library: the same with any version of anything."""
+    size, seed, key = 40, 12, -3
+    draws = hashlib.shake_256(f"{seed}\x1f{key}".encode()).digest(8 * size)
+    numbers = [int.from_bytes(draws[8 * row : 8 * row + 8], "little") for row in range(size)]
+    best_first = sorted(range(size), key=numbers.__getitem__)
+    found = to_full_order(np.zeros(size), np.array([0, size]), seed=seed, keys=np.array([key]))
+    assert [found[row] for row in best_first] == list(range(size, 0, -1))
+    # Without keys, a query's is its position.
+    two = to_full_order(np.zeros(2 * size), np.array([0, size, 2 * size]), seed=seed)
+    alone = to_full_order(np.zeros(size), np.array([0, size]), seed=seed, keys=np.array([1]))
+    assert two[size:].tolist() == alone.tolist()
+
+
+def test_shapes_of_parts_make_the_shape_of_the_whole() -> None:
+    full, top = ragged([[2, 1]]), ragged([[3, 2, 0]])
+    grades, blank = ragged([[2, 2]]), ragged([[0, 0]])
+    parts = {"full": full, "top": top, "grades": grades, "blank": blank}
+    for one in parts.values():
+        for other in parts.values():
+            labels = np.concatenate((one[0], other[0]))
+            offsets = np.concatenate((one[1], one[1][-1] + other[1][1:]))
+            assert shape_of(*one) | shape_of(*other) == shape_of(labels, offsets)
+    assert shape_of(*top).highest == 3
+    assert LabelShape() | shape_of(*full) == shape_of(*full)
 
 
 def test_large_data_use_threads_and_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

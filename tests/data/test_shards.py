@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podium.data import Dataset, ShardSet, concat, describe, write_shards
+from podium.data import Dataset, ShardSet, concat, describe, shard_writer, write_shards
 from podium.errors import DataError
 from tests.data.strategies import assert_same, datasets, texts
 
@@ -163,6 +163,42 @@ def test_an_unfinished_set_is_begun_anew(folder: Path, gone: str) -> None:
     two = DATA.select([0, 1])
     assert_same(write_shards(two, folder).load(), two)
     assert sorted(path.name for path in folder.iterdir()) == ["manifest.json", "part-00000.parquet"]
+
+
+def test_two_writers_do_not_share_a_folder(tmp_path: Path) -> None:
+    """The second is refused, and takes nothing away from the first."""
+
+    def blocks():
+        yield DATA.select([0])
+        before = sorted((tmp_path / "set").iterdir())
+        with pytest.raises(DataError, match="is being written by another process"):
+            write_shards(DATA, tmp_path / "set")
+        assert sorted((tmp_path / "set").iterdir()) == before
+        yield DATA.select([1])
+
+    found = write_shards(blocks(), tmp_path / "set", shard_bytes=1)
+    assert_same(found.load(), DATA.select([0, 1]))
+    with pytest.raises(DataError, match="is not empty"):
+        write_shards(DATA, tmp_path / "set")
+
+
+def test_a_set_that_was_finished_meanwhile_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its writer ends between our look for the marker and our lock on it."""
+    folder = tmp_path / "set"
+    lock = shard_writer.try_lock
+
+    def finish_first(stream):
+        monkeypatch.setattr(shard_writer, "try_lock", lock)
+        (folder / "unfinished").unlink()
+        (folder / "manifest.json").write_text("whole")
+        return lock(stream)
+
+    monkeypatch.setattr(shard_writer, "try_lock", finish_first)
+    with pytest.raises(DataError, match="is being written by another process"):
+        write_shards(DATA, folder)
+    assert (folder / "manifest.json").read_text() == "whole"
 
 
 def test_folders_that_are_no_set(tmp_path: Path) -> None:

@@ -1,18 +1,21 @@
 """Agreement, against the formulas and against other people's packages."""
 
 import gzip
+from collections import Counter
+from itertools import product
 
 import krippendorff as peer_krippendorff
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from scipy.stats import bootstrap as scipy_bootstrap
 from scipy.stats import chi2_contingency
 from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.inter_rater import fleiss_kappa as peer_fleiss
 
 from podium.data import read_pairs
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 from podium.judging import Grade, Mark, Outcome, Undo, Verdict
 from podium.judging.agreement import (
     Agreement,
@@ -172,6 +175,82 @@ def test_the_bootstrap_covers_the_truth():
         assert found.value == agreed.mean()
         covered += found.low <= 0.7 <= found.high
     assert 88 <= covered <= 100
+
+
+def test_samples_without_overlap_are_left_out():
+    """Of three pairs one was judged by one person: one sample in 27 is that pair three times."""
+    ballots = Ballots.from_table([[1, 1], [0, 1], [1, NAN]])
+    found = bootstrap(fleiss_kappa, ballots, draws=2000)
+    assert found.draws == pytest.approx(2000 * 26 / 27, abs=4 * np.sqrt(2000 * 26 / 27**2))
+    assert found.value == fleiss_kappa(ballots)
+    assert found.high == 1.0  # only the pair that two agree on
+    as_nan = bootstrap(lambda votes: Agreement.of(votes).overall, ballots, draws=2000)
+    assert as_nan.draws == found.draws
+
+
+def test_where_most_samples_have_no_figure_there_is_no_interval():
+    """One pair of ten was judged by two: (9/10)^10 = 35 % of samples lack it; of forty, 36 %."""
+    one_of_ten = Ballots.from_table([[1, 1]] + [[1, NAN]] * 9)
+    share = 1 - 0.9**10
+    found = bootstrap(fleiss_kappa, one_of_ten, draws=1000)
+    assert found.draws == pytest.approx(1000 * share, abs=4 * np.sqrt(1000 * share * (1 - share)))
+
+    def strict(votes):
+        """A figure that asks for two such pairs, which 26 % of samples have."""
+        return fleiss_kappa(votes) if (votes.counts().sum(axis=1) > 1).sum() > 1 else NAN
+
+    with pytest.raises(DataError, match=r"only 2\d\d of 1000 samples have the figure"):
+        bootstrap(strict, one_of_ten, draws=1000)
+
+
+def test_the_interval_has_the_quantiles_of_all_samples():
+    """Four pairs have 4^4 samples, all as likely: their exact quantiles, counted out."""
+    table = np.array([[1, 1], [0, 0], [1, -1], [1, 0]])
+    same = table[:, 0] == table[:, 1]
+    every = np.sort([same[list(sample)].mean() for sample in product(range(4), repeat=4)])
+    # Shares agreed of 0, 1/4, ..., 1 have chances 1, 4, 6, 4, 1 of 16.
+    assert Counter(every.tolist()) == {0: 16, 0.25: 64, 0.5: 96, 0.75: 64, 1: 16}
+    for confidence, ends in ((0.95, (0.0, 1.0)), (0.8, (0.25, 0.75)), (0.3, (0.5, 0.5))):
+        found = bootstrap(
+            lambda votes: Agreement.of(votes).overall,
+            Ballots.from_table(table),
+            draws=3000,
+            confidence=confidence,
+        )
+        exact = np.quantile(every, [(1 - confidence) / 2, (1 + confidence) / 2])
+        assert (found.low, found.high) == tuple(exact) == ends
+        assert (found.value, found.draws) == (0.5, 3000)
+
+
+def test_the_interval_is_scipys_percentile_interval():
+    random = np.random.default_rng(3)
+    agreed = random.random(300) < 0.8
+    ballots = Ballots.from_table(np.where(agreed[:, None], [1, 1], [1, -1]))
+    found = bootstrap(
+        lambda votes: Agreement.of(votes).overall, ballots, draws=4000, confidence=0.9
+    )
+    theirs = scipy_bootstrap(
+        (agreed.astype(float),),
+        np.mean,
+        n_resamples=20_000,
+        confidence_level=0.9,
+        method="percentile",
+        random_state=0,
+    ).confidence_interval
+    assert (found.low, found.high) == pytest.approx(tuple(theirs), abs=0.004)
+
+
+def test_the_same_seed_draws_the_same_samples():
+    ballots = Ballots.from_table(np.random.default_rng(0).choice([1.0, 0.0, -1.0], (40, 3)))
+    once, again, other = (bootstrap(fleiss_kappa, ballots, draws=50, seed=s) for s in (1, 1, 2))
+    assert once == again
+    assert (once.low, once.high) != (other.low, other.high)
+
+
+@pytest.mark.parametrize(("draws", "confidence"), [(0, 0.95), (10, 0.0), (10, 1.0), (10, 95)])
+def test_nonsense_intervals_are_refused(draws, confidence):
+    with pytest.raises(ArgumentError, match=f"{draws} draws at confidence {confidence}"):
+        bootstrap(fleiss_kappa, Ballots.from_table([[1, 1]]), draws=draws, confidence=confidence)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from podium.errors import ArgumentError
 from podium.judging import Outcome
 from podium.judging.algorithms import ALGORITHMS, adaptive, algorithm_called, heap, run, tournament
+from podium.judging.algorithms.knockout import TreeSizes
 from podium.judging.algorithms.selection import play
 
 every_algorithm = pytest.mark.parametrize("name", ALGORITHMS)
@@ -125,6 +126,35 @@ def test_all_ties_cost_no_more_than_all_different():
 def test_many_can_judge_at_once():
     assert len(next(adaptive(range(100), 10))) > 10
     assert len(next(tournament(range(100), 10))) == 50
+
+
+def test_the_smallest_trees_meet_first():
+    """Nine items: of four winners with two items each and one without, that one meets next."""
+    sizes = TreeSizes(9)
+    first = sizes.meetings(list(range(9)), [])
+    assert first == [(0, 1), (2, 3), (4, 5), (6, 7)]
+    roots, played = [1, 3, 4, 6, 8], [(1, 0, False), (3, 2, True), (4, 5, False), (6, 7, False)]
+    # Trees of 2, 2, 2, 2 and 1: the smallest comes first, and its winner would have 3.
+    assert sizes.meetings(roots, played) == [(1, 8), (3, 4)]
+    # Trees of 3, 4 and 2; the pair of a larger one would have to wait, as 4 is above 2 + 3.
+    assert sizes.meetings([1, 3, 6], [(1, 8, False), (3, 4, False)]) == [(1, 6)]
+    # 5 and 4 are left.
+    assert sizes.meetings([1, 3], [(1, 6, False)]) == [(1, 3)]
+
+
+def test_trees_wait_that_are_larger_than_a_winner_to_come():
+    sizes = TreeSizes(10)
+    played = [(2, 6, False), (3, 7, False), (3, 8, False), (4, 9, False)]
+    # Trees of 1 (0, 1 and 5), 2 (2 and 4) and 3 (3): a winner of the first two has 2.
+    assert sizes.meetings([0, 1, 2, 3, 4, 5], played) == [(0, 1), (2, 5)]
+
+
+def test_a_tournament_takes_as_many_rounds_as_its_trees_are_deep():
+    """With equal trees meeting, 2^m items have a winner after m rounds and 2^m - 1 judgments."""
+    for depth in range(1, 7):
+        items = 2**depth
+        found = run(tournament, items, 1, perfect(list(range(items))))
+        assert (found.rounds, found.judgments, found.top) == (depth, items - 1, [items - 1])
 
 
 def test_play_returns_the_number_of_batches():

@@ -23,7 +23,7 @@ def test_rotation(queries, people, data, seed):
     assert max(Counter((one.assessor, one.query) for one in found).values(), default=1) == 1
     # Each query is judged in each mode by as many people as there are rounds.
     times = Counter((one.query, one.mode) for one in found)
-    assert set(times.values()) <= {rounds}
+    assert times == {(query, mode): rounds for query in names for mode in modes}
     # In each mode loads differ by a query a round at most.
     for mode in modes:
         loads = Counter(one.assessor for one in found if one.mode == mode)

@@ -1,6 +1,7 @@
 """``podium judge`` and ``podium simulate``, with keys from a pipe and from a real terminal."""
 
 import json
+import math
 import os
 import pty
 import select
@@ -82,6 +83,21 @@ def test_a_query_is_judged_in_two_sittings_and_exported(tmp_path, candidates):
     assert {item: label for item, label in written.items() if label} == dict(
         zip(top, [2.0, 1.0], strict=False)
     )
+
+
+def test_nothing_judged_is_not_exported(tmp_path, candidates):
+    scored = json.loads(json.dumps(CANDIDATES))
+    for place, candidate in enumerate(scored["candidates"]):
+        candidate["score"] = float(place)
+    candidates.write_text(json.dumps(scored))
+    session, labels = tmp_path / "s.jsonl", tmp_path / "labels.qrels"
+    for arguments, keys in (("--from", candidates), "q"), ((), "auq"):  # nothing, or taken back
+        done = run("judge", session, *arguments, "--export", labels, keys=keys)
+        assert done.returncode == 1
+        assert "nothing has been judged yet" in done.stderr
+        assert not labels.exists()
+    assert run("judge", session, "--export", labels, keys="aq").returncode == 0
+    assert labels.exists()
 
 
 def test_scores_make_a_prior_ranking(tmp_path, candidates):
@@ -219,7 +235,9 @@ def test_simulate_as_json():
     assert work["quality"] == 1
     assert found["five grades"]["judgments"] == 50 * 20 * (1 + 0.5 * 2)
     assert found["five grades"]["hours"] == pytest.approx(50 * 20 * 2 * 13.87 / 3600)
-    assert work["people"] >= 1
+    assert work["people"] == math.ceil(work["hours"] / 0.5)
+    low, high = work["hours_90_percent"]
+    assert low < work["hours"] < high
 
 
 def test_simulate_refuses_what_it_does_not_know():

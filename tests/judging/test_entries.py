@@ -2,12 +2,25 @@
 
 import json
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.errors import DataError
-from podium.judging import Grade, Mark, Outcome, SideBySide, Undo, Verdict, seconds_spent, standing
+from podium.judging import (
+    Grade,
+    Mark,
+    Outcome,
+    Session,
+    SideBySide,
+    Undo,
+    Verdict,
+    seconds_spent,
+    standing,
+)
+from podium.judging.algorithms import ALGORITHMS, CAREFUL, run
+from podium.judging.algorithms.selection import play
 from podium.judging.entries import entry_from_json, entry_to_json
 
 NAMES = st.text(min_size=1, max_size=5)
@@ -25,6 +38,45 @@ ENTRIES = st.one_of(
     st.builds(SideBySide, st.just("old"), st.just("new"), st.integers(-2, 2), **WHO),
     st.builds(Undo, st.integers(0, 99), **WHO),
 )
+
+
+@pytest.mark.parametrize("value", [1, 0, -1, 1.0, np.int64(-1), np.int8(0)])
+def test_a_number_becomes_the_outcome_that_it_stands_for(value):
+    verdict = Verdict("a", "b", value)
+    assert verdict.outcome is Outcome(int(value))
+    assert verdict == Verdict("a", "b", Outcome(int(value)))
+
+
+@pytest.mark.parametrize("value", [2, -2, True, False, 0.5, float("nan"), "1", None, [1]])
+def test_what_is_no_outcome_is_refused(value):
+    with pytest.raises(DataError, match=r"outcome is .*1 is left, -1 right, 0 a tie"):
+        Verdict("a", "b", value)
+
+
+@pytest.mark.parametrize("name", [*ALGORITHMS, CAREFUL])
+def test_numbers_and_outcomes_lead_every_algorithm_the_same_way(name):
+    logs = []
+    for made in (int, Outcome):
+        session = Session([f"d{n}" for n in range(9)], 3, algorithm=name, budget=20)
+        while not session.done:
+            left, right = session.open_pairs()[0]
+            session.add(Verdict(left, right, made((left < right) - (left > right))))
+        logs.append((session.log, session.result()))
+    assert logs[0] == logs[1]
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_a_judge_may_answer_with_numbers(name):
+    worth = [3, 1, 4, 1, 5, 9, 2, 6]
+
+    def judge(left, right):
+        return (worth[left] > worth[right]) - (worth[left] < worth[right])
+
+    found = run(ALGORITHMS[name], len(worth), 3, judge)
+    assert found == run(ALGORITHMS[name], len(worth), 3, lambda *pair: Outcome(judge(*pair)))
+    assert [worth[item] for item in found.top] == [9, 6, 5]
+    selection = ALGORITHMS[name](range(len(worth)), 3)
+    assert play(selection, judge)[0] == found.top  # numbers sent straight to an algorithm
 
 
 @given(ENTRIES)

@@ -1,18 +1,36 @@
 """Sessions on disk."""
 
+import errno
 import json
+import math
 import multiprocessing
+import os
+import re
 import resource
 import signal
 from contextlib import suppress
+from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.errors import DataError
-from podium.judging import Journal, Mark, Outcome, Overlap, Session, Stopwatch, Verdict
+from podium.judging import (
+    Grade,
+    Journal,
+    Mark,
+    Outcome,
+    Overlap,
+    Session,
+    SideBySide,
+    Stopwatch,
+    Undo,
+    Verdict,
+)
 from podium.judging.journal import _parse
 from tests.judging.histories import random_entry, random_session, state
 
@@ -151,6 +169,123 @@ def test_bytes_that_are_anything_are_read_or_refused(news, place, dropped):
     with suppress(DataError):
         session, _ = _parse(content, "session.jsonl")
         assert len(session.log) <= len(LINES)
+
+
+ANYTHING = (
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 3)
+    | st.floats()
+    | st.sampled_from(["a", "b", "", "\ud800", b"a", [1], 10**400, Outcome.LEFT])
+    | st.sampled_from([np.int64(1), np.float64(2.5), np.float32(2.5), np.bool_(True), np.str_("a")])
+)
+FIELDS = {
+    Verdict: ("left", "right", "outcome"),
+    Mark: ("item",),
+    Grade: ("item", "grade"),
+    SideBySide: ("left", "right", "choice"),
+    Undo: ("entry",),
+}
+GOOD = {
+    "left": "a",
+    "right": "b",
+    "item": "a",
+    "outcome": Outcome.TIE,
+    "grade": 2,
+    "choice": 1,
+    "entry": 0,
+    "assessor": "ann",
+    "at": 5.0,
+    "seconds": 2.5,
+}
+
+
+@given(
+    st.sampled_from(list(FIELDS)),
+    st.dictionaries(st.sampled_from(list(GOOD)), ANYTHING, max_size=2),
+)
+def test_whatever_is_added_can_be_read_and_what_is_refused_leaves_no_trace(kind, values):
+    names = (*FIELDS[kind], "assessor", "at", "seconds")
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "s.jsonl"
+        with Journal.create(path, Session(["a", "b"])) as journal:
+            journal.add(Mark("b"))
+            try:
+                entry = kind(**{name: values.get(name, GOOD[name]) for name in names})
+                journal.add(entry)
+                expected = (Mark("b"), entry)
+            except DataError:
+                expected = (Mark("b"),)
+            assert journal.session.log == expected
+            assert Journal.read(path).log == expected
+            journal.add(Mark("a"))
+        assert Journal.read(path).log == (*expected, Mark("a"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("seconds", math.nan, "'seconds' of a bad is nan"),
+        ("seconds", -1.0, "'seconds' of a bad is -1.0"),
+        ("at", math.inf, "'at' of a bad is inf"),
+        ("at", 1e12, "'at' of a bad is 1000000000000.0. Give seconds"),
+        ("assessor", 5, "'assessor' of a bad is 5. Give a value of type str"),
+        ("at", True, "'at' of a bad is True. Give a value of type float"),
+    ],
+)
+def test_what_could_not_be_read_again_is_not_written(tmp_path, name, value, problem):
+    with Journal.create(tmp_path / "s.jsonl", Session(["a", "b"])) as journal:
+        before = journal.path.read_bytes()
+        with pytest.raises(DataError, match=re.escape(problem)):
+            journal.add(Mark("a", **{name: value}))
+        assert journal.path.read_bytes() == before
+        assert journal.session.log == ()
+    with pytest.raises(DataError, match=re.escape(problem)):
+        Session(["a", "b"], log=[Mark("a", **{name: value})])
+
+
+def test_what_is_no_entry_is_refused():
+    with pytest.raises(DataError, match="'a' is no entry"):
+        Session(["a", "b"]).add("a")
+
+
+@pytest.mark.parametrize(
+    ("make", "about", "problem"),
+    [
+        (lambda: Session(["a", 5]), {}, "an item is no text"),
+        (lambda: Session(["a", "b"], budget=2.5), {}, "'budget' is 2.5"),
+        (lambda: Session(["a", "b"], ordered=1), {}, "'ordered' is 1"),
+        (lambda: Session(["a", "b"]), {"k": "ten"}, "a session has a 'k' of its own"),
+    ],
+)
+def test_a_session_that_could_not_be_read_again_makes_no_file(tmp_path, make, about, problem):
+    with pytest.raises(DataError, match=problem):
+        Journal.create(tmp_path / "s.jsonl", make(), about)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_new_session_is_on_the_disk_and_so_is_its_name(tmp_path, monkeypatch):
+    synced = []
+    sync = os.fsync
+
+    def noted(descriptor):
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    monkeypatch.chdir(tmp_path)
+    Journal.create("s.jsonl", Session(["a", "b"])).close()
+    assert synced == [tmp_path / "s.jsonl", tmp_path]
+
+
+def test_a_session_that_cannot_be_written_leaves_no_file(tmp_path, monkeypatch):
+    def fail(_descriptor):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(DataError, match=r"cannot be written \(Input/output error\)"):
+        Journal.create(tmp_path / "s.jsonl", Session(["a", "b"]))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_full_disk_ends_the_journal_and_loses_no_more_than_an_entry(tmp_path):

@@ -285,6 +285,23 @@ def test_results_and_logs_become_data():
         log_preferences({"q1": [Mark("a")]})
 
 
+def test_queries_of_which_nothing_was_judged_have_no_labels():
+    """A prior ranking is no judgment; what was taken back is none, and a mark is one."""
+    untouched = Session(letters(3), 2, ordered=True)
+    taken_back = Session(letters(3), 2, ordered=True, log=[Verdict("a", "b", LEFT), Undo(0)])
+    rankings = Session(letters(3), 2, ordered=True, log=[SideBySide("old", "new", 1)])
+    with pytest.raises(DataError, match="nothing has been judged yet"):
+        session_judgments({"q1": untouched, "q2": taken_back, "q3": rankings})
+    judged = {
+        "verdict": Session(letters(3), 2, log=[Verdict("a", "b", LEFT)]),
+        "mark": Session(letters(3), 2, log=[Mark("a")]),
+        "grade": Session(letters(3), 2, log=[Grade("a", 2)]),
+        "alone": Session(["a"], 2),  # nothing can be asked
+    }
+    found = session_judgments({"q1": untouched, **judged})
+    assert found.query_ids.to_pylist() == list(judged)
+
+
 def test_grades_and_rankings_may_share_the_log():
     session = Session(letters(3), 1)
     before = state(session)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
@@ -13,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from podium.cli.bar_chart import Bar, bar_chart
+from podium.data.files import open_write
 
 if TYPE_CHECKING:
     from podium.judging import Workload
@@ -41,7 +41,7 @@ def simulate_command(
     hours_each: Annotated[
         float, typer.Option(min=0.1, help="Hours of judging each person can give.")
     ] = 20.0,
-    runs: Annotated[int, typer.Option(min=1, help="How many queries to play.")] = 200,
+    runs: Annotated[int, typer.Option(min=2, help="How many queries to play.")] = 200,
     seed: Annotated[int, typer.Option(min=0, help="Draws them.")] = 0,
     plot: Annotated[str | None, typer.Option(help="Write the plot to this SVG file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
@@ -78,7 +78,8 @@ def simulate_command(
         title = f"Judgments per query: top {k} of {items}, {judges} judges"
         caption = f"Line: the 5th to the 95th of 100 queries. Hours: for all {queries:,} queries."
         chart = bar_chart(title, [_bar(work) for work in works], caption)
-        Path(plot).write_text(chart, encoding="utf-8")
+        with open_write(plot, compress=False) as write:
+            write(chart.encode())
     if as_json:
         typer.echo(json.dumps([_as_json(work, hours_each) for work in works], indent=2))
         return

@@ -235,6 +235,7 @@ def export_command(
     database: Database = None,
 ) -> None:
     """Write what a project came to into a file."""
+    from podium.data.atomic import atomic_write
     from podium.data.files import writing
     from podium.studio.database import reading
     from podium.studio.export_jobs import ExportOrder
@@ -253,11 +254,8 @@ def export_command(
             target_format,
             ties=ties,
         )
-        unfinished = output.with_name(output.name + ".partial")
-        with writing(output):
-            with unfinished.open("wb") as stream:
-                rows = WAYS[content][target_format].write(stream, parts)
-            unfinished.replace(output)
+        with writing(output), atomic_write(output) as stream:
+            rows = WAYS[content][target_format].write(stream, parts)
     _say(f"Wrote {rows} rows to {output}.")
 
 

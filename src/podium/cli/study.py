@@ -12,6 +12,7 @@ from rich.console import Console
 from podium.cli.options import ClusterAddress, cluster_at
 from podium.cli.progress import stage_progress
 from podium.cli.text import shown
+from podium.data.files import open_write
 from podium.errors import MissingPackageError
 from podium.threads import thread_count
 
@@ -69,7 +70,7 @@ def leaderboard_command(
             run(plan, lambda done, total, _task: report(done, total), cluster=cluster_at(cluster))
     standings = collect(plan.tasks(), where)
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(written(standings, _about()), encoding="utf-8")
+    _write(page, written(standings, _about()))
     draw(standings, page.parent.parent / "images")
     Console(stderr=True).print(shown(f"Wrote {page}."))
 
@@ -106,7 +107,7 @@ def _study_command(name: str) -> None:
                 run_study(study, setup, stage(study.title), cluster=cluster_at(cluster))
         text = study_page(study, setup, target.parent.parent / "images")
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
+        _write(target, text)
         Console(stderr=True).print(shown(f"Wrote {target}."))
 
     app.command(name, help=f"{STUDIES[name]} Continues where it was stopped.")(command)
@@ -124,8 +125,13 @@ def evidence_command(
     from podium.studies.evidence import evidence_page
 
     target = pages / "index.md"
-    target.write_text(evidence_page(pages), encoding="utf-8")
+    _write(target, evidence_page(pages))
     Console(stderr=True).print(shown(f"Wrote {target}."))
+
+
+def _write(page: Path, text: str) -> None:
+    with open_write(page, compress=False) as write:
+        write(text.encode())
 
 
 def _need_packages() -> None:

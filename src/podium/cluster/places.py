@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from podium.data.atomic import atomic_write
 from podium.errors import DataError
 
 
@@ -88,15 +89,12 @@ def read_whole(url: str, file: str = "") -> bytes:
 def write_whole(content: Any, url: str, file: str = "") -> None:
     """Write a file that appears whole or not at all, however many write it at once."""
     files, path = _within(url, file)
-    # A store shows an object when it is complete; a disk shows a file as it grows.
-    local = files.type_name == "local"
-    partial = f"{path}.{os.getpid()}-{os.urandom(4).hex()}.partial" if local else path
     with reaching(url, file, how="written"):
         files.create_dir(path.rpartition("/")[0], recursive=True)
-        with files.open_output_stream(partial) as stream:
+        # A store shows an object when it is complete; a disk shows a file as it grows.
+        local = files.type_name == "local"
+        with atomic_write(path) if local else files.open_output_stream(path) as stream:
             stream.write(content)
-        if local:
-            files.move(partial, path)
 
 
 def _within(url: str, file: str) -> tuple[Any, str]:

@@ -81,7 +81,8 @@ def describe(datasets: Dataset | Iterable[Dataset]) -> Description:
             lowest[:columns] = np.minimum(lowest[:columns], low)
             highest[:columns] = np.maximum(highest[:columns], high)
             missing[:columns] += gone
-        labels, occurrences = np.unique(block.labels, return_counts=True)
+        # Adding 0 makes a negative zero, which a file may hold, the zero that it is equal to.
+        labels, occurrences = np.unique(block.labels + np.float32(0), return_counts=True)
         for label, count in zip(labels.tolist(), occurrences.tolist(), strict=True):
             counts[label] = counts.get(label, 0) + count
         top = np.maximum.reduceat(block.labels, block.offsets[:-1])
@@ -103,8 +104,8 @@ def describe(datasets: Dataset | Iterable[Dataset]) -> Description:
         sizes=every,
         blank_queries=blank,
         feature_names=names,
-        lowest=lowest.astype(np.float32),
-        highest=highest.astype(np.float32),
+        lowest=lowest.astype(np.float32) + np.float32(0),
+        highest=highest.astype(np.float32) + np.float32(0),
         missing=missing,
         has_document_ids=documents,
     )

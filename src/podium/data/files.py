@@ -11,7 +11,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -19,6 +19,7 @@ from typing import IO, Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from podium.data.atomic import atomic_write
 from podium.errors import DataError
 from podium.kernels import Bytes
 
@@ -291,8 +292,8 @@ def _codec(head: bytes, source: Source) -> str | None:
 def open_write(target: Source, *, compress: bool = True) -> Iterator[Callable[[bytes], object]]:
     """Give a function that writes bytes, compressed as the name says unless told not to.
 
-    A path appears under its name only when everything has been written: until then the bytes are
-    in ``NAME.partial``, which is removed when writing fails.
+    A file appears under its name only when everything has been written: see
+    `podium.data.atomic.atomic_write`.
     """
     if not isinstance(target, str | os.PathLike):
         yield target.write
@@ -301,18 +302,10 @@ def open_write(target: Source, *, compress: bool = True) -> Iterator[Callable[[b
         yield sys.stdout.buffer.write
         sys.stdout.buffer.flush()
         return
-    path = Path(target)
-    unfinished = path.with_name(path.name + ".partial")
-    with writing(path):
-        try:
-            with unfinished.open("wb") as file:
-                codec = _SUFFIX_CODECS.get(path.suffix) if compress else None
-                if codec is None:
-                    yield file.write
-                else:
-                    with pa.CompressedOutputStream(pa.PythonFile(file, mode="w"), codec) as stream:
-                        yield stream.write
-            unfinished.replace(path)
-        finally:
-            with suppress(OSError):
-                unfinished.unlink()
+    codec = _SUFFIX_CODECS.get(Path(target).suffix) if compress else None
+    with writing(target), atomic_write(target) as file:
+        if codec is None:
+            yield file.write
+        else:
+            with pa.CompressedOutputStream(pa.PythonFile(file, mode="w"), codec) as stream:
+                yield stream.write

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from podium.data.grouping import checked_offsets
-from podium.data.seeds import checked_seed
+from podium.data.seeds import checked_seed, hashed_numbers
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Floats, Ints, kernel
 from podium.threads import over_queries
@@ -137,29 +138,33 @@ def _ordered(labels: Floats, offsets: Ints, k: int, seed: int, keys: Ints | None
     if len(keys) != len(offsets) - 1:
         raise DataError(f"{len(keys)} keys for {len(offsets) - 1} queries", hint="One a query.")
     result = np.zeros(len(labels), np.float32)
-    start = np.int64(checked_seed(seed))
-    over_queries(
-        lambda first, last: _order_queries(labels, offsets, keys, k, start, result, first, last),
-        offsets,
-    )
+    start = checked_seed(seed)
+
+    def task(first: int, last: int) -> None:
+        draws = _drawn(offsets, keys, start, first, last)
+        _order_queries(labels, offsets, draws, k, result, first, last)
+
+    over_queries(task, offsets)
     return result
 
 
-@kernel
-def _mix(value: np.uint64) -> np.uint64:
-    """SplitMix64's finaliser: every bit of the input changes half the bits of the output."""
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return value ^ (value >> np.uint64(31))
+def _drawn(offsets: Ints, keys: Ints, seed: int, first: int, last: int) -> NDArray[np.uint64]:
+    """A number for each row of some queries, by which rows with equal labels are put in order."""
+    return np.concatenate(
+        [
+            hashed_numbers(int(offsets[query + 1] - offsets[query]), seed, int(keys[query]))
+            for query in range(first, last)
+        ]
+        or [np.empty(0, np.uint64)]
+    )
 
 
 @kernel
 def _order_queries(
     labels: Floats,
     offsets: Ints,
-    keys: Ints,
+    draws: NDArray[np.uint64],
     k: int,
-    seed: np.int64,
     result: Floats,
     first: int,
     last: int,
@@ -167,11 +172,7 @@ def _order_queries(
     for query in range(first, last):
         begin, end = offsets[query], offsets[query + 1]
         size = end - begin
-        draws = np.empty(size, np.uint64)
-        state = _mix(_mix(np.uint64(seed)) ^ np.uint64(keys[query]))
-        for place in range(size):
-            draws[place] = _mix(state + np.uint64(place) * np.uint64(0x9E3779B97F4A7C15))
-        order = np.argsort(draws, kind="mergesort")
+        order = np.argsort(draws[begin - offsets[first] : end - offsets[first]], kind="mergesort")
         best = order[np.argsort(-labels[begin:end][order], kind="mergesort")]
         top = size if k == 0 else k
         for position in range(min(top, size)):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from hashlib import shake_256
+
 import numpy as np
+from numpy.typing import NDArray
 
 from podium.errors import ArgumentError
 
@@ -34,3 +37,16 @@ def generator(seed: int, *streams: int) -> np.random.Generator:
     """
     checked = checked_seed(seed)
     return np.random.default_rng([checked, *streams] if streams else checked)
+
+
+def hashed_numbers(count: int, *key: object) -> NDArray[np.uint64]:
+    """Numbers that depend on a key alone: the same on any machine and with any version of NumPy.
+
+    They are the output of SHAKE-256, a hash function whose output has any length.
+
+    Example:
+        >>> hashed_numbers(2, 7, "a").tolist() == hashed_numbers(3, 7, "a")[:2].tolist()
+        True
+    """
+    text = "\x1f".join(map(str, key)).encode()
+    return np.frombuffer(shake_256(text).digest(8 * count), "<u8").astype(np.uint64)

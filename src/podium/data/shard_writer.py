@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from podium.data.atomic import atomic_write, try_lock
 from podium.data.dataset import Dataset
 from podium.data.files import writing
 from podium.data.formats.parquet import (
@@ -53,8 +55,7 @@ def write_shards(
         ShardSet(2 queries, 2 rows, 1 features, 1 shards)
     """
     path = Path(folder)
-    with writing(path):
-        _claim(path)
+    with writing(path), _claimed(path):
         return _write_all(datasets, path, shard_bytes)
 
 
@@ -133,7 +134,9 @@ class _OpenShards:
         path = self._path()
         partial = path.with_name(path.name + ".partial")
         digest = sha256(partial)
-        _flush(partial)
+        # The disk must hold it before the name is there: no manifest outlives its shards.
+        with partial.open("rb+") as file:
+            os.fsync(file.fileno())
         partial.replace(path)
         size = path.stat().st_size
         self._done.append(Shard(path.name, self._rows, self._queries, size, digest))
@@ -141,37 +144,41 @@ class _OpenShards:
         self._rows = self._queries = self._bytes = 0
 
 
-def _claim(path: Path) -> None:
+@contextmanager
+def _claimed(path: Path) -> Iterator[None]:
+    """Make a folder ours until the block ends, and remove what a killed writer left in it."""
     path.mkdir(parents=True, exist_ok=True)
     marker = path / UNFINISHED
-    if marker.exists():
+    if not marker.exists() and any(path.iterdir()):
+        raise DataError(
+            "is not empty", path=path, hint="Choose a new folder, or remove this one first."
+        )
+    with marker.open("a") as stream:
+        # Who held the lock may have finished meanwhile, and removed the file that we opened.
+        if not try_lock(stream) or not _is_at(stream, marker):
+            raise DataError(
+                "is being written by another process", path=path, hint="Wait until it is done."
+            )
         # The manifest goes first: what is left without it does not read as complete.
         (path / MANIFEST).unlink(missing_ok=True)
         for part in (*path.glob("part-*.parquet"), *path.glob("*.partial")):
             part.unlink()
-    elif any(path.iterdir()):
-        raise DataError(
-            "is not empty", path=path, hint="Choose a new folder, or remove this one first."
-        )
-    marker.write_text("This shard set is not complete: run the conversion again.\n")
+        stream.truncate(0)
+        stream.write("This shard set is not complete: run the conversion again.\n")
+        stream.flush()
+        yield
+
+
+def _is_at(stream: IO[str], path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(stream.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _write_manifest(shards: ShardSet) -> None:
     fields: dict[str, Any] = {"version": VERSION} | asdict(shards)
     del fields["folder"]
-    path = shards.folder / MANIFEST
-    partial = path.with_name(MANIFEST + ".partial")
-    partial.write_text(json.dumps(fields, indent=1) + "\n")
-    _flush(partial)
-    partial.replace(path)
-    _flush(shards.folder)
+    with atomic_write(shards.folder / MANIFEST) as file:
+        file.write(json.dumps(fields, indent=1).encode() + b"\n")
     (shards.folder / UNFINISHED).unlink()
-
-
-def _flush(path: Path) -> None:
-    """Make the disk hold what was written, so that a manifest never outlives its shards."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

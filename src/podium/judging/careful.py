@@ -58,6 +58,9 @@ def telling_pairs(
 ) -> list[Pair[int]]:
     """The pairs whose next verdict is worth most, no item in two of them.
 
+    They are among the top k and the few items next to it. Only where none of those pairs is left
+    are items further down looked at, and at last all other pairs.
+
     Args:
         worths: What is known.
         k: How many items matter.
@@ -74,22 +77,51 @@ def telling_pairs(
     """
     gains = expected_gains(worths, k, out=out, draws=_DRAWS, seed=seed)
     ranked = [item for item in by_expected_gain(gains).tolist() if item not in out]
-    near = np.array(ranked[: k + _OUTSIDERS], np.int64)
+    if len(ranked) < 2:
+        return []
+    asked = {pair for one, other in without for pair in [(one, other), (other, one)]}
+    # First what may be wrong in the top k as far as draws show it, then whatever tells most.
+    for rows, drawn in ((k, gains), (len(ranked), None)):
+        size = k + _OUTSIDERS
+        while True:
+            near = np.array(ranked[:size], np.int64)
+            pairs = _best_pairs(near, _values(worths, drawn, near, rows, asked), count)
+            if pairs or size >= len(ranked):
+                break
+            size *= 2
+        if pairs:
+            break
+    return pairs
+
+
+def _values(
+    worths: Worths, gains: Doubles | None, near: Ints, k: int, asked: Collection[tuple[int, int]]
+) -> Doubles:
+    """What a verdict on each two of some items is worth, which are ranked best first.
+
+    A row an item of the top k, a column an item: an order of two items below costs nothing.
+    Without gains, any order is as likely to be wrong.
+    """
+    top = near[:k]
     weights = discounts(len(near), k)
-    gains = gains[near]
-    wrong = np.maximum(gains[None, :, :] - gains[:, None, :], 0).mean(axis=2)
-    loss = np.subtract.outer(weights, weights) * wrong
+    loss = np.subtract.outer(weights[: len(top)], weights)
+    if gains is not None:
+        loss *= [np.maximum(gains[near] - gains[one], 0).mean(axis=1) for one in top]
     covariance = worths.covariance(near)
     variance = np.diag(covariance)
-    chance = 1 / (1 + np.exp(-np.subtract.outer(worths.means[near], worths.means[near])))
-    information = chance * (1 - chance) * (np.add.outer(variance, variance) - 2 * covariance)
-    asked = {pair for one, other in without for pair in [(one, other), (other, one)]}
-    fresh = [[(one, other) not in asked for other in near.tolist()] for one in near.tolist()]
-    value = np.triu(loss * information * fresh, 1)
+    apart = np.add.outer(variance[: len(top)], variance) - 2 * covariance[: len(top)]
+    chance = 1 / (1 + np.exp(-np.subtract.outer(worths.means[top], worths.means[near])))
+    fresh = [[(one, other) not in asked for other in near.tolist()] for one in top.tolist()]
+    return np.triu(loss * chance * (1 - chance) * apart * fresh, 1)
+
+
+def _best_pairs(near: Ints, value: Doubles, count: int) -> list[Pair[int]]:
+    """The pairs of the largest values, no item in two of them."""
     pairs: list[Pair[int]] = []
     while len(pairs) < count and value.max(initial=0) > 0:
         one, other = np.unravel_index(int(value.argmax()), value.shape)
         pairs.append(Pair(int(near[one]), int(near[other])))
-        value[[one, other], :] = 0
-        value[:, [one, other]] = 0
+        for item in (one, other):
+            value[item : item + 1] = 0  # an item below the top k has no row
+            value[:, item] = 0
     return pairs

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b, shake_256
+from hashlib import blake2b
 
 import numpy as np
+
+from podium.data.seeds import hashed_numbers
 
 
 def draw(*key: object) -> float:
@@ -25,7 +27,5 @@ def drawn_order(count: int, *key: object) -> list[int]:
         >>> sorted(drawn_order(5, "seed 7"))
         [0, 1, 2, 3, 4]
     """
-    text = "\x1f".join(map(str, key)).encode()
-    numbers = np.frombuffer(shake_256(text).digest(8 * count), "<u8")
-    order: list[int] = np.argsort(numbers, kind="stable").tolist()
+    order: list[int] = np.argsort(hashed_numbers(count, *key), kind="stable").tolist()
     return order

@@ -36,6 +36,24 @@ class Outcome(IntEnum):
         return FLIPPED[self]
 
 
+def as_outcome(value: Any) -> Outcome:
+    """An outcome as it is, or from the number that stands for it.
+
+    Example:
+        >>> as_outcome(-1)
+        <Outcome.RIGHT: -1>
+    """
+    if isinstance(value, Outcome):
+        return value
+    # False would be a tie, where who writes it is likely to mean right.
+    if not isinstance(value, bool):
+        try:
+            return Outcome(value)
+        except ValueError:
+            pass
+    raise DataError(f"outcome is {value!r}", hint="1 is left, -1 right, 0 a tie.")
+
+
 FLIPPED = {
     Outcome.LEFT: Outcome.RIGHT,
     Outcome.TIE: Outcome.TIE,
@@ -51,7 +69,7 @@ class Verdict:
     Attributes:
         left: The item shown on the left.
         right: The item shown on the right.
-        outcome: Which is better, or that neither is.
+        outcome: Which is better, or that neither is; 1, 0 and -1 become outcomes.
         assessor: Who says so.
         at: When, in seconds since 1970.
         seconds: How long it took, pauses left out.
@@ -69,6 +87,8 @@ class Verdict:
     seconds: float = 0.0
 
     def __post_init__(self) -> None:
+        if self.outcome.__class__ is not Outcome:
+            object.__setattr__(self, "outcome", as_outcome(self.outcome))
         if self.left == self.right:
             raise DataError(f"{self.left!r} is compared with itself", hint="Name two items.")
 
@@ -139,9 +159,36 @@ _KINDS: dict[str, type[Entry]] = {
     "undo": Undo,
 }
 _NAMES = {kind: name for name, kind in _KINDS.items()}
-_TYPES = {"str": str, "int": int, "float": (int, float), "Outcome": int}
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "str": str,
+    "int": int,
+    "float": (int, float),
+    "Outcome": int,
+}
+_FIELDS = {
+    kind: tuple((field.name, str(field.type), _TYPES[str(field.type)]) for field in fields(kind))
+    for kind in _NAMES
+}
 _LONGEST = 1e12
 """No time is so long; not-a-number and infinity, which JSON readers let through, are not below."""
+
+
+def check_entry(entry: Entry) -> None:
+    """Refuse an entry that could not be read again once it is written: see `entry_from_json`."""
+    known = _FIELDS.get(type(entry))
+    if known is None:
+        raise DataError(f"{entry!r} is no entry", hint="Give a Verdict, Mark, Grade or the like.")
+    for name, kind, wanted in known:
+        _check_value(_NAMES[type(entry)], name, getattr(entry, name), kind, wanted)
+
+
+def _check_value(
+    entry: str, name: str, value: object, kind: str, wanted: type | tuple[type, ...]
+) -> None:
+    if not isinstance(value, wanted) or isinstance(value, bool):
+        raise DataError(f"{name!r} of a {entry} is {value!r}", hint=f"Give a value of type {kind}.")
+    if kind == "float" and not 0 <= value < _LONGEST:  # type: ignore[operator]
+        raise DataError(f"{name!r} of a {entry} is {value!r}", hint="Give seconds.")
 
 
 def standing(log: Sequence[Entry]) -> list[int]:
@@ -200,19 +247,8 @@ def entry_from_json(values: dict[str, Any]) -> Entry:
     for key, value in values.items():
         if key not in known:
             raise DataError(f"a {name} has no {key!r}", hint=f"Known: {', '.join(known)}.")
-        wanted = _TYPES[str(known[key].type)]
-        if not isinstance(value, wanted) or isinstance(value, bool):  # type: ignore[arg-type]
-            raise DataError(
-                f"{key!r} of a {name} is {value!r}", hint=f"Give a value of type {known[key].type}."
-            )
-        if known[key].type == "float" and not 0 <= value < _LONGEST:
-            raise DataError(f"{key!r} of a {name} is {value!r}", hint="Give seconds.")
-    if kind is Verdict:
-        if values["outcome"] not in (-1, 0, 1):
-            raise DataError(
-                f"outcome is {values['outcome']!r}", hint="1 is left, -1 right, 0 a tie."
-            )
-        values["outcome"] = Outcome(values["outcome"])
+        typed = str(known[key].type)
+        _check_value(str(name), key, value, typed, _TYPES[typed])
     return kind(**values)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
+from podium.data.atomic import sync_folder, try_lock
 from podium.data.json_lines import log_lines
 from podium.errors import DataError, PodiumError
 from podium.judging.assignment import Overlap
@@ -65,9 +66,17 @@ class Journal:
     ) -> Self:
         """Write a session to a new file, and keep the file open for more."""
         about = dict(about or {})
+        content = _lines(_header(session, about), *map(entry_to_json, session.log))
+        _check_readable(content, path, about)
         journal = cls(Path(path), _opened(path, "xb"), session, about)
-        journal._lock()
-        journal._write(_header(session, about), *map(entry_to_json, session.log))
+        try:
+            journal._lock()
+            journal._write(content)
+            sync_folder(journal.path.resolve().parent)  # or a crash could lose the file's name
+        except BaseException:
+            journal.close()
+            journal.path.unlink(missing_ok=True)
+            raise
         return journal
 
     @classmethod
@@ -94,8 +103,8 @@ class Journal:
     def add(self, entry: Entry) -> int:
         """Take an entry; it is on disk when this returns its place in the log."""
         self._check_open()
-        place = self.session.add(entry)
-        self._write(entry_to_json(entry))
+        place = self.session.add(entry)  # which refuses what could not be read again
+        self._write(_lines(entry_to_json(entry)))
         return place
 
     def undo(self, assessor: str | None = None, *, at: float = 0.0) -> Undo | None:
@@ -103,7 +112,7 @@ class Journal:
         self._check_open()
         undo = self.session.undo(assessor, at=at)
         if undo is not None:
-            self._write(entry_to_json(undo))
+            self._write(_lines(entry_to_json(undo)))
         return undo
 
     def close(self) -> None:
@@ -125,9 +134,8 @@ class Journal:
         if self._stream.closed:
             raise DataError("is closed", path=self.path, hint="Open it again.")
 
-    def _write(self, *lines: dict[str, Any]) -> None:
-        text = "".join(json.dumps(line) + "\n" for line in lines)
-        waiting = memoryview(text.encode())
+    def _write(self, content: bytes) -> None:
+        waiting = memoryview(content)
         try:
             while waiting:
                 waiting = waiting[self._stream.write(waiting) :]
@@ -143,16 +151,10 @@ class Journal:
             ) from error
 
     def _lock(self) -> None:
-        try:
-            import fcntl
-        except ImportError:  # Windows has no such locks
-            return
-        try:
-            fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        if not try_lock(self._stream):
             raise DataError(
                 "someone is judging this session", path=self.path, hint="Wait until they are done."
-            ) from error
+            )
 
 
 def _opened(path: str | os.PathLike[str], mode: str) -> BinaryIO:
@@ -163,6 +165,20 @@ def _opened(path: str | os.PathLike[str], mode: str) -> BinaryIO:
         raise DataError(
             f"cannot be opened ({error.strerror})", path=path, hint="Choose another name."
         ) from error
+
+
+def _lines(*values: dict[str, Any]) -> bytes:
+    return "".join(json.dumps(value) + "\n" for value in values).encode()
+
+
+def _check_readable(content: bytes, path: str | os.PathLike[str], about: dict[str, Any]) -> None:
+    """Refuse a session before it is written, not when it is opened again."""
+    _, found = _parse(content, path)
+    lost = [name for name in about if name not in found]
+    if lost:
+        raise DataError(
+            f"a session has a {lost[0]!r} of its own", path=path, hint="Use another name for it."
+        )
 
 
 def _header(session: Session, about: dict[str, Any]) -> dict[str, Any]:

@@ -124,6 +124,9 @@ class SelectionPlan:
 class CarefulPlan:
     """Asks what is worth most until a budget is spent; one verdict settles nothing for good.
 
+    Nobody is asked the same pair twice. So it also ends when all who have judged so far have judged
+    every pair; someone new can still go on.
+
     Without a prior ranking or grades, the first items play a knock-out, because a search for the
     best needs someone to beat.
     """
@@ -134,14 +137,14 @@ class CarefulPlan:
         self._record = record
 
     def waiting(self, assessor: str | None) -> list[Pair[int]]:
-        """The most telling pairs that the person has not judged."""
+        """The most telling pairs that the person has not judged, or someone of those who judge."""
         left = self._left()
-        if left == 0 or len(self._task.order) < 2:
+        if left == 0:
             return []
-        heat = self._heat(assessor)
+        judged = self._judged(assessor)
+        heat = [pair for pair in self._heat() if (min(pair), max(pair)) not in judged]
         if heat:
             return heat[:left]
-        judged = [pair for pair, said in self._record.votes.items() if assessor in said]
         return telling_pairs(
             _worths(self._task, self._record),
             self._task.k,
@@ -153,12 +156,29 @@ class CarefulPlan:
         )
 
     def ranked(self) -> tuple[Sequence[int], bool]:
-        """Items by expected gain; for good once the budget is spent."""
-        return estimated_order(self._task, self._record), self._left() == 0
+        """Items by expected gain; for good once nothing is asked any more."""
+        return estimated_order(self._task, self._record), not self.waiting(None)
 
     def expected_left(self, draws: int) -> float:
-        """What is left of the budget."""
-        return float(self._left())
+        """What is left of the budget, or of the pairs that those who judge have not judged."""
+        if not self.waiting(None):
+            return 0.0
+        bad, votes = self._record.bad, self._record.votes
+        items = len(self._task.order) - len(bad)
+        possible = max(len(self._people()), 1) * items * (items - 1) // 2
+        said = sum(len(said) for pair, said in votes.items() if not bad.intersection(pair))
+        return float(min(self._left(), possible - said))
+
+    def _people(self) -> set[str]:
+        return {name for said in self._record.votes.values() for name in said}
+
+    def _judged(self, assessor: str | None) -> set[tuple[int, int]]:
+        """The pairs that a person has judged; for anyone, those that everyone has who judges."""
+        votes = self._record.votes
+        if assessor is not None:
+            return {pair for pair, said in votes.items() if assessor in said}
+        people = len(self._people())
+        return {pair for pair, said in votes.items() if len(said) == people}
 
     def _spent(self) -> int:
         return sum(map(len, self._record.votes.values()))
@@ -166,12 +186,12 @@ class CarefulPlan:
     def _left(self) -> int:
         return max(self._budget - self._spent(), 0)
 
-    def _heat(self, assessor: str | None) -> list[Pair[int]]:
+    def _heat(self) -> list[Pair[int]]:
         """The first matches; later verdicts may overturn them, but not bring the heat back."""
         if self._task.ordered or self._record.grades or self._spent() >= _HEAT - 1:
             return []
         plan = SelectionPlan(tournament, Task(self._task.order[:_HEAT], 1, False, 0), self._record)
-        return plan.waiting(assessor)
+        return plan.waiting(None)
 
 
 def estimated_order(task: Task, record: Record, *, reliability: bool = False) -> list[int]:

@@ -11,7 +11,7 @@ import numpy as np
 from podium.data.judged import Judgments
 from podium.data.preferences import Preferences
 from podium.errors import DataError
-from podium.judging.entries import Entry, Verdict, standing
+from podium.judging.entries import Entry, Grade, Mark, Verdict, standing
 from podium.kernels import Floats
 
 
@@ -80,6 +80,10 @@ class Judged(Protocol):
     """What labels are taken from: a session."""
 
     @property
+    def log(self) -> Sequence[Entry]:
+        """What was said of them."""
+
+    @property
     def items(self) -> Sequence[str]:
         """All items of the query."""
 
@@ -89,6 +93,8 @@ class Judged(Protocol):
 
 def session_judgments(sessions: Mapping[str, Judged], *, ties: bool = False) -> Judgments:
     """The labels that the sessions of many queries came to, by query id.
+
+    Queries of which nothing was judged yet are left out: a prior ranking is no judgment.
 
     Args:
         sessions: To each query id its session.
@@ -102,12 +108,22 @@ def session_judgments(sessions: Mapping[str, Judged], *, ties: bool = False) -> 
     """
     if not sessions:
         raise DataError("there are no sessions", hint="Give at least one query's.")
-    found = [(query, each.items, each.result()) for query, each in sessions.items()]
+    found = [
+        (query, each.items, result)
+        for query, each in sessions.items()
+        if (result := each.result()).complete or _judged(each.log)
+    ]
+    if not found:
+        raise DataError("nothing has been judged yet", hint="Judge a pair first.")
     return Judgments.from_columns(
         [query for query, items, _ in found for _ in items],
         [item for _, items, _ in found for item in items],
         np.concatenate([result.labels(items, ties=ties) for _, items, result in found]),
     )
+
+
+def _judged(log: Sequence[Entry]) -> bool:
+    return any(isinstance(log[place], Verdict | Mark | Grade) for place in standing(log))
 
 
 def log_preferences(logs: Mapping[str, Iterable[Entry]]) -> Preferences:

@@ -17,7 +17,16 @@ from podium.judging.algorithms.selection import Pair
 from podium.judging.assignment import Overlap
 from podium.judging.contradictions import Contradiction, contradictions
 from podium.judging.draws import draw, drawn_order
-from podium.judging.entries import Entry, Grade, Mark, Outcome, Undo, Verdict, standing
+from podium.judging.entries import (
+    Entry,
+    Grade,
+    Mark,
+    Outcome,
+    Undo,
+    Verdict,
+    check_entry,
+    standing,
+)
 from podium.judging.plans import CarefulPlan, Plan, SelectionPlan, Task, estimated_order
 from podium.judging.record import Record
 from podium.judging.result import Result, levels
@@ -33,8 +42,8 @@ class Session:
         items: The items, by id.
         k: How many to put in order.
         algorithm: A name in `podium.judging.algorithms.ALGORITHMS`, or ``careful``: for judges who
-            err, it asks what is worth most, the same pair again if need be, until the budget is
-            spent.
+            err, it asks what is worth most, the same pair of several people if need be, until the
+            budget is spent or all who judge have judged every pair.
         seed: Draws the order in which items are taken, if there is no prior ranking, and which
             item of a pair is shown on the left.
         ordered: Whether the items come best first by an existing ranker.
@@ -176,6 +185,7 @@ class Session:
         return record.answer(record.known, self._place(left), self._place(right))
 
     def _check(self, entry: Entry) -> None:
+        check_entry(entry)
         if isinstance(entry, Verdict):
             if entry.left not in self._places or entry.right not in self._places:
                 self._place(entry.left)

@@ -18,9 +18,9 @@ def majority(outcomes: Iterable[Outcome]) -> Outcome:
     """
     left = tie = right = 0
     for outcome in outcomes:
-        left += outcome is Outcome.LEFT
-        tie += outcome is Outcome.TIE
-        right += outcome is Outcome.RIGHT
+        left += outcome == Outcome.LEFT
+        tie += outcome == Outcome.TIE
+        right += outcome == Outcome.RIGHT
     if left > right and left >= tie:
         return Outcome.LEFT
     if right > left and right >= tie:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import stdtrit
 
 from podium.data.seeds import generator
 from podium.errors import ArgumentError
@@ -62,9 +62,27 @@ class Workload:
         return self.total * self.seconds / 3600
 
     def hours_within(self, confidence: float = 0.9) -> tuple[float, float]:
-        """The range that the hours are in, as far as queries differ by chance."""
-        error = float(self.judgments.std()) * np.sqrt(self.queries) * self.votes_per_pair
-        swing = float(ndtri((1 + confidence) / 2)) * error * self.seconds / 3600
+        """The range that the hours of all queries will be in, by Student's prediction interval.
+
+        Queries differ by chance: those that are to be judged, and those that were simulated, of
+        which there are few. Which pairs get a second opinion is chance too.
+
+        Args:
+            confidence: How often the hours are to be in the range, between 0 and 1.
+        """
+        runs = len(self.judgments)
+        if not 0 < confidence < 1:
+            raise ArgumentError(f"confidence is {confidence}", hint="Give a number in (0, 1).")
+        if runs < 2:
+            raise ArgumentError("one simulated query has no range", hint="Give runs=2 or more.")
+        each = float(self.judgments.var(ddof=1)) * self.votes_per_pair**2
+        variance = each * self.queries * (1 + self.queries / runs)
+        if self.overlap is not None:
+            share, more = self.overlap.share, self.overlap.assessors - 1
+            pairs = float(self.judgments.mean()) * self.queries
+            variance += pairs * share * (1 - share) * more**2
+        width = float(stdtrit(runs - 1, (1 + confidence) / 2))
+        swing = width * np.sqrt(variance) * self.seconds / 3600
         return max(self.hours - swing, 0.0), self.hours + swing
 
     def people(self, hours_each: float) -> int:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -23,6 +22,8 @@ from typing import IO, Any, Self
 import httpx
 
 from podium.data import CandidateList, Judgments, Preferences, read_parquet, write_jsonl
+from podium.data.atomic import atomic_write
+from podium.data.files import writing
 from podium.studio.client_values import Asked, Shown, StudioError
 from podium.studio.secrets import new_token
 
@@ -268,10 +269,8 @@ class StudioProject:
         job = self._wait(self._studio.call("POST", f"{self._path}/exports", json=order))
         path = f"{self._path}/jobs/{job['id']}/file"
         if isinstance(target, str | Path):
-            partial = Path(f"{target}.partial")
-            with partial.open("wb") as stream:
+            with writing(target), atomic_write(target) as stream:
                 self._studio.fetch(path, stream)
-            shutil.move(partial, target)
         else:
             self._studio.fetch(path, target)
         result: dict[str, Any] = job["result"]

@@ -16,6 +16,7 @@ from podium.utility.learn import DCGLearn
 from podium.utility.learned import LearnedUtility
 from podium.utility.newton import ridge_of
 from podium.utility.preferences import RankingPreferences
+from podium.utility.shapes import NoGainsError
 
 Strategy = Literal["margin", "change", "random"]
 
@@ -179,7 +180,7 @@ def _fitted(
         return before
     try:
         return learner.fit(said, start=before)
-    except DataError:
+    except NoGainsError:
         return before
 
 

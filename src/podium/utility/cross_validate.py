@@ -14,6 +14,7 @@ from podium.errors import DataError
 from podium.kernels import Doubles
 from podium.utility.learned import LearnedUtility, accuracy
 from podium.utility.preferences import RankingPreferences
+from podium.utility.shapes import NoGainsError
 
 if TYPE_CHECKING:
     from podium.utility.learn import DCGLearn
@@ -35,7 +36,8 @@ def choose_C(  # noqa: N802
     """The C with the best accuracy on held-out preferences; the smallest of several.
 
     Whole queries are held out. While choosing, gains may differ by position: that problem is
-    convex, and the best C is much the same.
+    convex, and the best C is much the same. Where the preferences left to learn from say nothing
+    of gains, no side leads, and half of what is held out counts as right whatever C is.
 
     Example:
         >>> from podium.utility import DCGLearn
@@ -48,11 +50,12 @@ def choose_C(  # noqa: N802
     parts = list(folds_of(preferences, model.folds, model.seed))
     for number, (train, test) in enumerate(parts):
         learned: LearnedUtility | None = None
+        # Every preference counts alike, whatever the fold it fell into.
+        share = test.pair_weights[test.strict].sum()
         for place, C in enumerate(grid):
-            learned = replace(quick, C=C).fit(train, start=learned)
-            # Every preference counts alike, whatever the fold it fell into.
-            share = test.pair_weights[test.strict].sum()
-            scores[place] += share * accuracy(test, test.leads(learned.table)) if share else 0.0
+            learned = _learned(replace(quick, C=C), train, learned)
+            leads = np.zeros(len(test)) if learned is None else test.leads(learned.table)
+            scores[place] += share * accuracy(test, leads) if share else 0.0
             if progress is not None:
                 progress(number * len(grid) + place + 1, len(parts) * len(grid))
     return float(grid[int(np.argmax(scores >= scores.max() * (1 - 1e-9)))])
@@ -66,17 +69,28 @@ def held_out_leads(
 ) -> Doubles:
     """How far left leads in each pair, by a utility learned from other queries only.
 
-    Leads are in units of each fold's highest utility, so that they can be pooled.
+    Leads are in units of each fold's highest utility, so that they can be pooled; they are 0 where
+    the other queries say nothing of gains.
     """
     leads = np.empty(len(preferences))
     masks = list(_held_out(preferences, model.folds, model.seed))
     for number, held in enumerate(masks):
-        learned = model.fit(preferences.take(~held))
+        learned = _learned(model, preferences.take(~held), None)
         test = preferences.take(held)
-        leads[held] = test.leads(learned.table) / learned.table.max()
+        leads[held] = 0.0 if learned is None else test.leads(learned.table) / learned.table.max()
         if progress is not None:
             progress(number + 1, len(masks))
     return leads
+
+
+def _learned(
+    model: DCGLearn, train: RankingPreferences, start: LearnedUtility | None
+) -> LearnedUtility | None:
+    """What is learned from a fold, or None where it says nothing of gains."""
+    try:
+        return model.fit(train, start=start)
+    except NoGainsError:
+        return None
 
 
 def folds_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from podium.utility.cross_validate import Progress
 from podium.utility.learn import DCGLearn
 from podium.utility.learned import LearnedUtility
 from podium.utility.preferences import RankingPreferences
+from podium.utility.shapes import NoGainsError
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +74,8 @@ def bootstrap(
         places = np.flatnonzero(drawn[query])
         sample = preferences.take(places)
         sample = replace(sample, pair_weights=sample.pair_weights * drawn[query[places]])
-        if sample.strict.any():
-            try:
-                found = fixed.fit(sample, start=learned)
-            except DataError:  # the sample's preferences contradict one another wholly
-                continue
+        with suppress(NoGainsError):  # the sample has ties only, or contradicts itself wholly
+            found = fixed.fit(sample, start=learned)
             gains.append(found.gains)
             discounts.append(found.discounts)
             tables.append(found.table / found.table.max())

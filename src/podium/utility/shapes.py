@@ -13,6 +13,10 @@ from podium.errors import DataError
 from podium.kernels import Doubles
 
 
+class NoGainsError(DataError):
+    """Preferences that contradict one another wholly, or are all ties: no grade gains anything."""
+
+
 def increments(depth: int, grades: int, *, decreasing: bool = False) -> Doubles:
     """Utilities from what each grade adds to the one below it, at each position.
 
@@ -70,8 +74,9 @@ def factor(table: Doubles) -> tuple[Doubles, Doubles]:
     relative = table - table[:, :1]
     left, sizes, right = np.linalg.svd(relative, full_matrices=False)
     if sizes[0] <= 1e-12:
-        raise DataError(
-            "the preferences say nothing of gains", hint="Give strict preferences, or a larger C."
+        raise NoGainsError(
+            "the preferences say nothing of gains",
+            hint="Give strict preferences that do not contradict one another.",
         )
     sign = np.sign(right[0].sum())
     return in_units(sign * right[0], sign * left[:, 0])

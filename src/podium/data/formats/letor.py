@@ -61,6 +61,10 @@ _PROBLEMS = {
         "{token!r} is not a finite float32",
         "Mend it, write NULL for a missing value, or read with keep_nonfinite=True.",
     ),
+    lk.TOO_LARGE: (
+        "{token!r} is not a finite float32",
+        "Float32 ends at 3.4e38: scale the values down, or mend the line.",
+    ),
     lk.NOT_ASCENDING: (
         "the index of {token!r} is not larger than the one before",
         "A line names each feature once, in ascending order.",
@@ -273,7 +277,7 @@ def _parse_chunk(chunk: Bytes, width: int, options: _Options) -> _Rows:
         with np.errstate(over="ignore"):
             value = np.float32(float(chunk[begin:end].tobytes()))
         if np.isinf(value):
-            raise _problem(chunk, lk.NOT_FINITE, int(begin), options)
+            raise _problem(chunk, lk.TOO_LARGE, int(begin), options)
         if column < 0:
             labels[row] = value
         else:

@@ -11,9 +11,8 @@ from podium.kernels import Bytes, Floats, Ints, kernel
 # What a parse ends with. WIDER and CROWDED are no errors: the caller parses again with room for
 # more columns, or for more numbers that are left to Python.
 DONE, WIDER, CROWDED = 0, 1, 2
-BAD_LABEL, NO_QUERY, BAD_INDEX, BAD_VALUE, NOT_FINITE, NOT_ASCENDING, ZERO_INDEX, NUL_BYTE = range(
-    3, 11
-)
+BAD_LABEL, NO_QUERY, BAD_INDEX, BAD_VALUE, NOT_FINITE = 3, 4, 5, 6, 7
+NOT_ASCENDING, ZERO_INDEX, NUL_BYTE, TOO_LARGE = 8, 9, 10, 11
 
 _TAB, _NEWLINE, _RETURN, _SPACE, _HASH, _COLON, _EQUALS = 9, 10, 13, 32, 35, 58, 61
 _LARGEST = float(np.finfo(np.float32).max)
@@ -123,7 +122,7 @@ def parse(
                 slow[slows, 0], slow[slows, 1], slow[slows, 2], slow[slows, 3] = row, -1, at, end
                 slows += 1
             elif abs(labels[row]) > _LARGEST:
-                return NOT_FINITE, at, row, run, slows, columns
+                return TOO_LARGE, at, row, run, slows, columns
             at = _skip_blank(text, end)
             if with_queries:
                 end = _token_end(text, at)
@@ -171,7 +170,7 @@ def parse(
                         slow[slows, 2], slow[slows, 3] = at, end
                         slows += 1
                     elif abs(narrow) > _LARGEST:
-                        return NOT_FINITE, begin, row, run, slows, columns
+                        return TOO_LARGE, begin, row, run, slows, columns
                 at = end
             columns = max(columns, last + 1)
             documents[row, 0] = documents[row, 1] = 0

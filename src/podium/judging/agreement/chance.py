@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from podium.data.seeds import generator
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 from podium.judging.agreement.ballots import Ballots
 from podium.kernels import Doubles
 
@@ -80,11 +80,19 @@ def krippendorff_alpha(ballots: Ballots, level: Level = "nominal") -> float:
 
 @dataclass(frozen=True)
 class Interval:
-    """A figure and the range that it is in with some confidence."""
+    """A figure and the range that it is in with some confidence.
+
+    Attributes:
+        value: The figure.
+        low: The lower end of the range.
+        high: The upper end.
+        draws: How many samples the ends are taken from.
+    """
 
     value: float
     low: float
     high: float
+    draws: int
 
 
 def bootstrap(
@@ -97,19 +105,50 @@ def bootstrap(
 ) -> Interval:
     """A figure's percentile interval, from drawing the things judged again and again.
 
+    Samples of which there is no figure, as none of their things was judged by two people, are left
+    out; where that is most of them, there is no interval.
+
+    Args:
+        statistic: The figure, such as `fleiss_kappa`.
+        ballots: The votes.
+        draws: How many samples to draw.
+        confidence: How often the range is to hold the figure, between 0 and 1.
+        seed: Draws the samples.
+
     Example:
         >>> votes = Ballots.from_table([[1, 1], [0, 0], [1, 0], [1, 1]] * 25)
         >>> found = bootstrap(fleiss_kappa, votes, draws=200)
         >>> found.low < found.value < found.high
         True
     """
+    if draws < 1 or not 0 < confidence < 1:
+        raise ArgumentError(
+            f"{draws} draws at confidence {confidence}",
+            hint="Give 1 or more, and a confidence between 0 and 1.",
+        )
     random = generator(seed)
     size = int(ballots.units.max(initial=-1)) + 1
     if size == 0:
         raise DataError("there are no votes", hint="Give some.")
-    values = [statistic(ballots.take(random.integers(0, size, size))) for _ in range(draws)]
-    low, high = np.nanquantile(values, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Interval(statistic(ballots), float(low), float(high))
+    value = statistic(ballots)
+    values = [
+        _figure(statistic, ballots.take(random.integers(0, size, size))) for _ in range(draws)
+    ]
+    there = [found for found in values if not np.isnan(found)]
+    if 2 * len(there) <= draws:
+        raise DataError(
+            f"only {len(there)} of {draws} samples have the figure",
+            hint="Let more be judged by two people: see Overlap.",
+        )
+    low, high = np.quantile(there, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Interval(value, float(low), float(high), len(there))
+
+
+def _figure(statistic: Callable[[Ballots], float], sample: Ballots) -> float:
+    try:
+        return statistic(sample)
+    except DataError:  # nothing in the sample was judged by two people
+        return float("nan")
 
 
 def _paired(ballots: Ballots) -> Doubles:

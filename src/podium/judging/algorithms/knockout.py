@@ -49,9 +49,9 @@ def knock_out(items: Sequence[Item], k: int, strength: Strength) -> Selection[It
             outcomes = yield [Pair(items[left], items[right]) for left, right in pairs]
             played = []
             for (left, right), outcome in zip(pairs, outcomes, strict=True):
-                won, lost = (right, left) if outcome is Outcome.RIGHT else (left, right)
+                won, lost = (right, left) if outcome == Outcome.RIGHT else (left, right)
                 under[won].append(lost)
-                played.append((won, lost, outcome is Outcome.TIE))
+                played.append((won, lost, outcome == Outcome.TIE))
             losers = {lost for _, lost, _ in played}
             roots = [root for root in roots if root not in losers]
         best = roots.pop()

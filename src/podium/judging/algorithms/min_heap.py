@@ -31,7 +31,7 @@ def heap(items: Sequence[Item], k: int) -> Selection[Item]:
         yield from _sift(kept, place)
     for item in items[k:]:  # line 5
         (outcome,) = yield [Pair(item, kept[0])]  # line 6
-        if outcome is Outcome.LEFT:  # line 7
+        if outcome == Outcome.LEFT:  # line 7
             kept[0] = item  # line 8
             yield from _sift(kept, 0)  # line 9
     top = []
@@ -51,14 +51,14 @@ def _sift(kept: list[Item], start: int) -> Generator[list[Pair[Item]], list[Outc
     while child < len(kept):
         if child + 1 < len(kept):
             (outcome,) = yield [Pair(kept[child], kept[child + 1])]
-            if outcome is Outcome.LEFT:
+            if outcome == Outcome.LEFT:
                 child += 1  # the less relevant child moves up
         kept[place] = kept[child]
         place, child = child, 2 * child + 1
     while place > start:
         parent = (place - 1) // 2
         (outcome,) = yield [Pair(item, kept[parent])]
-        if outcome is not Outcome.RIGHT:
+        if outcome != Outcome.RIGHT:
             break
         kept[place], place = kept[parent], parent
     kept[place] = item

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
-from podium.judging.entries import Outcome
+from podium.judging.entries import Outcome, as_outcome
 from podium.judging.knowledge import Knowledge
 
 Item = TypeVar("Item")
@@ -76,7 +76,7 @@ def run(
         nonlocal judgments
         outcome = known.outcome(left, right) if infer else None
         if outcome is None:
-            outcome = judge(left, right)
+            outcome = as_outcome(judge(left, right))
             known.tell(left, right, outcome)
             judgments += 1
         return outcome

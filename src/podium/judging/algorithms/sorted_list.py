@@ -25,7 +25,7 @@ def insertion(items: Sequence[Item], k: int) -> Selection[Item]:
         end = len(top)
         if end == k:
             (outcome,) = yield [Pair(item, top[-1])]
-            if outcome is not Outcome.LEFT:
+            if outcome != Outcome.LEFT:
                 continue
             end -= 1
         top.insert((yield from _bisect(item, top, 0, end)), item)
@@ -52,7 +52,7 @@ def galloping(items: Sequence[Item], k: int) -> Selection[Item]:
         while end > 0:
             place = max(len(top) - step, 0)
             (outcome,) = yield [Pair(item, top[place])]
-            if outcome is not Outcome.LEFT:
+            if outcome != Outcome.LEFT:
                 begin = place + 1
                 break
             end, step = place, 2 * step
@@ -69,7 +69,7 @@ def _bisect(
     while begin < end:
         middle = (begin + end) // 2
         (outcome,) = yield [Pair(item, top[middle])]
-        if outcome is Outcome.LEFT:
+        if outcome == Outcome.LEFT:
             end = middle
         else:
             begin = middle + 1

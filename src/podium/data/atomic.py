@@ -1,0 +1,144 @@
+"""Writing a file so that it is there whole or not at all, whatever happens meanwhile.
+
+Only regular files are written this way: to a temporary file in the same folder, which takes the
+name once everything is on the disk. Devices, pipes and open descriptors (``/dev/null``,
+``/dev/fd/3``, ``>(gzip)``) are written to as they are: a rename would put a plain file in their
+place.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, BinaryIO
+
+_MOST_LINKS = 40
+"""Linux follows as many symbolic links before it gives up."""
+
+_LONGEST_NAME = 200
+"""How many bytes of a file's name its temporary file has: file systems allow 255 in all."""
+
+
+@contextmanager
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a file for writing that gets its name when the block ends, and does not on an error.
+
+    What has the name before is replaced as a whole; its mode and owner are kept. If the name is a
+    symbolic link, its target is replaced. The file and its folder are synced to the disk, so that
+    after a crash the name has either the old contents or the new ones. Each call has a temporary
+    file of its own, ``NAME.*.partial``, which is removed on an error.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> with atomic_write(folder / "a.txt") as file:
+        ...     written = file.write(b"hello")
+        >>> (folder / "a.txt").read_bytes()
+        b'hello'
+    """
+    target = _target(path)
+    if isinstance(target, int):
+        if sys.stdout is not None:
+            sys.stdout.flush()  # what was printed before comes first
+        with os.fdopen(os.dup(target), "wb") as file:
+            yield file
+        return
+    try:
+        before = target.stat()
+    except FileNotFoundError:
+        before = None
+    if before is not None and not stat.S_ISREG(before.st_mode):
+        # Without O_CREAT: should it vanish meanwhile, no plain file takes its place.
+        with os.fdopen(os.open(target, os.O_WRONLY), "wb") as file:
+            yield file
+        return
+    if before is not None and not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
+    with _temporary(target, before) as (unfinished, descriptor):
+        with os.fdopen(os.dup(descriptor), "wb") as file:  # codecs close what they write to
+            yield file
+        os.fsync(descriptor)
+        unfinished.replace(target)
+    sync_folder(target.parent)
+
+
+def sync_folder(folder: str | os.PathLike[str]) -> None:
+    """Make the disk hold the names in a folder: syncing a file does not sync its name."""
+    if os.name == "nt":  # folders cannot be opened there
+        return
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except PermissionError:  # a folder may allow new files and not allow listing them
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # some network file systems cannot sync folders
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def try_lock(stream: IO[Any]) -> bool:
+    """Lock an open file until it is closed, or say that another process has it."""
+    try:
+        import fcntl
+    except ImportError:  # Windows has no such locks
+        return True
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _target(path: str | os.PathLike[str]) -> Path | int:
+    """The file that a path leads to through all symbolic links, or an open descriptor's number."""
+    found = Path(path)
+    for _ in range(_MOST_LINKS):
+        folder = os.path.realpath(found.parent)
+        if folder in (f"/proc/{os.getpid()}/fd", "/dev/fd") and found.name.isdecimal():
+            return int(found.name)
+        if (folder.startswith("/proc/") and folder.endswith("/fd")) or not found.is_symlink():
+            return found
+        found = found.parent / found.readlink()
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+
+
+@contextmanager
+def _temporary(target: Path, before: os.stat_result | None) -> Iterator[tuple[Path, int]]:
+    """A new file beside a file, with its mode and owner; removed unless it was renamed."""
+    name = os.fsdecode(os.fsencode(target.name)[:_LONGEST_NAME])
+    path = target.with_name(f"{name}.{secrets.token_hex(8)}.partial")
+    # Nobody else may read it before it has the mode of what it replaces.
+    mode = 0o666 if before is None else 0o600
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        if before is not None and os.name != "nt":
+            _keep_owner_and_mode(descriptor, before)
+        yield path, descriptor
+    finally:
+        os.close(descriptor)
+        with suppress(OSError):
+            path.unlink()
+
+
+def _keep_owner_and_mode(descriptor: int, before: os.stat_result) -> None:
+    mode = stat.S_IMODE(before.st_mode)
+    made = os.fstat(descriptor)
+    if (made.st_uid, made.st_gid) != (before.st_uid, before.st_gid):
+        try:
+            os.fchown(descriptor, before.st_uid, before.st_gid)
+        except PermissionError:  # only root gives files away
+            mode &= ~(stat.S_ISUID | stat.S_ISGID)
+            try:
+                os.fchown(descriptor, -1, before.st_gid)
+            except PermissionError:
+                mode &= ~stat.S_IRWXG  # our group must not get the rights of the other one
+    os.fchmod(descriptor, mode)
