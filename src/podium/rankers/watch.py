@@ -10,7 +10,7 @@ import numpy as np
 from podium.data import Dataset
 from podium.kernels import Doubles
 from podium.measures import Measure, evaluate, parse_measure
-from podium.rankers.base import Progress, Training, blocks_of
+from podium.rankers.base import Progress, Training, blocks_of, refuse_no_value
 from podium.rankers.together import ALONE, Together
 
 _Model = TypeVar("_Model")
@@ -19,8 +19,8 @@ _Model = TypeVar("_Model")
 class Watch(Generic[_Model]):
     """Called after each step of a fit with the model so far; keeps the best one.
 
-    Without validation queries the latest model is the best. Ctrl-C therefore loses nothing: the
-    fit ends with ``model``.
+    Without validation queries the latest model is the best. Ctrl-C therefore loses nothing:
+    ``model`` is what an interrupted fit keeps.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Watch(Generic[_Model]):
 
     def _value(self, model: _Model) -> float:
         total, count = self._together.total(self._sums(model))
-        return float(total / count) if count else np.nan
+        return refuse_no_value(float(total / count) if count else np.nan, self._measure)
 
     def _sums(self, model: _Model) -> Doubles:
         """The sum of the measure over queries that have a value, and how many have one."""
