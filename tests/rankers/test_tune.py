@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from podium.data import Dataset
-from podium.errors import ArgumentError, DataError
+from podium.errors import ArgumentError
 from podium.measures import evaluate
 from podium.rankers import (
-    BoostedRanker,
     CascadeRanker,
     LinearRanker,
     NeuralRanker,
@@ -87,15 +86,6 @@ def test_of_equal_trials_the_first_is_kept() -> None:
     assert found.trials[0].value == found.trials[1].value
     assert found.ranker.tolerance == 1e-4
     assert found.trials[0].parameters["tolerance"] == 1e-4
-
-
-def test_validation_without_a_value_is_refused() -> None:
-    data = made_up(10)
-    irrelevant = Dataset.from_arrays(data.features, data.labels / 9, group=data.sizes)
-    with pytest.raises(DataError, match="AP has no value for any query"):
-        tune(BoostedRanker(rounds=1), {"k": [5]}, data, irrelevant, measure="AP")
-    with pytest.raises(DataError, match="AP has no value for any query"):
-        TreeRanker(n_estimators=3, measure="AP").fit(data, validation=irrelevant)
 
 
 def test_parameters_that_a_ranker_does_not_know() -> None:

@@ -327,18 +327,8 @@ def has_preference(block: Dataset) -> bool:
 
 
 def mean_value(measure: Measure, data: Dataset, scores: Doubles) -> float:
-    """The mean of a measure over the queries that have a value; raises DataError if none has."""
-    return refuse_no_value(float(evaluate(measure, data, scores).means[measure]), measure)
-
-
-def refuse_no_value(value: float, measure: Measure) -> float:
-    """A measure's mean, unless no query has a value."""
-    if np.isnan(value):
-        raise DataError(
-            f"{measure!r} has no value for any query",
-            hint="Give queries with a relevant document, or another measure.",
-        )
-    return value
+    """The mean of a measure over the queries that have a value."""
+    return float(evaluate(measure, data, scores).means[measure])
 
 
 def blocks_of(data: Training) -> Iterable[Dataset]:

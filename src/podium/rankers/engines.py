@@ -91,7 +91,7 @@ class _LightGBM(Booster):
     @classmethod
     def check(cls, parameters: Mapping[str, Any]) -> None:
         aliases = import_engine("lightgbm").basic._ConfigAliases._get_all_param_aliases()
-        known = {name for names in aliases.values() for name in names}
+        known = {name: main for main, names in aliases.items() for name in names}
         for name in parameters:
             if name not in known:
                 raise unknown("LightGBM parameter", name, known)
@@ -148,7 +148,15 @@ class _LightGBM(Booster):
 
     def grow(self, gradient: Doubles, curvature: Doubles) -> bool:
         before = self.model.current_iteration()
-        self.model.update(fobj=lambda _scores, _data: (gradient, curvature))
+        try:
+            self.model.update(fobj=lambda _scores, _data: (gradient, curvature))
+        except import_engine("lightgbm").basic.LightGBMError as error:
+            if "num_features()" not in str(error):
+                raise
+            raise DataError(
+                "no feature can be split into leaves as large as LightGBM's parameters want",
+                hint="Give more rows, or a min_data_in_leaf below 20, which is LightGBM's own.",
+            ) from error
         return bool(self.model.current_iteration() > before)
 
     def training_scores(self) -> Doubles:

@@ -84,6 +84,10 @@ class LinearRanker(Ranker):
         watch: Watch[Doubles] = Watch(block_scores, self.measure, validation, progress)
         self._minimise(BlockRisk(self._loss(), data), watch, np.zeros(self.n_features_in_))
 
+    @property
+    def _penalty(self) -> float:
+        return float(self.penalty)  # in double precision, whatever NumPy's type it was given as
+
     def _minimise(self, risk: LinearRisk, watch: Watch[Doubles], start: Doubles) -> None:
         """Fit to a risk, wherever its rows are."""
         loss = risk.loss
@@ -99,7 +103,7 @@ class LinearRanker(Ranker):
                 self._by_bundle(risk, start, watch)
             else:
                 self.coef_, self.objective_ = descend(
-                    risk, start, penalty=self.penalty, steps=min(self.max_iter, 300), watch=watch
+                    risk, start, penalty=self._penalty, steps=min(self.max_iter, 300), watch=watch
                 )
         except KeyboardInterrupt as stop:
             if watch.model is None:
@@ -123,13 +127,13 @@ class LinearRanker(Ranker):
         if len(start) > MOST_FEATURES:
             matrix = np.eye(len(start))
         else:
-            matrix = whitening(risk.spread(), self.penalty)
+            matrix = whitening(risk.spread(), self._penalty)
 
         def objective(point: Doubles) -> tuple[float, Doubles]:
             weights = matrix @ point
             value, slope = risk(weights)
-            whole = value + 0.5 * self.penalty * float(weights @ weights)
-            return whole, (slope + self.penalty * weights) @ matrix
+            whole = value + 0.5 * self._penalty * float(weights @ weights)
+            return whole, (slope + self._penalty * weights) @ matrix
 
         def after(intermediate_result: Any) -> None:  # SciPy asks for this argument's name
             weights = matrix @ intermediate_result.x
@@ -194,7 +198,7 @@ class LinearRanker(Ranker):
         found = minimise_bundle(
             risk,
             start,
-            penalty=self.penalty,
+            penalty=self._penalty,
             tolerance=self.tolerance,
             floor=floor,
             max_steps=steps,

@@ -10,7 +10,7 @@ import numpy as np
 from podium.data import Dataset
 from podium.kernels import Doubles
 from podium.measures import Measure, evaluate, parse_measure
-from podium.rankers.base import Progress, Training, blocks_of, refuse_no_value
+from podium.rankers.base import Progress, Training, blocks_of
 from podium.rankers.together import ALONE, Together
 
 _Model = TypeVar("_Model")
@@ -77,7 +77,7 @@ class Watch(Generic[_Model]):
 
     def _value(self, model: _Model) -> float:
         total, count = self._together.total(self._sums(model))
-        return refuse_no_value(float(total / count) if count else np.nan, self._measure)
+        return float(total / count) if count else np.nan
 
     def _sums(self, model: _Model) -> Doubles:
         """The sum of the measure over queries that have a value, and how many have one."""
