@@ -33,6 +33,9 @@ def thread_count() -> int:
 
 _NAME = "podium"
 
+_MOST_RANGES = 256
+"""Some for each thread of the largest machines."""
+
 
 @lru_cache(maxsize=1)
 def _pool(threads: int) -> ThreadPoolExecutor:
@@ -74,17 +77,22 @@ def ordered_map(
 def over_queries(task: Callable[[int, int], _Result], offsets: NDArray[np.int64]) -> list[_Result]:
     """Run ``task(first, last)`` over ranges of queries that hold about the same number of rows.
 
+    The ranges depend on the queries alone, so what is added up over them is the same to the last
+    bit whatever the number of threads.
+
     Example:
         >>> over_queries(lambda first, last: last - first, np.array([0, 2, 4]))
         [2]
     """
     queries, rows = len(offsets) - 1, int(offsets[-1])
-    # Four ranges per thread even out queries of unequal cost; below some thousand rows the
+    # Several ranges per thread even out queries of unequal cost; below some thousand rows the
     # hand-over costs more than the work.
-    parts = max(1, min(4 * thread_count(), rows // 4096, queries))
-    # Within a thread of the pool others cannot be waited for: all of them might be waiting.
-    if parts == 1 or threading.current_thread().name.startswith(_NAME):
+    parts = max(1, min(_MOST_RANGES, rows // 4096, queries))
+    if parts == 1:
         return [task(0, queries)]
     bounds = np.searchsorted(offsets, np.linspace(0, rows, parts + 1)[1:-1])
     edges = np.unique(np.concatenate(([0], bounds, [queries]))).tolist()
+    # Within a thread of the pool others cannot be waited for: all of them might be waiting.
+    if threading.current_thread().name.startswith(_NAME):
+        return list(map(task, edges[:-1], edges[1:]))
     return list(_pool(thread_count()).map(task, edges[:-1], edges[1:]))

@@ -1,4 +1,6 @@
-import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -6,10 +8,19 @@ import pytest
 
 from podium.cli.train import make_ranker
 from podium.cli.tune import parse_choices
-from podium.data import Dataset, Judgments, read_run, write_letor, write_qrels, write_shards
+from podium.data import (
+    Dataset,
+    Judgments,
+    read_run,
+    write_letor,
+    write_parquet,
+    write_qrels,
+    write_shards,
+)
 from podium.errors import PodiumError
 from podium.losses import ListNet, PairHinge
-from podium.rankers import load_ranker
+from podium.rankers import LinearRanker, load_ranker
+from podium.rankers.base import Progress
 from podium.rankers.models import ListNet as ListNetModel
 from tests.cli.run_podium import fail, podium, succeed
 from tests.rankers.made_up import made_up
@@ -26,7 +37,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_letor(made_up(), path / "train.txt")
     write_letor(made_up(10, seed=1), path / "held.txt")
     write_shards(made_up(), path / "shards")
+    flat = made_up(5)
+    write_letor(replace(flat, labels=np.ones_like(flat.labels)), path / "flat.txt")
+    write_letor(with_ids(made_up()), path / "blank.txt")
+    queries = with_ids(made_up()).query_id_of_row()
+    others = [f"other{row}" for row in range(1000)]
+    write_qrels(Judgments.from_columns(queries, others, np.ones(1000)), path / "other.qrels")
     return path
+
+
+def with_ids(data: Dataset) -> Dataset:
+    """The same rows with document ids and without labels."""
+    ids = [f"d{row}" for row in range(data.rows)]
+    return Dataset.from_arrays(
+        data.features, np.zeros(data.rows), group=data.sizes, document_ids=ids
+    )
 
 
 @pytest.mark.slow
@@ -54,15 +79,82 @@ def test_shards_train_and_score_as_a_run(folder: Path) -> None:
     assert read_run(folder / "model.run").rows == made_up().rows
 
 
+def test_a_file_with_columns_in_another_order_gets_the_same_scores(folder: Path) -> None:
+    names = ("bm25", "clicks", "age", "length", "links", "spam")
+    data = replace(made_up(), feature_names=names)
+    turned = data.select_features(names[::-1])
+    LinearRanker("ListNet()").fit(data).save("named")
+    write_parquet(data, "named.parquet")
+    write_parquet(turned, "turned.parquet")
+    write_shards(turned, "turned")
+    expected = succeed("predict", "named", "named.parquet")
+    assert len(set(expected.split())) > 900
+    assert succeed("predict", "named", "turned.parquet") == expected
+    assert succeed("predict", "named", "turned") == expected
+    runs = [succeed("predict", "named", each, "--run") for each in ("named.parquet", "turned")]
+    assert runs[0] == runs[1]
+    write_parquet(data.select_features(names[1:4]), "narrow.parquet")
+    assert "missing: bm25, links, spam" in fail("predict", "named", "narrow.parquet")
+    assert "only numbers in the data" in fail("predict", "named", "held.txt")
+
+
+def test_labels_are_counted(folder: Path) -> None:
+    data = with_ids(made_up())
+    judged = Judgments.from_columns(
+        data.query_id_of_row()[:30], data.document_ids[:30], np.arange(30) % 3
+    )
+    write_qrels(judged, "some.qrels")
+    done = podium("train", "blank.txt", "some", "-s", "linear", "--labels", "some.qrels")
+    assert done.returncode == 0, done.stderr
+    # 25 documents a query: all of the first query and five of the second.
+    said = " ".join(done.stderr.decode().split())
+    assert "blank.txt: labels for 30 of 50 documents" in said
+    assert "in 2 of 40 queries" in said
+    features, labels = made_up().features[:50], np.zeros(50)
+    labels[:30] = np.arange(30) % 3
+    ranker = LinearRanker().fit(features, labels, group=[25, 25])
+    np.testing.assert_allclose(load_ranker("some").coef_, ranker.coef_, rtol=1e-6)
+
+
+def test_an_interrupted_training_saves_what_was_learned(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop_at(last: int) -> None:
+        @contextmanager
+        def steps(_title: str, _measure: str | None) -> Iterator[Progress]:
+            def report(step: int, _loss: float, _value: float | None) -> None:
+                if step == last:
+                    raise KeyboardInterrupt
+
+            yield report
+
+        monkeypatch.setattr("podium.cli.train.step_progress", steps)
+
+    stop_at(3)
+    done = podium("train", "train.txt", "stopped", "--set", "n_estimators=50")
+    assert done.returncode == 130
+    assert b"Interrupted: saved the best TreeRanker so far in stopped" in done.stderr
+    assert load_ranker("stopped").n_trees_ == 3
+    # A search or a cascade has nothing to save yet.
+    stop_at(1)
+    done = podium("train", "train.txt", "none", "--model", "TopRank", "--k", "5")
+    assert done.returncode != 0
+    assert not Path("none").exists()
+
+
 @pytest.mark.slow
 def test_tune_saves_the_best(folder: Path) -> None:
     done = podium(
         "tune", "train.txt", "best", "--validation", "held.txt", "--scorer", "linear",
-        "--try", "penalty=0.001,10", "--try", "loss=ListMLE(k=5)",
+        "--try", "penalty=10000,0.001,100000", "--try", "loss=SquaredError()",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert b"penalty" in done.stdout
-    assert json.dumps(load_ranker(folder / "best").penalty) in ("0.001", "10")
+    rows = [line.split() for line in done.stdout.decode().splitlines()]
+    assert rows[0] == ["penalty", "loss", "nDCG@10"]
+    values = {float(penalty): float(value) for penalty, _loss, value in rows[1:]}
+    assert list(values.values()) == sorted(values.values(), reverse=True)
+    assert len(set(values.values())) == 3
+    assert next(iter(values)) == load_ranker(folder / "best").penalty == 0.001
 
 
 @pytest.mark.parametrize(
@@ -71,6 +163,14 @@ def test_tune_saves_the_best(folder: Path) -> None:
         (("train", "train.txt", "m", "--loss", "ListMEL(k=3)"), "ListMLE"),
         (("train", "train.txt", "m", "-s", "linear", "--set", "leaves=3"), "no such parameter"),
         (("train", "train.txt", "m", "--set", "leaves"), "name=value"),
+        # The engine's parameters are looked at before the data are.
+        (("train", "no such file", "m", "--set", "num_leafs=3"), "Did you mean: num_leaves"),
+        (
+            ("train", "no such file", "m", "-s", "xgboost", "--set", "max_deep=3"),
+            "Did you mean: max_depth",
+        ),
+        (("train", "flat.txt", "m", "-s", "linear"), "in each of 5 queries all labels are equal"),
+        (("train", "blank.txt", "m", "--labels", "other.qrels"), "none of the 1000 documents"),
         (("tune", "train.txt", "m", "--validation", "held.txt", "--try", "x"), "name=value,value"),
         (("predict", "train.txt", "held.txt"), "no saved ranker"),
     ],
@@ -103,11 +203,8 @@ def test_choices_are_split_outside_of_brackets() -> None:
 
 @pytest.mark.slow
 def test_a_known_model_with_labels_by_id_and_its_own_grid(folder: Path) -> None:
-    data = made_up()
-    ids, blank = [f"d{row}" for row in range(data.rows)], np.zeros(data.rows)
-    named = Dataset.from_arrays(data.features, blank, group=data.sizes, document_ids=ids)
-    write_letor(named, "blank.txt")
-    judged = Judgments.from_columns(named.query_id_of_row(), ids, data.labels)
+    data, named = made_up(), with_ids(made_up())
+    judged = Judgments.from_columns(named.query_id_of_row(), named.document_ids, data.labels)
     write_qrels(judged, "judged.qrels")
     done = podium(
         "tune", "blank.txt", "known", "--validation", "blank.txt", "--labels", "judged.qrels",

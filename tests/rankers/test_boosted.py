@@ -206,14 +206,6 @@ def test_labels_without_a_preference_are_refused() -> None:
         )
 
 
-def test_ctrl_c_keeps_what_was_chosen() -> None:
-    def stop(step: int, _loss: float, _value: float | None) -> None:
-        if step == 4:
-            raise KeyboardInterrupt
-
-    assert len(BoostedRanker(rounds=50).fit(made_up(), progress=stop).weights_) == 4
-
-
 def test_a_file_that_was_tampered_with_is_refused(tmp_path: Path) -> None:
     BoostedRanker(rounds=3).fit(made_up(5)).save(tmp_path / "model")
     archive = read_archive(tmp_path / "model")

@@ -39,6 +39,39 @@ def test_the_certified_gap_holds_the_minimum(seed: int, size: int, penalty: floa
     assert found.value - found.gap <= exact.fun + 1e-6
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e2, 1e3])
+def test_steep_planes_take_no_more_steps(scale: float) -> None:
+    """Hinges of unscaled features: the minimum is small beside the slopes of the planes."""
+
+    def risk(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        rows = scale * np.array([[1.0, 0.2], [0.1, 1.0], [0.9, 1.1]])
+        short = 1 - rows @ weights
+        return float(np.maximum(short, 0).sum()), -(rows * (short > 0)[:, None]).sum(axis=0)
+
+    found = minimise_bundle(risk, np.zeros(2), penalty=0.01, tolerance=1e-6, max_steps=60)
+    assert found.converged
+    # All three margins can be met, the first two exactly: w solves a system of two equations.
+    meets = np.linalg.solve([[1.0, 0.2], [0.1, 1.0]], [1.0, 1.0]) / scale
+    if scale > 1:
+        np.testing.assert_allclose(found.weights, meets, rtol=1e-3)
+        assert found.value == pytest.approx(0.005 * meets @ meets, rel=1e-5)
+
+
+def test_the_floor_is_what_the_gap_is_compared_with() -> None:
+    wanted = np.arange(1.0, 7.0)
+
+    def absolute(w: np.ndarray) -> tuple[float, np.ndarray]:
+        return float(np.abs(w - wanted).sum()), np.sign(w - wanted)
+
+    settings = {"penalty": 0.1, "tolerance": 1e-6}
+    near = minimise_bundle(absolute, np.zeros(6), **settings, floor=2e6)
+    exact = minimise_bundle(absolute, np.zeros(6), **settings)
+    assert near.converged
+    assert exact.converged
+    assert near.steps < exact.steps
+    assert exact.gap <= 1e-6 * exact.value < near.gap <= 2.0
+
+
 def test_it_says_when_it_stopped_early() -> None:
     found = minimise_bundle(
         lambda w: (float(np.abs(w - 3).sum()), np.sign(w - 3)),

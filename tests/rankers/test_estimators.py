@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 import sklearn
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, GroupKFold
 
 from podium.data import Dataset
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 from podium.losses import ListMLE
+from podium.measures import AP, evaluate
 from podium.rankers import (
     BoostedRanker,
+    CascadeRanker,
     LinearRanker,
     NeuralRanker,
     Ranker,
@@ -96,6 +98,72 @@ def test_a_grid_search_with_folds_of_whole_queries() -> None:
     assert len(search.cv_results_["params"]) == 4
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     assert 0.5 < search.best_score_ <= 1
+
+
+@pytest.mark.parametrize(("measure", "sign"), [("ERR@3", 1), ("WKT(k=5)", -1), (AP, 1)])
+def test_the_score_is_the_rankers_own_measure(measure: str, sign: int) -> None:
+    data = made_up(noise=1.0)
+    ranker = LinearRanker("ListNet()", measure=measure).fit(data)
+    (value,) = evaluate(measure, data, ranker.predict(data)).means.values()
+    assert ranker.score(data) == sign * value
+    assert ranker.score(data.features, data.labels, group=data.sizes) == sign * value
+    assert value != pytest.approx(LinearRanker("ListNet()").fit(data).score(data))
+
+
+def test_a_search_picks_the_smallest_loss() -> None:
+    """GridSearchCV maximises: a measure of which smaller is better must be negated."""
+    data = made_up(noise=0.5)
+    with sklearn.config_context(enable_metadata_routing=True):
+        ranker = LinearRanker("SquaredError()", measure="WKT(k=5)").set_fit_request(qid=True)
+        search = GridSearchCV(
+            ranker.set_score_request(qid=True), {"penalty": [1e5, 1e-3]}, cv=GroupKFold(4)
+        )
+        search.fit(data.features, data.labels, qid=data.query_of_row, groups=data.query_of_row)
+    assert search.best_params_ == {"penalty": 1e-3}
+    assert search.best_score_ < 0
+
+
+@pytest.mark.parametrize("loss", ["ListMLE(k=5)", "PairHinge(k=5)"])
+def test_a_fit_that_did_not_converge_is_told_of(loss: str) -> None:
+    with pytest.warns(ConvergenceWarning, match=r"max_iter=3") as said:
+        ranker = LinearRanker(loss, max_iter=3).fit(made_up())
+    assert said[0].filename == __file__
+    assert not ranker.converged_
+    assert LinearRanker(loss).fit(made_up()).converged_
+
+
+def test_numpys_numbers_are_parameters_like_any() -> None:
+    data = made_up(10)
+    for mine, numpys in [
+        (
+            LinearRanker(max_iter=50, penalty=0.5),
+            LinearRanker(max_iter=np.int64(50), penalty=np.float32(0.5)),
+        ),
+        (
+            TreeRanker(n_estimators=3, parameters={"num_leaves": 4, "extra_trees": True}),
+            TreeRanker(
+                n_estimators=np.int32(3),
+                parameters={"num_leaves": np.int64(4), "extra_trees": np.bool_(True)},
+            ),
+        ),
+        (
+            NeuralRanker(hidden=[4], epochs=2, learning_rate=0.25),
+            NeuralRanker(hidden=np.array([4]), epochs=np.uint8(2), learning_rate=np.float64(0.25)),
+        ),
+        (
+            CascadeRanker(LinearRanker(), [LinearRanker()], base_votes=True, candidates=5),
+            CascadeRanker(
+                LinearRanker(), [LinearRanker()], base_votes=np.True_, candidates=np.int64(5)
+            ),
+        ),
+    ]:
+        assert numpys.fit(data).to_bytes() == mine.fit(data).to_bytes()
+
+
+def test_a_parameter_that_cannot_be_saved_is_told() -> None:
+    ranker = LinearRanker(max_iter=50).fit(made_up(10)).set_params(tolerance=1 + 2j)
+    with pytest.raises(ArgumentError, match=r"\(1\+2j\) cannot be saved"):
+        ranker.to_bytes()
 
 
 def test_scikit_learns_checks_that_need_no_queries() -> None:

@@ -2,12 +2,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from podium.data import Dataset, write_shards
 from podium.errors import ArgumentError, DataError, PodiumError
 from podium.losses import PairHinge
 from podium.measures import evaluate
-from podium.rankers import LinearRanker
+from podium.rankers import LinearRanker, models
 from tests.rankers.made_up import made_up
 
 LOSSES = ["PairHinge(k=5)", "PairLogistic(k=5)", "ListMLE(k=5)", "ListNet()", "RankCosine()"]
@@ -89,15 +90,24 @@ def test_validation_keeps_the_best_model_met() -> None:
     assert next(iter(final.values())) == pytest.approx(max(seen))
 
 
-@pytest.mark.parametrize(("loss", "last"), [("PairHinge(k=5)", 20), ("ListMLE(k=5)", 3)])
-def test_an_interrupt_keeps_what_was_learned(loss: str, last: int) -> None:
-    def interrupt(step: int, _loss: float, _value: float | None) -> None:
-        if step >= last:
-            raise KeyboardInterrupt
+@pytest.mark.parametrize("scale", [1.0, 100.0, 1e4])
+@pytest.mark.parametrize("penalty", [1e-4, 1e-2, 1.0])
+def test_separable_rows_of_any_scale_converge_soon(scale: float, penalty: float) -> None:
+    random = np.random.default_rng(0)
+    features = (scale * random.random((19, 5))).astype(np.float32)
+    labels = np.digitize(features[:, 0] / scale, [0.3, 0.6])
+    data = Dataset.from_arrays(features, labels, group=[10, 9])
+    ranker = models.RankSVM(penalty=penalty).fit(data)
+    assert ranker.converged_
+    assert ranker.n_iter_ < 300
+    at_zero = sum(int((q.labels[:, None] > q.labels).sum()) for q in data) / len(data)
+    assert ranker.gap_ <= 1e-4 * max(ranker.objective_, 1e-3 * at_zero)
 
-    ranker = LinearRanker(loss).fit(made_up(), progress=interrupt)
-    assert not ranker.converged_
-    assert np.abs(ranker.coef_).max() > 0
+
+def test_max_iter_bounds_all_evaluations() -> None:
+    with pytest.warns(ConvergenceWarning):
+        ranker = LinearRanker("PairHinge()", max_iter=30, tolerance=1e-9).fit(made_up(noise=1.0))
+    assert ranker.n_iter_ <= 30 + 20 * 3  # a line search that has begun is brought to its end
 
 
 def test_missing_values_and_bad_parameters_are_refused() -> None:

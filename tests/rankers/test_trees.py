@@ -1,15 +1,18 @@
 """Trees of two engines."""
 
+from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 
 import lightgbm
 import numpy as np
 import pytest
+import xgboost
 
 from podium.data import Dataset, ShardSet, write_shards
-from podium.errors import PodiumError
+from podium.errors import ArgumentError, DataError, PodiumError
 from podium.measures import evaluate
-from podium.rankers import LinearRanker, TreeRanker, tune
+from podium.rankers import CascadeRanker, LinearRanker, TreeRanker, load_ranker, tune
 from tests.rankers.made_up import made_up
 
 ENGINES = ["lightgbm", "xgboost"]
@@ -71,6 +74,87 @@ def test_validation_stops_early_at_the_best_tree(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_the_engines_model_has_the_trees_and_the_names_of_the_ranker(engine: str) -> None:
+    train, held_out = made_up(10, noise=2.0), made_up(30, noise=2.0, seed=3)
+    names = ("bm25", "clicks", "age", "a b", "links", "spam")
+    train, held_out = (replace(data, feature_names=names) for data in (train, held_out))
+    ranker = TreeRanker("ListMLE(k=5)", engine=engine, n_estimators=100, patience=10)
+    steps: list[int] = []
+    ranker.fit(train, validation=held_out, progress=lambda step, *_: steps.append(step))
+    assert ranker.n_trees_ < steps[-1]
+    for each in (ranker, load_ranker(BytesIO(ranker.to_bytes()))):
+        booster = each.booster_
+        if engine == "lightgbm":
+            assert booster.num_trees() == ranker.n_trees_
+            assert booster.feature_name() == ["bm25", "clicks", "age", "a_b", "links", "spam"]
+            own = booster.predict(held_out.features)
+        else:
+            assert booster.num_boosted_rounds() == ranker.n_trees_
+            assert booster.feature_names == list(names)
+            own = booster.predict(xgboost.DMatrix(held_out.features, feature_names=names))
+        np.testing.assert_array_equal(own, ranker.predict(held_out))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_names_that_an_engine_refuses(engine: str) -> None:
+    data = made_up()
+    odd = replace(data, feature_names=("bm25[title]", 'a"b', "c:d", "e,f", "<g>", "h"))
+    ranker = TreeRanker(engine=engine, n_estimators=3).fit(odd)
+    names = (
+        ranker.booster_.feature_name() if engine == "lightgbm" else ranker.booster_.feature_names
+    )
+    assert names[0] == "bm25_title_"
+    assert names[5] == "h"
+    plain = TreeRanker(engine=engine, n_estimators=3).fit(data)
+    np.testing.assert_array_equal(ranker.predict(odd), plain.predict(data))
+    alike = replace(data, feature_names=("a[", "a]", "b", "c", "d", "e"))
+    twins = TreeRanker(engine=engine, n_estimators=3).fit(alike)
+    np.testing.assert_array_equal(twins.predict(alike), plain.predict(data))
+    assert twins.feature_names_in_[0] == "a["
+
+
+@pytest.mark.parametrize(
+    ("engine", "wrong", "message"),
+    [
+        ("lightgbm", "num_leafs", "There is no LightGBM parameter 'num_leafs'.*num_leaves"),
+        ("xgboost", "max_deep", "There is no XGBoost parameter 'max_deep'.*max_depth"),
+        ("lightgbm", "num_boost_round", "no effect.*n_estimators"),
+        ("lightgbm", "early_stopping_rounds", "no effect.*patience"),
+        ("xgboost", "num_boost_round", "There is no XGBoost parameter 'num_boost_round'"),
+    ],
+)
+def test_parameters_that_the_engine_would_ignore_are_refused(
+    engine: str, wrong: str, message: str
+) -> None:
+    ranker = TreeRanker(engine=engine, parameters={"max_depth": 3, wrong: 4})
+    with pytest.raises(ArgumentError, match=message):
+        ranker.fit(made_up(2))
+    with pytest.raises(ArgumentError, match=message):
+        CascadeRanker(LinearRanker(), [ranker]).check_parameters()
+    aliases = {
+        "lightgbm": {"max_leaf": 3, "sub_row": 0.9},
+        "xgboost": {"gamma": 0.1, "reg_alpha": 1},
+    }
+    TreeRanker(engine=engine, parameters=aliases[engine]).check_parameters()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_trees_that_split_nothing_are_told_of(engine: str) -> None:
+    few = {"lightgbm": {"min_gain_to_split": 1e9}, "xgboost": {"min_child_weight": 1e9}}
+    ranker = TreeRanker(engine=engine, n_estimators=3, parameters=few[engine])
+    with pytest.warns(UserWarning, match="all have the same score"):
+        ranker.fit(made_up(5))
+    assert not np.ptp(ranker.predict(made_up(5)))
+    with pytest.raises(ArgumentError, match="at least 1"):
+        TreeRanker(engine=engine, n_estimators=0).fit(made_up(5))
+
+
+def test_fewer_rows_than_a_leaf_needs_are_told_of() -> None:
+    with pytest.raises(DataError, match="min_data_in_leaf below 20"):
+        TreeRanker(n_estimators=3).fit(made_up(1, 19))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_the_engine_and_its_parameters_are_within_reach(engine: str) -> None:
     ranker = TreeRanker(engine=engine, n_estimators=3, parameters={"max_depth": 1}).fit(made_up())
     if engine == "lightgbm":
@@ -78,16 +162,6 @@ def test_the_engine_and_its_parameters_are_within_reach(engine: str) -> None:
         assert {tree["num_leaves"] for tree in ranker.booster_.dump_model()["tree_info"]} == {2}
     else:
         assert all(tree.count("leaf=") == 2 for tree in ranker.booster_.get_dump())
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_an_interrupt_keeps_the_trees_grown(engine: str) -> None:
-    def interrupt(step: int, _loss: float, _value: float | None) -> None:
-        if step == 4:
-            raise KeyboardInterrupt
-
-    ranker = TreeRanker(engine=engine, n_estimators=50).fit(made_up(), progress=interrupt)
-    assert ranker.n_trees_ == 4
 
 
 def test_missing_values_are_left_to_the_trees() -> None:

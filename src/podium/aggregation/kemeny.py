@@ -19,7 +19,7 @@ def supervised_kemeny(
     *,
     ranker_weights: ArrayLike | None = None,
     start: ArrayLike | None = None,
-    top: int | None = None,
+    top: int | ArrayLike | None = None,
     unranked: Unranked = "below",
     refine: bool = False,
 ) -> Doubles:
@@ -41,7 +41,8 @@ def supervised_kemeny(
         ranker_weights: A weight for each ranker, such as ``proportional_weights``; equal if not
             given.
         start: The base order: a score for each row; Borda's count of the votes if not given.
-        top: Count only the so many best documents of each ranker as ranked.
+        top: Count only the so many best documents of each ranker as ranked; one number, or one
+            for each query.
         unranked: What a ranker says of documents that it did not rank. ``"ignore"`` with ``top``
             is the published algorithm.
         refine: Then move single documents to where they lower the distance to the votes, until

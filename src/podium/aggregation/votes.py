@@ -46,12 +46,12 @@ def checked_votes(
     offsets: ArrayLike | None,
     weights: ArrayLike | None,
     unranked: Unranked = "ignore",
-    top: int | None = None,
+    top: int | ArrayLike | None = None,
 ) -> Votes:
     """Votes as compiled loops take them, or an error that says what is wrong with them."""
     if unranked not in _POLICIES:
         raise ArgumentError(f"unranked is {unranked!r}", hint=f"Choose: {', '.join(_POLICIES)}.")
-    if top is not None and top < 1:
+    if top is not None and np.min(top, initial=1) < 1:
         raise ArgumentError(
             f"top is {top}", hint="Count at least the first document of each ranker."
         )
@@ -65,7 +65,8 @@ def checked_votes(
         raise DataError("a vote is infinite", hint="Give NaN for documents a ranker left out.")
     starts = checked_offsets([0, len(values)] if offsets is None else offsets, len(values))
     if top is not None:
-        over_queries(lambda first, last: _cut(values, starts, top, first, last), starts)
+        most = np.array(np.broadcast_to(np.asarray(top, np.int64), len(starts) - 1))
+        over_queries(lambda first, last: _cut(values, starts, most, first, last), starts)
     if unranked == "below":
         values[np.isnan(values)] = -np.inf
     return Votes(values, starts, checked_weights(weights, values.shape[1]))
@@ -93,10 +94,11 @@ def row_scores(scores: ArrayLike, rows: int, what: str) -> Doubles:
 
 
 @kernel
-def _cut(values: Doubles, offsets: Ints, top: int, first: int, last: int) -> None:
+def _cut(values: Doubles, offsets: Ints, most: Ints, first: int, last: int) -> None:
     """Keep the best documents of each ranker in each query, with those tied with the last."""
     for query in range(first, last):
         begin, end = offsets[query], offsets[query + 1]
+        top = most[query]
         for ranker in range(values.shape[1]):
             ranked = np.empty(end - begin)
             count = 0

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
@@ -45,9 +48,13 @@ Settings = Annotated[
     typer.Option("--set", help="A parameter of the ranker, as penalty=0.01; repeatable."),
 ]
 ValidationMeasure = Annotated[str, typer.Option("--measure", "-m", help="For the validation data.")]
-Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same model.")]
+Seed = Annotated[
+    int, typer.Option(min=0, help="The same seed on the same machine gives the same model.")
+]
 
 _STUDIO = "studio:"
+_INTERRUPTED = 130
+"""What shells take for a command that Ctrl-C ended."""
 
 
 def train_command(
@@ -73,27 +80,48 @@ def train_command(
 ) -> None:
     """Train a ranker: a model by name, or a loss times a scorer.
 
-    Ctrl-C keeps the best so far; trees and networks on a cluster go on from --checkpoints instead.
+    Ctrl-C saves the best model so far and ends with status 130; trees and networks on a cluster go
+    on from --checkpoints instead.
     """
     own = parse_settings(settings)
     ranker = make_ranker(model, k, loss, scorer, own, measure=measure, seed=seed)
     if cluster is not None:
         if labels is not None:
             raise ArgumentError("--labels and --cluster do not go together. Relabel the shards.")
-        with step_progress("Training", measure if validation else None) as report:
+        with (
+            _saving(ranker, output),
+            step_progress("Training", measure if validation else None) as report,
+        ):
             _train_on_cluster(cluster, ranker, data, validation, checkpoints, report)
-        ranker.save(output)
-        Console(stderr=True).print(shown(f"Saved {type(ranker).__name__} in {output}."))
         return
     with byte_progress("Reading") as progress:
         train = read_labelled(data, source_format, labels, progress)
         held_out = None
         if validation is not None:
             held_out = read_labelled(validation, source_format, labels, progress)
-    with step_progress("Training", measure if held_out is not None else None) as report:
+    with (
+        _saving(ranker, output),
+        step_progress("Training", measure if held_out is not None else None) as report,
+    ):
         ranker.fit(train, validation=held_out, progress=report)
+
+
+@contextmanager
+def _saving(ranker: Ranker, output: str) -> Iterator[None]:
+    """Save the ranker after its fit, or what it learned before Ctrl-C."""
+    from podium.rankers import FitInterrupted
+
+    said = Console(stderr=True)
+    try:
+        yield
+    except FitInterrupted as stop:
+        ranker.save(output)
+        said.print(
+            shown(f"Interrupted: saved the best {type(ranker).__name__} so far in {output}.")
+        )
+        raise typer.Exit(_INTERRUPTED) from stop
     ranker.save(output)
-    Console(stderr=True).print(shown(f"Saved {type(ranker).__name__} in {output}."))
+    said.print(shown(f"Saved {type(ranker).__name__} in {output}."))
 
 
 def _train_on_cluster(
@@ -172,7 +200,9 @@ def make_ranker(
     common = {"measure": measure, "seed": seed}
     known = ranker.get_params(deep=False)
     fitting = {name: value for name, value in common.items() if name in known}
-    return with_parameters(ranker, fitting | settings)
+    made = with_parameters(ranker, fitting | settings)
+    made.check_parameters()  # before data are read, which may take long
+    return made
 
 
 def parse_settings(settings: list[str] | None) -> dict[str, Any]:
@@ -197,7 +227,15 @@ def read_labelled(
     if labels is None:
         return found
     whole = found.load() if isinstance(found, ShardSet) else found
-    return whole.relabel(read_labels(labels))
+    judged = whole.relabel(read_labels(labels), unjudged=np.nan)
+    known = int(np.count_nonzero(~np.isnan(judged.labels)))
+    Console(stderr=True).print(
+        shown(
+            f"{path}: labels for {known} of {judged.rows} documents, the others count as 0, in "
+            f"{len(judged)} of {len(whole)} queries."
+        )
+    )
+    return replace(judged, labels=np.nan_to_num(judged.labels, nan=0.0))
 
 
 def read_labels(source: str) -> Judgments:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from podium.cluster.connection import Cluster
 from podium.cluster.places import as_url, file_system, shown
-from podium.cluster.sources import Place, open_source
-from podium.errors import ArgumentError, DataError
+from podium.cluster.sources import Place, ShardSource, open_source
+from podium.errors import ArgumentError
 
 # Rankers bring scikit-learn, whose import takes longer than all else: workers that evaluate or
 # run the tasks of a sweep start without it.
@@ -61,6 +61,7 @@ def fit(
         True
     """
     from podium.rankers import LinearRanker, NeuralRanker, TreeRanker
+    from podium.rankers.base import aligned_validation
 
     train = open_source(data)
     held_out = None if validation is None else open_source(validation)
@@ -72,27 +73,38 @@ def fit(
                 )
         chosen = None if held_out is None else held_out.manifest
         return ranker.fit(train.manifest, validation=chosen, progress=progress)
+    ranker.check_parameters()
     names = train.manifest.feature_names
-    if held_out is not None and held_out.manifest.feature_names != names:
-        raise DataError(
-            "validation has other features than the training data",
-            hint="Bring both to the same columns.",
-        )
-    ranker.feature_names_, ranker.n_features_in_ = names, len(names)
+    aligned_validation(None if held_out is None else held_out.manifest, names)
+    for each, what in ((train, "training"), (held_out, "validation")):
+        if each is not None:
+            _refuse_indifferent(each, what)
     where = None if checkpoints is None else as_url(checkpoints)
     if where is not None:
         file_system(where)  # a wrong place is said before the work
-    if isinstance(ranker, LinearRanker):
-        from podium.cluster.linear import fit_linear
+    with ranker._fitting(names):
+        if isinstance(ranker, LinearRanker):
+            from podium.cluster.linear import fit_linear
 
-        fit_linear(ranker, train, held_out, progress, where, checkpoint_seconds, cluster)
-    elif isinstance(ranker, TreeRanker | NeuralRanker):
-        from podium.cluster.training import fit_under_ray_train
+            fit_linear(ranker, train, held_out, progress, where, checkpoint_seconds, cluster)
+        elif isinstance(ranker, TreeRanker | NeuralRanker):
+            from podium.cluster.training import fit_under_ray_train
 
-        fit_under_ray_train(ranker, train, held_out, progress, where, checkpoint_seconds, cluster)
-    else:
-        raise ArgumentError(
-            f"{type(ranker).__name__} is not fitted on a cluster",
-            hint="Linear rankers, trees and neural scorers are; fit others on one machine.",
-        )
+            fit_under_ray_train(
+                ranker, train, held_out, progress, where, checkpoint_seconds, cluster
+            )
+        else:
+            raise ArgumentError(
+                f"{type(ranker).__name__} is not fitted on a cluster",
+                hint="Linear rankers, trees and neural scorers are; fit others on one machine.",
+            )
     return ranker
+
+
+def _refuse_indifferent(source: ShardSource, what: str) -> None:
+    """Refuse a set without a preference: looked for here, and found in the first block mostly."""
+    from podium.rankers.base import has_preference, no_preference
+
+    places = range(len(source.shards))
+    if not any(has_preference(block) for place in places for block in source.blocks(place)):
+        raise no_preference(what, source.manifest.queries)

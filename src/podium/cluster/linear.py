@@ -16,7 +16,7 @@ from podium.cluster.sources import ShardSource
 from podium.kernels import Doubles
 from podium.losses import Loss
 from podium.rankers import LinearRanker
-from podium.rankers.base import Progress
+from podium.rankers.base import FitInterrupted, Progress
 from podium.rankers.risk import LinearRisk, block_scores
 from podium.rankers.storage import Archive, archive_bytes, read_archive
 from podium.rankers.watch import Watch
@@ -137,7 +137,12 @@ def fit_linear(
         if keeper is not None:
             start = keeper.start(len(start), watch)
         risk = HeldRisk(ranker._loss(), holders, train.manifest.queries, len(start))
-        ranker._minimise(risk, watch, start)
+        try:
+            ranker._minimise(risk, watch, start)
+        except FitInterrupted:
+            if keeper is not None:
+                keeper.keep(watch.best_step, ranker.coef_, watch)
+            raise
     finally:
         holders.close()
         if held_out is not None:

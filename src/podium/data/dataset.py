@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike
 
 from podium.data import labels as label_orders
+from podium.data.columns import column_names, numbered_names
 from podium.data.grouping import Grouping, Strings, as_strings, group_rows, group_sizes
 from podium.data.ids import match_rows, query_keys
 from podium.data.judged import Judgments
@@ -72,8 +73,7 @@ class Dataset(QueryRows):
             raise DataError("features are not two-dimensional", hint="Give a row a document.")
         columns = self.features.shape[1]
         if not self.feature_names:
-            names = tuple(str(column + 1) for column in range(columns))
-            object.__setattr__(self, "feature_names", names)
+            object.__setattr__(self, "feature_names", numbered_names(columns))
         if len(self.feature_names) != columns:
             raise DataError(
                 f"{len(self.feature_names)} feature names for {columns} features",
@@ -103,7 +103,8 @@ class Dataset(QueryRows):
             group: the number of rows of each query, rows being contiguous.
             query_ids: With ``group``, the id of each query (by default 0, 1, 2, …).
             document_ids: An id for each row.
-            feature_names: A name for each column (by default 1, 2, 3, …, as in LETOR files).
+            feature_names: A name for each column; by default the column names of a data frame,
+                else 1, 2, 3, …, as in LETOR files.
         """
         matrix = as_numbers(features, np.float32, "features", dimensions=2)
         truth = as_numbers(labels, np.float32, "labels", dimensions=1)
@@ -116,8 +117,8 @@ class Dataset(QueryRows):
             raise ArgumentError("queries are unknown", hint="Give either qid= or group=.")
         grouping = group_rows(qid) if group is None else group_sizes(group, len(truth), query_ids)
         ids = None if document_ids is None else as_strings(document_ids, "document ids")
-        names = () if feature_names is None else tuple(map(str, feature_names))
-        return cls.grouped(matrix, truth, grouping, ids, names)
+        names = column_names(features) if feature_names is None else tuple(map(str, feature_names))
+        return cls.grouped(matrix, truth, grouping, ids, names or ())
 
     @classmethod
     def grouped(
@@ -165,6 +166,30 @@ class Dataset(QueryRows):
     def without_features(self) -> Dataset:
         """The same rows without any feature."""
         return replace(self, features=np.empty((self.rows, 0), np.float32), feature_names=())
+
+    def select_features(self, names: Sequence[str]) -> Dataset:
+        """The same rows with some of the features, in the order of their names.
+
+        Example:
+            >>> data = Dataset.from_arrays(
+            ...     [[0.2, 3, 7]], [1], qid=["q"], feature_names=["bm25", "clicks", "age"]
+            ... )
+            >>> data.select_features(["age", "bm25"]).features.round(1).tolist()
+            [[7.0, 0.2]]
+        """
+        wanted = tuple(map(str, names))
+        if wanted == self.feature_names:
+            return self
+        column_of = {name: column for column, name in enumerate(self.feature_names)}
+        missing = [name for name in wanted if name not in column_of]
+        if missing:
+            raise DataError(
+                f"there are no features {', '.join(missing)}",
+                hint=f"There are: {', '.join(self.feature_names)}.",
+            )
+        columns = [column_of[name] for name in wanted]
+        features = np.ascontiguousarray(self.features[:, columns])
+        return replace(self, features=features, feature_names=wanted)
 
     def with_document_ids(self) -> Dataset:
         """The same rows with a column of document ids, empty where there was none."""
@@ -241,6 +266,11 @@ class Dataset(QueryRows):
             raise DataError("no query was judged", hint="Compare the query ids of both.")
         data, told = self.select(places >= 0), judgments.select(places[places >= 0])
         matches = match_rows(data.document_ids, data.offsets, told.document_ids, told.offsets)
+        if not (matches >= 0).any():
+            raise DataError(
+                f"none of the {data.rows} documents of {len(data)} judged queries was judged",
+                hint="Compare the document ids of both.",
+            )
         labels = np.where(matches >= 0, told.labels[matches], np.float32(unjudged))
         return replace(data, labels=labels)
 

@@ -9,7 +9,7 @@ try:
 except ImportError as error:
     raise MissingPackageError("scikit-learn", extra="rankers") from error
 
-from podium.rankers.base import NotFittedError, Ranker, load_ranker
+from podium.rankers.base import FitInterrupted, NotFittedError, Ranker, load_ranker
 from podium.rankers.boosted import BoostedRanker
 from podium.rankers.cascade import CascadeRanker
 from podium.rankers.linear import LinearRanker
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BoostedRanker",
     "CascadeRanker",
+    "FitInterrupted",
     "LinearRanker",
     "NeuralRanker",
     "NotFittedError",

@@ -5,20 +5,23 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn import exceptions
 from sklearn.base import BaseEstimator
 
 from podium.data import Dataset, Rankings, ShardSet
+from podium.data.columns import are_numbers, column_names
 from podium.data.numbers import as_numbers
 from podium.errors import ArgumentError, DataError, PodiumError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss, parse_loss
-from podium.measures import Measure, evaluate, nDCG
+from podium.measures import Measure, evaluate, parse_measure
+from podium.rankers.columns import aligned_dataset, aligned_matrix
 from podium.rankers.storage import Archive, archive_bytes, read_archive, write_archive
 from podium.registry import Registry
 
@@ -33,12 +36,30 @@ class NotFittedError(PodiumError, exceptions.NotFittedError):  # type: ignore[mi
     """A ranker is asked for scores before it was fitted; also an error of scikit-learn's."""
 
 
+class FitInterrupted(KeyboardInterrupt):
+    """Ctrl-C ended a fit after its first step: the ranker holds the best model so far.
+
+    It is a ``KeyboardInterrupt``, so a search that fits several rankers ends too. Catch it around
+    ``fit`` to use or save what was learned. A ranker whose fit ended with any other error, or with
+    a plain ``KeyboardInterrupt``, is not fitted.
+    """
+
+
 class Ranker(BaseEstimator):  # type: ignore[misc]
     """A loss times a scorer, as a scikit-learn estimator.
 
     Rows are documents; ``qid`` (an id for each row, in any order) or ``group`` (rows per query,
     contiguous) says which query they belong to. ``predict`` gives a score for each row, larger is
     better, comparable within a query only.
+
+    Columns are known by name where the training data name them (a data frame, a data set, a
+    Parquet file): rows to score may have them in any order, and a missing or additional column is
+    an error. Columns of arrays and LETOR files have numbers from 1, and are known by position.
+
+    Attributes:
+        n_features_in_: How many features it was fitted on.
+        feature_names_in_: Their names, as an array; not there if they only have numbers.
+        feature_names_: Their names, or their numbers from 1.
     """
 
     KINDS: ClassVar[Registry[type[Ranker]]] = Registry("ranker")
@@ -73,33 +94,61 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             group: the number of rows of each query.
             validation: Queries that choose the best of the models met on the way.
             progress: Called after each step.
+
+        Raises:
+            FitInterrupted: After Ctrl-C, if there is a model so far; the ranker holds it.
+            DataError: If no query of the training or validation data prefers a document to another.
         """
+        self.check_parameters()
         data = as_training(X, y, qid, group)
-        self.n_features_in_ = len(data.feature_names)
-        self.feature_names_ = tuple(data.feature_names)
-        if validation is not None and tuple(validation.feature_names) != self.feature_names_:
-            raise DataError(
-                "validation has other features than the training data",
-                hint="Bring both to the same columns.",
-            )
-        self._fit(data, validation, progress)
+        names = tuple(data.feature_names)
+        held_out = aligned_validation(validation, names)
+        refuse_indifferent(data, "training")
+        if held_out is not None:
+            refuse_indifferent(held_out, "validation")
+        with self._fitting(names):
+            self._fit(data, held_out, progress)
         return self
 
-    def predict(self, X: ArrayLike | Dataset) -> Doubles:
-        """A score for each row."""
-        return self._predict(self._checked(X))
+    @contextmanager
+    def _fitting(self, names: tuple[str, ...]) -> Iterator[None]:
+        """Around a fit to features: if it fails, the ranker is not fitted."""
+        self.feature_names_, self.n_features_in_ = names, len(names)
+        try:
+            yield
+        except FitInterrupted:
+            raise
+        except BaseException:
+            del self.feature_names_, self.n_features_in_
+            raise
 
-    def _checked(self, X: ArrayLike | Dataset) -> Floats:
-        """The features of rows to score, if they are those it was fitted on."""
-        if not hasattr(self, "n_features_in_"):
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """The features' names; as in scikit-learn, there are none if columns only had numbers."""
+        if not hasattr(self, "feature_names_") or are_numbers(self.feature_names_):
+            raise AttributeError("feature_names_in_")
+        return np.array(self.feature_names_, dtype=object)
+
+    def check_parameters(self) -> None:
+        """Raise an ArgumentError for parameters that are wrong whatever the data are."""
+
+    def predict(self, X: ArrayLike | Dataset) -> Doubles:
+        """A score for each row.
+
+        Args:
+            X: Rows of the features it was fitted on. With names they may come in any order.
+        """
+        self._refuse_unfitted()
+        if isinstance(X, Dataset):
+            return self._predict(aligned_dataset(X, self.feature_names_).features)
+        return self._predict(aligned_matrix(X, _matrix(X), self.feature_names_))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_features_in_")
+
+    def _refuse_unfitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
             raise NotFittedError(f"This {type(self).__name__} is not fitted. Call fit first.")
-        features = X.features if isinstance(X, Dataset) else _matrix(X)
-        if features.shape[1] != self.n_features_in_:
-            raise DataError(
-                f"{features.shape[1]} features, the ranker was fitted on {self.n_features_in_}",
-                hint="Give the same columns in the same order.",
-            )
-        return features
 
     def rank(self, data: Dataset, *, name: str | None = None) -> Rankings:
         """The rankings of a data set's documents, ready to evaluate or to write as a run."""
@@ -122,11 +171,17 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
     ) -> float:
-        """The mean nDCG@10, which scikit-learn's searches maximise unless told otherwise."""
-        data = X if isinstance(X, Dataset) else as_training(X, y, qid, group)
+        """The mean of the ranker's ``measure``, which scikit-learn's searches maximise.
+
+        Larger is always better, as scikit-learn expects: a measure of which smaller is better, as
+        ``WKT(k=10)``, is negated. nDCG@10 for rankers without a ``measure``.
+        """
+        data = as_training(X, y, qid, group)
         if not isinstance(data, Dataset):
             raise ArgumentError("score needs a data set in memory", hint="Use podium.measures.")
-        return evaluate(nDCG @ 10, data, self.predict(data)).means[nDCG @ 10]
+        measure = parse_measure(getattr(self, "measure", "nDCG@10"))
+        value = mean_value(measure, data, self.predict(data))
+        return value if measure.larger_is_better else -value
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the fitted ranker; no pickle is involved, and equal rankers give equal bytes."""
@@ -222,7 +277,58 @@ def as_training(
         return X
     if y is None:
         raise ArgumentError("labels are missing", hint="Give y, or a data set as X.")
-    return Dataset.from_arrays(_matrix(X), y, qid=qid, group=group)
+    names = column_names(X)
+    return Dataset.from_arrays(_matrix(X), y, qid=qid, group=group, feature_names=names)
+
+
+def aligned_validation(validation: Training | None, names: tuple[str, ...]) -> Training | None:
+    """Validation data with the features of the training data in the same order."""
+    if isinstance(validation, Dataset):
+        try:
+            return aligned_dataset(validation, names)
+        except DataError as error:
+            raise DataError(
+                f"validation has other features than the training data ({error.problem})",
+                hint="Bring both to the same columns.",
+            ) from error
+    if validation is not None and tuple(validation.feature_names) != names:
+        raise DataError(
+            "validation has other features than the training data, or in another order",
+            hint="Bring both to the same columns.",
+        )
+    return validation
+
+
+def refuse_indifferent(data: Training, what: str) -> None:
+    """Refuse data in which all documents of each query have one label: they say nothing."""
+    if not any(map(has_preference, blocks_of(data))):
+        raise no_preference(what, len(data))
+
+
+def no_preference(what: str, queries: int) -> DataError:
+    """The error of data in which each query's documents have equal labels."""
+    return DataError(
+        f"no document of the {what} data is preferred to another: in each of {queries} queries "
+        "all labels are equal",
+        hint="Check the labels.",
+    )
+
+
+def has_preference(block: Dataset) -> bool:
+    """Whether a query has two documents with different labels.
+
+    Example:
+        >>> has_preference(Dataset.from_arrays([[1], [2], [3]], [0, 1, 1], group=[1, 2]))
+        False
+    """
+    query = block.query_of_row
+    same_query = query[1:] == query[:-1]
+    return bool((same_query & (block.labels[1:] != block.labels[:-1])).any())
+
+
+def mean_value(measure: Measure, data: Dataset, scores: Doubles) -> float:
+    """The mean of a measure over the queries that have a value."""
+    return float(evaluate(measure, data, scores).means[measure])
 
 
 def blocks_of(data: Training) -> Iterable[Dataset]:
@@ -249,4 +355,6 @@ class _Shards:
 
 
 def _matrix(X: Any) -> Floats:
-    return as_numbers(X, np.float32, "features", dimensions=2)
+    # Rows first in memory, as in a data set: data frames have columns first, and sums in another
+    # order are rounded differently.
+    return np.ascontiguousarray(as_numbers(X, np.float32, "features", dimensions=2))

@@ -15,7 +15,7 @@ from podium.kernels import Doubles, Floats, Ints
 from podium.losses import PairExponential
 from podium.losses.top_documents import top_documents
 from podium.measures import Measure, evaluate, parse_measure
-from podium.rankers.base import Progress, Ranker, Training, in_memory
+from podium.rankers.base import FitInterrupted, Progress, Ranker, Training, in_memory
 from podium.rankers.products import linear_scores, missing_feature
 from podium.rankers.storage import Archive
 from podium.rankers.stumps import (
@@ -92,7 +92,6 @@ class BoostedRanker(Ranker):
         self.measure = measure
 
     def _fit(self, data: Training, validation: Training | None, progress: Progress | None) -> None:
-        self._check()
         train, held_out = in_memory(data), None if validation is None else in_memory(validation)
         beta = float(self.beta)
         teacher = _Teacher(train, beta, self.k, parse_measure(self.lists))
@@ -122,14 +121,20 @@ class BoostedRanker(Ranker):
                 barred = barred | {stump.feature} if stuck else set()
                 if self.patience is not None and step - watch.best_step >= self.patience:
                     break
-        except KeyboardInterrupt:  # the weak rankers chosen so far are kept
-            pass
-        kept = watch.model or 0
-        self.features_ = np.array([stump.feature for stump in chosen[:kept]], np.int64)
-        self.thresholds_ = np.array([stump.threshold for stump in chosen[:kept]], np.float64)
-        self.weights_ = np.array(weights[:kept])
+        except KeyboardInterrupt as stop:
+            if not watch.model:
+                raise
+            self._keep(chosen[: watch.model], weights)
+            raise FitInterrupted from stop
+        self._keep(chosen[: watch.model or 0], weights)
 
-    def _check(self) -> None:
+    def _keep(self, chosen: list[Stump], weights: list[float]) -> None:
+        self.features_ = np.array([stump.feature for stump in chosen], np.int64)
+        self.thresholds_ = np.array([stump.threshold for stump in chosen], np.float64)
+        self.weights_ = np.array(weights[: len(chosen)])
+
+    def check_parameters(self) -> None:
+        """Raise an ArgumentError for parameters that are wrong whatever the data are."""
         if not 0 <= self.beta <= 1:
             raise ArgumentError(f"beta is {self.beta}. Give a number from 0 to 1.")
         if self.weak not in ("thresholds", "features"):

@@ -54,6 +54,7 @@ def minimise_bundle(
     *,
     penalty: float,
     tolerance: float = 1e-4,
+    floor: float = 1e-12,
     max_steps: int = 1000,
     planes: Sequence[Plane] = (),
     watch: Callable[[int, Doubles, float, float], None] | None = None,
@@ -65,6 +66,8 @@ def minimise_bundle(
         start: Where to begin.
         penalty: The weight of the regulariser; larger than 0.
         tolerance: Stop when the gap is below this fraction of the objective.
+        floor: What the objective is taken for there if it is smaller: where the minimum is near
+            0, no fraction of it is within reach of double precision.
         max_steps: Stop after this many evaluations of the risk.
         planes: Planes that are known to lie below R.
         watch: Called after each step with the step, the best point, its value and the gap.
@@ -94,7 +97,7 @@ def minimise_bundle(
         gap = max(upper - lower, 0.0)
         if watch is not None:
             watch(steps, best, upper, gap)
-        if gap <= tolerance * max(abs(upper), 1e-12):
+        if gap <= tolerance * max(abs(upper), floor):
             return BundleResult(best, upper, gap, steps, converged=True)
     return BundleResult(best, upper, max(upper - lower, 0.0), steps, converged=False)
 
@@ -140,8 +143,10 @@ def _simplex_program(gram: NDArray[np.float64], offsets: Doubles) -> Doubles:
     count = len(offsets)
     if count == 1:
         return np.ones(1)
-    # The solver works best near one; scaling both terms alike does not move the solution.
-    scale = max(float(np.abs(gram).max()), float(np.abs(offsets).max()), 1e-300)
+    # Scaling both terms alike does not move the solution. The solver's tolerance is absolute for
+    # objectives below 1, and the objective is of the size of the offsets, not of the slopes.
+    largest = float(np.abs(gram).max())
+    scale = max(float(np.abs(offsets).max()), 1e-12 * largest, 1e-300)
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11

@@ -14,8 +14,18 @@ from podium.aggregation import proportional_weights, supervised_kemeny, tuned_we
 from podium.data import Dataset
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Ints
-from podium.measures import Measure, evaluate, parse_measure
-from podium.rankers.base import Progress, Ranker, Training, in_memory, load_ranker, members_of
+from podium.measures import Measure, parse_measure
+from podium.rankers.base import (
+    FitInterrupted,
+    Progress,
+    Ranker,
+    Training,
+    in_memory,
+    load_ranker,
+    mean_value,
+    members_of,
+)
+from podium.rankers.columns import aligned_dataset
 from podium.rankers.storage import Archive
 
 
@@ -32,11 +42,12 @@ class CascadeRanker(Ranker):
         base: The ranker that keeps the candidates.
         rerankers: The rankers that vote.
         candidates: How many documents of a query are voted on.
-        ballot: How many documents of the candidates each reranker's vote orders, as a share of
-            them: half in the paper. What it leaves out counts as below.
+        ballot: How many of a query's candidates each reranker's vote orders, as a share of them
+            (rounded, at least one): half in the paper. What it leaves out counts as below.
         base_votes: Whether the base ranker votes too.
         weighing: How votes weigh, by validation queries: ``"proportional"`` to each reranker's
-            measure (the paper), ``"tuned"`` together, or ``"equal"``. Equal without validation.
+            measure (the paper; of which larger must be better), ``"tuned"`` together, or
+            ``"equal"``. Equal without validation.
         measure: What the validation queries are measured by.
 
     Attributes:
@@ -82,10 +93,12 @@ class CascadeRanker(Ranker):
         return all(member.streams for member in members_of(self))
 
     def _fit(self, data: Training, validation: Training | None, progress: Progress | None) -> None:
-        self._check()
         fitted = []
         for step, ranker in enumerate([self.base, *self.rerankers], start=1):
-            fitted.append(clone(ranker).fit(data, validation=validation))
+            try:
+                fitted.append(clone(ranker).fit(data, validation=validation))
+            except FitInterrupted as stop:  # one of its rankers is fitted, but not the cascade
+                raise KeyboardInterrupt from stop
             if progress is not None:
                 progress(step, np.nan, None)
         self.base_, *self.rerankers_ = fitted
@@ -94,13 +107,21 @@ class CascadeRanker(Ranker):
         if validation is not None and self.weighing != "equal":
             self.weights_ = self._learned_weights(in_memory(validation))
 
-    def _check(self) -> None:
+    def check_parameters(self) -> None:
+        """Raise an ArgumentError for parameters that are wrong whatever the data are."""
         if self.base is None or not len(self.rerankers):
             raise ArgumentError("A cascade needs a base ranker and at least one reranker.")
         if self.candidates < 1 or not 0 < self.ballot <= 1:
             raise ArgumentError("candidates is at least 1, and ballot a share above 0, up to 1.")
+        if self.weighing == "proportional" and not parse_measure(self.measure).larger_is_better:
+            raise ArgumentError(
+                f"weights cannot be proportional to {self.measure}, of which smaller is better",
+                hint="Give weighing='tuned' or 'equal', or another measure.",
+            )
         if self.weighing not in ("proportional", "tuned", "equal"):
             raise ArgumentError("weighing is 'proportional', 'tuned' or 'equal'.")
+        for member in members_of(self):
+            member.check_parameters()
 
     def _learned_weights(self, validation: Dataset) -> Doubles:
         measure = parse_measure(self.measure)
@@ -109,16 +130,18 @@ class CascadeRanker(Ranker):
         votes = self._votes(validation)
 
         def quality(scores: Doubles) -> float:
-            return sign * evaluate(measure, validation, scores).means[measure]
+            return sign * mean_value(measure, validation, scores)
 
-        weights = proportional_weights(votes, quality, validation.offsets)
+        start = self.weights_
+        if measure.larger_is_better:
+            start = proportional_weights(votes, quality, validation.offsets)
         if self.weighing == "proportional":
-            return weights
+            return start
 
         def aggregate(_votes: ArrayLike, _offsets: Any, *, ranker_weights: ArrayLike) -> Doubles:
-            return self._decide(votes, weights, first, validation.offsets)
+            return self._decide(votes, ranker_weights, first, validation.offsets)
 
-        return tuned_weights(votes, quality, aggregate, validation.offsets, start=weights)
+        return tuned_weights(votes, quality, aggregate, validation.offsets, start=start)
 
     def predict(self, X: ArrayLike | Dataset) -> Doubles:
         """A score for each row of a data set: its place from the bottom of its query."""
@@ -127,8 +150,9 @@ class CascadeRanker(Ranker):
                 "a cascade ranks whole queries, and an array does not say where they begin",
                 hint="Give a Dataset: Dataset.from_arrays(X, labels, group=...).",
             )
-        self._checked(X)
-        return self._decide(self._votes(X), self.weights_, self._first(X), X.offsets)
+        self._refuse_unfitted()
+        data = aligned_dataset(X, self.feature_names_)
+        return self._decide(self._votes(data), self.weights_, self._first(data), data.offsets)
 
     def _first(self, data: Dataset) -> Doubles:
         base: Ranker = self.base_
@@ -149,7 +173,7 @@ class CascadeRanker(Ranker):
             starts,
             ranker_weights=weights,
             start=first[rows],
-            top=max(1, round(self.ballot * int(counts.max(initial=1)))),
+            top=np.maximum(1, np.rint(self.ballot * counts).astype(np.int64)),
         )
         result = (np.repeat(sizes, sizes) - places).astype(np.float64)
         # Candidates have scores from 1 to their number, and all others of their query are below.

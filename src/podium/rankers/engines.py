@@ -8,23 +8,36 @@ set to passive before an engine is first imported.
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from podium.data import Dataset
-from podium.errors import DataError, MissingPackageError
+from podium.data.columns import are_numbers
+from podium.errors import ArgumentError, DataError, MissingPackageError
 from podium.kernels import Doubles, Floats
-from podium.registry import Registry
+from podium.registry import Registry, unknown
 from podium.threads import thread_count
+
+_LOOPS = {"num_iterations": "n_estimators", "early_stopping_round": "patience"}
+"""What LightGBM's own training loop takes, and who does so where Podium grows the trees."""
 
 
 class Booster(ABC):
     """A model that grows tree by tree; ``model`` is the engine's own."""
 
     model: Any
+
+    @classmethod
+    @abstractmethod
+    def check(cls, parameters: Mapping[str, Any]) -> None:
+        """Raise an ArgumentError for a parameter that the engine does not know."""
 
     @classmethod
     @abstractmethod
@@ -55,8 +68,12 @@ class Booster(ABC):
         """The scores of the validation rows by the trees so far."""
 
     @abstractmethod
-    def predict(self, features: Floats, trees: int) -> Doubles:
-        """The scores of rows by the first trees."""
+    def cut(self, trees: int) -> None:
+        """Keep the first trees alone, and let go of the data; it cannot grow any more."""
+
+    @abstractmethod
+    def predict(self, features: Floats) -> Doubles:
+        """The scores of rows."""
 
     @abstractmethod
     def dump(self) -> bytes:
@@ -70,6 +87,20 @@ class _LightGBM(Booster):
     def __init__(self, model: Any, validation: Dataset | None = None) -> None:
         self.model = model
         self._validation = validation
+
+    @classmethod
+    def check(cls, parameters: Mapping[str, Any]) -> None:
+        aliases = import_engine("lightgbm").basic._ConfigAliases._get_all_param_aliases()
+        known = {name: main for main, names in aliases.items() for name in names}
+        for name in parameters:
+            if name not in known:
+                raise unknown("LightGBM parameter", name, known)
+            for main, ours in _LOOPS.items():
+                if name in aliases[main]:
+                    raise ArgumentError(
+                        f"{name} has no effect among the engine's parameters",
+                        hint=f"Give the ranker {ours}.",
+                    )
 
     @classmethod
     def start(
@@ -90,7 +121,11 @@ class _LightGBM(Booster):
             **parameters,
         }
         data = lightgbm.Dataset(
-            train.features, label=np.zeros(train.rows), params=settings, free_raw_data=True
+            train.features,
+            label=np.zeros(train.rows),
+            feature_name=_names(train, r'[\s",:\[\]{}]') or "auto",
+            params=settings,
+            free_raw_data=True,
         )
         if grown is not None:  # as lightgbm.train does with its init_model
             before = lightgbm.Booster(model_str=grown.decode())
@@ -113,7 +148,15 @@ class _LightGBM(Booster):
 
     def grow(self, gradient: Doubles, curvature: Doubles) -> bool:
         before = self.model.current_iteration()
-        self.model.update(fobj=lambda _scores, _data: (gradient, curvature))
+        try:
+            self.model.update(fobj=lambda _scores, _data: (gradient, curvature))
+        except import_engine("lightgbm").basic.LightGBMError as error:
+            if "num_features()" not in str(error):
+                raise
+            raise DataError(
+                "no feature can be split into leaves as large as LightGBM's parameters want",
+                hint="Give more rows, or a min_data_in_leaf below 20, which is LightGBM's own.",
+            ) from error
         return bool(self.model.current_iteration() > before)
 
     def training_scores(self) -> Doubles:
@@ -133,13 +176,23 @@ class _LightGBM(Booster):
         self.model.eval_train(keep) if data == 0 else self.model.eval_valid(keep)
         return found[0]
 
-    def predict(self, features: Floats, trees: int) -> Doubles:
-        if not trees:
-            return np.zeros(len(features))
-        return np.asarray(self.model.predict(features, num_iteration=trees, raw_score=True))
+    def cut(self, trees: int) -> None:
+        # To LightGBM, 0 means all.
+        text = self._text(trees) if trees else self._text(-1)
+        self.model = import_engine("lightgbm").Booster(model_str=text)
+
+    def predict(self, features: Floats) -> Doubles:
+        return np.asarray(
+            self.model.predict(features, raw_score=True, num_threads=thread_count()), np.float64
+        )
 
     def dump(self) -> bytes:
-        return str(self.model.model_to_string(num_iteration=-1)).encode()
+        return self._text(-1).encode()
+
+    def _text(self, trees: int) -> str:
+        # The number of threads is no part of the model, and changes nothing in it.
+        text = str(self.model.model_to_string(num_iteration=trees))
+        return re.sub(r"(?m)^\[num_threads: \d+\]$", "[num_threads: 0]", text)
 
     def release(self) -> None:
         self.model.free_network()  # its port, which the next training of the process needs
@@ -152,6 +205,34 @@ class _XGBoost(Booster):
         self._validation = validation
 
     @classmethod
+    def check(cls, parameters: Mapping[str, Any]) -> None:
+        xgboost = import_engine("xgboost")
+        rows = xgboost.DMatrix(np.zeros((1, 1), np.float32))
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            try:
+                settings = {**cls._settings(parameters), "verbosity": 1}
+                config = json.loads(xgboost.Booster(settings, [rows]).save_config())
+            except xgboost.core.XGBoostError:
+                return  # a wrong value, which the fit tells of: these rows are not the data
+        for warning in said:
+            unused = re.search(r"Parameters: \{(.*)\} are not used", str(warning.message))
+            if unused:
+                name = re.findall('"(.*?)"', unused[1])[0]
+                raise unknown("XGBoost parameter", name, sorted(set(_leaves(config))))
+
+    @classmethod
+    def _settings(cls, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "objective": "reg:squarederror",
+            "base_score": 0.0,
+            "disable_default_eval_metric": True,
+            "tree_method": "hist",
+            "nthread": thread_count(),
+            **parameters,
+        }
+
+    @classmethod
     def start(
         cls,
         train: Dataset,
@@ -160,23 +241,18 @@ class _XGBoost(Booster):
         grown: bytes | None = None,
     ) -> _XGBoost:
         xgboost = import_engine("xgboost")
-        settings = {
-            "objective": "reg:squarederror",
-            "base_score": 0.0,
-            "disable_default_eval_metric": True,
-            "tree_method": "hist",
-            "nthread": thread_count(),
-            **parameters,
-        }
+        settings = cls._settings(parameters)
+        names = _names(train, r"[\[\]<]")
         rows = xgboost.QuantileDMatrix(
             train.features,
             np.zeros(train.rows),
+            feature_names=names,
             nthread=thread_count(),
             max_bin=settings.get("max_bin"),
         )
         kept = None
         if validation is not None:
-            kept = xgboost.DMatrix(validation.features, nthread=thread_count())
+            kept = xgboost.DMatrix(validation.features, feature_names=names, nthread=thread_count())
         cached = [rows] if kept is None else [rows, kept]
         model = None if grown is None else bytearray(grown)
         return cls(xgboost.Booster(settings, cache=cached, model_file=model), rows, kept)
@@ -204,11 +280,14 @@ class _XGBoost(Booster):
     def validation_scores(self) -> Doubles:
         return np.asarray(self.model.predict(self._validation, output_margin=True), np.float64)
 
-    def predict(self, features: Floats, trees: int) -> Doubles:
-        if not trees:
-            return np.zeros(len(features))
+    def cut(self, trees: int) -> None:
+        self.model = self.model[:trees]
+        self._train = self._validation = None
+
+    def predict(self, features: Floats) -> Doubles:
         rows = import_engine("xgboost").DMatrix(features, nthread=thread_count())
-        found = self.model.predict(rows, output_margin=True, iteration_range=(0, trees))
+        # Names were compared already, and the engine may know the columns by others.
+        found = self.model.predict(rows, output_margin=True, validate_features=False)
         return np.asarray(found, np.float64)
 
     def dump(self) -> bytes:
@@ -222,6 +301,22 @@ def import_engine(name: str, extra: str = "trees") -> Any:
         return __import__(name)
     except ImportError as error:
         raise MissingPackageError(name, extra=extra) from error
+
+
+def _names(data: Dataset, refused: str) -> list[str] | None:
+    """The features' names as an engine takes them; None if they have only numbers."""
+    if are_numbers(data.feature_names):
+        return None
+    names = [re.sub(refused, "_", name) for name in data.feature_names]
+    return names if len(set(names)) == len(names) else None
+
+
+def _leaves(config: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in config.items():
+        if isinstance(value, dict):
+            yield from _leaves(value)
+        else:
+            yield name
 
 
 ENGINES: Registry[type[Booster]] = Registry("engine", {"lightgbm": _LightGBM, "xgboost": _XGBoost})

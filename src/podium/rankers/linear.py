@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from podium.errors import ArgumentError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss
 from podium.measures import Measure
-from podium.rankers.base import Progress, Ranker, Training
+from podium.rankers.base import FitInterrupted, Progress, Ranker, Training
 from podium.rankers.bundle import BundleResult, Plane, minimise_bundle
 from podium.rankers.descent import descend
 from podium.rankers.products import linear_scores
@@ -21,6 +23,10 @@ from podium.rankers.whiten import MOST_FEATURES, whitening
 
 # Over which a hinge's kink is rounded: coarse first, for a start, then finer.
 _WIDTHS = (0.1, 0.02, 0.004)
+
+# An objective below this share of its value at weights of 0 is as good as 0. LIBLINEAR's tolerance
+# is relative to where it starts, too.
+_NEAR_ZERO = 1e-3
 
 
 class LinearRanker(Ranker):
@@ -35,8 +41,9 @@ class LinearRanker(Ranker):
         loss: The loss, or its text (``"PairHinge(k=10)"``).
         penalty: The weight of the regulariser. A support vector machine's C is
             ``1 / (penalty * queries)``.
-        tolerance: When to stop: the certified gap as a fraction of the objective, or for smooth
-            losses the relative change of the objective.
+        tolerance: When to stop: the certified gap as a fraction of the objective, but of no less
+            than a thousandth of its value at weights of 0 (where preferences can all be met, the
+            minimum is near 0); for smooth losses the relative change of the objective.
         max_iter: The most evaluations of the loss.
         measure: What the validation queries are measured by.
 
@@ -77,6 +84,10 @@ class LinearRanker(Ranker):
         watch: Watch[Doubles] = Watch(block_scores, self.measure, validation, progress)
         self._minimise(BlockRisk(self._loss(), data), watch, np.zeros(self.n_features_in_))
 
+    @property
+    def _penalty(self) -> float:
+        return float(self.penalty)  # in double precision, whatever NumPy's type it was given as
+
     def _minimise(self, risk: LinearRisk, watch: Watch[Doubles], start: Doubles) -> None:
         """Fit to a risk, wherever its rows are."""
         loss = risk.loss
@@ -84,7 +95,7 @@ class LinearRanker(Ranker):
             raise ArgumentError(
                 f"The penalty is {self.penalty}. {loss!r} needs one above 0; smooth losses take 0."
             )
-        self.converged_, self.gap_ = False, np.nan
+        self.converged_, self.gap_, self.objective_ = False, np.nan, np.nan
         try:
             if loss.smooth:
                 self._by_lbfgs(risk, start, watch)
@@ -92,15 +103,23 @@ class LinearRanker(Ranker):
                 self._by_bundle(risk, start, watch)
             else:
                 self.coef_, self.objective_ = descend(
-                    risk, start, penalty=self.penalty, steps=min(self.max_iter, 300), watch=watch
+                    risk, start, penalty=self._penalty, steps=min(self.max_iter, 300), watch=watch
                 )
-        except KeyboardInterrupt:  # what was learned so far is kept
-            self.objective_ = np.nan
-        self.n_iter_ = risk.evaluations
+        except KeyboardInterrupt as stop:
+            if watch.model is None:
+                raise
+            self.coef_, self.n_iter_ = watch.model, risk.evaluations
+            raise FitInterrupted from stop
         if watch.model is not None:
             self.coef_ = watch.model
-        elif not hasattr(self, "coef_"):
-            self.coef_ = start
+        self.n_iter_ = risk.evaluations
+        if loss.convex and not self.converged_:
+            warnings.warn(
+                f"{loss!r} did not converge in {self.n_iter_} evaluations (max_iter="
+                f"{self.max_iter}). Increase max_iter or penalty, or scale the features.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
 
     def _by_lbfgs(self, risk: LinearRisk, start: Doubles, watch: Watch[Doubles]) -> None:
         from scipy import optimize
@@ -108,13 +127,13 @@ class LinearRanker(Ranker):
         if len(start) > MOST_FEATURES:
             matrix = np.eye(len(start))
         else:
-            matrix = whitening(risk.spread(), self.penalty)
+            matrix = whitening(risk.spread(), self._penalty)
 
         def objective(point: Doubles) -> tuple[float, Doubles]:
             weights = matrix @ point
             value, slope = risk(weights)
-            whole = value + 0.5 * self.penalty * float(weights @ weights)
-            return whole, (slope + self.penalty * weights) @ matrix
+            whole = value + 0.5 * self._penalty * float(weights @ weights)
+            return whole, (slope + self._penalty * weights) @ matrix
 
         def after(intermediate_result: Any) -> None:  # SciPy asks for this argument's name
             weights = matrix @ intermediate_result.x
@@ -127,7 +146,7 @@ class LinearRanker(Ranker):
             method="L-BFGS-B",
             callback=after,
             options={
-                "maxfun": self.max_iter,
+                "maxfun": self._evaluations_left(risk),
                 "maxiter": self.max_iter,
                 "maxcor": 20,
                 # A change of the objective says little about the distance to the minimum, so
@@ -139,6 +158,9 @@ class LinearRanker(Ranker):
         self.coef_, self.objective_ = matrix @ found.x, float(found.fun)
         self.converged_ = bool(found.success)
 
+    def _evaluations_left(self, risk: LinearRisk) -> int:
+        return max(1, self.max_iter - risk.evaluations)
+
     def _by_bundle(self, risk: LinearRisk, start: Doubles, watch: Watch[Doubles]) -> None:
         """Round the kinks less and less, then certify; the bundle method does what is left.
 
@@ -147,6 +169,7 @@ class LinearRanker(Ranker):
         """
         planes: list[Plane] = []
         point = start
+        floor = _NEAR_ZERO * risk(np.zeros(len(start)))[0]
         for width in _WIDTHS:
             pair = risk.loss.rounded(width)
             if pair is None:
@@ -156,11 +179,11 @@ class LinearRanker(Ranker):
             point = self.coef_
             value, slope = risk.of(below)(point)
             planes.append((slope, value - float(slope @ point)))
-            found = self._certify(risk, point, planes, 1, None)
+            found = self._certify(risk, point, planes, floor, 1, None)
             if found.converged:
                 break
         if not self.converged_:
-            found = self._certify(risk, point, planes, self.max_iter, watch)
+            found = self._certify(risk, point, planes, floor, self._evaluations_left(risk), watch)
         self.coef_, self.objective_, self.gap_ = found.weights, found.value, found.gap
 
     def _certify(
@@ -168,14 +191,16 @@ class LinearRanker(Ranker):
         risk: LinearRisk,
         start: Doubles,
         planes: list[Plane],
+        floor: float,
         steps: int,
         watch: Watch[Doubles] | None,
     ) -> BundleResult:
         found = minimise_bundle(
             risk,
             start,
-            penalty=self.penalty,
+            penalty=self._penalty,
             tolerance=self.tolerance,
+            floor=floor,
             max_steps=steps,
             planes=planes,
             watch=None

@@ -15,7 +15,7 @@ from podium.errors import DataError, MissingPackageError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss
 from podium.measures import Measure
-from podium.rankers.base import Progress, Ranker, Training, blocks_of
+from podium.rankers.base import FitInterrupted, Progress, Ranker, Training, blocks_of
 from podium.rankers.epochs import arrays_under, resume_epochs, saved_epochs, share_gradients
 from podium.rankers.storage import Archive
 from podium.rankers.together import ALONE, Together
@@ -127,8 +127,11 @@ class NeuralRanker(Ranker):
                 watch(epoch, self._state(), float(whole / queries))
                 state = partial(saved_epochs, epoch, self._state(), optimiser, watch, random)
                 together.save(epoch, state)
-        except KeyboardInterrupt:  # the best epoch so far is kept
-            pass
+        except KeyboardInterrupt as stop:
+            if watch.model is None:
+                raise
+            self._set_state(watch.model)
+            raise FitInterrupted from stop
         if watch.model is not None:
             self._set_state(watch.model)
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.data.files import open_write
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 
 VERSION = 1
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -49,7 +49,8 @@ def write_archive(archive: Archive, path: str | os.PathLike[str]) -> None:
 def archive_bytes(archive: Archive) -> bytes:
     """The bytes of an archive's file."""
     content = {"version": VERSION, "kind": archive.kind, "facts": archive.facts}
-    entries = {"ranker.json": json.dumps(content, indent=1, sort_keys=True).encode()}
+    text = json.dumps(content, indent=1, sort_keys=True, default=_python_value)
+    entries = {"ranker.json": text.encode()}
     for name, array in archive.arrays.items():
         buffer = io.BytesIO()
         np.lib.format.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
@@ -61,6 +62,15 @@ def archive_bytes(archive: Archive) -> bytes:
         for name in sorted(entries):
             file.writestr(zipfile.ZipInfo(name, _EPOCH), entries[name])
     return whole.getvalue()
+
+
+def _python_value(value: object) -> Any:
+    """NumPy's numbers, booleans and arrays as Python's, which JSON knows."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise ArgumentError(
+        f"{value!r} cannot be saved", hint="Parameters are numbers, texts, lists and dictionaries."
+    )
 
 
 def read_archive(source: str | os.PathLike[str] | io.BytesIO) -> Archive:

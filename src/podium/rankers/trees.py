@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
 from podium.data.seeds import checked_seed
+from podium.errors import ArgumentError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss
 from podium.measures import Measure
-from podium.rankers.base import Progress, Ranker, Training, in_memory
+from podium.rankers.base import FitInterrupted, Progress, Ranker, Training, in_memory
 from podium.rankers.engines import ENGINES, Booster
 from podium.rankers.storage import Archive
 from podium.rankers.together import ALONE, Together
@@ -24,16 +26,20 @@ class TreeRanker(Ranker):
     Args:
         loss: The loss, or its text (``"ListMLE(k=10)"``).
         engine: ``"lightgbm"`` or ``"xgboost"``.
-        n_estimators: How many trees at most.
+        n_estimators: How many trees at most, from 1.
         learning_rate: The weight of each tree.
         patience: With validation queries: stop after this many trees without a better measure.
         measure: What the validation queries are measured by: any of Podium's measures.
-        parameters: The engine's own parameters, by their own names, as they are.
-        seed: The engine's seed; the same seed gives the same model.
+        parameters: The engine's own parameters, by their own names, as they are. A name that the
+            engine does not know is refused.
+        seed: The engine's seed. The same seed gives the same model: with LightGBM for any number
+            of threads, with XGBoost for the same number.
 
     Attributes:
-        booster_: The engine's own model: ``lightgbm.Booster`` or ``xgboost.Booster``.
-        n_trees_: How many trees predictions use: all, or up to the best on validation queries.
+        booster_: The engine's own model, ``lightgbm.Booster`` or ``xgboost.Booster``, with the
+            trees that predictions use and the features' names, if they have any. Where the engine
+            does not take a name, characters are replaced by underscores.
+        n_trees_: How many trees there are: all, or up to the best on validation queries.
 
     Example:
         >>> random = np.random.default_rng(0)
@@ -65,6 +71,13 @@ class TreeRanker(Ranker):
         self.parameters = parameters
         self.seed = seed
 
+    def check_parameters(self) -> None:
+        """Raise an ArgumentError for parameters that are wrong whatever the data are."""
+        if self.n_estimators < 1:
+            raise ArgumentError(f"n_estimators is {self.n_estimators}. Give at least 1.")
+        if self.parameters:
+            self._engine().check(self.parameters)
+
     def _fit(
         self,
         data: Training,
@@ -94,34 +107,41 @@ class TreeRanker(Ranker):
             together,
         )
         step = 0 if saved is None else watch.resume(saved.facts)
-        self._booster = booster
         buffers = np.empty(train.rows), np.empty(train.rows)
         try:
             while step < self.n_estimators and not self._waited_enough(step, watch):
                 found = loss.evaluate(
                     booster.training_scores(), train.labels, train.offsets, out=buffers
                 )
-                grew = booster.grow(found.gradient, found.curvature)
+                if not booster.grow(found.gradient, found.curvature):
+                    break
                 step += 1
                 total, queries = together.total(np.array([found.total, len(train)]))
                 watch(step, step, float(total / queries))
-                together.save(step, partial(self._progress_so_far, step, watch))
-                if not grew:
-                    break
-        except KeyboardInterrupt:  # the trees grown so far are kept
-            pass
+                together.save(step, partial(_progress_so_far, booster, step, watch))
+            if together.size == 1 and not np.ptp(booster.training_scores()):
+                warnings.warn(
+                    "No tree tells documents apart: all have the same score. Are there enough "
+                    "rows? The engine's parameters say how many a leaf needs.",
+                    stacklevel=4,
+                )
+        except KeyboardInterrupt as stop:
+            if not watch.model:
+                raise
+            self._keep(booster, watch.model)
+            raise FitInterrupted from stop
         finally:
             if together.size > 1:
                 booster.release()
-        self.n_trees_ = watch.model or 0
+        self._keep(booster, watch.model or 0)
+
+    def _keep(self, booster: Booster, trees: int) -> None:
+        booster.cut(trees)
+        self._booster, self.n_trees_ = booster, trees
 
     def _waited_enough(self, step: int, watch: Watch[int]) -> bool:
         waited = step - watch.best_step
         return self.patience is not None and step > 0 and waited >= self.patience
-
-    def _progress_so_far(self, step: int, watch: Watch[int]) -> Archive:
-        facts = watch.facts(step) | {"model": watch.model}
-        return Archive("", facts, {}, {"model": self._booster.dump()})
 
     @property
     def booster_(self) -> Any:
@@ -129,7 +149,7 @@ class TreeRanker(Ranker):
         return self._booster.model
 
     def _predict(self, features: Floats) -> Doubles:
-        return self._booster.predict(features, self.n_trees_)
+        return self._booster.predict(features)
 
     def _engine(self) -> type[Booster]:
         return ENGINES.named(self.engine)
@@ -138,5 +158,10 @@ class TreeRanker(Ranker):
         return Archive("", {"trees": self.n_trees_}, {}, {"model": self._booster.dump()})
 
     def _restore(self, archive: Archive) -> None:
-        self.n_trees_ = int(archive.facts["trees"])
-        self._booster = self._engine().load(archive.blobs["model"])
+        booster = self._engine().load(archive.blobs["model"])
+        self._keep(booster, int(archive.facts["trees"]))
+
+
+def _progress_so_far(booster: Booster, step: int, watch: Watch[int]) -> Archive:
+    facts = watch.facts(step) | {"model": watch.model}
+    return Archive("", facts, {}, {"model": booster.dump()})

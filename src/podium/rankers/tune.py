@@ -11,8 +11,8 @@ from sklearn.base import clone
 
 from podium.data.seeds import generator
 from podium.errors import ArgumentError
-from podium.measures import Measure, evaluate, parse_measure
-from podium.rankers.base import Ranker, Training, in_memory, members_of
+from podium.measures import Measure, parse_measure
+from podium.rankers.base import Ranker, Training, in_memory, mean_value, members_of
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def tune(
     for number, parameters in enumerate(combinations, start=1):
         candidate = with_parameters(clone(ranker), parameters)
         candidate.fit(data, validation=held_out)
-        value = evaluate(wanted, held_out, candidate.predict(held_out)).means[wanted]
+        value = mean_value(wanted, held_out, candidate.predict(held_out))
         if best is None or sign * value > max(sign * trial.value for trial in done):
             best = candidate
         done.append(Trial(parameters, value))

@@ -19,8 +19,8 @@ _Model = TypeVar("_Model")
 class Watch(Generic[_Model]):
     """Called after each step of a fit with the model so far; keeps the best one.
 
-    Without validation queries the latest model is the best. Ctrl-C therefore loses nothing: the
-    fit ends with ``model``.
+    Without validation queries the latest model is the best. Ctrl-C therefore loses nothing:
+    ``model`` is what an interrupted fit keeps.
     """
 
     def __init__(
