@@ -124,8 +124,8 @@ def test_refining_never_hurts_and_exact_is_never_worse(case: Case, unranked: Unr
     assert exact_kemeny(table, **given_options).distances[0] <= near + 1e-9
 
 
-@given(votes(partial=False, most=7), st.data())
-def test_unanimity(table: Doubles, data: st.DataObject) -> None:
+@given(votes(partial=False, most=7))
+def test_unanimity(table: Doubles) -> None:
     same = np.repeat(table[:, :1], 3, axis=1)
     for scores in (supervised_kemeny(same), exact_kemeny(same).scores, borda(same)):
         for one, other in combinations(range(len(same)), 2):

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks._raylets import Raylets
 from podium.cluster import Cluster, evaluate, open_source, shard_tasks
 from podium.cluster.holders import Holders
 from podium.losses import parse_loss
@@ -67,7 +66,7 @@ def test_shards_move_away_from_a_slow_worker(three: Cluster, tmp_path: Path) -> 
 
 
 def test_what_a_stopped_worker_keeps_is_done_by_another(
-    raylets: Raylets, three: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    three: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shard_tasks, "_LEAST_SECONDS", 1.0)
     data = scored(3000, most=60)

@@ -28,7 +28,7 @@ def ann(engine):
 
 
 @pytest.fixture
-def browser(engine, ann, database):
+def browser(engine, ann, database):  # noqa: ARG001 (they make the tables and the account)
     with (
         serving(Settings(database=database)) as address,
         httpx.Client(base_url=address, headers={"accept": "text/html"}) as client,
@@ -49,7 +49,7 @@ def test_a_session_that_was_planted_is_not_taken_over(engine, browser):
     assert len(reading(engine, lambda c: c.scalars(select(AuthSession.key)).all())) == 1
 
 
-def test_every_sign_in_has_a_session_of_its_own_and_signing_out_ends_it(engine, browser):
+def test_every_sign_in_has_a_session_of_its_own_and_signing_out_ends_it(browser):
     sign_in(browser, EMAIL)
     first = browser.cookies[COOKIE]
     csrf = csrf_of(browser)
@@ -81,7 +81,8 @@ def test_signing_in_needs_our_own_form(browser):
     assert COOKIE not in browser.cookies
 
 
-def test_cookies_are_closed_to_scripts_and_other_sites(engine, ann, database):
+@pytest.mark.usefixtures("engine", "ann")
+def test_cookies_are_closed_to_scripts_and_other_sites(database):
     settings = Settings(database=database, secure_cookies=True)
     with serving(settings) as address, httpx.Client(base_url=address) as client:
         page = client.get("/sign-in", headers={"accept": "text/html"})
@@ -141,7 +142,8 @@ def test_guessing_gets_slower_and_ends_when_the_password_is_right(engine, ann):
     )
 
 
-def test_guessing_takes_as_long_for_accounts_that_are_not_there(engine, ann):
+@pytest.mark.usefixtures("ann")
+def test_guessing_takes_as_long_for_accounts_that_are_not_there(engine):
     def seconds(email):
         started = time.perf_counter()
         in_transaction(engine, lambda c: check_password(c, email, "wrong password", email))

@@ -156,7 +156,7 @@ class CarefulPlan:
         """Items by expected gain; for good once the budget is spent."""
         return estimated_order(self._task, self._record), self._left() == 0
 
-    def expected_left(self, draws: int) -> float:
+    def expected_left(self, _draws: int) -> float:
         """What is left of the budget."""
         return float(self._left())
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import wraps
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
@@ -30,7 +30,8 @@ Doubles = NDArray[np.float64]
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
-PLAIN = bool(numba.config.DISABLE_JIT)
+_config: Any = numba.config  # which sets its names when it is loaded
+PLAIN = bool(_config.DISABLE_JIT)
 """Whether Numba compiles nothing, because ``NUMBA_DISABLE_JIT`` is set."""
 
 

@@ -103,9 +103,7 @@ def compare(
             for measure, table in values.items()
         },
         verdicts={
-            repr(measure): _verdicts(
-                names, values[repr(measure)], tops.get(measure), measure, test, seed
-            )
+            repr(measure): _verdicts(names, values[repr(measure)], tops.get(measure), measure, seed)
             for measure in wanted
         },
         curves={
@@ -169,7 +167,6 @@ def _verdicts(
     values: NDArray[np.float64],
     tops: list[tuple[NDArray[np.float32], NDArray[np.float32]]] | None,
     measure: Measure,
-    test: TestName,
     seed: int,
 ) -> dict[str, Verdict]:
     differences = [

@@ -116,7 +116,7 @@ class CascadeRanker(Ranker):
             return weights
 
         def aggregate(_votes: ArrayLike, _offsets: Any, *, ranker_weights: ArrayLike) -> Doubles:
-            return self._decide(votes, weights, first, validation.offsets)
+            return self._decide(votes, ranker_weights, first, validation.offsets)
 
         return tuned_weights(votes, quality, aggregate, validation.offsets, start=weights)
 
