@@ -33,10 +33,9 @@ def main() -> int:
 
 
 def _measure(module: Module, asked: argparse.Namespace, trees: list[Tree]) -> list[Outcome]:
-    files = test_files(module.tests)
-    maps = list(measured(files, module.plain, asked.slow, trees))
+    maps = list(measured(test_files(module.tests), module.plain, asked.slow, trees))
     sample = _sample(module, asked.sample, asked.seed)
-    results = Results(files, module.plain, asked.slow, asked.budget)
+    results = Results(maps, module.plain, asked.slow, asked.budget)
     found = {mutant: results.get(mutant) for mutant in sample}
     plans = [_plan(mutant, maps, asked.budget) for mutant in sample if found[mutant] is None]
     started = time.monotonic()

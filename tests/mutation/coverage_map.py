@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from tests.mutation.forks import BUILD, Fork, Tree, forked
@@ -19,11 +21,19 @@ _LONGEST = 900.0
 
 @dataclass
 class TestFile:
-    """The tests of a file that pass: the seconds each takes, and the lines each reaches."""
+    """The tests of a file that pass.
+
+    Attributes:
+        path: The file, or a folder of the package whose docstrings have examples.
+        seconds: How long each test takes.
+        lines: The lines of source files that each test reaches.
+        read: The files that were loaded, of the package and of the tests, with their digests.
+    """
 
     path: str
     seconds: dict[str, float] = field(default_factory=dict)
     lines: dict[str, dict[str, list[int]]] = field(default_factory=dict)
+    read: dict[str, str] = field(default_factory=dict)
 
     def reaching(self, file: str, first: int, last: int) -> list[str]:
         """The tests that reach one of the lines of a source file."""
@@ -51,11 +61,11 @@ def measured(files: list[str], plain: bool, slow: bool, trees: list[Tree]) -> It
     """The map of each test file, from the disk where it was measured before."""
     waiting = []
     for file in files:
-        kept = _kept(file, plain, slow)
-        if kept.exists():
-            yield TestFile(**json.loads(kept.read_text()))
-        else:
+        kept = _still_true(_kept(file, plain, slow))
+        if kept is None:
             waiting.append(file)
+        else:
+            yield kept
     running: dict[str, tuple[Fork, Tree]] = {}
     free = list(trees)
     while waiting or running:
@@ -78,9 +88,11 @@ def measured(files: list[str], plain: bool, slow: bool, trees: list[Tree]) -> It
                     f"The tests of {file} ended their process: see {tree.root}/log.txt"
                 )
             found = TestFile(file, **(ended[1] or {}))  # nothing of tests that take too long
-            kept = _kept(file, plain, slow)
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            kept.write_text(json.dumps(vars(found)))
+            if not found.read:
+                found.read = _digests([file])
+            path = _kept(file, plain, slow)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(vars(found)))
             yield found
 
 
@@ -110,7 +122,24 @@ class _Work:
                 for test in contexts:
                     if test in lines:
                         lines[test].setdefault(name, []).append(line)
-        return {"seconds": plugin.seconds, "lines": lines}
+        loaded = sorted(filter(None, map(_place_in(self.tree), list(sys.modules.values()))))
+        return {"seconds": plugin.seconds, "lines": lines, "read": self._digests(loaded)}
+
+    def _digests(self, files: Iterable[str]) -> dict[str, str]:
+        # Of the copy, which is what was read: the project may have changed since.
+        return {
+            file: hashlib.sha256((self.tree.root / file).read_bytes()).hexdigest()[:16]
+            for file in files
+        }
+
+
+def _place_in(tree: Tree) -> Callable[[ModuleType], str | None]:
+    def place(module: ModuleType) -> str | None:
+        file = Path(getattr(module, "__file__", None) or "/")
+        inside = file.is_relative_to(tree.root)
+        return str(file.relative_to(tree.root)) if inside else None
+
+    return place
 
 
 class _Plugin:
@@ -145,30 +174,23 @@ def options(tree: Tree, slow: bool) -> list[str]:
 
 
 def _kept(file: str, plain: bool, slow: bool) -> Path:
-    digest = hashlib.sha256(f"{_tree_digest()} {plain} {slow} {file}".encode())
-    digest.update(_content(file))
-    return BUILD / "map" / f"{digest.hexdigest()[:24]}.json"
+    name = file.removesuffix(".py").replace("/", ".")
+    return BUILD / "map" / f"{name}{'-plain' * plain}{'-slow' * slow}.json"
+
+
+def _still_true(kept: Path) -> TestFile | None:
+    """A map from the disk, if nothing that its tests read has changed since."""
+    if not kept.exists():
+        return None
+    found = TestFile(**json.loads(kept.read_text()))
+    return found if found.read == _digests(found.read) else None
+
+
+def _digests(files: Iterable[str]) -> dict[str, str]:
+    return {file: _digest(file) for file in files}
 
 
 @cache
-def _tree_digest() -> str:
-    """Of the package, and of what tests share: not of the tests, each of which has its own map."""
-    digest = hashlib.sha256()
-    for folder in (SOURCE, "tests"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            if not path.name.startswith("test_") and "mutation" not in path.parts:
-                digest.update(str(path.relative_to(ROOT)).encode() + path.read_bytes())
-    return digest.hexdigest()
-
-
-def digest_of(files: Iterable[str]) -> str:
-    """Of the package and of some test files: what a result depends on."""
-    digest = hashlib.sha256(_tree_digest().encode())
-    for file in files:
-        digest.update(_content(file))
-    return digest.hexdigest()[:24]
-
-
-def _content(file: str) -> bytes:
+def _digest(file: str) -> str:
     path = ROOT / file
-    return path.read_bytes() if path.is_file() else b""  # a folder of the package: in its digest
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.exists() else ""

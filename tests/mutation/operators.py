@@ -262,7 +262,8 @@ class _Finder(ast.NodeVisitor):
         for keyword in node.keywords:
             if keyword.arg is not None and len(given) > 1:
                 self._without(node, keyword)
-        self.generic_visit(node)
+        if words != "field":  # how a data class prints itself
+            self.generic_visit(node)
 
     def _without(self, call: ast.Call, keyword: ast.keyword) -> None:
         """A call that leaves a named argument to its default."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.mutation.coverage_map import digest_of
+from tests.mutation.coverage_map import TestFile
 from tests.mutation.forks import BUILD
 from tests.mutation.operators import Mutant
 from tests.mutation.targets import GOAL, Module
@@ -37,9 +37,10 @@ class Outcome:
 class Results:
     """Outcomes on disk, a line each, so that a run that was stopped goes on where it was."""
 
-    def __init__(self, files: list[str], plain: bool, slow: bool, budget: float) -> None:
+    def __init__(self, maps: list[TestFile], plain: bool, slow: bool, budget: float) -> None:
         self._path = BUILD / "results.jsonl"
-        self._about = f"{digest_of(files)} {plain} {slow} {budget}"
+        self._about = f"{plain} {slow} {budget}"
+        self._maps = maps
         self._known = {}
         if self._path.exists():
             lines = self._path.read_text().splitlines()
@@ -67,7 +68,8 @@ class Results:
             file.write(json.dumps(line) + "\n")
 
     def _key(self, mutant: Mutant) -> str:
-        about = f"{self._about} {mutant.file} {mutant.text}"
+        reaching = [one.read for one in self._maps if one.touching(mutant.file)]
+        about = f"{self._about} {mutant.file} {mutant.text} {json.dumps(reaching)}"
         return hashlib.sha256(about.encode()).hexdigest()[:24]
 
 
