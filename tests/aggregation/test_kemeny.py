@@ -192,8 +192,8 @@ def test_only_the_top_of_each_ranker_counts() -> None:
         for aggregate in (supervised_kemeny, kendall_distance):
             arguments = ([1, 2, 3, 4],) if aggregate is kendall_distance else ()
             assert (
-                aggregate(*arguments, table, top=2, unranked=unranked).tolist()
-                == aggregate(*arguments, cut, unranked=unranked).tolist()
+                aggregate(*arguments, table, top=2, unranked=unranked).tolist()  # type: ignore[call-arg]
+                == aggregate(*arguments, cut, unranked=unranked).tolist()  # type: ignore[call-arg]
             )
     with pytest.raises(ArgumentError, match="top is 0"):
         supervised_kemeny(table, top=0)

@@ -273,7 +273,7 @@ def test_html_is_shown_as_its_words(tmp_path, candidates):
 
 def test_who_sticks_to_verdicts_that_contradict_each_other_is_asked_once_more(tmp_path):
     path = tmp_path / "s.jsonl"
-    loop = [Verdict(*pair, Outcome.LEFT, "ann") for pair in ("ab", "bc", "ca")]
+    loop = [Verdict(*pair, Outcome.LEFT, "ann") for pair in ("ab", "bc", "ca")]  # type: ignore[call-arg]
     Journal.create(path, Session(["a", "b", "c"], 3, log=loop)).close()
     left, _ = Journal.read(path).contradictions()[0].ask_again
     before = next(entry for entry in loop if {entry.left, entry.right} == {left, _})
