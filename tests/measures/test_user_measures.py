@@ -195,3 +195,19 @@ def test_a_module_of_measures_is_compiled_once(tmp_path: Path) -> None:
         for _ in range(2)
     ]
     assert outputs == [["1.0", "0"], ["1.0", "1"]]
+
+
+def test_as_python_in_double_precision() -> None:
+    """A measure that Numba cannot compile computes as one that it can."""
+
+    @measure("SpelledPower")
+    def spelled_power(query: Ranked, settings: Settings) -> float:
+        power = 2.0 ** query.labels[0] - query.ideal[0] / 3
+        return float("".join(repr(float(each)) for each in [power]))
+
+    labels = [130, 100]  # 2^130 is no float32
+    found = evaluate(spelled_power, labels=labels, scores=[1, 2], group=[2])
+    assert kind_of(spelled_power).compiled is None
+    assert found["SpelledPower"].tolist() == [2.0**100 - 130 / 3]
+    found = evaluate(spelled_power, labels=labels, scores=[2, 1], group=[2])
+    assert found["SpelledPower"].tolist() == [2.0**130 - 130 / 3]

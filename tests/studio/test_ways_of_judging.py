@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import insert, select, update
 
 from podium.studio.database import in_transaction, reading
-from podium.studio.desk import Nothing
+from podium.studio.handing import Nothing
 from podium.studio.kinds import Purpose
 from podium.studio.tables import Assigned, Candidate, Gold, Project
 from tests.studio.desks import judge_all, log_of, queries_of, top_of, truth
