@@ -13,7 +13,7 @@ CLEAN := dist/clean-venv
 WEB := src/podium/studio/static/built
 
 .DEFAULT_GOAL := help
-.PHONY: help system install web lint format types imports web-types test test-slow fast slow coverage fuzz docs screenshots bench \
+.PHONY: help system install web lint format types imports web-types test test-slow fast slow coverage plain mutants fuzz docs screenshots bench \
   wheel ci clean
 
 help: ## list the targets
@@ -55,7 +55,7 @@ format: $(BIN)/python ## ruff: mend what can be mended, and format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-types: $(BIN)/python web-types ## mypy, strict, on src and benchmarks; TypeScript, strict, on web
+types: $(BIN)/python web-types ## mypy, strict on src and benchmarks; TypeScript, strict, on web
 	$(BIN)/mypy
 
 web-types: node_modules
@@ -73,6 +73,18 @@ test-slow: $(BIN)/python ## the slow tests alone, one after the other, those too
 # Some minutes of requests that nobody would send, on PostgreSQL: the slow tests send fewer.
 fuzz: $(BIN)/python ## generated requests against the studio's API
 	PODIUM_FUZZ_SECONDS=540 $(BIN)/python -m pytest -m slow -s tests/studio/test_malformed.py
+
+# Slow, but coverage sees every line, and a debugger stops there.
+plain: $(BIN)/python ## tests of measures, losses and readers with all compiled loops as plain Python
+	NUMBA_DISABLE_JIT=1 CI=true $(BIN)/python -m pytest tests/test_plain_kernels.py \
+	  tests/measures/test_measure_values.py tests/measures/test_statistics.py tests/measures/test_conventions.py \
+	  tests/losses/test_loss_values.py tests/aggregation/test_positional.py tests/data/test_decimal.py $(PYTEST_ARGS)
+
+# All modules take hours: name some, by area or by module. What was run is not run again.
+MODULES ?=
+MUTANTS_ARGS ?= --sample 40 --seed 0 --jobs 2
+mutants: $(BIN)/python ## mutation testing: make mutants MODULES="measures.statistics desk"
+	$(BIN)/python -m tests.mutation $(MODULES) $(MUTANTS_ARGS)
 
 # Engines in several processes share the cores: a thread that waits must not keep one busy.
 fast slow coverage: export OMP_WAIT_POLICY = PASSIVE
@@ -116,4 +128,4 @@ ci: ## everything, from nothing, as CI does
 	bash .ci/run
 
 clean: ## remove what the other targets made, .venv apart
-	rm -rf dist site htmlcov .coverage .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf build dist site htmlcov .coverage .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -172,7 +172,7 @@ def _slope(sizes: Sequence[float], values: Sequence[float]) -> float:
 
 def _check_permutations(report: Report, largest: int) -> None:
     """ListNet of whole orders: n 2^n, so a little over twice as much for each document more."""
-    curve = Curve("ListNet of whole orders", lambda k: ListNet(permutations=True), LINEAR)
+    curve = Curve("ListNet of whole orders", lambda _k: ListNet(permutations=True), LINEAR)
     points = [_measure(curve, size, None) for size in (largest - 4, largest)]
     factor = (points[1].seconds / points[0].seconds) ** 0.25
     stated = 2 * (largest / (largest - 4)) ** 0.25

@@ -3,10 +3,12 @@
 import io
 import math
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
+from benchmarks import _report
 from benchmarks._report import Report, median_seconds
 
 
@@ -51,9 +53,17 @@ def test_no_target_fails() -> None:
     assert finish()[0] == 1
 
 
-def test_functions_run_interleaved() -> None:
+def test_functions_run_interleaved(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
-    medians = median_seconds({name: partial(calls.append, name) for name in "abc"}, 3)
+    now = 0.0
+    seconds = {"a": iter([9.0, 1.0, 2.0]), "b": iter([5.0, 5.0, 5.0]), "c": iter([0.5, 3.0, 1.0])}
+
+    def work(name: str) -> None:
+        nonlocal now
+        calls.append(name)
+        now += next(seconds[name])
+
+    monkeypatch.setattr(_report, "time", SimpleNamespace(perf_counter=lambda: now))
+    medians = median_seconds({name: partial(work, name) for name in "abc"}, 3)
     assert "".join(calls) == "abcabcabc"
-    assert set(medians) == set("abc")
-    assert all(seconds >= 0 for seconds in medians.values())
+    assert medians == {"a": 2.0, "b": 5.0, "c": 1.0}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from run_markdown import blocks
+from tests.run_markdown import blocks
 
 ROOT = Path(__file__).parents[1]
 RUNNER = ROOT / "tests" / "run_markdown.py"

@@ -47,8 +47,8 @@ def test_reciprocal_rank_sums_positions(table: Doubles, k: float) -> None:
     assert reciprocal_rank(table, rank_constant=k) == pytest.approx(expected)
 
 
-@given(st.lists(votes(rankers=1, most=9), min_size=1, max_size=4), st.data())
-def test_queries_are_apart(queries: list[Doubles], data: st.DataObject) -> None:
+@given(st.lists(votes(rankers=1, most=9), min_size=1, max_size=4))
+def test_queries_are_apart(queries: list[Doubles]) -> None:
     offsets = np.concatenate(([0], np.cumsum([len(table) for table in queries])))
     for aggregate in (borda, reciprocal_rank):
         together = aggregate(np.concatenate(queries), offsets)

@@ -318,6 +318,7 @@ def test_trees_survive_a_killed_raylet(raylets: Raylets, three: Cluster, tmp_pat
     def follow(step: int, _loss: float, value: float | None) -> None:
         steps.append(step)
         assert value is not None
+        assert 0 < value <= 1  # the validation measure, nDCG
         if not killed:
             killed.append(step)
             raylets.kill_one(random.Random(0))

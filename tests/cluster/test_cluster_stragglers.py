@@ -1,19 +1,19 @@
 """Workers that lag behind: work is taken from them, or done a second time, and counted once."""
 
+import itertools
 import os
 import signal
 import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+import uuid
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks._raylets import Raylets
 from podium.cluster import Cluster, evaluate, open_source, shard_tasks
-from podium.cluster.holders import Holders
+from podium.cluster.holders import _PATIENCE, Holders
+from podium.cluster.sources import ShardSource
 from podium.losses import parse_loss
 from tests.cluster.test_cluster_evaluate import MEASURES, assert_equal, cut, scored
 from tests.rankers.made_up import made_up
@@ -21,53 +21,82 @@ from tests.rankers.made_up import made_up
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("cluster")]
 
 
-@contextmanager
-def slowed(process: int, part: float = 0.1) -> Iterator[None]:
-    """A process that gets only a part of the time, as on a machine that others use."""
-    over = threading.Event()
-
-    def work() -> None:
-        turn = 0.01
-        while not over.wait(turn * part):
-            os.kill(process, signal.SIGSTOP)
-            over.wait(turn * (1 - part))
-            os.kill(process, signal.SIGCONT)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+def with_clocks(three: Cluster, source: ShardSource, seconds: list[float]) -> Holders:
+    """Workers of which each takes a set time for every answer, however fast the machine is."""
+    ray, holders = three.connect(), Holders(source, three)
+    ray.get(
+        [
+            actor.__ray_call__.remote(
+                lambda holder, step: setattr(holder, "_clock", itertools.count(0.0, step).__next__),
+                step,
+            )
+            for actor, step in zip(holders._actors.values(), seconds, strict=True)
+        ]
+    )
+    return holders
 
 
 def test_shards_move_away_from_a_slow_worker(three: Cluster, tmp_path: Path) -> None:
-    data = made_up(600, 100)
-    source = open_source(cut(data, tmp_path / "train", 12))
-    holders = Holders(source, three)
+    source = open_source(cut(made_up(60, 10), tmp_path / "train", 12))
+    holders = with_clocks(three, source, [20.0, 1.0, 1.0])
+    slow, *others = holders._actors
+    held = len(holders._shares[slow])
     loss, weights = parse_loss("ListMLE(k=5)"), np.ones(6)
     before = holders.gather("risk", loss, weights)
-    ray = three.connect()
-    slow, actor = next(iter(holders._actors.items()))
-    held = len(holders._shares[slow])
-    process = ray.get(actor.__ray_call__.remote(lambda _self: os.getpid()))
-    deadline = time.monotonic() + 30
-    with slowed(process):
-        while holders.moved < 2 and time.monotonic() < deadline:
-            after = holders.gather("risk", loss, weights)
-            for (value, slope), (again, same) in zip(before, after, strict=True):
-                assert value == again
-                np.testing.assert_array_equal(slope, same)
-    assert len(holders._shares[slow]) < held
+    for asked in range(2, 2 * _PATIENCE + 1):
+        after = holders.gather("risk", loss, weights)
+        for (value, slope), (again, same) in zip(before, after, strict=True):
+            assert value == again
+            np.testing.assert_array_equal(slope, same)
+        assert holders.moved == asked // _PATIENCE
+        assert len(holders._shares[slow]) == held - holders.moved
     assert sorted(place for share in holders._shares.values() for place in share) == list(
         range(len(source.shards))
     )
+    holders.gather("risk", loss, weights)  # reads what was moved last
+    ray = three.connect()
+    for number in (slow, *others):  # what was moved is in the memory of its new worker alone
+        holding = holders._actors[number].__ray_call__.remote(lambda holder: set(holder._held))
+        assert ray.get(holding) == set(holders._shares[number])
     holders.close()
 
 
+def test_workers_of_one_pace_keep_their_shards(three: Cluster, tmp_path: Path) -> None:
+    source = open_source(cut(made_up(60, 10), tmp_path / "train", 12))
+    holders = with_clocks(three, source, [1.4, 1.0, 1.0])  # below the bound of assignment.SLOW
+    shares = {number: list(share) for number, share in holders._shares.items()}
+    for _ in range(2 * _PATIENCE):
+        holders.gather("risk", parse_loss("ListMLE(k=5)"), np.ones(6))
+    assert holders.moved == 0
+    assert holders._shares == shares
+    holders.close()
+
+
+def test_a_task_that_lags_is_done_by_another(
+    three: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first copy of one task never ends: its second copy must be launched, and counts."""
+    monkeypatch.setattr(shard_tasks, "_LEAST_SECONDS", 0.2)
+    ray = three.connect()
+    laggard = 3
+
+    def work(place: int) -> int:
+        first = not list(tmp_path.glob(f"{place}-*"))
+        (tmp_path / f"{place}-{uuid.uuid4()}").touch()
+        if first and place == laggard:
+            threading.Event().wait()
+        return place**2
+
+    task = ray.remote(work).options(num_cpus=0)
+    found = list(shard_tasks.run_tasks(ray, task.remote, range(6), at_once=2))
+    assert sorted(one for one in found if one) == [(place, place**2) for place in range(6)]
+    starts = Counter(int(path.name.partition("-")[0]) for path in tmp_path.iterdir())
+    assert starts == {place: 1 + (place == laggard) for place in range(6)}
+
+
+@pytest.mark.long  # which worker is stopped, and when, is up to the machine
 def test_what_a_stopped_worker_keeps_is_done_by_another(
-    raylets: Raylets, three: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    three: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shard_tasks, "_LEAST_SECONDS", 1.0)
     data = scored(3000, most=60)
@@ -79,12 +108,13 @@ def test_what_a_stopped_worker_keeps_is_done_by_another(
         woken.set()
         os.kill(stopped[0], signal.SIGCONT)
 
-    alarm = threading.Timer(60, wake)  # else, if nobody takes over, the test would wait for ever
+    alarm = threading.Timer(600, wake)  # else, if nobody takes over, the test would wait for ever
 
     def stop_one(_done: int, _total: int | None) -> None:
-        if not stopped:
-            stopped.append(busy_worker())
-            os.kill(stopped[0], signal.SIGSTOP)
+        busy = busy_worker()
+        if not stopped and busy is not None:
+            stopped.append(busy)
+            os.kill(busy, signal.SIGSTOP)
             alarm.start()
 
     found = evaluate(
@@ -96,12 +126,12 @@ def test_what_a_stopped_worker_keeps_is_done_by_another(
     assert_equal(found, data)
 
 
-def busy_worker() -> int:
-    """A process that evaluates a shard right now."""
-    while True:
-        for folder in Path("/proc").glob("[0-9]*"):
-            try:
-                if b"ray::evaluate_shard" in (folder / "cmdline").read_bytes():
-                    return int(folder.name)
-            except OSError:
-                continue
+def busy_worker() -> int | None:
+    """A process that evaluates a shard right now, if there is one."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if b"ray::evaluate_shard" in (folder / "cmdline").read_bytes():
+                return int(folder.name)
+        except OSError:
+            continue
+    return None

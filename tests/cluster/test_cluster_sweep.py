@@ -141,7 +141,7 @@ def _a_table(folder: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_processes_give_the_same(tmp_path: Path) -> None:
+def test_processes_give_the_same() -> None:
     found = sweep(measured, TASKS, processes=2)
     assert [one.values for one in found] == [one.values for one in sweep(measured, TASKS)]
 

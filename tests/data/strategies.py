@@ -176,7 +176,7 @@ def assert_same(found: QueryRows, expected: QueryRows) -> None:
                 None if other is None else other.to_pylist()
             )
     if isinstance(expected, Dataset):
-        assert found.feature_names == expected.feature_names
+        assert found.feature_names == expected.feature_names  # type: ignore[attr-defined]
     assert found.equals(expected)
 
 

@@ -54,7 +54,7 @@ def test_files_cut_short_anywhere(tmp_path: Path) -> None:
             assert caught.value.hint
 
 
-def test_flipped_bytes_are_errors_or_harmless(tmp_path: Path) -> None:
+def test_flipped_bytes_are_errors_or_harmless() -> None:
     write_parquet(DATA, file := io.BytesIO())
     whole = file.getvalue()
     random = np.random.default_rng(4)

@@ -188,7 +188,7 @@ def test_kinds_of_orders_made_here(lists: list[list[float]], k: int, seed: int) 
         assert kind == ("full order" if alike else "top-k order")
 
 
-@pytest.mark.parametrize("make", [to_full_order, lambda *args, **more: to_top_k(*args, 2, **more)])
+@pytest.mark.parametrize("make", [to_full_order, lambda *args, **more: to_top_k(*args, 2, **more)])  # type: ignore[call-arg]
 def test_what_cannot_be_ordered(make) -> None:
     labels = np.float32([1, 2, 3])
     with pytest.raises(DataError, match="a label is NaN"):

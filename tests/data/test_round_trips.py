@@ -137,9 +137,9 @@ def test_ids_that_a_text_format_cannot_hold_are_refused(name: str, bad: str, fol
         if name == "letor":
             content = Dataset.from_arrays([[1.0]], labels=[1], qid=[query], document_ids=[document])
         elif name == "prefs":
-            content = entry.kind.from_columns([query], ["g"], ["s"], [document], [1.0])
+            content = entry.kind.from_columns([query], ["g"], ["s"], [document], [1.0])  # type: ignore[attr-defined]
         else:
-            content = entry.kind.from_columns([query], [document], [1.0])
+            content = entry.kind.from_columns([query], [document], [1.0])  # type: ignore[attr-defined]
         with pytest.raises(DataError, match="white space"):
             entry.write(content, folder / "out")
         assert not list(folder.iterdir())
@@ -159,14 +159,14 @@ def test_an_id_that_begins_with_a_byte_order_mark(name: str) -> None:
     if name == "letor":
         content = Dataset.from_arrays([[1], [2]], labels=[0, 1], qid=ids)
     else:
-        content = entry.kind.from_columns(ids, ids, [1.0, 2.0])
+        content = entry.kind.from_columns(ids, ids, [1.0, 2.0])  # type: ignore[attr-defined]
     entry.write(content, out := io.BytesIO())
     expect(read(entry, io.BytesIO(out.getvalue())), content)
 
 
 def test_a_document_named_like_a_tie_is_refused() -> None:
     pairs = FORMATS["pairs"]
-    content = pairs.kind.from_columns(["q"], ["="], ["b"], [0])
+    content = pairs.kind.from_columns(["q"], ["="], ["b"], [0])  # type: ignore[attr-defined]
     with pytest.raises(DataError, match="means a tie"):
         pairs.write(content, io.BytesIO())
     with pytest.raises(DataError, match="does not say which") as caught:
@@ -175,7 +175,7 @@ def test_a_document_named_like_a_tie_is_refused() -> None:
 
 
 def test_several_subgroups_need_prefs() -> None:
-    content = FORMATS["prefs"].kind.from_columns(
+    content = FORMATS["prefs"].kind.from_columns(  # type: ignore[attr-defined]
         ["q", "q"], ["g", "g"], ["1", "2"], ["a", "b"], [1, 2]
     )
     with pytest.raises(DataError, match="several subgroups"):

@@ -4,7 +4,7 @@ from podium.judging import Grade, Mark, Outcome, Overlap, Session, Undo, Verdict
 from podium.judging.algorithms import ALGORITHMS
 
 
-def random_session(random, log=()):
+def random_session(random):
     """A session with random settings and no more than a dozen items."""
     items = [f"d{number}" for number in range(random.randint(1, 12))]
     random.shuffle(items)

@@ -118,7 +118,7 @@ def test_adaptive_is_near_the_best_whatever_the_prior(noise):
 
 def test_all_ties_cost_no_more_than_all_different():
     """What is tied with a winner waits under it like a loser, or nothing would ever be settled."""
-    ties = run(adaptive, 64, 10, lambda left, right: Outcome.TIE)
+    ties = run(adaptive, 64, 10, lambda _left, _right: Outcome.TIE)
     assert ties.judgments <= 63 + 9 * 6  # a full bracket, then log2(64) rounds for each of nine
     assert ties.top[0] == 0
 
@@ -158,7 +158,7 @@ def test_a_tournament_takes_as_many_rounds_as_its_trees_are_deep():
 
 
 def test_play_returns_the_number_of_batches():
-    top, rounds = play(tournament(range(8), 1), lambda left, right: Outcome.LEFT)
+    top, rounds = play(tournament(range(8), 1), lambda _left, _right: Outcome.LEFT)
     assert (top, rounds) == ([0], 3)
 
 

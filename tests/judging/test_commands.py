@@ -182,6 +182,7 @@ def test_arrows_pages_and_pauses_in_a_terminal(tmp_path, candidates):
         candidate["text"] = "\n".join(f"line {number}" for number in range(60))
     candidates.write_text(json.dumps(long))
     path = tmp_path / "s.jsonl"
+    launched = time.monotonic()
     terminal = Terminal(command("judge", path, "--from", candidates, "--assessor", "ann"))
     terminal.wait_for("0 judged")
     terminal.wait_for("quit")
@@ -190,11 +191,14 @@ def test_arrows_pages_and_pauses_in_a_terminal(tmp_path, candidates):
     terminal.wait_for("quit")
     terminal.press("p")
     terminal.wait_for("Paused")
-    time.sleep(1.2)
+    before = time.monotonic() - launched
+    time.sleep(before + 2)  # longer than all that could count
+    resumed = time.monotonic()
     terminal.press("x")
     terminal.wait_for("quit")
     terminal.press("\x1b[D")
     terminal.wait_for("1 judged")
+    after = time.monotonic() - resumed
     terminal.wait_for("quit")
     terminal.press("\x1b[C")
     terminal.wait_for("2 judged")
@@ -207,8 +211,7 @@ def test_arrows_pages_and_pauses_in_a_terminal(tmp_path, candidates):
     assert terminal.close() == 0
     log = Journal.read(path).log
     assert [entry.outcome for entry in log] == [Outcome.LEFT, Outcome.RIGHT, Outcome.TIE]
-    started = log[0].at - path.stat().st_birthtime if hasattr(path.stat(), "st_birthtime") else None
-    assert started is None or log[0].seconds <= started - 1.0
+    assert log[0].seconds <= before + after
     assert all(entry.seconds > 0 for entry in log)
 
 
@@ -288,7 +291,7 @@ def test_html_is_shown_as_its_words(tmp_path, candidates):
 
 def test_who_sticks_to_verdicts_that_contradict_each_other_is_asked_once_more(tmp_path):
     path = tmp_path / "s.jsonl"
-    loop = [Verdict(*pair, Outcome.LEFT, "ann") for pair in ("ab", "bc", "ca")]
+    loop = [Verdict(*pair, Outcome.LEFT, "ann") for pair in ("ab", "bc", "ca")]  # type: ignore[call-arg]
     Journal.create(path, Session(["a", "b", "c"], 3, log=loop)).close()
     left, _ = Journal.read(path).contradictions()[0].ask_again
     before = next(entry for entry in loop if {entry.left, entry.right} == {left, _})

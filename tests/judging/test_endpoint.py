@@ -90,22 +90,22 @@ def test_it_asks_both_orders(url, model):
 
 
 def test_a_liking_for_one_side_cancels_out(url, model):
-    model.says = lambda worth_a, worth_b: "A"
+    model.says = lambda _worth_a, _worth_b: "A"
     assert assessor(url)("d1", "d4") is Outcome.TIE
     model.says = lambda worth_a, worth_b: "TIE" if worth_a < worth_b else "A"
     assert assessor(url)("d1", "d4") is Outcome.RIGHT
-    model.says = lambda worth_a, worth_b: "Both would do: TIE."
+    model.says = lambda _worth_a, _worth_b: "Both would do: TIE."
     assert assessor(url)("d1", "d4") is Outcome.TIE
 
 
 def test_it_may_think_aloud(url, model):
-    model.says = lambda worth_a, worth_b: "A is short, B is long. So:\n\n**B**"
+    model.says = lambda _worth_a, _worth_b: "A is short, B is long. So:\n\n**B**"
     assert assessor(url)._ask("d1", "d2") is Outcome.RIGHT
-    model.says = lambda worth_a, worth_b: "B.\n\nIt is more detailed than the other."
+    model.says = lambda _worth_a, _worth_b: "B.\n\nIt is more detailed than the other."
     assert assessor(url)._ask("d1", "d2") is Outcome.RIGHT
-    model.says = lambda worth_a, worth_b: "Tie"
+    model.says = lambda _worth_a, _worth_b: "Tie"
     assert assessor(url)._ask("d1", "d2") is Outcome.TIE
-    model.says = lambda worth_a, worth_b: "B is better than A."
+    model.says = lambda _worth_a, _worth_b: "B is better than A."
     with pytest.raises(EndpointError, match="neither A, B nor TIE"):
         assessor(url, retries=0)._ask("d1", "d2")
 
@@ -157,14 +157,14 @@ def test_patience_has_an_end(url, model):
 
 
 def test_what_is_no_answer(url, model):
-    model.says = lambda worth_a, worth_b: "I cannot say"
+    model.says = lambda _worth_a, _worth_b: "I cannot say"
     with pytest.raises(EndpointError, match="neither A, B nor TIE: 'I cannot say'"):
         assessor(url, retries=0)("d1", "d2")
     for reply in [{"choices": []}, [], {"choices": [{"message": None}]}, {"big": "x" * 2**21}]:
-        model.reply = lambda body, reply=reply: (200, reply)
+        model.reply = lambda _body, reply=reply: (200, reply)
         with pytest.raises(EndpointError, match="no chat completion"):
             assessor(url, retries=0)("d1", "d2")
-    model.says = lambda worth_a, worth_b: ["A"]
+    model.says = lambda _worth_a, _worth_b: ["A"]
     model.reply = partial(Model.reply, model)
     with pytest.raises(EndpointError, match="neither A, B nor TIE"):
         assessor(url, retries=0)("d1", "d2")

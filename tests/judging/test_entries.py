@@ -28,7 +28,7 @@ TIMES = st.floats(0, 1e9)
 WHO = {"assessor": NAMES, "at": TIMES, "seconds": TIMES}
 ENTRIES = st.one_of(
     st.builds(
-        lambda pair, outcome, **who: Verdict(*pair, outcome, **who),
+        lambda pair, outcome, **who: Verdict(*pair, outcome, **who),  # type: ignore[call-arg]
         st.tuples(NAMES, NAMES).filter(lambda pair: pair[0] != pair[1]),
         st.sampled_from(Outcome),
         **WHO,

@@ -49,8 +49,8 @@ def test_an_own_loss_is_a_loss() -> None:
     assert own.smooth
     assert not no_parameters().convex
     assert repr(own) == "soft_cross_entropy(heat=1.0, bonus=(0.0,))"
-    assert own == soft_cross_entropy(1.0) != soft_cross_entropy(heat=2.0)
-    assert parse_loss("soft_cross_entropy(heat=2.0)") == soft_cross_entropy(heat=2.0)
+    assert own == soft_cross_entropy(1.0) != soft_cross_entropy(heat=2.0)  # type: ignore[call-arg]
+    assert parse_loss("soft_cross_entropy(heat=2.0)") == soft_cross_entropy(heat=2.0)  # type: ignore[call-arg]
     assert pickle.loads(pickle.dumps(own)) == own
     assert "soft_cross_entropy" in loss_names()
     assert "ListNet once more" in str(soft_cross_entropy.__doc__)
@@ -65,10 +65,10 @@ def test_an_own_loss_is_a_loss() -> None:
 
 def test_parameters_reach_the_function() -> None:
     scores, labels = np.array([0.3, -0.2]), np.array([2.0, 0.0])
-    warm = one_query(soft_cross_entropy(heat=2.0), scores, labels)
+    warm = one_query(soft_cross_entropy(heat=2.0), scores, labels)  # type: ignore[call-arg]
     half = one_query(ListNet(), scores, labels / 2)
     np.testing.assert_allclose(warm.gradient, half.gradient)
-    helped = one_query(soft_cross_entropy(bonus=(1.0,)), scores, labels)
+    helped = one_query(soft_cross_entropy(bonus=(1.0,)), scores, labels)  # type: ignore[call-arg]
     three = one_query(ListNet(), scores, labels + np.array([1, 0]))
     np.testing.assert_allclose(helped.gradient, three.gradient)
 

@@ -52,7 +52,7 @@ def ndcg(
     return dcg(ranked, k, gain, discount) / best if best > 0 else 0.0
 
 
-def precision(ranked: Sequence[Label], pool: Sequence[float], k: int | None = None) -> float:
+def precision(ranked: Sequence[Label], _pool: Sequence[float], k: int | None = None) -> float:
     size = len(ranked) if k is None else k
     return sum(map(relevant, ranked[:k])) / size if size else 0.0
 
@@ -79,21 +79,21 @@ def average_precision(
     return sum(precisions) / total if total else 0.0
 
 
-def reciprocal_rank(ranked: Sequence[Label], pool: Sequence[float], k: int | None = None) -> float:
+def reciprocal_rank(ranked: Sequence[Label], _pool: Sequence[float], k: int | None = None) -> float:
     ranks = [rank for rank, label in enumerate(ranked[:k], start=1) if relevant(label)]
     return 1 / min(ranks) if ranks else 0.0
 
 
-def success(ranked: Sequence[Label], pool: Sequence[float], k: int | None = None) -> float:
+def success(ranked: Sequence[Label], _pool: Sequence[float], k: int | None = None) -> float:
     return float(any(map(relevant, ranked[:k])))
 
 
-def judged(ranked: Sequence[Label], pool: Sequence[float], k: int | None = None) -> float:
+def judged(ranked: Sequence[Label], _pool: Sequence[float], k: int | None = None) -> float:
     shown = ranked[:k]
     return sum(label is not None for label in shown) / len(shown) if shown else 0.0
 
 
-def rbp(ranked: Sequence[Label], pool: Sequence[float], p: float) -> float:
+def rbp(ranked: Sequence[Label], _pool: Sequence[float], p: float) -> float:
     return (1 - p) * sum(p**place * relevant(label) for place, label in enumerate(ranked))
 
 
@@ -207,11 +207,13 @@ FORMULAS: dict[str, Formula] = {
     "nDCG(gains=(0, 1, 5, 2, 9), discounts=(1, 0.5, 0.75))": lambda ranked, pool: uneven(
         ranked, pool
     ),
-    "DCG@3": lambda ranked, pool: dcg(ranked, 3),
-    "DCG(discounts='reciprocal')": lambda ranked, pool: dcg(ranked, discount=lambda rank: 1 / rank),
+    "DCG@3": lambda ranked, _pool: dcg(ranked, 3),
+    "DCG(discounts='reciprocal')": lambda ranked, _pool: dcg(
+        ranked, discount=lambda rank: 1 / rank
+    ),
     "P": precision,
     "P@3": lambda ranked, pool: precision(ranked, pool, 3),
-    "P(rel=2)@2": lambda ranked, pool: sum(relevant(each, 2) for each in ranked[:2]) / 2,
+    "P(rel=2)@2": lambda ranked, _pool: sum(relevant(each, 2) for each in ranked[:2]) / 2,
     "R": recall,
     "R@3": lambda ranked, pool: recall(ranked, pool, 3),
     "AP": average_precision,

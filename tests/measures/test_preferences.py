@@ -64,7 +64,7 @@ def test_formulas(
         names,
         scores=scores,
         group=[size],
-        pairs=Pairs(*np.array(pairs, int).reshape(-1, 2).T, np.array([0, len(pairs)])),
+        pairs=Pairs(*np.array(pairs, int).reshape(-1, 2).T, np.array([0, len(pairs)])),  # type: ignore[call-arg]
         conventions=Conventions(ties=ties),  # type: ignore[arg-type]
     )
     by_rank = [(rank[one], rank[other]) for one, other in pairs]

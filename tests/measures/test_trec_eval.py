@@ -207,7 +207,7 @@ def test_own_preferences() -> None:
     for group in sorted(set(names)):
         inside = levels.groups.to_numpy(zero_copy_only=False) == group
         part = (
-            type(levels)
+            type(levels)  # type: ignore[call-arg]
             .from_columns(
                 *(
                     np.asarray(column.to_pylist(), object)[inside]

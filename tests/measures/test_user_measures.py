@@ -88,8 +88,8 @@ def test_pairs_must_compile() -> None:
 
 
 def test_as_fast_as_the_built_in_ones() -> None:
-    """A call by address, whoever wrote the function."""
-    from time import perf_counter
+    """A call by address, whoever wrote the function: as Python it would take 50 times as long."""
+    from time import process_time
 
     generator = np.random.default_rng(0)
     arrays = {
@@ -97,16 +97,16 @@ def test_as_fast_as_the_built_in_ones() -> None:
         "scores": generator.standard_normal(400_000),
         "group": np.full(40_000, 10),
     }
-    seconds = {}
-    for name in ("DecayedGain@5", "RBP@5"):
-        evaluate(name, **arrays)
-        rounds = []
-        for _ in range(5):
-            start = perf_counter()
+    names = ("DecayedGain@5", "RBP@5")
+    evaluate(names, **arrays)
+    rounds: dict[str, list[float]] = {name: [] for name in names}
+    for _ in range(5):  # in turn, and of the processor: a busy machine slows both alike
+        for name in names:
+            start = process_time()
             evaluate(name, **arrays)
-            rounds.append(perf_counter() - start)
-        seconds[name] = min(rounds)
-    assert seconds["DecayedGain@5"] < 3 * seconds["RBP@5"] + 0.02
+            rounds[name].append(process_time() - start)
+    ours, built_in = (min(rounds[name]) for name in names)
+    assert ours < 10 * built_in
 
 
 def test_first_class() -> None:
@@ -195,3 +195,19 @@ def test_a_module_of_measures_is_compiled_once(tmp_path: Path) -> None:
         for _ in range(2)
     ]
     assert outputs == [["1.0", "0"], ["1.0", "1"]]
+
+
+def test_as_python_in_double_precision() -> None:
+    """A measure that Numba cannot compile computes as one that it can."""
+
+    @measure("SpelledPower")
+    def spelled_power(query: Ranked, settings: Settings) -> float:
+        power = 2.0 ** query.labels[0] - query.ideal[0] / 3
+        return float("".join(repr(float(each)) for each in [power]))
+
+    labels = [130, 100]  # 2^130 is no float32
+    found = evaluate(spelled_power, labels=labels, scores=[1, 2], group=[2])
+    assert kind_of(spelled_power).compiled is None
+    assert found["SpelledPower"].tolist() == [2.0**100 - 130 / 3]
+    found = evaluate(spelled_power, labels=labels, scores=[2, 1], group=[2])
+    assert found["SpelledPower"].tolist() == [2.0**130 - 130 / 3]

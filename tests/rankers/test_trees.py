@@ -193,7 +193,7 @@ def test_tuning_loads_shards_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     shards = [write_shards(part, tmp_path / name) for part, name in ((train, "t"), (held_out, "v"))]
     loads: list[ShardSet] = []
     load = ShardSet.load
-    monkeypatch.setattr(ShardSet, "load", lambda one, **options: loads.append(one) or load(one))
+    monkeypatch.setattr(ShardSet, "load", lambda one, **_options: loads.append(one) or load(one))
     grid = {"learning_rate": [0.05, 0.1, 0.2]}
     found = tune(TreeRanker(n_estimators=3), grid, *shards)
     assert len(found.trials) == 3

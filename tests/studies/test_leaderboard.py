@@ -155,7 +155,7 @@ def test_a_killed_leaderboard_goes_on(folder: Path, tmp_path: Path) -> None:
     command += ["--results", tmp_path / "results", "--page", text]
     process = subprocess.Popen(command, start_new_session=True)
     results = tmp_path / "results" / "quick"
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     while len(list(results.rglob("*.json"))) < 3 and time.monotonic() < deadline:
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGKILL)
@@ -165,7 +165,7 @@ def test_a_killed_leaderboard_goes_on(folder: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "docs").exists()
     for content in before.values():
         json.loads(content)
-    subprocess.run(command, check=True, timeout=300)
+    subprocess.run(command, check=True, timeout=900)
     assert {path: path.read_bytes() for path in before} == before
     assert "RankSVM" in text.read_text()
     assert (tmp_path / "images" / "leaderboard-graded.svg").exists()

@@ -1,7 +1,9 @@
 """Parts of studies: done once, whole or not at all, and again only when asked for otherwise."""
 
+import itertools
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -27,7 +29,10 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     CALLS.clear()
 
 
-def test_a_part_is_done_once(tmp_path: Path) -> None:
+def test_a_part_is_done_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Asked before and after each part: each takes a second and a half.
+    clock = SimpleNamespace(process_time=itertools.count(0.0, 1.5).__next__)
+    monkeypatch.setattr("podium.studies.parts.time", clock)
     parts = [Part("one", doubled, (1,)), Part("two", doubled, (2,))]
     told: list[tuple[int, int]] = []
     run_parts(parts, tmp_path, lambda done, total: told.append((done, total)))
@@ -37,7 +42,7 @@ def test_a_part_is_done_once(tmp_path: Path) -> None:
     done = read_parts(parts, tmp_path)
     assert done.values == {"one": 2, "two": 4}
     assert done.codes == (study_code(),)
-    assert done.seconds >= 0
+    assert done.seconds == 1.5 + 1.5
 
 
 def test_other_arguments_make_it_again(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ class Browser(httpx.Client):
         return self.post(path, data={"csrf": self.csrf(), **(values or {})}, files=files)
 
 
-def ended(client: httpx.Client, project: int, job: dict, seconds: float = 30) -> dict:
+def ended(client: httpx.Client, project: int, job: dict, seconds: float = 120) -> dict:
     """A job once it is done or failed."""
     end = time.monotonic() + seconds
     while job["state"] in ("waiting", "running"):

@@ -74,7 +74,7 @@ class Postgres:
             raise RuntimeError(f"{words}: {done.stdout}{done.stderr}")
 
 
-def wait_until(holds, seconds: float = 20.0) -> None:  # type: ignore[no-untyped-def]
+def wait_until(holds, seconds: float = 120.0) -> None:  # type: ignore[no-untyped-def]
     """Wait for something, and fail if it takes too long."""
     end = time.monotonic() + seconds
     while not holds():

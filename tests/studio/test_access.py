@@ -151,7 +151,7 @@ def test_only_owners_delete_a_project(house):
     assert clients["owner"].get(path).status_code == 200
 
 
-def test_members_of_one_project_cannot_name_parts_of_another(engine, house):
+def test_members_of_one_project_cannot_name_parts_of_another(house):
     """Numbers of queries, jobs, people and so on are looked up within the project only."""
     project, clients = house
     mine = 2  # the stranger's own project

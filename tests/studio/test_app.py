@@ -18,7 +18,7 @@ from tests.studio.serving import serving
 
 
 @pytest.fixture
-def address(engine, database):
+def address(engine, database):  # noqa: ARG001 (the engine makes the tables)
     with serving(Settings(database=database)) as found:
         yield found
 
@@ -104,7 +104,8 @@ def test_too_many_failures_make_one_wait(engine, browser):
     assert sign_in(browser, "ann@example.org").status_code == 429
 
 
-def test_a_large_request_is_refused(engine, database):
+@pytest.mark.usefixtures("engine")
+def test_a_large_request_is_refused(database):
     settings = Settings(database=database, largest_request=2000)
     with serving(settings) as address, httpx.Client(base_url=address) as client:
         assert client.post("/sign-in", content=b"x" * 3000).status_code == 413

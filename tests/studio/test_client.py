@@ -22,7 +22,7 @@ from tests.studio.serving import serving
 
 
 @pytest.fixture
-def address(engine, database, tmp_path):
+def address(engine, database, tmp_path):  # noqa: ARG001 (the engine makes the tables)
     with serving(Settings(database=database, exports=tmp_path / "files")) as found:
         yield found
 
@@ -123,7 +123,7 @@ def test_refusals_are_worded(studio, address, monkeypatch):
 
 
 @pytest.mark.slow
-def test_train_reads_a_projects_labels(engine, studio, address, tmp_path):
+def test_train_reads_a_projects_labels(studio, address, tmp_path):
     project = studio.create_project("Demo", k=2)
     project.import_candidates(demo_queries())
     project.judge(longer)

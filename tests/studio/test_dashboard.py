@@ -24,7 +24,7 @@ from tests.studio.serving import serving
 
 
 @pytest.fixture
-def address(engine, database, tmp_path):
+def address(engine, database, tmp_path):  # noqa: ARG001 (the engine makes the tables)
     with serving(Settings(database=database, exports=tmp_path / "files")) as found:
         yield found
 

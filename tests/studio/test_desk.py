@@ -8,8 +8,9 @@ import pytest
 from sqlalchemy import select
 
 from podium.studio.database import reading
-from podium.studio.desk import Desk, Given, Nothing
+from podium.studio.desk import Desk, Given
 from podium.studio.errors import RefusedError
+from podium.studio.handing import Nothing
 from podium.studio.secrets import new_token
 from podium.studio.tables import Lease
 from tests.studio.desks import ByNumber, judge_all, log_of, queries_of, top_of, truth

@@ -25,7 +25,7 @@ def project(engine):
 
 
 def add(engine, project, kind="test"):
-    return in_transaction(engine, lambda c: enqueue(c, *project, kind, {}))
+    return in_transaction(engine, lambda c: enqueue(c, *project, kind, {}))  # type: ignore[call-arg]
 
 
 def take(engine, worker):

@@ -54,7 +54,7 @@ def provider(port: int, callback: str):
 
 
 @pytest.fixture
-def make_server(engine, database):
+def make_server(engine, database):  # noqa: ARG001 (the engine makes the tables)
     @contextmanager
     def make(**settings):
         node()
@@ -149,7 +149,7 @@ def test_strangers_get_no_account_unless_they_were_invited(engine, make_server):
         browser.close()
 
 
-def test_everyone_gets_an_account_where_that_is_set(engine, make_server):
+def test_everyone_gets_an_account_where_that_is_set(make_server):
     with make_server(oidc_creates_accounts=True) as address:
         browser, answer = sign_in(address, "cat")
         assert answer.status_code == 303
@@ -172,7 +172,7 @@ def test_what_another_browser_began_is_refused(engine, make_server):
         assert browser.get(back.next_request.url).status_code == 403
 
 
-def test_a_code_that_the_provider_does_not_know(engine, make_server):
+def test_a_code_that_the_provider_does_not_know(make_server):
     with make_server() as address, Browser(address) as browser:
         left = browser.get("/sign-in/oidc")
         state = left.next_request.url.params["state"]
@@ -180,7 +180,8 @@ def test_a_code_that_the_provider_does_not_know(engine, make_server):
         assert answer.status_code == 502
 
 
-def test_a_server_without_a_provider(engine, database):
+@pytest.mark.usefixtures("engine")
+def test_a_server_without_a_provider(database):
     with serving(Settings(database=database)) as address, Browser(address) as browser:
         assert browser.get("/sign-in/oidc").status_code == 404
     away = Settings(database=database, oidc_issuer="http://127.0.0.1:1", oidc_client_id="x")

@@ -9,7 +9,8 @@ from sqlalchemy import select, update
 
 from podium.studio.accounts import add_user
 from podium.studio.database import in_transaction, reading
-from podium.studio.desk import Desk, Given, Nothing
+from podium.studio.desk import Desk, Given
+from podium.studio.handing import Nothing
 from podium.studio.kinds import Role
 from podium.studio.settings import Settings
 from podium.studio.tables import Assigned, Membership, Query
@@ -19,7 +20,7 @@ from tests.studio.serving import serving
 
 
 @pytest.fixture
-def address(engine, database, tmp_path):
+def address(engine, database, tmp_path):  # noqa: ARG001 (the engine makes the tables)
     with serving(Settings(database=database, exports=tmp_path / "files")) as found:
         yield found
 

@@ -34,7 +34,7 @@ def files(tmp_path):
 
 
 @pytest.fixture
-def address(engine, database, files):
+def address(engine, database, files):  # noqa: ARG001 (the engine makes the tables)
     with serving(Settings(database=database, exports=files)) as found:
         yield found
 

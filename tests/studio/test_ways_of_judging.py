@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import insert, select, update
 
 from podium.studio.database import in_transaction, reading
-from podium.studio.desk import Nothing
+from podium.studio.handing import Nothing
 from podium.studio.kinds import Purpose
 from podium.studio.tables import Assigned, Candidate, Gold, Project
 from tests.studio.desks import judge_all, log_of, queries_of, top_of, truth
@@ -124,7 +124,7 @@ def test_rankings_side_by_side(engine, desk):
     project = make_project(engine, [ann], queries=2, items=4, mode="rankings")
     given = desk.next(project, ann, "t")
     assert {given.task.left, given.task.right} == {0, 1}
-    count, end = judge_all(desk, project, ann, given, choose=lambda task: "left-much")
+    count, end = judge_all(desk, project, ann, given, choose=lambda _task: "left-much")
     assert (count, end) == (2, Nothing("done"))
     assert log_of(engine, given.query.id)[0].value == 2
 
@@ -141,7 +141,7 @@ def test_a_project_that_is_paused_hands_out_nothing(engine, desk):
     assert desk.next(project, ann, "t") == Nothing("paused")
 
 
-def test_candidates_keep_their_order_by_score(engine, desk):
+def test_candidates_keep_their_order_by_score(engine):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=3)
     rows = reading(

@@ -39,10 +39,10 @@ _VERBS = {
 class _Verbs(TyperGroup):
     """Commands that are imported when they are asked for."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, _ctx: Any) -> list[str]:
         return list(_VERBS)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, _ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in _VERBS:
             return None
         module, _, name = _VERBS[cmd_name].partition(":")
@@ -77,7 +77,7 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
-    version: Annotated[
+    _version: Annotated[
         bool,
         typer.Option(
             "--version", callback=_print_version, is_eager=True, help="Print the version."

@@ -159,7 +159,7 @@ class CarefulPlan:
         """Items by expected gain; for good once nothing is asked any more."""
         return estimated_order(self._task, self._record), not self.waiting(None)
 
-    def expected_left(self, draws: int) -> float:
+    def expected_left(self, _draws: int) -> float:
         """What is left of the budget, or of the pairs that those who judge have not judged."""
         if not self.waiting(None):
             return 0.0

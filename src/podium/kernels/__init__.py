@@ -5,13 +5,17 @@ ranges over threads. ``parallel=True`` is never used: it compiles longer and bri
 threading layer of its own. Compiled code is cached beside the source (or in Numba's user-wide
 cache where that is read-only), so a kernel compiles once per machine, and again when its file
 or one of those whose functions it calls changes (``podium.kernels.cache``).
+
+With ``NUMBA_DISABLE_JIT=1`` in the environment all of them run as plain Python: slowly, but a
+debugger stops in them, coverage sees their lines, and a change needs no compilation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeVar, cast
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
@@ -25,6 +29,10 @@ Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
+
+_config: Any = numba.config  # which sets its names when it is loaded
+PLAIN = bool(_config.DISABLE_JIT)
+"""Whether Numba compiles nothing, because ``NUMBA_DISABLE_JIT`` is set."""
 
 
 def kernel(function: _Function) -> _Function:
@@ -61,9 +69,22 @@ def inner(function: _Function) -> _Function:
 
 
 def _compiled(function: _Function, fastmath: bool | set[str]) -> _Function:
+    if PLAIN:
+        return _without_warnings(function)
     compiled = numba.njit(nogil=True, error_model="numpy", fastmath=fastmath)(function)
-    # Code typed at a prompt has no file to keep a cache beside, a read-only system no folder for
-    # one, and functions that NUMBA_DISABLE_JIT left alone need none: they do without.
-    with suppress(RuntimeError, AttributeError):
+    # Code typed at a prompt has no file to keep a cache beside, and a read-only system no folder
+    # for one: they do without.
+    with suppress(RuntimeError):
         keep_on_disk(compiled)
     return cast(_Function, compiled)
+
+
+def _without_warnings(function: _Function) -> _Function:
+    """Let a function wrap around and divide by zero in silence, as compiled code does."""
+
+    @wraps(function)
+    def quiet(*arguments: object, **named: object) -> object:
+        with np.errstate(all="ignore"):
+            return function(*arguments, **named)
+
+    return cast(_Function, quiet)

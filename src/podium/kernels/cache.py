@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 from numba.core.caching import FunctionCache
 from numba.core.dispatcher import Dispatcher
-from numba.core.extending import _Intrinsic
 
 _CONSTANTS = (bool, int, float, str, bytes, np.generic, type(None))
 
@@ -27,16 +26,20 @@ _CONSTANTS = (bool, int, float, str, bytes, np.generic, type(None))
 class _GuardedCache(FunctionCache):
     """Numba's cache of one function on disk, with all that the code was made of in its key."""
 
+    def __init__(self, function: FunctionType) -> None:
+        super().__init__(function)  # type: ignore[no-untyped-call]
+        self._function = function
+
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         # Asked for when code is loaded or saved, not when the function is decorated: functions
         # further down in its file are known by then.
         key = super()._index_key(sig, codegen)  # type: ignore[no-untyped-call]
-        return (*key, _ingredients_digest(self._py_func))
+        return (*key, _ingredients_digest(self._function))
 
 
 def keep_on_disk(compiled: Any) -> None:
     """Keep what a compiled function compiles beside its file; RuntimeError where nothing can be."""
-    compiled._cache = _GuardedCache(compiled.py_func)  # type: ignore[no-untyped-call]
+    compiled._cache = _GuardedCache(compiled.py_func)
 
 
 def _ingredients_digest(function: FunctionType) -> str:
@@ -54,8 +57,8 @@ def _ingredients_digest(function: FunctionType) -> str:
         for name, value in _taken_in(one):
             if isinstance(value, Dispatcher):
                 waiting.append(value.py_func)
-            elif isinstance(value, _Intrinsic):
-                waiting.append(value._defn)
+            elif isinstance(made_from := getattr(value, "__wrapped__", None), FunctionType):
+                waiting.append(made_from)  # an intrinsic
             elif isinstance(value, type):
                 files.add(_file_of_class(value))
             elif isinstance(value, np.ndarray):

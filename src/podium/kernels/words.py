@@ -1,7 +1,8 @@
-"""Machine instructions that Numba has no name for."""
+"""Machine instructions that Numba has no name for, and the same in plain Python."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -11,7 +12,7 @@ from numba.core import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from podium.kernels import Bytes
+from podium.kernels import PLAIN, Bytes
 
 
 @intrinsic
@@ -58,7 +59,21 @@ def _prefetch(_context: Any, array: Any, _at: Any) -> Any:
     return types.void(array, types.intp), generate
 
 
+def _plain_eight_bytes(text: Bytes, at: int) -> np.uint64:
+    return np.uint64(int.from_bytes(text[at : at + 8].tobytes(), sys.byteorder))
+
+
+def _plain_trailing_zeros(word: np.uint64) -> int:
+    return (int(word) & -int(word)).bit_length() - 1
+
+
+def _plain_prefetch(_array: NDArray[Any], _at: int) -> None:
+    pass
+
+
 # Intrinsics take a typing context first that callers do not see, which mypy cannot know.
-eight_bytes = cast(Callable[[Bytes, int], np.uint64], _eight_bytes)
-trailing_zeros = cast(Callable[[np.uint64], int], _trailing_zeros)
-prefetch = cast(Callable[[NDArray[Any], int], None], _prefetch)
+eight_bytes = cast(Callable[[Bytes, int], np.uint64], _plain_eight_bytes if PLAIN else _eight_bytes)
+trailing_zeros = cast(
+    Callable[[np.uint64], int], _plain_trailing_zeros if PLAIN else _trailing_zeros
+)
+prefetch = cast(Callable[[NDArray[Any], int], None], _plain_prefetch if PLAIN else _prefetch)

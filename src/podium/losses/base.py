@@ -136,7 +136,7 @@ class Loss(ABC):
             _weigh(result, query_weights, batch.offsets)
         return result
 
-    def rounded(self, width: float) -> tuple[Loss, Loss] | None:
+    def rounded(self, _width: float) -> tuple[Loss, Loss] | None:
         """Two stand-ins for a convex loss with kinks, or None where none are known.
 
         The first is smooth, near this loss, and soon minimised. The second has the first one's

@@ -19,7 +19,7 @@ FIXED = ["scores", "labels", "gradient", "curvature"]
 class OwnLoss(CompiledLoss):
     """A loss made by the decorator ``loss``."""
 
-    def arguments(self, largest: int) -> tuple[Any, ...]:
+    def arguments(self, _largest: int) -> tuple[Any, ...]:
         """The parameters in order; a tuple of numbers as an array."""
         values = (getattr(self, parameter.name) for parameter in fields(self))
         return tuple(

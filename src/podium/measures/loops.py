@@ -10,22 +10,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar, cast
 
+import numpy as np
 from numba.core import cgutils, types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 from numba.np import arrayobj
+from numpy.typing import NDArray
 
-from podium.kernels import Doubles, Floats, Ints, kernel
+from podium.kernels import PLAIN, Doubles, Floats, Ints, kernel
 from podium.measures.ranked import Flags, MeasureFunction, Places, Ranked, RankedPairs, Settings
 
 _Array = TypeVar("_Array")
 
 
 class Compiled(NamedTuple):
-    """A compiled function, which must be kept, and the address of its machine code."""
+    """A compiled function, which must be kept, and the address of its machine code.
+
+    Where ``NUMBA_DISABLE_JIT`` is set there is no machine code: the function stands for it.
+    """
 
     function: Any
-    address: int
+    address: Any
 
 
 # Numba's stubs leave these untyped.
@@ -55,6 +60,8 @@ def compile_function(function: MeasureFunction, *, on_pairs: bool) -> Compiled:
     """
     signature = _ON_PAIRS if on_pairs else _ON_LABELS
     compiled: Any = kernel(function)
+    if PLAIN:
+        return Compiled(compiled, compiled)
     result = compiled.get_compile_result(signature)
     address = result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
     return Compiled(compiled, address)
@@ -81,7 +88,11 @@ def _call(_context: Any, _address: Any, query: Any, settings: Any) -> Any:
     return _types.float64(_types.int64, query, settings), generate
 
 
-call = cast("Callable[[int, Any, Settings], float]", _call)
+def _plain_call(function: MeasureFunction, query: Any, settings: Settings) -> float:
+    return function(query, settings)
+
+
+call = cast("Callable[[int, Any, Settings], float]", _plain_call if PLAIN else _call)
 
 
 @intrinsic
@@ -111,7 +122,11 @@ def _lend(_context: Any, array: Any, _begin: Any, _end: Any) -> Any:
     return array(array, _types.intp, _types.intp), generate
 
 
-lend = cast("Callable[[_Array, int, int], _Array]", _lend)
+def _plain_lend(array: NDArray[Any], begin: int, end: int) -> NDArray[Any]:
+    return in_double_precision(array[begin:end])
+
+
+lend = cast("Callable[[_Array, int, int], _Array]", _plain_lend if PLAIN else _lend)
 
 
 @kernel
@@ -166,6 +181,14 @@ def over_labels(
         values[query] = call(expected if tied[query] else function, one, own)
 
 
+def in_double_precision(array: NDArray[Any]) -> NDArray[Any]:
+    """Labels as compiled code computes with them.
+
+    Next to Python's own numbers Numba makes float32 a double; NumPy would stay in single precision.
+    """
+    return array.astype(np.float64) if array.dtype == np.float32 else array
+
+
 def over_labels_in_python(
     function: MeasureFunction,
     expected: MeasureFunction,
@@ -185,8 +208,9 @@ def over_labels_in_python(
     ends, lasts = starts + kept, ideal_starts + judged
     for query in range(len(values)):
         own = slice(starts[query], ends[query])
-        best = ideal[ideal_starts[query] : lasts[query]]
-        one = Ranked(ranked[own], best, ties[own] if tied[query] else ties[:0], int(sizes[query]))
+        labels = in_double_precision(ranked[own])
+        best = in_double_precision(ideal[ideal_starts[query] : lasts[query]])
+        one = Ranked(labels, best, ties[own] if tied[query] else ties[:0], int(sizes[query]))
         values[query] = (expected if tied[query] else function)(one, settings)
 
 

@@ -160,7 +160,7 @@ def _parts(setup: Setup) -> list[Part]:
     return parts
 
 
-def _write(found: Mapping[str, Any], setup: Setup, images: Path) -> Written:
+def _write(found: Mapping[str, Any], _setup: Setup, images: Path) -> Written:
     cases = {name: found[name] for name in ("random", "MQ2008", "Yandex") if name in found}
     drawn = cases.get("random", {})
     claims = [

@@ -45,7 +45,7 @@ class PeerRanker(Ranker):
         self.parameters = parameters
         self.seed = seed
 
-    def _fit(self, data: Training, validation: Training | None, progress: Progress | None) -> None:
+    def _fit(self, data: Training, validation: Training | None, _progress: Progress | None) -> None:
         if validation is None:
             raise ArgumentError("A peer stops early: give it validation queries.")
         train = PEERS[self.objective][0]
@@ -57,7 +57,7 @@ class PeerRanker(Ranker):
     def _archive(self) -> Archive:
         raise PodiumError("Peers are only compared with. Save them with their own libraries.")
 
-    def _restore(self, archive: Archive) -> None:
+    def _restore(self, _archive: Archive) -> None:
         self._archive()
 
 

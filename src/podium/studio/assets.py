@@ -27,7 +27,7 @@ def asset(path: str) -> str:
 
 
 @lru_cache(maxsize=100)
-def _digest(file: Path, changed: int) -> str:
+def _digest(file: Path, _changed: int) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()[:12]
 
 

@@ -42,7 +42,7 @@ def signed_in(
 ) -> BrowserContext:
     """A browser of someone who signed in already, or of a stranger."""
     context = browser.new_context(base_url=address, **settings)
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(60_000)
     if person is not None:
         secret = in_transaction(engine, lambda c: sign_in(c, person, 1)).secret
         context.add_cookies([{"name": COOKIE, "value": secret, "url": address}])

@@ -47,7 +47,7 @@ def engine(database: str) -> Iterator[Engine]:
 
 
 @pytest.fixture
-def address(engine: Engine, database: str) -> Iterator[str]:
+def address(engine: Engine, database: str) -> Iterator[str]:  # noqa: ARG001 (the engine makes the tables)
     with serving(Settings(database=database)) as found:
         yield found
 

@@ -110,7 +110,7 @@ def projects(stage: Stage, page: Page) -> None:
 
 
 @scene()
-def project_new(stage: Stage, page: Page) -> None:
+def project_new(_stage: Stage, page: Page) -> None:
     page.goto("/projects/new")
 
 
@@ -161,5 +161,5 @@ def project_audit(stage: Stage, page: Page) -> None:
 
 
 @scene()
-def tokens(stage: Stage, page: Page) -> None:
+def tokens(_stage: Stage, page: Page) -> None:
     page.goto("/tokens")

@@ -82,12 +82,12 @@ def _row(stage: Stage, project: int) -> Any:
 
 
 @scene(stranger=True)
-def sign_in(stage: Stage, page: Page) -> None:
+def sign_in(_stage: Stage, page: Page) -> None:
     page.goto("/sign-in")
 
 
 @scene(stranger=True)
-def sign_in_refused(stage: Stage, page: Page) -> None:
+def sign_in_refused(_stage: Stage, page: Page) -> None:
     page.goto("/sign-in")
     page.get_by_label("E-mail").fill("nobody@example.org")
     page.get_by_label("Password").fill("wrong password")
@@ -108,7 +108,7 @@ def join_signed_in(stage: Stage, page: Page) -> None:
 
 
 @scene()
-def error(stage: Stage, page: Page) -> None:
+def error(_stage: Stage, page: Page) -> None:
     page.goto("/nowhere")
 
 

@@ -124,7 +124,7 @@ def test_three_people_find_the_hidden_order(postgres, browser):
     row = reading(engine, lambda c: project_row(c, project))
     for query in queries:
         board = reading(engine, lambda c, query=query: Desk(engine).board(c, row, query))
-        assert board.panel.session.result().top == truths[query.text].top
+        assert board.panel.session.result().top == truths[query.text].top  # type: ignore[attr-defined]
     log = reading(engine, lambda c: c.execute(select(LogEntry.__table__)).all())
     kinds = Counter(entry.kind for entry in log)
     assert undone > 3

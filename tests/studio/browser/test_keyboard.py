@@ -116,7 +116,8 @@ def test_keys_work_after_a_click_into_a_frame(engine, judging):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=6)
     in_transaction(
-        engine, lambda c: c.execute(Candidate.__table__.update().values(html="<p>Some <b>page</b>"))
+        engine,
+        lambda c: c.execute(Candidate.__table__.update().values(html="<p>Some <b>page</b>")),  # type: ignore[attr-defined]
     )
     tab = judging(ann, project)
     tab.ready()

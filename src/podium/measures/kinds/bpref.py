@@ -13,7 +13,7 @@ from podium.measures.registry import measure
 @kernel
 def _share_below(above: int, relevant: int, irrelevant: int) -> float:
     """What share of the irrelevant documents that count is below, if so many are above."""
-    return 1.0 - min(above, relevant) / min(relevant, irrelevant) if above else 1.0
+    return 1.0 - min(above, relevant) / min(relevant, irrelevant) if above and relevant else 1.0
 
 
 def _expected(query: Ranked, settings: Settings) -> float:
