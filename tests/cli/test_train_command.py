@@ -79,7 +79,8 @@ def test_shards_train_and_score_as_a_run(folder: Path) -> None:
     assert read_run(folder / "model.run").rows == made_up().rows
 
 
-def test_a_file_with_columns_in_another_order_gets_the_same_scores(folder: Path) -> None:
+@pytest.mark.usefixtures("folder")
+def test_a_file_with_columns_in_another_order_gets_the_same_scores() -> None:
     names = ("bm25", "clicks", "age", "length", "links", "spam")
     data = replace(made_up(), feature_names=names)
     turned = data.select_features(names[::-1])
@@ -98,7 +99,8 @@ def test_a_file_with_columns_in_another_order_gets_the_same_scores(folder: Path)
     assert "only numbers in the data" in fail("predict", "named", "held.txt")
 
 
-def test_labels_are_counted(folder: Path) -> None:
+@pytest.mark.usefixtures("folder")
+def test_labels_are_counted() -> None:
     data = with_ids(made_up())
     judged = Judgments.from_columns(
         data.query_id_of_row()[:30], data.document_ids[:30], np.arange(30) % 3
@@ -116,9 +118,8 @@ def test_labels_are_counted(folder: Path) -> None:
     np.testing.assert_allclose(load_ranker("some").coef_, ranker.coef_, rtol=1e-6)
 
 
-def test_an_interrupted_training_saves_what_was_learned(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("folder")
+def test_an_interrupted_training_saves_what_was_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     def stop_at(last: int) -> None:
         @contextmanager
         def steps(_title: str, _measure: str | None) -> Iterator[Progress]:
