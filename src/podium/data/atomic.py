@@ -59,7 +59,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield file
         return
     if before is not None and not os.access(target, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(target))
     with _temporary(target, before) as (unfinished, descriptor):
         with os.fdopen(os.dup(descriptor), "wb") as file:  # codecs close what they write to
             yield file

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from podium.data.atomic import sync_folder, try_lock
+from podium.data.files import writing
 from podium.data.json_lines import log_lines
 from podium.errors import DataError, PodiumError
 from podium.judging.assignment import Overlap
@@ -72,7 +73,8 @@ class Journal:
         try:
             journal._lock()
             journal._write(content)
-            sync_folder(journal.path.resolve().parent)  # or a crash could lose the file's name
+            with writing(path):
+                sync_folder(journal.path.resolve().parent)  # or a crash could lose its name
         except BaseException:
             journal.close()
             journal.path.unlink(missing_ok=True)
@@ -151,7 +153,9 @@ class Journal:
             ) from error
 
     def _lock(self) -> None:
-        if not try_lock(self._stream):
+        with writing(self.path):
+            free = try_lock(self._stream)
+        if not free:
             raise DataError(
                 "someone is judging this session", path=self.path, hint="Wait until they are done."
             )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from podium.data.atomic import atomic_write
+from podium.data.files import writing
 from podium.errors import MissingPackageError
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#8c564b")
@@ -153,7 +154,7 @@ def save(figure: Any, file: Path, *, bottom: float = 0.0) -> Path:
     """Write a figure, with room for a legend at the bottom as a share of its height."""
     figure.tight_layout(rect=(0, bottom, 1, 1))
     file.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(file) as stream:
+    with writing(file), atomic_write(file) as stream:
         figure.savefig(stream, format=file.suffix.removeprefix("."), metadata={"Date": None})
     pyplot().close(figure)
     return file
