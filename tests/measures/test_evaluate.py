@@ -78,7 +78,9 @@ def test_unjudged_documents_are_nan() -> None:
 
 
 def test_result() -> None:
-    found = evaluate([nDCG @ 2, "P@1", "precision@1", P @ 1], labels=LABELS, scores=SCORES, group=[3, 2])
+    found = evaluate(
+        [nDCG @ 2, "P@1", "precision@1", P @ 1], labels=LABELS, scores=SCORES, group=[3, 2]
+    )
     assert list(found.values) == [nDCG @ 2, P @ 1]
     assert found.means[P @ 1] == 0.5
     assert found[P @ 1] is found["precision@1"]

@@ -232,8 +232,13 @@ def _random_sums(values: Doubles, seed: int) -> Doubles:
 def _wilcoxon_test(differences: Doubles, _seed: int) -> float:
     from scipy import stats
 
-    changed = differences[differences != 0.0]
-    return float(stats.wilcoxon(changed).pvalue) if len(changed) else 1.0
+    changed = np.round(differences[differences != 0.0], 12)  # equal but for rounding is a tie
+    if not len(changed):
+        return 1.0
+    if len(changed) > _EXACT:
+        return float(stats.wilcoxon(changed).pvalue)
+    ranks = np.copysign(stats.rankdata(np.abs(changed)), changed)
+    return _exact_share(ranks, abs(float(ranks.sum())) - 0.25)  # ranks of ties are halves
 
 
 def _sign_test(differences: Doubles, _seed: int) -> float:
