@@ -267,7 +267,7 @@ def means(found: Findings, repeats: int) -> None:
     """The interval of a system's mean."""
     kinds: dict[str, Draw] = {"normal": normal, "like nDCG": ndcg, "like RR": reciprocal_rank}
     for name, draw in kinds.items():
-        truth = float(draw(np.random.default_rng(6), 4_000_000, 1).mean())
+        truth = float(draw(np.random.default_rng(6), 1_000_000, 1).mean())
         for size in SIZES:
             random = np.random.default_rng([7, size])
             ends = [mean_interval(draw(random, size, 1)[:, 0]) for _ in range(repeats)]
