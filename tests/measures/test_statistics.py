@@ -88,6 +88,27 @@ def test_signs_drawn_at_random_give_the_exact_p_value_within_their_error(
     assert randomisation(differences, 3) == drawn[3]
 
 
+@given(values, values)
+def test_wilcoxon_of_few_queries_is_exact_with_ties_too(
+    ours: np.ndarray, theirs: np.ndarray
+) -> None:
+    size = min(len(ours), len(theirs))
+    changed = np.round(ours[:size] - theirs[:size], 12)
+    changed = changed[changed != 0]
+    found = paired_difference(ours[:size], theirs[:size], tests=("wilcoxon",))
+    ranks = stats.rankdata(np.abs(changed)) * np.sign(changed)
+    expected = share_of_all_signs(ranks) if len(changed) else 1.0
+    assert found.p_values["wilcoxon"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("size", [30, 45])
+def test_wilcoxon_without_ties_is_scipys(size: int) -> None:
+    differences = np.random.default_rng(size).normal(0.3, 1, size)
+    found = paired_difference(differences, np.zeros(size), tests=("wilcoxon",))
+    expected = stats.wilcoxon(differences, method="exact").pvalue
+    assert found.p_values["wilcoxon"] == pytest.approx(expected)
+
+
 def test_resamples_are_all_different() -> None:
     sums = statistics._random_sums(np.random.default_rng(2).normal(0, 1, 77), seed=0)
     assert len(np.unique(sums)) == len(sums) == statistics.RESAMPLES

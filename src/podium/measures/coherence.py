@@ -133,7 +133,7 @@ def coherence(
         >>> other = Rankings.from_columns(["q"] * 2, ["b", "c"], [2, 1])
         >>> found = coherence("nDCG@3", judgments, one, other)
         >>> found.difference > 0, found.unanimous, str(found.nearest)
-        (True, False, 'gains of base 1.5 and discount 1/log2(1 + rank)^0.75')
+        (True, False, 'gains of base 0.75 and discount 1/log2(1 + rank)^0.5')
     """
     chosen = conventions_for(measure, conventions)
     wanted = parse_measure(measure)

@@ -133,7 +133,7 @@ def conventions_for(
         True
         >>> conventions_for(["ndcg_cut_10", "nDCG@5"], None)
         Traceback (most recent call last):
-        podium.errors.ArgumentError: 'ndcg_cut_10' is a name of trec_eval, nDCG@5 one of podium, ...
+        podium.errors.ArgumentError: 'ndcg_cut_10' is a name of trec_eval, 'nDCG@5' one of podium...
     """
     if isinstance(conventions, Conventions):
         return conventions
