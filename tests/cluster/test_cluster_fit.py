@@ -34,6 +34,8 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.xdist_group("cluster"),
     # Ray Train reads settings of Ray Data that Ray itself calls deprecated.
+    # Few iterations are enough to compare fits.
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),
     pytest.mark.filterwarnings("ignore::FutureWarning:ray"),
     pytest.mark.filterwarnings("ignore:.*use_push_based_shuffle.*:DeprecationWarning"),

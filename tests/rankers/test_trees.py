@@ -202,6 +202,7 @@ def test_tuning_loads_shards_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert found.trials == whole.trials
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_tuning_streams_shards_for_rankers_that_stream(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
