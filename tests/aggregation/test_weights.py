@@ -7,7 +7,7 @@ import pytest
 
 from podium.aggregation import borda, proportional_weights, supervised_kemeny, tuned_weights
 from podium.errors import DataError
-from podium.kernels import Doubles
+from podium.kernels import Doubles, Ints
 from podium.measures import evaluate
 
 RANDOM = np.random.default_rng(5)
@@ -143,7 +143,7 @@ def test_no_ranker_at_all_is_never_tried() -> None:
 def test_the_first_weights_are_proportional() -> None:
     tried = []
 
-    def aggregate(votes: Doubles, offsets: object, *, ranker_weights: Doubles) -> Doubles:
+    def aggregate(votes: Doubles, offsets: Ints, *, ranker_weights: Doubles) -> Doubles:
         tried.append(ranker_weights)
         return borda(votes, offsets, ranker_weights=ranker_weights)
 

@@ -2,6 +2,7 @@
 
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -134,27 +135,27 @@ def test_a_fit_that_did_not_converge_is_told_of(loss: str) -> None:
 
 def test_numpys_numbers_are_parameters_like_any() -> None:
     data = made_up(10)
+    # Not what the types ask for, but what comes out of np.logspace or a grid.
+    numbers: dict[str, Any] = {"max_iter": np.int64(50), "penalty": np.float32(0.5)}
+    network: dict[str, Any] = {"hidden": np.array([4]), "epochs": np.uint8(2)}
+    cascade: dict[str, Any] = {"base_votes": np.True_, "candidates": np.int64(5)}
+    trees: Any = np.int32(3)
     for mine, numpys in [
-        (
-            LinearRanker(max_iter=50, penalty=0.5),
-            LinearRanker(max_iter=np.int64(50), penalty=np.float32(0.5)),
-        ),
+        (LinearRanker(max_iter=50, penalty=0.5), LinearRanker(**numbers)),
         (
             TreeRanker(n_estimators=3, parameters={"num_leaves": 4, "extra_trees": True}),
             TreeRanker(
-                n_estimators=np.int32(3),
+                n_estimators=trees,
                 parameters={"num_leaves": np.int64(4), "extra_trees": np.bool_(True)},
             ),
         ),
         (
             NeuralRanker(hidden=[4], epochs=2, learning_rate=0.25),
-            NeuralRanker(hidden=np.array([4]), epochs=np.uint8(2), learning_rate=np.float64(0.25)),
+            NeuralRanker(**network, learning_rate=np.float64(0.25)),
         ),
         (
             CascadeRanker(LinearRanker(), [LinearRanker()], base_votes=True, candidates=5),
-            CascadeRanker(
-                LinearRanker(), [LinearRanker()], base_votes=np.True_, candidates=np.int64(5)
-            ),
+            CascadeRanker(LinearRanker(), [LinearRanker()], **cascade),
         ),
     ]:
         assert numpys.fit(data).to_bytes() == mine.fit(data).to_bytes()

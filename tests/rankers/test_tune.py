@@ -55,7 +55,7 @@ def test_the_best_ranker_is_kept_and_trials_are_sorted(measure: str, best_is: ob
 
 
 def test_as_many_combinations_as_asked_for_are_drawn() -> None:
-    choices = {"one": list(range(6)), "two": list("abcde")}
+    choices: dict[str, list[object]] = {"one": list(range(6)), "two": list("abcde")}
     every = [dict(zip(choices, values, strict=True)) for values in product(*choices.values())]
     assert combinations_of(choices, None, 0) == every
     assert combinations_of(choices, 30, 0) == every

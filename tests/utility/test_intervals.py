@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from podium.data.gains import GainsName
 from podium.errors import ArgumentError, DataError
 from podium.utility import DCGLearn, RankingPreferences, bootstrap, position_test, report
 from podium.utility.report import _ends
@@ -113,7 +114,8 @@ def test_accuracies_of_a_report_are_shares_with_their_bands() -> None:
     pairs = judged(random_pairs(160, 3, seed=2), np.outer([1.0, 0.6, 0.3], [0.0, 0.3, 1.0]))
     found = report(pairs, DCGLearn(1.0), resamples=20, test_position=False)
     strict = np.flatnonzero(pairs.choices != 0)
-    for accuracy, gains in zip(found.accuracies[1:], ("exponential", "linear"), strict=True):
+    usual_gains: tuple[GainsName, ...] = ("exponential", "linear")
+    for accuracy, gains in zip(found.accuracies[1:], usual_gains, strict=True):
         leads = pairs.leads(usual_table(3, 3, gains))[strict]
         agreed = np.where(leads == 0, 0.5, np.sign(leads) == pairs.choices[strict])
         assert accuracy.share == pytest.approx(agreed.mean())
