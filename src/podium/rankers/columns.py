@@ -52,7 +52,7 @@ def aligned_matrix(X: object, matrix: Floats, fitted: tuple[str, ...]) -> Floats
         if are_numbers(given)
         else "X has feature names, but the ranker was fitted without feature names",
         UserWarning,
-        stacklevel=4,
+        stacklevel=3,
     )
     return matrix
 
