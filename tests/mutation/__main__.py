@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import signal
 import sys
 import time
 from pathlib import Path
 
 from tests.mutation.coverage_map import TestFile, measured, test_files
-from tests.mutation.forks import Tree, preload
+from tests.mutation.forks import Tree, one_at_a_time, preload
 from tests.mutation.operators import Mutant
 from tests.mutation.results import Outcome, Results, report_survivors, table
 from tests.mutation.run import Plan, run
@@ -22,6 +23,8 @@ def main() -> int:
     asked = _arguments()
     os.nice(asked.nice)
     preload()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the children first
+    _lock = one_at_a_time()
     trees = [Tree.made(f"worker-{number}") for number in range(asked.jobs)]
     outcomes: dict[Module, list[Outcome]] = {}
     for module in modules(asked.modules):

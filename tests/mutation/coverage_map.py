@@ -69,32 +69,37 @@ def measured(files: list[str], plain: bool, slow: bool, trees: list[Tree]) -> It
             yield kept
     running: dict[str, tuple[Fork, Tree]] = {}
     free = list(trees)
-    while waiting or running:
-        while waiting and free:
-            file, tree = waiting.pop(0), free.pop()
-            work = _Work(file, slow, tree)
-            running[file] = forked(tree, plain, _LONGEST, work), tree
-        time.sleep(0.05)
-        for file, (fork, tree) in list(running.items()):
-            ended = fork.finished()
-            if ended is None:
-                continue
-            del running[file]
-            free.append(tree)
-            print(
-                f"  mapped {file}: {time.monotonic() - fork.started:.0f} s, {ended[0]}", flush=True
-            )
-            if ended[0] == "died":
-                raise SystemExit(
-                    f"The tests of {file} ended their process: see {tree.root}/log.txt"
+    try:
+        while waiting or running:
+            while waiting and free:
+                file, tree = waiting.pop(0), free.pop()
+                work = _Work(file, slow, tree)
+                running[file] = forked(tree, plain, _LONGEST, work), tree
+            time.sleep(0.05)
+            for file, (fork, tree) in list(running.items()):
+                ended = fork.finished()
+                if ended is None:
+                    continue
+                del running[file]
+                free.append(tree)
+                print(
+                    f"  mapped {file}: {time.monotonic() - fork.started:.0f} s, {ended[0]}",
+                    flush=True,
                 )
-            found = TestFile(file, **(ended[1] or {}))  # nothing of tests that take too long
-            if not found.read:
-                found.read = _digests([file])
-            path = _kept(file, plain, slow)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(vars(found)))
-            yield found
+                if ended[0] == "died":
+                    raise SystemExit(
+                        f"The tests of {file} ended their process: see {tree.root}/log.txt"
+                    )
+                found = TestFile(file, **(ended[1] or {}))  # nothing of tests that take too long
+                if not found.read:
+                    found.read = _digests([file])
+                path = _kept(file, plain, slow)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(json.dumps(vars(found)))
+                yield found
+    finally:
+        for fork, _ in running.values():
+            fork.kill()
 
 
 @dataclass

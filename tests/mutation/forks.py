@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import resource
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from tests.mutation.targets import ROOT
 
@@ -22,6 +23,17 @@ BUILD = ROOT / "build" / "mutation"
 _COPIED = ("src", "tests", "benchmarks", "examples", "docs", "web")
 _FILES = ("pyproject.toml", "README.md", "CHANGELOG.md", "package.json", "mkdocs.yml", "Makefile")
 _MEMORY = 24 << 30
+
+
+def one_at_a_time() -> IO[bytes]:
+    """Refuse to run beside another run, which changes the same copies; keep what is returned."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    file = (BUILD / "lock").open("wb")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise SystemExit("Mutants of this project are run already. Wait for that to end.") from None
+    return file
 
 
 @dataclass(frozen=True)
@@ -119,6 +131,7 @@ def forked(tree: Tree, plain: bool, seconds: float, work: Callable[[], Any]) -> 
         return Fork(pid, answer, now + seconds, now)
     try:  # in the child
         os.setsid()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         _move_to(tree, plain)
         result = work()
         part = answer.with_suffix(".part")
