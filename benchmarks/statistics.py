@@ -26,9 +26,11 @@ from benchmarks._null_queries import SYMMETRIC, Doubles, Draw, ndcg, normal, rec
 from benchmarks._report import Report, wants_quick
 from podium.data import Dataset
 from podium.judging.agreement import Agreement, Ballots, bootstrap, compare_agreement, fleiss_kappa
+from podium.judging.workload import Workload
 from podium.measures import coherence
 from podium.measures import statistics as tested
 from podium.measures.statistics import TestName, holm, mean_interval, paired_difference, tukey
+from podium.utility import DCGLearn, RankingPreferences, position_test
 from podium.utility.report import _ends
 
 LEVELS = (0.05, 0.01, 0.001)
@@ -222,8 +224,13 @@ def _coverage(
     what: str, data: str, size: int, share: float, repeats: int, target: bool = True
 ) -> Row:
     """A row for 95 % intervals: 93 to 97 %, and the error of so many repeats beyond."""
-    low, high = binomial_range(0.93, repeats)[0], binomial_range(0.97, repeats)[1]
+    low, high = _within(0.95, repeats)
     return Row(what, data, size, [share], [low], [high], target)
+
+
+def _within(level: float, repeats: int) -> tuple[float, float]:
+    """Two points around a level, and the error of so many repeats beyond."""
+    return binomial_range(level - 0.02, repeats)[0], binomial_range(level + 0.02, repeats)[1]
 
 
 def monte_carlo(found: Findings, cases: int) -> None:
@@ -351,6 +358,46 @@ def utility(found: Findings, repeats: int) -> None:
         )
 
 
+def positions(found: Findings, repeats: int) -> None:
+    """The test of gains that depend on the position, for people whose gains do not."""
+    size, resamples = 300, 19
+    p_values = np.empty(repeats)
+    for number in range(repeats):
+        random = np.random.default_rng([13, number])
+        pairs = RankingPreferences.from_arrays(*random.integers(0, 3, (2, size, 3)))
+        leads = pairs.leads(np.outer([1.0, 0.6, 0.4], [0.0, 1.0, 3.0]))
+        left = random.random(size) < 1.0 / (1.0 + np.exp(-1.5 * leads))
+        tried = pairs.with_choices(np.where(left, 1, -1))
+        model = DCGLearn(C=1.0)
+        p_values[number] = position_test(model, tried, resamples=resamples, seed=number).p_value
+    # Of 19 draws and the truth, the truth is the most extreme once in 20 times.
+    share = float(np.mean(p_values <= 1 / (resamples + 1)))
+    low, high = binomial_range(1 / (resamples + 1), repeats)
+    found.add(Row("test of positions, p <= .05", "logistic people", size, [share], [low], [high]))
+
+
+def workloads(found: Findings, repeats: int) -> None:
+    """The 90 % range of a project's hours: prediction from a few simulated queries."""
+    random = np.random.default_rng(14)
+    for size, runs in ((50, 20), (500, 20), (500, 200)):
+        covered = 0
+        for _ in range(repeats):
+            judgments = np.rint(random.gamma(9.0, 10.0, size + runs)).astype(np.int64)
+            simulated, real = judgments[:runs], judgments[runs:]
+            work = Workload("x", size, simulated, simulated, np.ones(runs), None, seconds=3600.0)
+            low, high = work.hours_within(0.9)
+            covered += low <= real.sum() <= high
+        bounds = _within(0.9, repeats)
+        row = Row(
+            "90 % range of hours",
+            f"{runs} simulated",
+            size,
+            [covered / repeats],
+            *([each] for each in bounds),
+        )
+        found.add(row)
+
+
 def main() -> None:
     """Measure and report."""
     quick = wants_quick(__doc__)
@@ -368,7 +415,10 @@ def main() -> None:
         "coherence": lambda: coherences(found, 60 if quick else 2_000),
         "agreement": lambda: agreement(found, 20 if quick else 1_000, 2_000 if quick else 50_000),
         "utility": lambda: utility(found, 20 if quick else 1_000),
+        "workloads": lambda: workloads(found, 500 if quick else 10_000),
     }
+    if not quick:  # each of its p-values takes some 60 fits
+        parts["positions"] = lambda: positions(found, 300)
     for name, part in parts.items():
         start = time.perf_counter()
         part()
