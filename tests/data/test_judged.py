@@ -196,3 +196,13 @@ def test_tables_without_rows() -> None:
     assert run.join(judged).labels.tolist() == []
     assert Rankings.from_columns(["q"], ["d"], [1]).join(judged).dropped_queries == 1
     assert PreferenceLevels.from_columns([], [], [], [], []).pairs().rows == 0
+
+
+def test_integers_that_would_be_tied_as_floats_are_refused() -> None:
+    columns = ["q", "q"], ["a", "b"]
+    with pytest.raises(DataError, match=f"score {2**53 + 1} of row 1"):
+        Rankings.from_columns(*columns, [2**53, 2**53 + 1])
+    with pytest.raises(DataError, match=f"score -{2**60 + 1} of row 0"):
+        Rankings.from_columns(*columns, np.array([-(2**60) - 1, 0]))
+    exact = Rankings.from_columns(*columns, [2**60, 2**53 - 1])
+    assert exact.scores.tolist() == [float(2**60), float(2**53 - 1)]

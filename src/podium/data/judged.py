@@ -61,8 +61,13 @@ class Rankings(QueryRows):
     def from_columns(
         cls, query_ids: Any, document_ids: Any, scores: ArrayLike, *, name: str = "podium"
     ) -> Rankings:
-        """Make rankings of three columns, rows in any order; a document is listed once."""
+        """Make rankings of three columns, rows in any order; a document is listed once.
+
+        Scores are kept as float64; integers that it cannot hold are refused, because documents
+        with different scores would be tied.
+        """
         values = finite(scores, np.float64, "scores")
+        _refuse_rounded(scores, values)
         return cls(**_columns(query_ids, document_ids, "scores", values), name=name)
 
     def join(self, judgments: Judgments) -> Joined:
@@ -131,6 +136,20 @@ def finite(values: ArrayLike, dtype: type, what: str) -> Any:
         row = int(np.argmin(good))
         raise DataError(f"{what} of row {row} is {numbers[row]}", hint="Give finite numbers.")
     return numbers
+
+
+def _refuse_rounded(scores: ArrayLike, values: Doubles) -> None:
+    """Refuse integers that are not the same as float64."""
+    given = np.asarray(scores)
+    if given.dtype.kind not in "iu":
+        return
+    large = np.flatnonzero(np.abs(values) >= 2**53).tolist()
+    row = next((row for row in large if int(values[row]) != int(given[row])), None)
+    if row is not None:
+        raise DataError(
+            f"score {given[row]} of row {row} is an integer that float64 cannot hold",
+            hint="Subtract the smallest score from all, as from time stamps in nanoseconds.",
+        )
 
 
 def _columns(query_ids: Any, document_ids: Any, name: str, values: Any) -> dict[str, Any]:
