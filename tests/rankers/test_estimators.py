@@ -23,6 +23,7 @@ from podium.rankers import (
     Ranker,
     TreeRanker,
     load_ranker,
+    tune,
 )
 from tests.rankers.made_up import made_up
 
@@ -207,3 +208,22 @@ def test_other_features_in_validation_are_refused() -> None:
     other = Dataset.from_arrays(np.zeros((2, 3)), labels=[0, 1], group=[2])
     with pytest.raises(DataError, match="other features"):
         LinearRanker().fit(made_up(5), validation=other)
+
+
+def test_another_tools_name_of_a_measure_means_that_tools_measure() -> None:
+    """Its gains are linear where Podium's are exponential."""
+    data = made_up(30)
+    scores = LinearRanker(measure="ndcg_cut_5").fit(data).predict(data)
+    expected = evaluate("nDCG@5", data, scores, conventions="trec_eval").means["nDCG@5"]
+    usual = evaluate("nDCG@5", data, scores).means["nDCG@5"]
+    assert expected != pytest.approx(usual, abs=1e-3)
+    assert LinearRanker(measure="ndcg_cut_5").fit(data).score(data) == expected
+    held_out = made_up(20, seed=5)
+    found = tune(LinearRanker(), {"penalty": [1.0]}, data, held_out, measure="ndcg_cut_5")
+    predicted = found.ranker.predict(held_out)
+    assert found.trials[0].value == evaluate("ndcg_cut_5", held_out, predicted).means["nDCG@5"]
+    steps: list[float | None] = []
+    fitted = LinearRanker(measure="ndcg_cut_5")
+    fitted.fit(data, validation=held_out, progress=lambda _step, _loss, value: steps.append(value))
+    best = evaluate("ndcg_cut_5", held_out, fitted.predict(held_out)).means["nDCG@5"]
+    assert max(value for value in steps if value is not None) == pytest.approx(best)

@@ -66,7 +66,7 @@ class Holder:
         first, *others = (spread_of(loss, block) for block in self._held[place])
         return sum(others, start=first)
 
-    def _measured(self, place: int, measure: Measure, weights: Doubles) -> Doubles:
+    def _measured(self, place: int, measure: str | Measure, weights: Doubles) -> Doubles:
         first, *others = (
             value_sums(measure, block, block_scores(weights, block)) for block in self._held[place]
         )

@@ -27,7 +27,7 @@ class _Fit:
     combinations: tuple[Mapping[str, Any], ...]
     train: Training
     validation: Training
-    measure: Measure
+    measure: str | Measure
 
     def __call__(self, trial: int, **_named: Any) -> dict[str, Any]:
         from podium.rankers.base import in_memory
@@ -92,23 +92,22 @@ def tune(
     from podium.rankers import tune as tune_here
     from podium.rankers.tune import combinations_of
 
-    wanted = parse_measure(measure)
     if results is None and cluster is None:
         return tune_here(
             ranker,
             choices,
             train,
             validation,
-            measure=wanted,
+            measure=measure,
             trials=trials,
             seed=seed,
             progress=progress,
         )
     combinations = combinations_of(choices, trials, seed)
-    work = _Fit(ranker, tuple(combinations), train, validation, wanted)
+    work = _Fit(ranker, tuple(combinations), train, validation, measure)
     named = [{name: _plain(value) for name, value in each.items()} for each in combinations]
     # A table may hold trials of other rankers and data: those are not taken for these.
-    of = {} if results is None else {"of": fingerprint(ranker, wanted, train, validation)}
+    of = {} if results is None else {"of": fingerprint(ranker, measure, train, validation)}
     tasks = [{"trial": place, **each, **of} for place, each in enumerate(named)]
 
     def told(state: SweepProgress) -> None:
@@ -118,7 +117,7 @@ def tune(
             progress(state.done, state.total, trial)
 
     found = sweep(work, tasks, results=results, progress=told, cluster=cluster)
-    sign = 1.0 if wanted.larger_is_better else -1.0
+    sign = 1.0 if parse_measure(measure).larger_is_better else -1.0
     values = [one.values["value"] for one in found]
     order = sorted(range(len(values)), key=lambda place: -sign * values[place])
     best = work.fitted(order[0])

@@ -179,9 +179,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         data = as_training(X, y, qid, group)
         if not isinstance(data, Dataset):
             raise ArgumentError("score needs a data set in memory", hint="Use podium.measures.")
-        measure = parse_measure(getattr(self, "measure", "nDCG@10"))
+        measure: str | Measure = getattr(self, "measure", "nDCG@10")
         value = mean_value(measure, data, self.predict(data))
-        return value if measure.larger_is_better else -value
+        return value if parse_measure(measure).larger_is_better else -value
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the fitted ranker; no pickle is involved, and equal rankers give equal bytes."""
@@ -326,8 +326,11 @@ def has_preference(block: Dataset) -> bool:
     return bool((same_query & (block.labels[1:] != block.labels[:-1])).any())
 
 
-def mean_value(measure: Measure, data: Dataset, scores: Doubles) -> float:
-    """The mean of a measure over the queries that have a value."""
+def mean_value(measure: str | Measure, data: Dataset, scores: Doubles) -> float:
+    """The mean of a measure over the queries that have a value.
+
+    The measure is not parsed before: another tool's name for it implies that tool's conventions.
+    """
     return float(evaluate(measure, data, scores).means[measure])
 
 

@@ -124,16 +124,16 @@ class CascadeRanker(Ranker):
             member.check_parameters()
 
     def _learned_weights(self, validation: Dataset) -> Doubles:
-        measure = parse_measure(self.measure)
-        sign = 1.0 if measure.larger_is_better else -1.0
+        larger_is_better = parse_measure(self.measure).larger_is_better
+        sign = 1.0 if larger_is_better else -1.0
         first = self._first(validation)
         votes = self._votes(validation)
 
         def quality(scores: Doubles) -> float:
-            return sign * mean_value(measure, validation, scores)
+            return sign * mean_value(self.measure, validation, scores)
 
         start = self.weights_
-        if measure.larger_is_better:
+        if larger_is_better:
             start = proportional_weights(votes, quality, validation.offsets)
         if self.weighing == "proportional":
             return start

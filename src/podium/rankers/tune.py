@@ -68,8 +68,7 @@ def tune(
         >>> len(found.trials), found.trials[0].value >= found.trials[-1].value
         (3, True)
     """
-    wanted = parse_measure(measure)
-    sign = 1.0 if wanted.larger_is_better else -1.0
+    sign = 1.0 if parse_measure(measure).larger_is_better else -1.0
     held_out = in_memory(validation)
     # Loaded once for all trials; a ranker that streams its data never holds them whole.
     data = train if ranker.streams else in_memory(train)
@@ -79,7 +78,7 @@ def tune(
     for number, parameters in enumerate(combinations, start=1):
         candidate = with_parameters(clone(ranker), parameters)
         candidate.fit(data, validation=held_out)
-        value = mean_value(wanted, held_out, candidate.predict(held_out))
+        value = mean_value(measure, held_out, candidate.predict(held_out))
         if best is None or sign * value > max(sign * trial.value for trial in done):
             best = candidate
         done.append(Trial(parameters, value))

@@ -32,7 +32,8 @@ class Watch(Generic[_Model]):
         together: Together = ALONE,
     ) -> None:
         self._predict = predict
-        self._measure = parse_measure(measure)
+        self._measure = measure
+        self._larger_is_better = parse_measure(measure).larger_is_better
         self._validation = validation
         self._progress = progress
         self._together = together
@@ -47,7 +48,7 @@ class Watch(Generic[_Model]):
             self.model, self.best_step = model, step
         else:
             value = self._value(model)
-            better = value if self._measure.larger_is_better else -value
+            better = value if self._larger_is_better else -value
             if better > self.best_value:
                 self.model, self.best_step, self.best_value = model, step, better
         if self._progress is not None:
@@ -87,7 +88,7 @@ class Watch(Generic[_Model]):
         return sums
 
 
-def value_sums(measure: Measure, block: Dataset, scores: Doubles) -> Doubles:
+def value_sums(measure: str | Measure, block: Dataset, scores: Doubles) -> Doubles:
     """The sum of a measure over a block's queries that have a value, and how many have one."""
     values = evaluate(measure, block, scores)[measure]
     return np.array([np.nansum(values), np.count_nonzero(~np.isnan(values))], np.float64)
