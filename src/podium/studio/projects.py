@@ -17,6 +17,7 @@ from podium.studio.errors import RefusedError
 from podium.studio.kinds import Mode, Role
 from podium.studio.panels import new_panel
 from podium.studio.tables import Candidate, Membership, Project, Query, Ranking
+from podium.studio.transactions import transaction_number
 
 _MOST_CANDIDATES = 10_000
 _LONGEST_NAME = 400
@@ -48,7 +49,8 @@ class ProjectSettings(BaseModel):
     """Draws the order of documents and the sides."""
 
     budget: Annotated[int, Field(ge=1, lt=2**31)] | None = None
-    """How many judgments ``careful`` may ask for in a query; None is three for each document."""
+    """How many judgments ``careful`` may ask for in a query; None is three for each document, but
+    no more than it has pairs."""
 
     overlap_share: Annotated[float, Field(ge=0, le=1)] = 0.0
     """The share of pairs that several people judge."""
@@ -154,6 +156,9 @@ def add_query(
             ordered=ordered,
             entries=0,
             free=len(panel.tasks(None)),
+            available=bool(panel.tasks(None)),
+            changed=transaction_number(),
+            judgments=0,
             done=not panel.tasks(None),
             expected_left=panel.expected_left(),
         )

@@ -1,0 +1,237 @@
+"""Open work: which query may have something for someone, found without a look at finished ones.
+
+A query in which something is free is `available`, and carries the number of the transaction in
+which something in it last became free (`changed`). Whoever finds nothing for themselves in such a
+query notes its number (`Exhausted`) and is not led there again until it has another. And everyone
+has a number up to which no query has anything for them (`Judge.seen_open`): an index of what is
+available begins right after it. So the next task costs the same however many queries there are,
+whether this person, others or nobody has finished them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Select,
+    bindparam,
+    case,
+    cast,
+    delete,
+    exists,
+    func,
+    literal_column,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+
+from podium.studio.prepared import Prepared
+from podium.studio.tables import Assigned, Exhausted, Judge, Query
+from podium.studio.transactions import oldest_running, transaction_number
+
+_USER = bindparam("user", type_=BigInteger)
+_PROJECT = bindparam("project", type_=BigInteger)
+
+
+def _seen(assigned_only: bool) -> Any:
+    return Judge.seen_assigned if assigned_only else Judge.seen_open
+
+
+def _unseen(assigned_only: bool, *columns: Any) -> Select[Any]:
+    """The first query that may have something for someone."""
+    after = (
+        select(_seen(assigned_only))
+        .where(Judge.user_id == _USER, Judge.project_id == _PROJECT)
+        .scalar_subquery()
+    )
+    conditions = [
+        Query.project_id == _PROJECT,
+        Query.available,
+        Query.changed > func.coalesce(after, 0),
+        ~exists().where(
+            Exhausted.user_id == _USER,
+            Exhausted.query_id == Query.id,
+            Exhausted.changed == Query.changed,
+        ),
+    ]
+    if assigned_only:
+        conditions.append(exists().where(Assigned.user_id == _USER, Assigned.query_id == Query.id))
+    return select(*columns).where(*conditions).order_by(Query.changed, Query.id).limit(1)
+
+
+def _locked(statement: Select[Any]) -> Prepared:
+    """Those that others have locked are passed: they are at it."""
+    return Prepared(statement.with_for_update(skip_locked=True, of=Query))
+
+
+def _both(make: Any) -> dict[bool, Prepared]:
+    return {assigned_only: make(assigned_only) for assigned_only in (False, True)}
+
+
+_FIND = _both(lambda assigned_only: _locked(_unseen(assigned_only, Query.__table__)))
+_IS_UNSEEN = _both(lambda assigned_only: Prepared(_unseen(assigned_only, Query.id)))
+_LAPSED = _locked(
+    select(Query.__table__)
+    .where(Query.project_id == _PROJECT, Query.lease_expiry < bindparam("now"))
+    .order_by(Query.lease_expiry)
+    .limit(1)
+)
+_FIRST_LEASE = Prepared(
+    select(func.min(Query.lease_expiry).label("expiry")).where(
+        Query.project_id == _PROJECT, Query.lease_expiry.is_not(None)
+    )
+)
+_IS_ASSIGNED = Prepared(
+    select(Assigned.query_id).where(Assigned.user_id == _USER, Assigned.query_id == bindparam("q"))
+)
+_UNDONE = Prepared(
+    select(Query.id).where(Query.project_id == _PROJECT, Query.done.is_(False)).limit(1)
+)
+_UNDONE_ASSIGNED = Prepared(
+    select(Assigned.query_id)
+    .join(Query, Query.id == Assigned.query_id)
+    .where(Assigned.user_id == _USER, Assigned.done.is_(False), Query.project_id == _PROJECT)
+    .limit(1)
+)
+
+
+def _note(insert: Any) -> Prepared:
+    statement = insert(Exhausted).from_select(
+        ["user_id", "query_id", "changed"],
+        select(cast(_USER, BigInteger), Query.id, Query.changed).where(
+            Query.id == bindparam("q"), Query.available
+        ),
+    )
+    return Prepared(
+        statement.on_conflict_do_update(
+            index_elements=[Exhausted.user_id, Exhausted.query_id],
+            set_={"changed": statement.excluded.changed},
+        )
+    )
+
+
+def _advance(insert: Any, assigned_only: bool) -> Prepared:
+    """Note that there is nothing for someone up to the first query that may have something.
+
+    Transactions that still run may bring what carries a lower number: not beyond the oldest.
+    """
+    first = _unseen(assigned_only, Query.changed).scalar_subquery()
+    oldest = oldest_running()
+    until = case((func.coalesce(first, oldest) < oldest, first), else_=oldest) - 1
+    column = _seen(assigned_only)
+    other = _seen(not assigned_only)
+    values = select(
+        cast(_USER, BigInteger),
+        cast(_PROJECT, BigInteger),
+        literal_column("0"),
+        literal_column("0.0"),
+        until,
+        literal_column("0"),
+    )
+    names = ["user_id", "project_id", "judgments", "seconds", column.key, other.key]
+    # SQLite takes ON CONFLICT after a SELECT for a join's condition unless there is a WHERE.
+    statement = insert(Judge).from_select(names, values.where(literal_column("1") == 1))
+    further = getattr(statement.excluded, column.key)
+    return Prepared(
+        statement.on_conflict_do_update(
+            index_elements=[Judge.user_id, Judge.project_id],
+            set_={column.key: case((further > column, further), else_=column)},
+        )
+    )
+
+
+_INSERTS = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
+_NOTE = {name: _note(insert) for name, insert in _INSERTS.items()}
+_ADVANCE = {
+    (name, assigned_only): _advance(insert, assigned_only)
+    for name, insert in _INSERTS.items()
+    for assigned_only in (False, True)
+}
+
+
+class OpenWork:
+    """What may be open to someone in a project, in one transaction.
+
+    Args:
+        connection: The transaction.
+        project: The project's row.
+        user_id: Who looks for work.
+    """
+
+    def __init__(self, connection: Connection, project: Any, user_id: int) -> None:
+        self._connection = connection
+        self._assigned_only = bool(project.assigned_only)
+        self._who = {"user": user_id, "project": project.id}
+
+    def find(self) -> Any:
+        """The next query that may have something, its row locked; None if there is none.
+
+        Give it to `exhaust` if it has nothing, or it is found again.
+        """
+        return _FIND[self._assigned_only].one(self._connection, **self._who)
+
+    def find_lapsed(self, now: float) -> Any:
+        """A query with a lease that may have ended, its row locked, whoever may judge it."""
+        return _LAPSED.one(self._connection, project=self._who["project"], now=now)
+
+    def may_judge(self, query_id: int) -> bool:
+        """Whether a query is open to this person at all."""
+        return not self._assigned_only or bool(
+            _IS_ASSIGNED.rows(self._connection, user=self._who["user"], q=query_id)
+        )
+
+    def exhaust(self, query_id: int) -> None:
+        """Note that a query, as it stands in the database, has nothing for this person."""
+        _NOTE[self._connection.dialect.name].run(
+            self._connection, user=self._who["user"], q=query_id
+        )
+
+    def advance(self) -> None:
+        """Begin after what has nothing for this person the next time."""
+        key = self._connection.dialect.name, self._assigned_only
+        _ADVANCE[key].run(self._connection, **self._who)
+
+    @property
+    def has_unseen(self) -> bool:
+        """Whether any query may have something, also if someone else has locked it."""
+        return bool(_IS_UNSEEN[self._assigned_only].rows(self._connection, **self._who))
+
+    @property
+    def first_lease_end(self) -> float | None:
+        """When the first lease of the project may end; None if nobody holds anything."""
+        row = _FIRST_LEASE.one(self._connection, project=self._who["project"])
+        return None if row.expiry is None else float(row.expiry)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every query of the project is done."""
+        return not _UNDONE.rows(self._connection, project=self._who["project"])
+
+    @property
+    def mine_is_done(self) -> bool:
+        """Whether every query that this person may judge is done."""
+        statement = _UNDONE_ASSIGNED if self._assigned_only else _UNDONE
+        return not statement.rows(self._connection, **self._who)
+
+
+def open_again(connection: Connection, *where: Any) -> int:
+    """Let everyone look at queries anew, because more may be open to them; returns how many."""
+    statement = update(Query).where(Query.done.is_(False), *where)
+    return int(
+        connection.execute(statement.values(available=True, changed=transaction_number())).rowcount
+    )
+
+
+def begin_anew_if_restored(connection: Connection) -> None:
+    """Forget how far people have looked if their numbers are of another database server.
+
+    Where a backup was loaded into a new server, its transactions count from the start again.
+    """
+    ahead = or_(Judge.seen_open > transaction_number(), Judge.seen_assigned > transaction_number())
+    found = connection.execute(update(Judge).where(ahead).values(seen_open=0, seen_assigned=0))
+    if found.rowcount:
+        connection.execute(delete(Exhausted))
