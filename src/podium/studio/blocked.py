@@ -17,7 +17,6 @@ from sqlalchemy import Connection, Select, func, literal, select
 from podium.judging.algorithms import CAREFUL
 from podium.studio.errors import RefusedError
 from podium.studio.kinds import Mode
-from podium.studio.panels import query_budget
 from podium.studio.tables import (
     Assigned,
     Candidate,
@@ -72,7 +71,7 @@ class BlockedWork:
 
 
 def people_needed(project: Any, documents: int) -> int:
-    """How many people a query of so many documents takes at the most.
+    """How many people a query of so many documents takes at the least, to be sure that it ends.
 
     Example:
         >>> from types import SimpleNamespace
@@ -85,8 +84,8 @@ def people_needed(project: Any, documents: int) -> int:
         >>> people_needed(careful, 3)  # 9 judgments on 3 pairs, none of them twice by anyone
         3
     """
-    if project.mode == Mode.PAIRS and project.algorithm == CAREFUL:
-        budget = query_budget(project, documents)
+    if _is_careful(project):
+        budget = 3 * documents if project.budget is None else project.budget
         return math.ceil(budget / math.comb(documents, 2))
     return int(project.overlap_assessors) if project.overlap_share > 0 else 1
 
@@ -168,7 +167,7 @@ def _short_of_people(connection: Connection, project: Any, people: int | None) -
         project: The project's row.
         people: How many may judge each query; None is those to whom it is assigned.
     """
-    careful = project.mode == Mode.PAIRS and project.algorithm == CAREFUL
+    careful = _is_careful(project)
     if people is not None and not careful and people >= people_needed(project, 2):
         return []
     # How many documents a query has matters to `careful` only.
@@ -228,11 +227,17 @@ def _nothing_for_anyone(connection: Connection, project: Any, people: int) -> li
         return []
     why = "everyone who may judge them has judged or skipped what is left."
     remedy = "Invite someone else, or ask those who skipped pairs to take that back."
+    if _is_careful(project):
+        remedy = _remedy(project, people + 1)
     return [Blocked(int(count), why, remedy)]
 
 
+def _is_careful(project: Any) -> bool:
+    return bool(project.mode == Mode.PAIRS and project.algorithm == CAREFUL)
+
+
 def _remedy(project: Any, needed: int) -> str:
-    if project.mode == Mode.PAIRS and project.algorithm == CAREFUL:
+    if _is_careful(project):
         lower = "lower the budget of a query in the settings"
     else:
         lower = "lower the number of people who judge a pair in the settings"

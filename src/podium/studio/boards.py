@@ -104,24 +104,23 @@ class Board:
         """Whether nothing is left to ask."""
         return not self.panel.tasks(None)
 
-    def free(self, held: Iterable[tuple[int, int]]) -> int:
-        """How many tasks are left for others while some are held."""
-        counts: dict[tuple[int, int], int] = {}
-        for pair in held:
-            counts[pair] = counts.get(pair, 0) + 1
-        return sum(
-            max(missing - counts.get(pair, 0), 0) for pair, missing in self._missing().items()
-        )
+    def missing(self) -> dict[tuple[int, int], int]:
+        """To each pair that can be asked now how many people must still judge it."""
+        return {task.pair: self.panel.missing(task) for task in self.panel.tasks(None)}
 
-    def opens_more(self, since: int) -> bool:
+    def opens_more(self, missing: dict[tuple[int, int], int], since: int) -> bool:
         """Whether more can be asked than when the log had so many entries.
 
-        It knows only if it was asked the same then; otherwise more may be open.
+        It knows only if it was told what was missing then; otherwise more may be open.
+
+        Args:
+            missing: What is missing now.
+            since: The number of entries.
         """
-        before, self._offered = self._offered, (self.seen, self._missing())
+        before, self._offered = self._offered, (self.seen, missing)
         if before is None or before[0] != since:
             return True
-        return any(missing > before[1].get(pair, 0) for pair, missing in self._offered[1].items())
+        return any(count > before[1].get(pair, 0) for pair, count in missing.items())
 
     def says_again(self, user: int, pair: tuple[int, int], parts: Sequence[Part]) -> bool:
         """Whether someone has answered this already, in another tab say.
@@ -174,10 +173,6 @@ class Board:
     def met(self, user: int, purpose: Purpose) -> set[tuple[int, int]]:
         """The pairs that someone was asked for a purpose."""
         return {_pair(said) for said in self._person(user).answers if said.purpose is purpose}
-
-    def _missing(self) -> dict[tuple[int, int], int]:
-        """To each open pair how many people must still judge it."""
-        return {task.pair: self.panel.missing(task) for task in self.open(None)}
 
     def _person(self, user: int) -> _Person:
         return self._people.setdefault(user, _Person())

@@ -80,6 +80,8 @@ def change_project(
         select(exists().where(Query.project_id == project_id))
     ):
         raise RefusedError(409, "There are queries: the way of judging them stays as it is.")
+    if answered and before["budget"] is None:
+        before["budget"] = _smallest_budget(connection, project_id)
     raised = [name for name in fixed if not _is_lower(name, before[name], changed[name])]
     if answered and raised:
         raise RefusedError(
@@ -103,8 +105,21 @@ def change_project(
 
 
 def _is_lower(name: str, before: Any, after: Any) -> bool:
-    """Whether less is asked than before; without a budget of its own, what a query asks differs."""
-    return name in _LOWERED and None not in (before, after) and bool(after < before)
+    """Whether less is asked than before."""
+    return name in _LOWERED and after is not None and bool(after <= before)
+
+
+def _smallest_budget(connection: Connection, project_id: int) -> int:
+    """The lowest budget that any query has by default, which goes by its documents."""
+    sizes = (
+        select(func.count().label("documents"))
+        .select_from(Candidate)
+        .join(Query, Query.id == Candidate.query_id)
+        .where(Query.project_id == project_id)
+        .group_by(Candidate.query_id)
+        .subquery()
+    )
+    return 3 * int(connection.scalar(select(func.min(sizes.c.documents))) or 0)
 
 
 def delete_project(connection: Connection, user_id: int, project: Any, name: str) -> None:

@@ -208,7 +208,7 @@ class Desk:
             judgments=int(judged), seconds=spent if judged else 0.0, last_at=now,
         )  # fmt: skip
         # What was held and is not judged is free for others.
-        here.opened = not judged or task.purpose is not Purpose.MAIN
+        here.opened = here.opened or not judged or task.purpose is not Purpose.MAIN
         taken = Taken(False, late, counts)
         if not more or project.paused:
             settle(connection, lease, board, here.holding, opened=here.opened)

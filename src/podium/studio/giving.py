@@ -89,7 +89,9 @@ class Giving:
     def at(self, connection: Connection, project: Any, query: Any, now: float) -> Here:
         """A query whose row is locked, with its board and its leases."""
         board = self._shelf.take(connection, project, query)
-        return Here(query, board, held_leases(connection, query.id, now))
+        # Leases that were given up are not held any more: only the row says that they were.
+        opened = query.lease_expiry == 0.0
+        return Here(query, board, held_leases(connection, query.id, now), opened)
 
     def hand_out(
         self, connection: Connection, project: Any, who: Holder, here: Here | None
@@ -107,20 +109,20 @@ class Giving:
             if mine is not None:
                 return self._same_again(connection, project, who, mine, now)
         work = OpenWork(connection, project, who.user_id)
+        given: Given | None = None
         if here is not None:
             given = self._try(connection, project, who, work, here, boards)
-            if given is not None:
-                return given, boards
-        if len(held) < leases.MOST_TABS:
+        if given is None and len(held) < leases.MOST_TABS:
             given = self._lost(connection, project, who, work, boards, now)
             given = given or self._search(connection, project, who, work, boards, now)
-            if given is not None:
-                return given, boards
+        work.advance()
+        if given is not None:
+            return given, boards
         held = leases.leases_of(connection, project.id, who.user_id, now)
         if held:
             # Rather the same in two tabs than nothing: its answer is one answer.
-            given, more = self._same_again(connection, project, who, held[0], now, renew=False)
-            return given, [*boards, *more]
+            same, more = self._same_again(connection, project, who, held[0], now, renew=False)
+            return same, [*boards, *more]
         why = why_nothing(work, now)
         if why.why == "wait" and why.seconds > leases.RENEW_EVERY - 1:
             problems = self._blocked.problems(connection, project)
@@ -194,16 +196,16 @@ class Giving:
         here = self.at(connection, project, query, now)
         boards.append((query.id, here.board))
         lease = _LEASE.one(connection, wanted=lost.token)
-        if lease is None or not (lease.released or lease.expires_at < now):
-            return None  # meanwhile it was answered, or asked for in another tab
-        task = Task(lease.left, lease.right, Purpose(lease.purpose))
-        open_pairs = {each.pair for each in open_to(here.board, here.holding.held, who.user_id)}
-        wanted = task.pair in open_pairs if task.purpose is Purpose.MAIN else bool(open_pairs)
-        if wanted and work.may_judge(query.id):
-            until = leases.give_back(connection, project, who, lease.token, now)
-            return self._given(connection, here, who, task, lease.token, until)
-        leases.not_again(connection, lease.token)
-        settle(connection, query, here.board, here.holding)
+        # Meanwhile it may have been answered, or asked for in another tab.
+        if lease is not None and (lease.released or lease.expires_at < now):
+            task = Task(lease.left, lease.right, Purpose(lease.purpose))
+            open_pairs = {each.pair for each in open_to(here.board, here.holding.held, who.user_id)}
+            wanted = task.pair in open_pairs if task.purpose is Purpose.MAIN else bool(open_pairs)
+            if wanted and work.may_judge(query.id):
+                until = leases.give_back(connection, project, who, lease.token, now)
+                return self._given(connection, here, who, task, lease.token, until)
+            leases.not_again(connection, lease.token)
+        settle(connection, query, here.board, here.holding, opened=here.opened)
         return None
 
     def _search(
@@ -216,20 +218,14 @@ class Giving:
         now: float,
     ) -> Given | None:
         """A task of a query where a lease ended, or of one with something free."""
-        looked_in_vain = False
         for _ in range(_MOST_TRIES):
             query = work.find_lapsed(now) or work.find()
             if query is None:
                 break
             here = self.at(connection, project, query, now)
-            # Leases that were given up are no longer held: the row says that something is free.
-            here.opened = query.lease_expiry == 0.0
             given = self._try(connection, project, who, work, here, boards)
             if given is not None:
                 return given
-            looked_in_vain = True
-        if looked_in_vain:
-            work.advance()
         return None
 
     def _try(

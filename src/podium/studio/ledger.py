@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 from uuid import UUID
 
@@ -116,7 +117,8 @@ def settle(
         holding: Who holds what of it.
         opened: Whether something may be open to someone that the board cannot tell.
     """
-    done = board.done
+    missing = board.missing()
+    done = not missing
     left = query.expected_left
     if done:
         left = 0.0
@@ -126,11 +128,13 @@ def settle(
         or board.seen // _FORECAST_EVERY != query.entries // _FORECAST_EVERY
     ):
         left = board.panel.expected_left()
-    elif board.seen != query.entries:
-        left = max(left - 1, 1.0)
-    free = board.free(each.pair for each in holding.held)
-    # Both are asked, so that the board remembers what it offered.
-    more = board.opens_more(query.entries) or holding.freed or opened or not query.available
+    else:
+        # What was taken back is needed again.
+        left = max(left - (board.judgments - query.judgments), 1.0)
+    free = _free(missing, holding)
+    # The board is asked first, so that it remembers what was missing.
+    more = board.opens_more(missing, query.entries) or holding.freed or opened
+    more = more or not query.available
     statement = _MOVED_AND_OPENED if free and more else _MOVED
     statement.run(
         connection,
@@ -146,6 +150,12 @@ def settle(
     if done != query.done:
         _ASSIGNED_DONE.run(connection, query=query.id, is_done=done)
     return float(left)
+
+
+def _free(missing: dict[tuple[int, int], int], holding: Holding) -> int:
+    """How many tasks are left for others while some are held."""
+    held = Counter(each.pair for each in holding.held)
+    return sum(max(count - held[pair], 0) for pair, count in missing.items())
 
 
 def _look_again_at(query: Any, holding: Holding) -> float | None:

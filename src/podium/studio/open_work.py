@@ -52,15 +52,24 @@ def _unseen(assigned_only: bool, *columns: Any) -> Select[Any]:
         Query.project_id == _PROJECT,
         Query.available,
         Query.changed > func.coalesce(after, 0),
-        ~exists().where(
+        ~_each(
             Exhausted.user_id == _USER,
             Exhausted.query_id == Query.id,
             Exhausted.changed == Query.changed,
         ),
     ]
     if assigned_only:
-        conditions.append(exists().where(Assigned.user_id == _USER, Assigned.query_id == Query.id))
+        conditions.append(_each(Assigned.user_id == _USER, Assigned.query_id == Query.id))
     return select(*columns).where(*conditions).order_by(Query.changed, Query.id).limit(1)
+
+
+def _each(*conditions: Any) -> Any:
+    """Whether there is a row, looked up for one query after the other.
+
+    The offset of none keeps PostgreSQL from making it a join of all rows: it cannot know that the
+    first few queries will do.
+    """
+    return exists(select(literal_column("1")).where(*conditions).offset(0))
 
 
 def _locked(statement: Select[Any]) -> Prepared:
@@ -166,6 +175,7 @@ class OpenWork:
         self._connection = connection
         self._assigned_only = bool(project.assigned_only)
         self._who = {"user": user_id, "project": project.id}
+        self._noted = False
 
     def find(self) -> Any:
         """The next query that may have something, its row locked; None if there is none.
@@ -189,9 +199,13 @@ class OpenWork:
         _NOTE[self._connection.dialect.name].run(
             self._connection, user=self._who["user"], q=query_id
         )
+        self._noted = True
 
     def advance(self) -> None:
-        """Begin after what has nothing for this person the next time."""
+        """Begin after what has nothing for this person the next time, if there is more of it."""
+        if not self._noted:
+            return
+        self._noted = False
         key = self._connection.dialect.name, self._assigned_only
         _ADVANCE[key].run(self._connection, **self._who)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -224,17 +223,6 @@ class RankingsPanel:
         return found
 
 
-def query_budget(project: Any, documents: int) -> int:
-    """How many judgments ``careful`` may ask for in a query of so many documents.
-
-    Nobody is asked the same pair twice. So that one person alone can finish, the default is no
-    more than there are pairs.
-    """
-    if project.budget is not None:
-        return int(project.budget)
-    return max(min(3 * documents, math.comb(documents, 2)), 1)
-
-
 def new_panel(project: Any, ordered: bool, items: Sequence[str], rankings: Sequence[str]) -> Panel:
     """The panel of a query by its project's settings.
 
@@ -260,6 +248,6 @@ def new_panel(project: Any, ordered: bool, items: Sequence[str], rankings: Seque
             seed=project.seed,
             ordered=ordered,
             overlap=overlap,
-            budget=query_budget(project, len(items)),
+            budget=project.budget,
         )
     )

@@ -49,8 +49,7 @@ class ProjectSettings(BaseModel):
     """Draws the order of documents and the sides."""
 
     budget: Annotated[int, Field(ge=1, lt=2**31)] | None = None
-    """How many judgments ``careful`` may ask for in a query; None is three for each document, but
-    no more than it has pairs."""
+    """How many judgments ``careful`` may ask for in a query; None is three for each document."""
 
     overlap_share: Annotated[float, Field(ge=0, le=1)] = 0.0
     """The share of pairs that several people judge."""
