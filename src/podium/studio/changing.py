@@ -80,10 +80,12 @@ def change_project(
         select(exists().where(Query.project_id == project_id))
     ):
         raise RefusedError(409, "There are queries: the way of judging them stays as it is.")
-    if answered and before["budget"] is None:
-        before["budget"] = _smallest_budget(connection, project_id)
-    raised = [name for name in fixed if not _is_lower(name, before[name], changed[name])]
-    if answered and raised:
+    raised = []
+    if answered:
+        if before["budget"] is None:
+            before["budget"] = _smallest_budget(connection, project_id)
+        raised = [name for name in fixed if not _is_lower(name, before[name], changed[name])]
+    if raised:
         raise RefusedError(
             409,
             f"There are judgments: {' and '.join(raised)} cannot be changed any more, except that "

@@ -3,8 +3,8 @@
 A query in which something is free is `available`, and carries the number of the transaction in
 which something in it last became free (`changed`). Whoever finds nothing for themselves in such a
 query notes its number (`Exhausted`) and is not led there again until it has another. And everyone
-has a number up to which no query has anything for them (`Judge.seen_open`): an index of what is
-available begins right after it. So the next task costs the same however many queries there are,
+has a place in the index of what is available up to which no query has anything for them (`Judge`):
+a search begins right after it. So the next task costs the same however many queries there are,
 whether this person, others or nobody has finished them.
 """
 
@@ -17,7 +17,6 @@ from sqlalchemy import (
     Connection,
     Select,
     bindparam,
-    case,
     cast,
     delete,
     exists,
@@ -25,6 +24,7 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
+    tuple_,
     update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
@@ -35,23 +35,28 @@ from podium.studio.transactions import oldest_running, transaction_number
 
 _USER = bindparam("user", type_=BigInteger)
 _PROJECT = bindparam("project", type_=BigInteger)
+_LAST_ID = 2**62
+"""Above every id."""
 
 
-def _seen(assigned_only: bool) -> Any:
-    return Judge.seen_assigned if assigned_only else Judge.seen_open
+def _place(assigned_only: bool) -> tuple[Any, Any]:
+    """Up to where someone has found nothing: the columns of a number and of an id."""
+    if assigned_only:
+        return Judge.assigned_changed, Judge.assigned_id
+    return Judge.open_changed, Judge.open_id
 
 
 def _unseen(assigned_only: bool, *columns: Any) -> Select[Any]:
     """The first query that may have something for someone."""
-    after = (
-        select(_seen(assigned_only))
-        .where(Judge.user_id == _USER, Judge.project_id == _PROJECT)
-        .scalar_subquery()
-    )
+    mine = Judge.user_id == _USER, Judge.project_id == _PROJECT
+    after = [
+        func.coalesce(select(column).where(*mine).scalar_subquery(), 0)
+        for column in _place(assigned_only)
+    ]
     conditions = [
         Query.project_id == _PROJECT,
         Query.available,
-        Query.changed > func.coalesce(after, 0),
+        tuple_(Query.changed, Query.id) > tuple_(*after),
         ~_each(
             Exhausted.user_id == _USER,
             Exhausted.query_id == Query.id,
@@ -82,7 +87,8 @@ def _both(make: Any) -> dict[bool, Prepared]:
 
 
 _FIND = _both(lambda assigned_only: _locked(_unseen(assigned_only, Query.__table__)))
-_IS_UNSEEN = _both(lambda assigned_only: Prepared(_unseen(assigned_only, Query.id)))
+_UNSEEN = _both(lambda assigned_only: Prepared(_unseen(assigned_only, Query.changed, Query.id)))
+_OLDEST = Prepared(select(oldest_running().label("oldest")))
 _LAPSED = _locked(
     select(Query.__table__)
     .where(Query.project_id == _PROJECT, Query.lease_expiry < bindparam("now"))
@@ -124,31 +130,23 @@ def _note(insert: Any) -> Prepared:
 
 
 def _advance(insert: Any, assigned_only: bool) -> Prepared:
-    """Note that there is nothing for someone up to the first query that may have something.
-
-    Transactions that still run may bring what carries a lower number: not beyond the oldest.
-    """
-    first = _unseen(assigned_only, Query.changed).scalar_subquery()
-    oldest = oldest_running()
-    until = case((func.coalesce(first, oldest) < oldest, first), else_=oldest) - 1
-    column = _seen(assigned_only)
-    other = _seen(not assigned_only)
-    values = select(
-        cast(_USER, BigInteger),
-        cast(_PROJECT, BigInteger),
-        literal_column("0"),
-        literal_column("0.0"),
-        until,
-        literal_column("0"),
+    """Note up to where there is nothing for someone; another tab may have come further."""
+    changed, last = _place(assigned_only)
+    others = _place(not assigned_only)
+    statement = insert(Judge).values(
+        user_id=_USER,
+        project_id=_PROJECT,
+        judgments=literal_column("0"),
+        seconds=literal_column("0.0"),
+        **{changed.key: bindparam("until"), last.key: bindparam("last")},
+        **{other.key: literal_column("0") for other in others},
     )
-    names = ["user_id", "project_id", "judgments", "seconds", column.key, other.key]
-    # SQLite takes ON CONFLICT after a SELECT for a join's condition unless there is a WHERE.
-    statement = insert(Judge).from_select(names, values.where(literal_column("1") == 1))
-    further = getattr(statement.excluded, column.key)
+    further = [statement.excluded[column.key] for column in (changed, last)]
     return Prepared(
         statement.on_conflict_do_update(
             index_elements=[Judge.user_id, Judge.project_id],
-            set_={column.key: case((further > column, further), else_=column)},
+            set_={changed.key: further[0], last.key: further[1]},
+            where=tuple_(*further) > tuple_(changed, last),
         )
     )
 
@@ -206,13 +204,19 @@ class OpenWork:
         if not self._noted:
             return
         self._noted = False
+        # Transactions that still run may bring queries with a lower number: not beyond the oldest.
+        # It is asked for first: what ended before it is seen by the statement after it.
+        until, last = _OLDEST.one(self._connection).oldest - 1, _LAST_ID
+        first = _UNSEEN[self._assigned_only].one(self._connection, **self._who)
+        if first is not None and first.changed <= until:
+            until, last = first.changed, first.id - 1
         key = self._connection.dialect.name, self._assigned_only
-        _ADVANCE[key].run(self._connection, **self._who)
+        _ADVANCE[key].run(self._connection, until=until, last=last, **self._who)
 
     @property
     def has_unseen(self) -> bool:
         """Whether any query may have something, also if someone else has locked it."""
-        return bool(_IS_UNSEEN[self._assigned_only].rows(self._connection, **self._who))
+        return bool(_UNSEEN[self._assigned_only].rows(self._connection, **self._who))
 
     @property
     def first_lease_end(self) -> float | None:
@@ -245,7 +249,10 @@ def begin_anew_if_restored(connection: Connection) -> None:
 
     Where a backup was loaded into a new server, its transactions count from the start again.
     """
-    ahead = or_(Judge.seen_open > transaction_number(), Judge.seen_assigned > transaction_number())
-    found = connection.execute(update(Judge).where(ahead).values(seen_open=0, seen_assigned=0))
+    number = transaction_number()
+    ahead = or_(Judge.open_changed > number, Judge.assigned_changed > number)
+    found = connection.execute(
+        update(Judge).where(ahead).values(open_changed=0, assigned_changed=0)
+    )
     if found.rowcount:
         connection.execute(delete(Exhausted))

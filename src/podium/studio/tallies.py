@@ -37,8 +37,10 @@ def _of_project(insert: Any) -> Prepared:
         project_id=bindparam("project"),
         judgments=bindparam("more"),
         seconds=bindparam("spent"),
-        seen_open=literal_column("0"),
-        seen_assigned=literal_column("0"),
+        open_changed=literal_column("0"),
+        open_id=literal_column("0"),
+        assigned_changed=literal_column("0"),
+        assigned_id=literal_column("0"),
     )
     return Prepared(
         statement.on_conflict_do_update(

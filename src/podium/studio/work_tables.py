@@ -38,7 +38,10 @@ class Judge(Base):
     )
     judgments: Mapped[int] = mapped_column(default=0)
     seconds: Mapped[float] = mapped_column(default=0.0)
-    seen_open: Mapped[int] = mapped_column(default=0)
-    """Up to this number of `Query.changed`, no query has anything for them."""
-    seen_assigned: Mapped[int] = mapped_column(default=0)
+    open_changed: Mapped[int] = mapped_column(default=0)
+    """Up to this `Query.changed`, and this id among those with the same, no query has anything for
+    them."""
+    open_id: Mapped[int] = mapped_column(default=0)
+    assigned_changed: Mapped[int] = mapped_column(default=0)
     """The same of the queries that are assigned to them."""
+    assigned_id: Mapped[int] = mapped_column(default=0)

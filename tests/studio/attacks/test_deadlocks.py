@@ -109,7 +109,7 @@ def test_the_share_may_be_lowered_too_and_nothing_raised(engine, judge):
     )
     owner = judge(ann, project)
     owner.answer(owner.next()["task"], more=False)
-    for change in ({"overlap_share": 0.6}, {"overlap_assessors": 4}, {"k": 2}, {"budget": 3}):
+    for change in ({"overlap_share": 0.6}, {"overlap_assessors": 4}, {"k": 2}, {"budget": 13}):
         refused = owner.client.patch(owner.path, json=change)
         assert refused.status_code == 409, change
         assert next(iter(change)) in refused.json()["detail"]
@@ -159,8 +159,8 @@ def test_what_all_have_skipped_is_told(engine, judge):
     first, second = judge(ann, project), judge(bob, project)
     assert first.answer(first.next()["task"], "skip")["next"]["state"] == "wait"
     second.answer(second.next()["task"], "skip")
-    # What was found for Ann holds for some seconds.
-    wait_until(lambda: second.next()["state"] == "blocked", 10)
+    # Both look again by themselves, and what was found for one holds for some seconds.
+    wait_until(lambda: {who.next()["state"] for who in (first, second)} == {"blocked"}, 15)
     after = second.next()
     assert (
         after["problems"]

@@ -34,7 +34,10 @@ def statements(engine):
 
 
 def finish(engine, project, user, count):
-    """Put queries into a project in which someone has judged all that is open to them."""
+    """Put queries into a project, as one import does; someone has judged what is open to them.
+
+    The last one has something for them.
+    """
 
     def work(connection):
         connection.execute(
@@ -46,7 +49,8 @@ def finish(engine, project, user, count):
             ),
             {"project": project, "count": count},
         )
-        old = select(Query.id, Query.changed).where(Query.name.like("old%"))
+        last = f"old{count}"
+        old = select(Query.id, Query.changed).where(Query.name.like("old%"), Query.name != last)
         connection.execute(
             insert(Exhausted).from_select(
                 ["query_id", "changed", "user_id"],
@@ -90,9 +94,9 @@ def test_the_next_query_is_found_by_indexes_alone(engine):
     project = make_project(engine, [ann, bob], queries=0, overlap_share=1.0)
     finish(engine, project, ann, FINISHED)
     row = row_of(engine, project)
-    desk = Desk(engine)
-    assert not isinstance(desk.next(row, ann, "t"), Given)
     advance(engine, row, ann)
+    found = in_transaction(engine, lambda c: OpenWork(c, row, ann).find())
+    assert found.name == f"old{FINISHED}"
     plan = plan_of(engine, project, ann)
     for table in ("queries", "exhausted"):
         assert f"Seq Scan on {table}" not in plan, plan
@@ -115,7 +119,7 @@ def test_a_poll_with_nothing_to_find_locks_nothing_again(engine, statements):
         _, given = desk.answer(row, ann, given.token, "left", seconds=1, tab="t")
     while given.seconds < 1:  # a request looks at some queries, the next one goes on from there
         given = desk.next(row, ann, "t")
-    seen = reading(engine, lambda c: c.execute(select(Judge.seen_open)).scalar_one())
+    seen = reading(engine, lambda c: c.execute(select(Judge.open_changed)).scalar_one())
     newest = reading(engine, lambda c: c.scalar(select(Query.changed).order_by(-Query.changed)))
     assert seen >= newest
     taken = []
@@ -169,14 +173,14 @@ def test_a_backup_loaded_into_another_server_hides_no_work(engine):
         engine,
         lambda c: c.execute(
             insert(Judge).values(
-                user_id=ann, project_id=project, judgments=0, seconds=0.0, seen_open=far,
-                seen_assigned=far,
+                user_id=ann, project_id=project, judgments=0, seconds=0.0,
+                open_changed=far, open_id=0, assigned_changed=far, assigned_id=0,
             )
         ),
     )  # fmt: skip
     assert isinstance(Desk(engine).next(row, ann, "t"), Given)
     in_transaction(engine, begin_anew_if_restored)
-    seen = reading(engine, lambda c: c.execute(select(Judge.seen_open)).scalar_one())
+    seen = reading(engine, lambda c: c.execute(select(Judge.open_changed)).scalar_one())
     assert 0 <= seen < far
 
 

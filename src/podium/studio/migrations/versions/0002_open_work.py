@@ -63,8 +63,10 @@ def upgrade() -> None:
         sa.Column("project_id", _ID, nullable=False),
         sa.Column("judgments", _ID, nullable=False),
         sa.Column("seconds", sa.Double(), nullable=False),
-        sa.Column("seen_open", _ID, nullable=False),
-        sa.Column("seen_assigned", _ID, nullable=False),
+        sa.Column("open_changed", _ID, nullable=False),
+        sa.Column("open_id", _ID, nullable=False),
+        sa.Column("assigned_changed", _ID, nullable=False),
+        sa.Column("assigned_id", _ID, nullable=False),
         sa.ForeignKeyConstraint(
             ["project_id"], ["projects.id"], name=op.f("fk_judges_project_id"), ondelete="CASCADE"
         ),
@@ -109,9 +111,10 @@ def _count() -> None:
         f" AND {_CAN_BE_TAKEN_BACK})"
     )
     op.execute(
-        "INSERT INTO judges (user_id, project_id, judgments, seconds, seen_open, seen_assigned)"
-        " SELECT tallies.user_id, queries.project_id, sum(tallies.judgments),"
-        " sum(tallies.seconds), 0, 0 FROM tallies JOIN queries ON queries.id = tallies.query_id"
+        "INSERT INTO judges (user_id, project_id, judgments, seconds, open_changed, open_id,"
+        " assigned_changed, assigned_id) SELECT tallies.user_id, queries.project_id,"
+        " sum(tallies.judgments), sum(tallies.seconds), 0, 0, 0, 0 FROM tallies"
+        " JOIN queries ON queries.id = tallies.query_id"
         " GROUP BY tallies.user_id, queries.project_id"
     )
 
