@@ -35,7 +35,8 @@ INSERT INTO tallies (query_id, user_id, judgments, seconds, last_at)
   judgments = tallies.judgments + 1, seconds = tallies.seconds + excluded.seconds,
   last_at = excluded.last_at;
 INSERT INTO judges (user_id, project_id, judgments, seconds, open_changed, open_id,
-  assigned_changed, assigned_id) VALUES (:person, 1, 1, 2.0, 0, 0, 0, 0) ON CONFLICT (user_id, project_id) DO UPDATE SET
+  assigned_changed, assigned_id) VALUES (:person, 1, 1, 2.0, 0, 0, 0, 0)
+  ON CONFLICT (user_id, project_id) DO UPDATE SET
   judgments = judges.judgments + 1, seconds = judges.seconds + excluded.seconds;
 INSERT INTO leases (token, query_id, user_id, tab, "left", "right", purpose, granted_at,
   expires_at, released, renewed) VALUES (md5(:person::text)::uuid, :query, :person, 'tab', :left,

@@ -15,25 +15,28 @@ from podium.studio.projects import ProjectSettings, create_project, project_row
 from podium.studio.settings import Settings
 
 FEW, MANY = 10, 100_000
-_OPEN = 150
 _PERSON = 1
 
 
-def seconds_to_the_next_task(url: str) -> dict[int, float]:
+def seconds_to_the_next_task(url: str, answers: int) -> dict[int, float]:
     """The median seconds of an answer that ends a query and is told the next, by what is finished.
 
     Every pair needs two people, so that a query is never done for the one who asks: they have
     judged all that is open to them, and others have not. Answers alternate between the two
     projects.
+
+    Args:
+        url: An empty database.
+        answers: How many answers there are in each project.
     """
     furnish(url, people=2, queries=1, items=2)
     engine = connect(Settings(database=url))
-    desks = {count: _Desk(engine, _project(engine, count)) for count in (FEW, MANY)}
+    desks = {count: _Desk(engine, _project(engine, count, answers + 20)) for count in (FEW, MANY)}
     for desk in desks.values():
         for _ in range(10):
             desk.answer()  # compiles, fills caches, looks at what is finished once
     took: dict[int, list[float]] = {count: [] for count in desks}
-    for _ in range(_OPEN - 20):
+    for _ in range(answers):
         for count, desk in desks.items():
             took[count].append(desk.answer())
     engine.dispose()
@@ -62,7 +65,7 @@ class _Desk:
         return took
 
 
-def _project(engine: Engine, finished: int) -> int:
+def _project(engine: Engine, finished: int, more: int) -> int:
     """A project with queries that the person has finished, and some that they have not."""
     settings = ProjectSettings(name="Next", k=1, overlap_share=1.0, overlap_assessors=2)
     project = in_transaction(engine, lambda c: create_project(c, _PERSON, settings))
@@ -79,7 +82,7 @@ def _project(engine: Engine, finished: int) -> int:
         " FROM queries WHERE project_id = :project",
         values,
     )
-    _run(engine, queries, {**values, "name": "new", "count": _OPEN})
+    _run(engine, queries, {**values, "name": "new", "count": more})
     _run(
         engine,
         "INSERT INTO candidates (query_id, place, item, title, text, html, url)"

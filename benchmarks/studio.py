@@ -68,7 +68,7 @@ def main() -> None:
     report = Report("studio", quick, packages=["fastapi", "sqlalchemy", "psycopg", "uvicorn"])
     with Postgres() as postgres:
         _load(report, postgres, size)
-        _next_task(report, postgres)
+        _next_task(report, postgres, 60 if quick else 1000)
         _disturbed(report, postgres, size, quick)
     _faults(report, quick)
     report.finish()
@@ -111,9 +111,9 @@ def _load(report: Report, postgres: Postgres, size: Size) -> None:
     _statement(report, url)
 
 
-def _next_task(report: Report, postgres: Postgres) -> None:
+def _next_task(report: Report, postgres: Postgres, answers: int) -> None:
     """The next task costs the same however many queries the person has finished."""
-    took = seconds_to_the_next_task(postgres.create("next_task"))
+    took = seconds_to_the_next_task(postgres.create("next_task"), answers)
     few, many = took[FEW], took[MANY]
     report.note(
         f"median time to the next task {1000 * few:.1f} ms with {FEW} queries finished, "
@@ -124,7 +124,7 @@ def _next_task(report: Report, postgres: Postgres) -> None:
 
 def _disturbed(report: Report, postgres: Postgres, size: Size, quick: bool) -> None:
     """The time of an answer while the server imports, exports, cleans and waits for a provider."""
-    people = min(size.people, 100)
+    people, seconds = (50, 3) if quick else (200, 30)
     url = postgres.create("disturbed")
     project, tokens = furnish(url, people=people, queries=size.queries, items=_ITEMS)
     engine = connect(Settings(database=url))
@@ -140,12 +140,12 @@ def _disturbed(report: Report, postgres: Postgres, size: Size, quick: bool) -> N
             crowd = Crowd(project, [server.port], tokens)
             disturbance = Disturbance(server.port, tokens[0], other, 20 if quick else 500)
             disturbance.prepare()
-            rate = people / 4  # everyone judges every four seconds, as people do at the fastest
-            _paced(crowd, rate, size.seconds)
-            quiet = _paced(crowd, rate, 3 * size.seconds)
+            rate = people / 2  # everyone judges every two seconds: nobody does so for long
+            _paced(crowd, rate, 1)
+            quiet = _paced(crowd, rate, seconds)
             with disturbance.going_on():
-                loud = _paced(crowd, rate, 3 * size.seconds)
-    figures = [1000 * statistics.quantiles(seconds, n=20)[18] for seconds in (quiet, loud)]
+                loud = _paced(crowd, rate, seconds)
+    figures = [1000 * statistics.quantiles(took, n=20)[18] for took in (quiet, loud)]
     report.note(
         f"p95 of an answer at {rate:.0f} a second: {figures[0]:.0f} ms quiet, {figures[1]:.0f} ms "
         f"disturbed by {disturbance.counts}"

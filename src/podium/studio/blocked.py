@@ -100,12 +100,14 @@ def blocked_work(connection: Connection, project: Any) -> list[Blocked]:
     alone = sum(each.queries for each in short if each.people == 0)
     if alone:
         remedy = "Share the queries out on the page Assignment, or let everyone judge all of them."
-        found.append(Blocked(alone, "they are assigned to nobody.", remedy))
+        found.append(Blocked(alone, "nobody is assigned.", remedy))
     for needed in sorted({each.needed for each in short if each.people}):
         those = [each for each in short if each.needed == needed and each.people]
         most = max(each.people for each in those)
-        have = "are assigned to" if project.assigned_only else "can be judged by"
-        why = f"{needed} people must judge them, but they {have} no more than {most}."
+        can = "can judge"
+        if project.assigned_only:
+            can = "is assigned" if most == 1 else "are assigned"
+        why = f"{needed} people are needed, and only {most} {can}."
         found.append(Blocked(sum(each.queries for each in those), why, _remedy(project, needed)))
     return found
 
@@ -225,7 +227,7 @@ def _nothing_for_anyone(connection: Connection, project: Any, people: int) -> li
     )
     if not count:
         return []
-    why = "everyone who may judge them has judged or skipped what is left."
+    why = "everyone who can judge has judged or skipped what is left."
     remedy = "Invite someone else, or ask those who skipped pairs to take that back."
     if _is_careful(project):
         remedy = _remedy(project, people + 1)

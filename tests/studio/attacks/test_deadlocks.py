@@ -29,8 +29,8 @@ def test_one_person_a_query_cannot_be_assigned_where_two_must_judge(engine, judg
     )
     owner = judge(ann, project)
     assert told(owner) == [
-        "4 queries are blocked: they are assigned to nobody. Share the queries out on the page "
-        "Assignment, or let everyone judge all of them."
+        "4 queries are blocked: nobody is assigned. Share the queries out on the page Assignment, "
+        " or let everyone judge all of them."
     ]
     refused = owner.post("assignment", people=[ann, bob])
     assert refused.status_code == 422
@@ -38,7 +38,7 @@ def test_one_person_a_query_cannot_be_assigned_where_two_must_judge(engine, judg
         "2 people must judge a query, but 4 would be assigned to fewer: to 1. Assign each query "
         "to 2 people, or lower the number of people who judge a pair in the settings."
     )
-    assert told(owner)[0].startswith("4 queries are blocked: they are assigned to nobody.")
+    assert told(owner)[0].startswith("4 queries are blocked: nobody is assigned.")
     assert owner.post("assignment", people=[ann, bob], copies=2).status_code == 200
     assert told(owner) == []
 
@@ -84,8 +84,8 @@ def test_fewer_people_than_a_pair_needs_are_told_and_helped(engine, judge):
     )
     owner = judge(ann, project)
     problem = (
-        "2 queries are blocked: 3 people must judge them, but they can be judged by no more than "
-        "1. Invite more people, or lower the number of people who judge a pair in the settings."
+        "2 queries are blocked: 3 people are needed, and only 1 can judge. Invite more people, or "
+        " lower the number of people who judge a pair in the settings."
     )
     count, after = owner.judge_all()
     assert (after["state"], after["problems"]) == ("blocked", [problem])
@@ -128,7 +128,7 @@ def test_careful_with_too_few_people(engine, judge):
     assert 0 < count <= 3
     assert after["state"] == "blocked"
     assert after["problems"] == [
-        "1 query is blocked: 3 people must judge them, but they can be judged by no more than 1. "
+        "1 query is blocked: 3 people are needed, and only 1 can judge. "
         "Invite more people, or lower the budget of a query in the settings."
     ]
     assert owner.client.patch(owner.path, json={"budget": 8}).status_code == 409
@@ -145,7 +145,7 @@ def test_careful_that_has_no_question_left_for_anyone_is_told(engine, judge):
     count, after = owner.judge_all()
     assert count < 21  # three for each document, and as many pairs
     assert after["problems"] == [
-        "1 query is blocked: everyone who may judge them has judged or skipped what is left. "
+        "1 query is blocked: everyone who can judge has judged or skipped what is left. "
         "Invite more people, or lower the budget of a query in the settings."
     ]
     assert owner.client.patch(owner.path, json={"budget": 22}).status_code == 409
@@ -166,7 +166,7 @@ def test_what_all_have_skipped_is_told(engine, judge):
         after["problems"]
         == told(first)
         == [
-            "1 query is blocked: everyone who may judge them has judged or skipped what is left. "
+            "1 query is blocked: everyone who can judge has judged or skipped what is left. "
             "Invite someone else, or ask those who skipped pairs to take that back."
         ]
     )
@@ -181,7 +181,7 @@ def test_a_query_taken_from_its_only_assessor_is_told(engine, judge):
     owner.post("assignment", people=[bob])
     query = queries_of(engine, project)[0].id
     in_transaction(engine, lambda c: c.execute(delete(Assigned).where(Assigned.query_id == query)))
-    assert told(owner)[0].startswith("1 query is blocked: they are assigned to nobody.")
+    assert told(owner)[0].startswith("1 query is blocked: nobody is assigned.")
     in_transaction(
         engine,
         lambda c: c.execute(update(Project).where(Project.id == project).values(paused=True)),
@@ -200,10 +200,13 @@ def test_both_pages_say_it(engine, person_browser, judge, address):
     page.clock.install()
     tab = Judging(page, project).open()
     tab.wait_for("blocked")
-    assert "2 people must judge them" in tab.part("problems")
+    assert "2 people are needed, and only 1 can judge" in tab.part("problems")
     dashboard = context.new_page()
     dashboard.goto(f"/projects/{project}/dashboard")
-    assert "2 people must judge them" in dashboard.locator(".notice.warn").inner_text()
+    assert (
+        "2 people are needed, and only 1 can judge"
+        in dashboard.locator(".notice.warn").inner_text()
+    )
     # Mended in the settings, the page goes on by itself.
     dashboard.goto(f"/projects/{project}/settings")
     dashboard.get_by_label("How many people").fill("1")

@@ -133,7 +133,7 @@ def test_a_program_is_told_what_keeps_it_from_going_on(engine, clients):
     project = make_project(
         engine, [ann], queries=2, items=3, overlap_share=1.0, overlap_assessors=2
     )
-    with pytest.raises(StudioError, match="2 queries are blocked: 2 people must judge them") as why:
+    with pytest.raises(StudioError, match="2 queries are blocked: 2 people are needed") as why:
         clients(ann, project).judge(by_place)
     assert why.value.status == 409
 
