@@ -94,9 +94,9 @@ def judge_under_faults(
             think=lambda: chance.uniform(0.25, 1.75) * think,
             cuts=0.05,
             again=0.05,
-            leave=0.01,
-            close=0.02,
-            late=0.02,
+            leave=0.02,
+            close=0.04,
+            late=0.03,
             renews=True,
             seed=seed,
         )

@@ -64,7 +64,7 @@ class Size:
 def main() -> None:
     """Measure and report."""
     quick = wants_quick(__doc__)
-    size = Size(150, 200, 2, 1, 100_000) if quick else Size(2000, 4000, 8, 3, 10_000_000)
+    size = Size(150, 200, 1, 1, 100_000) if quick else Size(2000, 4000, 8, 3, 10_000_000)
     report = Report("studio", quick, packages=["fastapi", "sqlalchemy", "psycopg", "uvicorn"])
     with Postgres() as postgres:
         _load(report, postgres, size)
@@ -124,7 +124,7 @@ def _next_task(report: Report, postgres: Postgres, answers: int) -> None:
 
 def _disturbed(report: Report, postgres: Postgres, size: Size, quick: bool) -> None:
     """The time of an answer while the server imports, exports, cleans and waits for a provider."""
-    people, seconds = (50, 3) if quick else (200, 30)
+    people, seconds = (50, 2) if quick else (200, 30)
     url = postgres.create("disturbed")
     project, tokens = furnish(url, people=people, queries=size.queries, items=_ITEMS)
     engine = connect(Settings(database=url))

@@ -30,7 +30,7 @@ def test_one_person_a_query_cannot_be_assigned_where_two_must_judge(engine, judg
     owner = judge(ann, project)
     assert told(owner) == [
         "4 queries are blocked: nobody is assigned. Share the queries out on the page Assignment, "
-        " or let everyone judge all of them."
+        "or let everyone judge all of them."
     ]
     refused = owner.post("assignment", people=[ann, bob])
     assert refused.status_code == 422
@@ -85,7 +85,7 @@ def test_fewer_people_than_a_pair_needs_are_told_and_helped(engine, judge):
     owner = judge(ann, project)
     problem = (
         "2 queries are blocked: 3 people are needed, and only 1 can judge. Invite more people, or "
-        " lower the number of people who judge a pair in the settings."
+        "lower the number of people who judge a pair in the settings."
     )
     count, after = owner.judge_all()
     assert (after["state"], after["problems"]) == ("blocked", [problem])
