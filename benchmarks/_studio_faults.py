@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections import defaultdict
@@ -182,16 +183,23 @@ def _verdict(
 
 
 def _held_by_two(seen: list[Seen]) -> int:
-    """How often someone was given what another still held, as they were told themselves."""
+    """How often someone was given what another still held, as they were told themselves.
+
+    One who comes back may be given the same task again: it ends for both tabs when it is answered
+    or given up in one.
+    """
     held: dict[tuple[int, tuple[int, int]], list[Seen]] = defaultdict(list)
+    ends: dict[str, list[float]] = defaultdict(list)
     for each in seen:
         held[each.query, each.pair].append(each)
+        ends[each.token] += [
+            at for at in (each.answered_at, each.left_at if each.closed else None) if at is not None
+        ]
     count = 0
     for same in held.values():
         for one in same:
-            end = min(one.expires_at, one.answered_at or one.expires_at) - _CLOCK
-            if one.closed and one.left_at is not None:
-                end = min(end, one.left_at)
+            later = [at for at in ends[one.token] if at >= one.given_at]
+            end = min(one.expires_at, *later, math.inf) - _CLOCK
             count += any(
                 one.given_at < other.given_at < end
                 for other in same

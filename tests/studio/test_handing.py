@@ -14,7 +14,7 @@ from podium.studio.handing import Nothing
 from podium.studio.kinds import Purpose
 from podium.studio.leases import RENEWED_SECONDS, Holder
 from podium.studio.secrets import new_token
-from podium.studio.tables import Gold, Lease, Project, Query, Tally
+from podium.studio.tables import Assigned, Gold, Lease, Project, Query, Tally
 from tests.studio.browsing import row_of
 from tests.studio.desks import ByNumber, judge_all, log_of, queries_of, truth
 from tests.studio.making import make_people, make_project
@@ -235,8 +235,6 @@ def test_what_was_left_and_others_have_does_not_come_back(engine, clock):
 def test_a_query_taken_from_someone_does_not_come_back(engine, clock):
     ann, bob = make_people(engine, 2)
     project = make_project(engine, [ann, bob], queries=1, items=2, k=1, assigned_only=True)
-    from podium.studio.tables import Assigned
-
     query = queries_of(engine, project)[0].id
     in_transaction(
         engine,
@@ -337,7 +335,7 @@ def test_a_late_answer_to_what_is_settled_does_not_count(engine, desk, clock):
     desk.answer(project, bob, theirs.token, "left", seconds=1, tab="b")
     taken, after = desk.answer(project, ann, held.token, "left", seconds=1, tab="a")
     assert (taken.late, taken.counts) == (True, False)
-    assert after == Nothing("done")
+    assert (after.why, after.seconds, after.problems) == ("done", 0.0, ())
 
 
 def test_time_is_neither_negative_nor_more_than_passed(engine, desk, clock):

@@ -241,3 +241,32 @@ def test_every_task_reaches_someone_whatever_people_do(engine, database):
     undone = reading(engine, lambda c: c.scalars(select(Query.id).where(~Query.done)).all())
     assert undone == []
     in_transaction(engine, lambda c: c.execute(update(Query).values(lease_expiry=None)))
+
+
+def test_a_query_that_is_assigned_later_is_found(engine, judge):
+    ann, bob = make_people(engine, 2)
+    project = make_project(engine, [ann, bob], queries=4, items=2, k=1, assigned_only=True)
+    owner, second = judge(ann, project), judge(bob, project)
+    assert owner.post("assignment", people=[ann, bob]).status_code == 200
+    assert owner.judge_all() == (2, owner.next())
+    assert owner.next()["state"] == "yours-done"
+    before = reading(engine, lambda c: c.execute(select(Query.id, Query.changed)).all())
+    # Bob's queries go to both: Ann has passed them, and finds them now.
+    assert owner.post("assignment", people=[ann, bob], copies=2).status_code == 200
+    after = dict(
+        map(tuple, reading(engine, lambda c: c.execute(select(Query.id, Query.changed)).all()))
+    )
+    assert sum(after[query] != changed for query, changed in before) == 2
+    assert owner.judge_all()[0] == 2
+    assert second.next()["state"] == "done"
+
+
+def test_an_assignment_that_stays_opens_nothing_again(engine, judge):
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann], queries=3, items=2, k=1, assigned_only=True)
+    owner = judge(ann, project)
+    numbers = []
+    for _ in range(2):
+        assert owner.post("assignment", people=[ann]).status_code == 200
+        numbers.append(reading(engine, lambda c: c.scalars(select(Query.changed)).all()))
+    assert numbers[0] == numbers[1]
