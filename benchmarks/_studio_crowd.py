@@ -72,6 +72,8 @@ class Seen:
         expires_at: Until when it was theirs.
         answered_at: When the server said that it has the answer, if it did.
         counts: Whether the server said that the answer counts.
+        left_at: When the assessor went away with it or fell asleep over it, if so.
+        closed: Whether the server was told that it is given up.
     """
 
     token: str
@@ -82,6 +84,8 @@ class Seen:
     expires_at: float
     answered_at: float | None = None
     counts: bool = False
+    left_at: float | None = None
+    closed: bool = False
 
 
 @dataclass
@@ -95,11 +99,17 @@ class Crowd:
         think: How long an assessor takes, in seconds, drawn anew each time.
         cuts: How often a connection is cut after a request was sent, without hearing the answer.
         again: How often an answer is sent a second time.
-        leave: How often an assessor goes away with a task at hand, to come back as a new tab.
+        leave: How often an assessor goes away with a task at hand and without a word, as a browser
+            that crashed, to come back as a new tab.
+        close: How often an assessor closes the tab, which the page tells the server, to come back
+            as a new one.
+        late: How often an assessor answers only after the lease has ended.
+        renews: Whether their pages renew leases, which are short then.
         seed: Draws all of that.
         seconds: How long each answer took.
         answered: When each came, by the monotonic clock.
         seen: What everyone was given.
+        waits: When someone had to wait for a task: from when to when.
         errors: What they met, by name.
     """
 
@@ -110,10 +120,14 @@ class Crowd:
     cuts: float = 0.0
     again: float = 0.0
     leave: float = 0.0
+    close: float = 0.0
+    late: float = 0.0
+    renews: bool = False
     seed: int = 0
     seconds: list[float] = field(default_factory=list)
     answered: list[float] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
+    waits: list[tuple[float, float]] = field(default_factory=list)
     errors: dict[str, int] = field(default_factory=dict)
 
     async def judge(self, until: float | None = None) -> None:
@@ -145,6 +159,8 @@ class Crowd:
         self, lines: list[Line], number: int, tab: str, chance: random.Random
     ) -> None:
         place = number
+        path = f"/api/v1/projects/{self.project}"
+        waiting_since: float | None = None
         found: Any = None
         waiting: dict[str, Any] | None = None
         given: Seen | None = None
@@ -155,32 +171,47 @@ class Crowd:
                     if self.cuts and chance.random() < self.cuts:
                         await self._send_and_cut(line, waiting)
                     started = time.perf_counter()
-                    answer = await line.post(f"/api/v1/projects/{self.project}/answers", waiting)
+                    answer = await line.post(f"{path}/answers", waiting)
                     self.seconds.append(time.perf_counter() - started)
                     self.answered.append(time.monotonic())
                     given.answered_at, given.counts = time.time(), answer["counts"]
                     if self.again and chance.random() < self.again:
-                        await line.post(f"/api/v1/projects/{self.project}/answers", waiting)
+                        await line.post(f"{path}/answers", waiting)
                     waiting, found = None, answer["next"]
                 elif found is None:
-                    found = await line.post(f"/api/v1/projects/{self.project}/next", {"tab": tab})
+                    ask = {"tab": tab, "renews": self.renews}
+                    found = await line.post(f"{path}/next", ask)
                 if found is None:
                     continue
                 if found["state"] in ("done", "yours-done"):
                     break
                 if found["state"] != "task":
+                    waiting_since = waiting_since or time.time()
                     await asyncio.sleep(found["wait_seconds"] * chance.uniform(0.5, 1))
                     found = None
                     continue
-                given = self._note(found["task"], number)
-                if self.leave and chance.random() < self.leave:
+                if waiting_since is not None:
+                    self.waits.append((waiting_since, time.time()))
+                    waiting_since = None
+                task = found["task"]
+                given = self._note(task, number)
+                drawn = chance.random()
+                if drawn < self.leave + self.close:
                     tab = f"tab{number}-{chance.getrandbits(32)}"
+                    given.left_at = time.time()
+                    given.closed = drawn >= self.leave
                     found = None
+                    if given.closed:
+                        lease = {"token": task["token"], "expires_at": task["expires_at"]}
+                        await line.post(f"{path}/release", lease)
                     continue
                 pause = self.think()
+                if drawn > 1 - self.late:
+                    given.left_at = time.time()
+                    pause = max(task["expires_at"] - time.time(), 0.0) + 0.5
                 if pause:
                     await asyncio.sleep(pause)
-                waiting = self._answer(found["task"], pause, tab)
+                waiting = self._answer(task, pause, tab)
                 found = None
             except (HttpError, OSError, EOFError, ValueError) as error:
                 name = str(error) if isinstance(error, HttpError) else type(error).__name__
@@ -223,4 +254,5 @@ class Crowd:
             "choice": "left" if left < right else "right",
             "seconds": seconds,
             "tab": tab,
+            "renews": self.renews,
         }

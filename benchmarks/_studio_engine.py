@@ -34,15 +34,17 @@ INSERT INTO tallies (query_id, user_id, judgments, seconds, last_at)
   VALUES (:query, :person, 1, 2.0, 1e9) ON CONFLICT (query_id, user_id) DO UPDATE SET
   judgments = tallies.judgments + 1, seconds = tallies.seconds + excluded.seconds,
   last_at = excluded.last_at;
+INSERT INTO judges (user_id, project_id, judgments, seconds, open_changed, open_id,
+  assigned_changed, assigned_id) VALUES (:person, 1, 1, 2.0, 0, 0, 0, 0)
+  ON CONFLICT (user_id, project_id) DO UPDATE SET
+  judgments = judges.judgments + 1, seconds = judges.seconds + excluded.seconds;
 INSERT INTO leases (token, query_id, user_id, tab, "left", "right", purpose, granted_at,
-  expires_at, released) VALUES (md5(:person::text)::uuid, :query, :person, 'tab', :left, 19,
-  'main', 1e9, 2e9, false) ON CONFLICT DO NOTHING;
-UPDATE queries SET entries = entries + 1, free = 3, lease_expiry = 2e9, done = false,
-  expected_left = 7 WHERE id = :query;
+  expires_at, released, renewed) VALUES (md5(:person::text)::uuid, :query, :person, 'tab', :left,
+  19, 'main', 1e9, 2e9, false, false) ON CONFLICT DO NOTHING;
+UPDATE queries SET entries = entries + 1, judgments = judgments + 1, free = 3, available = true,
+  lease_expiry = 2e9, done = false, expected_left = 7 WHERE id = :query;
 COMMIT;
-SELECT coalesce(sum(tallies.judgments), 0), coalesce(sum(tallies.seconds), 0) FROM tallies
-  JOIN queries ON queries.id = tallies.query_id
-  WHERE tallies.user_id = :person AND queries.project_id = 1;
+SELECT judgments, seconds FROM judges WHERE user_id = :person AND project_id = 1;
 """
 """As the statements of `podium.studio.desk` and its route; one more, for the number of an entry."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections import defaultdict
@@ -25,6 +26,9 @@ _CLOCK = 0.25
 """Seconds by which a client's view of when something was given may lag behind the server's."""
 
 
+_A_MINUTE = 60.0
+
+
 @dataclass
 class Faults:
     """What happened, and what of it was wrong.
@@ -36,6 +40,8 @@ class Faults:
         lost: Of those, how many are not in the log.
         twice: Pairs with more than one verdict that counts.
         held_by_two: Tasks given to someone while another held them.
+        blocked: Tasks that someone left, and that others waited for more than a minute for.
+        left: Tasks that someone left: tabs that were closed or crashed, answers that came late.
         wrong: Queries whose top k is not the true one, or that are not done.
         server_kills: How often a server process was killed.
         database_kills: How often the database was.
@@ -49,6 +55,8 @@ class Faults:
     lost: int
     twice: int
     held_by_two: int
+    blocked: int
+    left: int
     wrong: int
     server_kills: int
     database_kills: int
@@ -70,8 +78,8 @@ def judge_under_faults(
 ) -> Faults:
     """Let many judge a project to its end while things are killed at random moments.
 
-    They think so many seconds on average that the killing falls into the time of judging. Whoever
-    goes away with a task holds it for the time of a lease.
+    They think so many seconds on average that the killing falls into the time of judging. Some
+    close their tab, some crash with a task at hand, and some answer only after its lease ended.
     """
     with Postgres() as postgres:
         url = postgres.create("faults")
@@ -87,7 +95,10 @@ def judge_under_faults(
             think=lambda: chance.uniform(0.25, 1.75) * think,
             cuts=0.05,
             again=0.05,
-            leave=0.01,
+            leave=0.02,
+            close=0.04,
+            late=0.03,
+            renews=True,
             seed=seed,
         )
         started = time.monotonic()
@@ -159,6 +170,8 @@ def _verdict(
         lost=sum(UUID(seen.token) not in tokens for seen in acknowledged),
         twice=sum(count > 1 for count in verdicts.values()),
         held_by_two=_held_by_two(crowd.seen),
+        blocked=_blocked(crowd),
+        left=sum(seen.left_at is not None for seen in crowd.seen),
         wrong=_wrong(url, project, k),
         server_kills=kills[0],
         database_kills=kills[1],
@@ -170,19 +183,48 @@ def _verdict(
 
 
 def _held_by_two(seen: list[Seen]) -> int:
-    """How often someone was given what another still held, as they were told themselves."""
+    """How often someone was given what another still held, as they were told themselves.
+
+    One who comes back may be given the same task again: it ends for both tabs when it is answered
+    or given up in one.
+    """
     held: dict[tuple[int, tuple[int, int]], list[Seen]] = defaultdict(list)
+    ends: dict[str, list[float]] = defaultdict(list)
     for each in seen:
         held[each.query, each.pair].append(each)
+        ends[each.token] += [
+            at for at in (each.answered_at, each.left_at if each.closed else None) if at is not None
+        ]
     count = 0
     for same in held.values():
         for one in same:
-            end = min(one.expires_at, one.answered_at or one.expires_at) - _CLOCK
+            later = [at for at in ends[one.token] if at >= one.given_at]
+            end = min(one.expires_at, *later, math.inf) - _CLOCK
             count += any(
                 one.given_at < other.given_at < end
                 for other in same
                 if other.token != one.token and other.user != one.user
             )
+    return count
+
+
+def _blocked(crowd: Crowd) -> int:
+    """How many tasks that someone left kept others waiting for more than a minute.
+
+    From when it was left until someone was given it or had answered it, by their own clocks.
+    """
+    times: dict[tuple[int, tuple[int, int]], list[float]] = defaultdict(list)
+    for each in crowd.seen:
+        times[each.query, each.pair] += [each.given_at, each.answered_at or 0.0]
+    count = 0
+    for each in crowd.seen:
+        if each.left_at is None:
+            continue
+        later = [at for at in times[each.query, each.pair] if at > each.left_at]
+        end = min(later, default=0.0)  # if nobody was asked again, others' answers implied it
+        count += end - each.left_at > _A_MINUTE and any(
+            min(until, end) - max(since, each.left_at) > _A_MINUTE for since, until in crowd.waits
+        )
     return count
 
 

@@ -94,13 +94,16 @@ def _query(number: int, items: int) -> CandidateList:
 class Server:
     """A server process of its own, which can be killed and started again."""
 
-    def __init__(self, database: str, port: int, *, workers: int = 1, pool: int = 10) -> None:
+    def __init__(
+        self, database: str, port: int, *, workers: int = 1, pool: int = 10, **settings: str
+    ) -> None:
         self.port = port
         self._workers = workers
         self._environment = {
             **os.environ,
             "PODIUM_STUDIO_DATABASE": database,
             "PODIUM_STUDIO_POOL_SIZE": str(pool),
+            **{f"PODIUM_STUDIO_{name.upper()}": value for name, value in settings.items()},
         }
         self._process: subprocess.Popen[bytes] | None = None
 

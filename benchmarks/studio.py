@@ -4,8 +4,8 @@
 
 Simulated assessors judge over loopback sockets, on a PostgreSQL server of their own that writes
 every commit to disk. Servers, database and assessors share the machine's cores. Beside them, in
-the same run and in turn, pgbench does the same statements without a web server. Then servers and
-the database are killed while people judge.
+the same run and in turn, pgbench does the same statements without a web server. Then they judge
+while the server is busy with other things, and while servers and the database are killed.
 """
 
 from __future__ import annotations
@@ -21,11 +21,14 @@ from sqlalchemy import bindparam, select, text
 
 from benchmarks._report import Report, median_seconds, wants_quick
 from benchmarks._studio_crowd import Crowd
+from benchmarks._studio_disturbance import Disturbance, hanging_provider
 from benchmarks._studio_engine import bare_engine
 from benchmarks._studio_faults import judge_under_faults
 from benchmarks._studio_house import Server, furnish, running
-from podium.studio.database import connect
+from benchmarks._studio_next import FEW, MANY, seconds_to_the_next_task
+from podium.studio.database import connect, in_transaction
 from podium.studio.prepared import Prepared
+from podium.studio.projects import ProjectSettings, create_project
 from podium.studio.settings import Settings
 from podium.studio.tables import Lease
 from tests.ports import free_port
@@ -61,10 +64,12 @@ class Size:
 def main() -> None:
     """Measure and report."""
     quick = wants_quick(__doc__)
-    size = Size(150, 200, 2, 1, 100_000) if quick else Size(2000, 4000, 8, 3, 10_000_000)
+    size = Size(150, 200, 1, 1, 100_000) if quick else Size(2000, 4000, 8, 3, 10_000_000)
     report = Report("studio", quick, packages=["fastapi", "sqlalchemy", "psycopg", "uvicorn"])
     with Postgres() as postgres:
         _load(report, postgres, size)
+        _next_task(report, postgres, 60 if quick else 1000)
+        _disturbed(report, postgres, size, quick)
     _faults(report, quick)
     report.finish()
 
@@ -104,6 +109,48 @@ def _load(report: Report, postgres: Postgres, size: Size) -> None:
     if crowd.errors:
         report.note(f"errors: {crowd.errors}")
     _statement(report, url)
+
+
+def _next_task(report: Report, postgres: Postgres, answers: int) -> None:
+    """The next task costs the same however many queries the person has finished."""
+    took = seconds_to_the_next_task(postgres.create("next_task"), answers)
+    few, many = took[FEW], took[MANY]
+    report.note(
+        f"median time to the next task {1000 * few:.1f} ms with {FEW} queries finished, "
+        f"{1000 * many:.1f} ms with {MANY:,}"
+    )
+    report.check(f"next task, {MANY:,} finished queries", many / few, 1.2, at_least=False)
+
+
+def _disturbed(report: Report, postgres: Postgres, size: Size, quick: bool) -> None:
+    """The time of an answer while the server imports, exports, cleans and waits for a provider."""
+    people, seconds = (50, 2) if quick else (200, 30)
+    url = postgres.create("disturbed")
+    project, tokens = furnish(url, people=people, queries=size.queries, items=_ITEMS)
+    engine = connect(Settings(database=url))
+    other = in_transaction(
+        engine, lambda c: create_project(c, 1, ProjectSettings(name="Other", k=10))
+    )
+    engine.dispose()
+    with hanging_provider() as issuer:
+        server = Server(
+            url, free_port(), workers=_WORKERS, pool=4, oidc_issuer=issuer, oidc_client_id="studio"
+        )
+        with running([server]):
+            crowd = Crowd(project, [server.port], tokens)
+            disturbance = Disturbance(server.port, tokens[0], other, 20 if quick else 500)
+            disturbance.prepare()
+            rate = people / 2  # everyone judges every two seconds: nobody does so for long
+            _paced(crowd, rate, 1)
+            quiet = _paced(crowd, rate, seconds)
+            with disturbance.going_on():
+                loud = _paced(crowd, rate, seconds)
+    figures = [1000 * statistics.quantiles(took, n=20)[18] for took in (quiet, loud)]
+    report.note(
+        f"p95 of an answer at {rate:.0f} a second: {figures[0]:.0f} ms quiet, {figures[1]:.0f} ms "
+        f"disturbed by {disturbance.counts}"
+    )
+    report.check("p95 while disturbed", figures[1] / figures[0], 2, at_least=False)
 
 
 def _each(rates: list[float]) -> str:
@@ -209,7 +256,8 @@ def _fill(connection: object, rows: int) -> None:
     execute(
         text(
             "INSERT INTO queries (id, project_id, name, text, description, ordered, entries, free,"
-            " done, expected_left) SELECT n, 2, 'old' || n, '', '', false, 1000, 0, true, 0"
+            " available, changed, judgments, done, expected_left)"
+            " SELECT n, 2, 'old' || n, '', '', false, 1000, 0, false, 1, 1000, true, 0"
             " FROM generate_series(CAST(:first AS bigint), CAST(:last AS bigint)) n"
         ),
         {"first": first, "last": last},
@@ -235,10 +283,11 @@ def _faults(report: Report, quick: bool) -> None:
     else:
         found = judge_under_faults(
             people=200, queries=100, items=_ITEMS, k=10, server_kills=50, database_kills=20,
-            think=6.0, lease=15.0,
+            think=6.0, lease=900.0,
         )  # fmt: skip
     report.note(
-        f"{found.judgments:,} judgments that count, {found.late:,} that came too late, in "
+        f"{found.judgments:,} judgments that count, {found.late:,} that came too late, "
+        f"{found.left:,} tasks left by closed tabs, crashes and sleep, in "
         f"{found.seconds:.0f} s; servers killed "
         f"{found.server_kills} times, PostgreSQL {found.database_kills} times; met: {found.errors}"
     )
@@ -246,6 +295,7 @@ def _faults(report: Report, quick: bool) -> None:
         ("acknowledged verdicts lost", found.lost),
         ("pairs counted twice", found.twice),
         ("pairs given to two at once", found.held_by_two),
+        ("pairs blocked for more than a minute", found.blocked),
         ("queries without the exact top k", found.wrong),
     ):
         report.check(what, count, 0, at_least=False, unit="")

@@ -16,6 +16,8 @@ export interface Task {
   description: string;
   sides: { documents: DocumentRef[] }[];
   expires_at: number;
+  /** How often to say that someone is at it. */
+  renew_seconds: number;
 }
 
 export interface Progress {
@@ -26,8 +28,10 @@ export interface Progress {
 }
 
 export interface Next {
-  state: "task" | "wait" | "paused" | "yours-done" | "done";
+  state: "task" | "wait" | "paused" | "yours-done" | "done" | "blocked";
   wait_seconds: number;
+  /** What nobody can judge, and what would help. */
+  problems: string[];
   task: Task | null;
   progress: Progress | null;
 }
@@ -82,22 +86,40 @@ export class Api {
   private readonly root: string;
 
   constructor(
-    project: string,
+    private readonly project: string,
     readonly csrf: string,
   ) {
     this.root = `/api/v1/projects/${project}`;
   }
 
+  // This page says that someone is there, so its leases are short: see podium/studio/leases.py.
+
   next(tab: string): Promise<Next> {
-    return this.post("/next", { tab });
+    return this.post("/next", { tab, renews: true });
   }
 
   answer(answer: Answer, more: boolean): Promise<Taken> {
-    return this.post("/answers", { ...answer, more });
+    return this.post("/answers", { ...answer, more, renews: true });
   }
 
   undo(token: string, tab: string, answer: string | null): Promise<Next> {
-    return this.post("/undo", { token, tab, answer });
+    return this.post("/undo", { token, tab, answer, renews: true });
+  }
+
+  /** Keep a task; until when, or null if it has gone to someone else. */
+  async renew(token: string, tab: string): Promise<number | null> {
+    const renewed = await this.post<{ expires_at: number | null }>("/renew", {
+      token,
+      tab,
+      renews: true,
+    });
+    return renewed.expires_at;
+  }
+
+  /** Give a task up while the page goes away. A beacon has no headers: the form names the page. */
+  leave({ token, expires_at }: Task): void {
+    const form = { csrf: this.csrf, token, expires_at: String(expires_at) };
+    navigator.sendBeacon(`/projects/${this.project}/judge/leave`, new URLSearchParams(form));
   }
 
   document(query: number, place: number): Promise<DocumentText> {
@@ -119,7 +141,9 @@ export class Api {
     let body: unknown;
     try {
       const signal = AbortSignal.timeout(LONGEST_WAIT);
-      const response = await fetch(this.root + path, { ...request, signal });
+      // What was sent arrives also if the page is closed meanwhile.
+      const keepalive = request.method === "POST";
+      const response = await fetch(this.root + path, { ...request, signal, keepalive });
       status = response.status;
       retryAfter = Number(response.headers.get("Retry-After")) || 0;
       body = await response.json();

@@ -6,7 +6,7 @@ import { askStillThere, askWhySkip, openDialog } from "./dialogs";
 import { Documents } from "./documents";
 import { keepFocusOutOfFrames, pressButtonsByKey } from "./keys";
 import { type Kept, Outbox } from "./outbox";
-import { announce, hush, newToken, part, tell } from "./page";
+import { announce, hush, make, newToken, part, tell } from "./page";
 import { Patience } from "./retrying";
 import { Screens } from "./screens";
 import { type Listener, Sender } from "./sender";
@@ -16,9 +16,10 @@ import { tabName } from "./tab";
 const TOO_SOON = 250;
 /** After how long without an answer from the server the page says so. */
 const SLOW = 600;
+/** How long a page that has nothing to judge waits before it looks again. */
 const LOOK_AGAIN_AFTER = 15_000;
 
-type PageData = Record<"project" | "account" | "csrf" | "lease", string>;
+type PageData = Record<"project" | "account" | "csrf", string>;
 
 class Judge implements Listener {
   private readonly page = part("judge").dataset as PageData;
@@ -44,6 +45,8 @@ class Judge implements Listener {
   private justSaved = false;
   private asked = 0;
   private later = 0;
+  /** A tab that nobody sees takes no work away from others: it asks once it is seen. */
+  private askWhenSeen = false;
 
   start(): void {
     pressButtonsByKey((button) => this.press(button));
@@ -57,6 +60,8 @@ class Judge implements Listener {
     }
     document.addEventListener("visibilitychange", () => this.visible(!document.hidden));
     addEventListener("online", () => this.connected());
+    addEventListener("pagehide", () => this.leave());
+    addEventListener("pageshow", (event) => event.persisted && this.comeBack());
     this.visible(!document.hidden);
     setInterval(() => this.tick(), 1000);
     if (this.outbox.list().length) {
@@ -162,6 +167,19 @@ class Judge implements Listener {
     }
     this.time.end("hidden");
     if (this.outbox.list().length) this.sender.send();
+    else if (this.askWhenSeen) void this.ask();
+    else this.renew();
+  }
+
+  /** The page is closed, loaded again or left: others need not wait for what it shows. */
+  private leave(): void {
+    if (this.task) this.api.leave(this.task);
+  }
+
+  /** The browser brings the page back as it was left, but its task was given up. */
+  private comeBack(): void {
+    this.heldAt = -Infinity;
+    this.renew();
   }
 
   private connected(): void {
@@ -182,7 +200,9 @@ class Judge implements Listener {
   sent(kept: Kept, taken: Taken): void {
     if (kept.tab === this.tab) this.answered.push(kept.token);
     this.justSaved = true;
-    if (taken.late && !taken.repeated) {
+    if (!taken.late && !taken.counts && !taken.repeated) {
+      tell("You had answered this before, in another tab perhaps: that answer counts.");
+    } else if (taken.late && !taken.repeated) {
       tell(
         taken.counts
           ? "An answer came late, and counts."
@@ -217,6 +237,7 @@ class Judge implements Listener {
 
   private async ask(): Promise<void> {
     this.cancelLater();
+    this.askWhenSeen = false;
     const asked = ++this.asked;
     for (;;) {
       try {
@@ -257,14 +278,20 @@ class Judge implements Listener {
     }
     this.task = null;
     this.documents.clear();
+    part("problems").replaceChildren(...next.problems.map((words) => make("li", {}, words)));
     this.screens.show(next.state);
-    if (next.state === "wait") this.after(next.wait_seconds * 1000, () => void this.ask());
-    else if (next.state === "paused") this.after(LOOK_AGAIN_AFTER, () => void this.ask());
+    // Others may open something for this person, or bring new queries: every screen looks again.
+    const wait = next.state === "wait" ? next.wait_seconds * 1000 : LOOK_AGAIN_AFTER;
+    this.after(wait, () => {
+      if (document.hidden) this.askWhenSeen = true;
+      else void this.ask();
+    });
   }
 
   private show(task: Task): void {
     this.task = task;
     this.readable = false;
+    delete part("task").dataset.accepts;
     this.heldAt = performance.now();
     part("query").textContent = task.query;
     part("description").textContent = task.description;
@@ -319,24 +346,33 @@ class Judge implements Listener {
   private renew(): void {
     const task = this.task;
     const held = (performance.now() - this.heldAt) / 1000;
-    if (!task || this.renewing || held < Number(this.page.lease) / 2) return;
+    if (!task || this.renewing || held < task.renew_seconds) return;
     this.renewing = true;
-    this.api
-      .next(this.tab)
-      .then((next) => {
-        if (this.task !== task || this.undoing) return;
-        if (next.task?.token === task.token) {
-          this.heldAt = performance.now();
-        } else {
-          this.take(next);
-          tell("You were away for long, so this may be something else than before.");
-        }
-      })
+    this.keep(task)
       .catch((error: unknown) => {
-        if (passes(error)) this.heldAt += 5000; // some seconds until the next try
+        // Some seconds until the next try.
+        if (passes(error)) this.heldAt = performance.now() - 1000 * (task.renew_seconds - 5);
         else this.refused(error);
       })
       .finally(() => (this.renewing = false));
+  }
+
+  private async keep(task: Task): Promise<void> {
+    const until = await this.api.renew(task.token, this.tab);
+    if (until === null) {
+      // It ended; the same comes back if nobody else has it by now.
+      const next = await this.api.next(this.tab);
+      if (this.task !== task || this.undoing) return;
+      if (next.task?.token !== task.token) {
+        this.take(next);
+        tell("You were away for long, so this may be something else than before.");
+        return;
+      }
+      task.expires_at = next.task.expires_at;
+    } else {
+      task.expires_at = until;
+    }
+    this.heldAt = performance.now();
   }
 
   private mark(choice: string | null): void {

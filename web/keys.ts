@@ -14,8 +14,11 @@ export function pressButtonsByKey(press: (button: HTMLButtonElement) => void): v
   document.addEventListener("keydown", (event) => {
     if (event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
     if (document.querySelector("dialog[open]") || isTyping(event.target)) return;
+    if (scrollsText(event)) return;
     const name = CSS.escape(keyName(event));
-    const button = document.querySelector<HTMLButtonElement>(`button[data-key="${name}"]`);
+    const button = document.querySelector<HTMLButtonElement>(
+      `button[data-key="${name}"], button[data-other-key="${name}"]`,
+    );
     if (button) {
       event.preventDefault();
       press(button);
@@ -41,6 +44,12 @@ export function keepFocusOutOfFrames(home: HTMLElement): void {
       }
     }),
   );
+}
+
+/** In a text, the arrows up and down are for scrolling, whatever else they mean on the page. */
+function scrollsText({ key, target }: KeyboardEvent): boolean {
+  const scrolls = key === "ArrowDown" || key === "ArrowUp";
+  return scrolls && target instanceof Element && target.closest(".scroller") !== null;
 }
 
 function isTyping(target: EventTarget | null): boolean {

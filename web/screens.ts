@@ -12,6 +12,7 @@ export type Screen =
   | "paused"
   | "yours-done"
   | "done"
+  | "blocked"
   | "offline"
   | "sign-in"
   | "out-of-date"

@@ -183,7 +183,7 @@ def test_a_contradiction_is_asked_again(engine, address):
         assert client.post(f"{path}/ask-again", json=wanted | {"query": 10**6}).status_code == 404
         (row,) = client.get(f"{path}/queries").json()
         assert not row["done"]
-        assert row["judgments"] == 6
+        assert row["judgments"] == 0  # none of the three stands, and undo is no judgment
     desk = Desk(engine)
     judge_all(engine, project, ann, desk=desk)
     log = reading(engine, lambda c: c.execute(select(LogEntry.kind, LogEntry.reason)).all())

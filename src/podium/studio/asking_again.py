@@ -20,8 +20,8 @@ from podium.studio.audit import record
 from podium.studio.database import in_transaction
 from podium.studio.errors import RefusedError
 from podium.studio.exporting import judged
-from podium.studio.handing import held_leases
 from podium.studio.kinds import Kind, Mode, Purpose
+from podium.studio.leases import held_leases
 from podium.studio.ledger import append_undo, settle
 from podium.studio.secrets import new_token
 from podium.studio.tables import Project, Query
@@ -71,8 +71,9 @@ def _take_back(connection: Connection, who: Member, query: Any, loop: Sequence[i
         raise RefusedError(404, "Nobody's verdict on these documents stands.")
     now, token = time.time(), new_token()
     reason = f"asked again by {who.person.id}"
-    append_undo(connection, found.board, query.id, verdicts, token, now, reason)
-    settle(connection, query, found.board, held_leases(connection, query.id, now))
+    append_undo(connection, found.board, query, verdicts, token, now, reason)
+    holding = held_leases(connection, query.id, now)
+    settle(connection, query, found.board, holding, opened=True)
     record(
         connection, who.person.id, who.project.id, "asked again",
         query=query.name, documents=list(loop), verdicts=len(verdicts),

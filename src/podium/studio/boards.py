@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from podium.judging import Undo
+from podium.studio.choices import Part
 from podium.studio.kinds import Kind, Purpose
 from podium.studio.panels import NOTHING, Panel, Said, Task
 
@@ -49,6 +50,7 @@ class Board:
         panel: The way it is judged.
         documents: What is judged, by place.
         seen: How many entries of the log it has taken.
+        judgments: How many answers stand: neither skipped, nor taken back, nor too late to count.
     """
 
     def __init__(
@@ -60,10 +62,12 @@ class Board:
     ) -> None:
         self.panel = panel
         self.seen = 0
+        self.judgments = 0
         self.documents = documents
         self._rankings = rankings
         self._indices: dict[int, int] = {}
         self._people: dict[int, _Person] = {}
+        self._offered: tuple[int, dict[tuple[int, int], int]] | None = None
         for said in log:
             self.take(said)
 
@@ -76,6 +80,7 @@ class Board:
         if said.kind is Kind.UNDO:
             self._take_back(said)
             return
+        self.judgments += said.is_judgment and not self.answered(said.user, said.token)
         person.answers.append(said)
         if said.kind is Kind.SKIP:
             person.skipped.add(_pair(said))
@@ -99,14 +104,46 @@ class Board:
         """Whether nothing is left to ask."""
         return not self.panel.tasks(None)
 
-    def free(self, held: Iterable[tuple[int, int]]) -> int:
-        """How many tasks are left for others while some are held."""
-        counts: dict[tuple[int, int], int] = {}
-        for pair in held:
-            counts[pair] = counts.get(pair, 0) + 1
-        return sum(
-            max(self.panel.missing(task) - counts.get(task.pair, 0), 0) for task in self.open(None)
+    def missing(self) -> dict[tuple[int, int], int]:
+        """To each pair that can be asked now how many people must still judge it."""
+        return {task.pair: self.panel.missing(task) for task in self.panel.tasks(None)}
+
+    def opens_more(self, missing: dict[tuple[int, int], int], since: int) -> bool:
+        """Whether more can be asked than when the log had so many entries.
+
+        It knows only if it was told what was missing then; otherwise more may be open.
+
+        Args:
+            missing: What is missing now.
+            since: The number of entries.
+        """
+        before, self._offered = self._offered, (self.seen, missing)
+        if before is None or before[0] != since:
+            return True
+        return any(count > before[1].get(pair, 0) for pair, count in missing.items())
+
+    def says_again(self, user: int, pair: tuple[int, int], parts: Sequence[Part]) -> bool:
+        """Whether someone has answered this already, in another tab say.
+
+        They have if they judged the same pair. Whoever marked a document as bad has judged its
+        pairs too, but may still mark the other one.
+        """
+        said = [
+            each
+            for each in self._person(user).answers
+            if each.counts and each.purpose is Purpose.MAIN and each.kind is not Kind.SKIP
+        ]
+        if any(each.kind is not Kind.BAD and _pair(each) == pair for each in said):
+            return True
+        bad = {each.left for each in said if each.kind is Kind.BAD}
+        return bool(bad) and all(
+            part.left in bad if part.kind is Kind.BAD else not bad.isdisjoint(pair)
+            for part in parts
         )
+
+    def last_at(self, user: int) -> float:
+        """When someone gave the last answer that they have not taken back; 0 if there is none."""
+        return max((said.at for said in self._person(user).answers), default=0.0)
 
     def last_answer(self, user: int) -> list[Said]:
         """What someone said last and did not take back: all entries of that answer."""
@@ -148,6 +185,7 @@ class Board:
         if gone is None:
             return  # it was taken back before
         person.answers.remove(gone)
+        self.judgments -= gone.is_judgment and not self.answered(undo.user, gone.token)
         if gone.kind is Kind.SKIP:
             person.skipped.discard(_pair(gone))
         elif place in self._indices:

@@ -8,14 +8,19 @@ from pydantic import Field, ValidationError
 from sqlalchemy import Connection, delete, exists, func, select, update
 
 from podium.studio.audit import record
+from podium.studio.blocked import check_shares
 from podium.studio.errors import RefusedError
+from podium.studio.open_work import open_again
 from podium.studio.panels import new_panel
 from podium.studio.projects import ProjectSettings
 from podium.studio.replies import first_problem
 from podium.studio.tables import Candidate, Lease, Project, Query
+from podium.studio.transactions import transaction_number
 
 JUDGING = ("k", "algorithm", "seed", "budget", "overlap_share", "overlap_assessors")
 """What decides which pairs are asked: it stays once there are answers, which were asked for it."""
+_LOWERED = ("budget", "overlap_share", "overlap_assessors")
+"""Of these less may be asked later, so that a project that lacks people can be finished."""
 
 
 class ProjectChange(ProjectSettings):
@@ -70,21 +75,53 @@ def change_project(
     except ValidationError as error:
         raise RefusedError(422, first_problem(error)) from error
     fixed = [name for name in JUDGING if name in changed]
+    answered = bool(fixed) and has_answers(connection, project_id)
     if "mode" in changed and connection.scalar(
         select(exists().where(Query.project_id == project_id))
     ):
         raise RefusedError(409, "There are queries: the way of judging them stays as it is.")
-    if fixed and has_answers(connection, project_id):
-        raise RefusedError(409, f"There are judgments: {' and '.join(fixed)} stay as they are.")
+    raised = []
+    if answered:
+        if before["budget"] is None:
+            before["budget"] = _smallest_budget(connection, project_id)
+        raised = [name for name in fixed if not _is_lower(name, before[name], changed[name])]
+    if raised:
+        raise RefusedError(
+            409,
+            f"There are judgments: {' and '.join(raised)} cannot be changed any more, except that "
+            "fewer people may judge a pair, a smaller share of pairs, or a lower budget.",
+        )
     connection.execute(
         update(Project).where(Project.id == project_id).values(**values, paused=paused)
     )
     names = sorted(changed)
     record(connection, user_id, project_id, "changed the settings", names=names)
     project = connection.execute(select(Project.__table__).where(Project.id == project_id)).one()
-    if fixed:
+    if answered:
+        # What was settled stays settled; whoever asks next works out what is left.
+        open_again(connection, Query.project_id == project_id)
+    elif fixed:
         _start_over(connection, project)
+    check_shares(connection, project)
     return project
+
+
+def _is_lower(name: str, before: Any, after: Any) -> bool:
+    """Whether less is asked than before."""
+    return name in _LOWERED and after is not None and bool(after <= before)
+
+
+def _smallest_budget(connection: Connection, project_id: int) -> int:
+    """The lowest budget that any query has by default, which goes by its documents."""
+    sizes = (
+        select(func.count().label("documents"))
+        .select_from(Candidate)
+        .join(Query, Query.id == Candidate.query_id)
+        .where(Query.project_id == project_id)
+        .group_by(Candidate.query_id)
+        .subquery()
+    )
+    return 3 * int(connection.scalar(select(func.min(sizes.c.documents))) or 0)
 
 
 def delete_project(connection: Connection, user_id: int, project: Any, name: str) -> None:
@@ -116,6 +153,8 @@ def _start_over(connection: Connection, project: Any) -> None:
         panel = new_panel(project, ordered, [str(place) for place in range(count)], ["a", "b"])
         state = {
             "free": len(panel.tasks(None)),
+            "available": bool(panel.tasks(None)),
+            "changed": transaction_number(),
             "lease_expiry": None,
             "expected_left": panel.expected_left(),
         }

@@ -14,19 +14,23 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Engine, bindparam, delete, insert, select
+from sqlalchemy import Connection, Engine, bindparam, select
 from sqlalchemy.exc import IntegrityError
 
-from podium.studio.boards import Board, Document
+from podium.studio import leases
+from podium.studio.boards import Board
 from podium.studio.choices import parts_of
 from podium.studio.database import Found, in_transaction
 from podium.studio.errors import RefusedError
-from podium.studio.handing import Handing, Held, Nothing, held_leases
+from podium.studio.giving import Given as Given
+from podium.studio.giving import Giving, Here, Next, Used
+from podium.studio.handing import Nothing, query_to_undo
 from podium.studio.kinds import Kind, Mode, Purpose
+from podium.studio.leases import Held, Holder, held_leases
 from podium.studio.ledger import append, append_undo, settle
+from podium.studio.open_work import begin_anew_if_restored
 from podium.studio.panels import Said, Task
 from podium.studio.prepared import Prepared
-from podium.studio.secrets import new_token
 from podium.studio.shelf import Shelf
 from podium.studio.tables import Lease, LogEntry, Query
 from podium.studio.tallies import count_judgment
@@ -47,42 +51,11 @@ _LEASE = Prepared(
     .with_for_update(of=Query)
 )
 _QUERY = Prepared(select(Query.__table__).where(Query.id == bindparam("query")).with_for_update())
-_GIVE = Prepared(insert(Lease))
-_GIVE_UP = Prepared(delete(Lease).where(Lease.token == bindparam("wanted")))
 _RECORDED = Prepared(
     select(LogEntry.user_id, LogEntry.late, LogEntry.counts, Query.project_id)
     .join(Query, Query.id == LogEntry.query_id)
     .where(LogEntry.token == bindparam("wanted"), LogEntry.part == 0)
 )
-
-
-@dataclass(frozen=True)
-class Given:
-    """A task that someone holds now.
-
-    Attributes:
-        token: Names the answer.
-        query: The query's row.
-        task: What is asked.
-        expires_at: Until when nobody else is asked this.
-        sides: What is shown on each side: documents with their places.
-        judged: How many entries the query's log has.
-        left: About how many judgments it still needs.
-    """
-
-    token: UUID
-    query: Any
-    task: Task
-    expires_at: float
-    sides: list[list[tuple[int, Document]]]
-    judged: int
-    left: float
-
-
-Next = Given | Nothing
-
-Used = list[tuple[int, Board]]
-"""The boards that a transaction moved on, by query."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +65,8 @@ class Taken:
     Attributes:
         repeated: Whether it had been taken before: the same answer, sent again.
         late: Whether its lease had run out.
-        counts: Whether it takes part; late answers to what was asked of others do not.
+        counts: Whether it takes part: neither late to what was asked of others, nor what the same
+            person has answered already.
     """
 
     repeated: bool
@@ -118,10 +92,15 @@ class Desk:
         self._engine = engine
         self._clock = clock
         self._shelf = Shelf()
-        self._handing = Handing(chance or random.Random())  # noqa: S311 - no secret
+        drawn = chance or random.Random()  # noqa: S311 - no secret
+        self._giving = Giving(self._shelf, clock, drawn)
+        self._numbers_are_ours = False
 
     def carry_out(self, work: Callable[[Connection], tuple[Found, Used]]) -> Found:
         """Run a transaction, and put the boards that it used back once it is committed."""
+        if not self._numbers_are_ours:
+            in_transaction(self._engine, begin_anew_if_restored)
+            self._numbers_are_ours = True
         try:
             found, boards = in_transaction(self._engine, work)
         except IntegrityError:
@@ -131,47 +110,54 @@ class Desk:
             self._shelf.put(query_id, board)
         return found
 
-    def next(self, project: Any, user_id: int, tab: str) -> Next:
+    def next(self, project: Any, user_id: int, tab: str, *, renews: bool = False) -> Next:
         """As `next_in`, in a transaction of its own."""
-        return self.carry_out(lambda connection: self.next_in(connection, project, user_id, tab))
+        who = Holder(user_id, tab, renews)
+        return self.carry_out(lambda connection: self.next_in(connection, project, who))
 
     def answer(
-        self, project: Any, user_id: int, *answer: Any, **more: Any
+        self, project: Any, user_id: int, *answer: Any, tab: str, renews: bool = False, **more: Any
     ) -> tuple[Taken, Next | None]:
         """As `answer_in`, in a transaction of its own."""
+        who = Holder(user_id, tab, renews)
         return self.carry_out(
-            lambda connection: self.answer_in(connection, project, user_id, *answer, **more)
+            lambda connection: self.answer_in(connection, project, who, *answer, **more)
         )
 
-    def undo(self, project: Any, user_id: int, *undo: Any) -> Next:
+    def undo(self, project: Any, user_id: int, token: UUID, tab: str, *undo: Any) -> Next:
         """As `undo_in`, in a transaction of its own."""
-        return self.carry_out(lambda connection: self.undo_in(connection, project, user_id, *undo))
+        who = Holder(user_id, tab)
+        return self.carry_out(
+            lambda connection: self.undo_in(connection, project, who, token, *undo)
+        )
 
-    def next_in(
-        self, connection: Connection, project: Any, user_id: int, tab: str
-    ) -> tuple[Next, Used]:
-        """A task for someone's browser tab: the one it holds, or another.
+    def release(self, project: Any, user_id: int, *lease: Any) -> bool:
+        """As `release_in`, in a transaction of its own."""
+        return self.carry_out(
+            lambda connection: self.release_in(connection, project, user_id, *lease)
+        )
+
+    def next_in(self, connection: Connection, project: Any, who: Holder) -> tuple[Next, Used]:
+        """A task for someone's browser tab: the one it holds, one they lost, or another.
 
         Args:
             connection: The transaction.
             project: The project's row.
-            user_id: Who asks.
-            tab: The browser tab.
+            who: Who asks.
         """
         if project.paused:
             return Nothing("paused"), []
-        return self._hand_out(connection, project, user_id, tab, None)
+        return self._giving.hand_out(connection, project, who, None)
 
     def answer_in(
         self,
         connection: Connection,
         project: Any,
-        user_id: int,
+        who: Holder,
         token: UUID,
         choice: str,
         *,
         seconds: float,
-        tab: str,
         reason: str | None = None,
         more: bool = True,
     ) -> tuple[tuple[Taken, Next | None], Used]:
@@ -180,11 +166,10 @@ class Desk:
         Args:
             connection: The transaction.
             project: The project's row.
-            user_id: Who answers.
+            who: Who answers, and which browser tab the next task is for.
             token: Of the lease.
             choice: One of `podium.studio.choices.CHOICES`.
             seconds: How long it took, breaks left out.
-            tab: Which browser tab the next task is for.
             reason: Why it was skipped, if it was.
             more: Whether to hand out another task.
         """
@@ -192,13 +177,13 @@ class Desk:
         if lease is not None and lease.project_id != project.id:
             raise RefusedError(404, "This task belongs to another project.")
         # Two of the same answer may both see the lease; only one of them finds it to remove.
-        if lease is None or _GIVE_UP.run(connection, wanted=token) == 0:
-            taken = self._recorded(connection, project, user_id, token)
+        if lease is None or not leases.remove(connection, token):
+            taken = self._recorded(connection, project, who.user_id, token)
             if not more or project.paused:
                 return (taken, None), []
-            given, boards = self._hand_out(connection, project, user_id, tab, None)
+            given, boards = self._giving.hand_out(connection, project, who, None)
             return (taken, given), boards
-        if lease.user_id != user_id:
+        if lease.user_id != who.user_id:
             raise RefusedError(403, "This pair was given to someone else.")
         task = Task(lease.left, lease.right, Purpose(lease.purpose))
         parts = parts_of(Mode(project.mode), task, choice)
@@ -206,62 +191,111 @@ class Desk:
             raise RefusedError(422, f"{choice!r} is no answer here.")
         now = self._clock()
         late = bool(lease.released) or lease.expires_at < now
-        query = lease  # the row holds the query's columns too
-        board = self._shelf.take(connection, project, query)
-        held = held_leases(connection, query.id, now)
-        counts = not late or self._still_wanted(board, task, user_id, held)
-        spent = min(max(seconds, 0.0), now - lease.granted_at)
+        # The row holds the query's columns too.
+        here = self._giving.at(connection, project, lease, now)
+        board = here.board
+        counts = not late or _still_wanted(board, task, who.user_id, here.holding.held)
+        if task.purpose is Purpose.MAIN and board.says_again(who.user_id, task.pair, parts):
+            counts = False
+        spent = max(min(seconds, now - lease.granted_at), 0.0)
         append(
-            connection, board, query.id, user_id, parts, task.purpose, token,
-            late=late, counts=counts, reason=reason, at=now, seconds=max(spent, 0.0),
+            connection, board, lease.id, who.user_id, parts, task.purpose, token,
+            late=late, counts=counts, reason=reason, at=now, seconds=spent,
         )  # fmt: skip
-        count_judgment(connection, query.id, user_id, spent, now)
+        judged = counts and parts[0].kind is not Kind.SKIP
+        count_judgment(
+            connection, lease, who.user_id,
+            judgments=int(judged), seconds=spent if judged else 0.0, last_at=now,
+        )  # fmt: skip
+        # What was held and is not judged is free for others.
+        here.opened = here.opened or not judged or task.purpose is not Purpose.MAIN
         taken = Taken(False, late, counts)
         if not more or project.paused:
-            settle(connection, query, board, held)
-            return (taken, None), [(query.id, board)]
-        given, boards = self._hand_out(connection, project, user_id, tab, (query, board, held))
+            settle(connection, lease, board, here.holding, opened=here.opened)
+            return (taken, None), [(lease.id, board)]
+        given, boards = self._giving.hand_out(connection, project, who, here)
         return (taken, given), boards
 
     def undo_in(
         self,
         connection: Connection,
         project: Any,
-        user_id: int,
+        who: Holder,
         token: UUID,
-        tab: str,
         answer: UUID | None = None,
     ) -> tuple[Next, Used]:
         """Take back an answer of someone's, by default the last, and ask the same again.
 
+        While the project is paused, it is taken back and nothing is asked.
+
         Args:
             connection: The transaction.
             project: The project's row.
-            user_id: Whose answer.
+            who: Whose answer, and which browser tab to ask.
             token: Names this undo: the same undo sent twice is one.
-            tab: Which browser tab to ask.
             answer: The token of the answer.
         """
         if _RECORDED.one(connection, wanted=token) is not None:
-            return self._hand_out(connection, project, user_id, tab, None)
-        query_id = self._handing.query_to_undo(connection, project.id, user_id, answer)
+            return self.next_in(connection, project, who)
+        query_id = query_to_undo(connection, project.id, who.user_id, answer)
         if query_id is None:
             raise RefusedError(404, "There is nothing to take back.")
+        now = self._clock()
         query = _QUERY.one(connection, query=query_id)
         board = self._shelf.take(connection, project, query)
-        gone = board.last_answer(user_id) if answer is None else board.answered(user_id, answer)
+        gone = (
+            board.last_answer(who.user_id)
+            if answer is None
+            else board.answered(who.user_id, answer)
+        )
         if not gone:
             self._shelf.put(query.id, board)
             raise RefusedError(404, "There is nothing to take back.")
+        append_undo(connection, board, query, gone, token, now)
+        leases.give_up_tab(connection, who.user_id, who.tab, now)
+        here = Here(query, board, held_leases(connection, query.id, now), opened=True)
+        if project.paused:
+            settle(connection, query, board, here.holding, opened=True)
+            return Nothing("paused"), [(query.id, board)]
+        again = _task_of(gone, board, who.user_id)
+        if again is not None:
+            return self._giving.give(connection, project, here, who, again), [(query.id, board)]
+        return self._giving.hand_out(connection, project, who, here)
+
+    def renew_in(
+        self, connection: Connection, project: Any, who: Holder, token: UUID
+    ) -> float | None:
+        """Keep a task, because someone is at it; until when, or None if it has gone to others."""
+        return leases.renew(connection, project, who, token, self._clock())
+
+    def release_in(
+        self,
+        connection: Connection,
+        project: Any,
+        user_id: int,
+        token: UUID,
+        expires_at: float | None = None,
+    ) -> tuple[bool, Used]:
+        """Give a task up, so that others need not wait; returns whether it was held.
+
+        Args:
+            connection: The transaction.
+            project: The project's row.
+            user_id: Who had it.
+            token: Of the lease.
+            expires_at: When it ends, as whoever gives it up was told. If it ends later by now, it
+                was asked for again since, by the same page loaded anew say: then it stays.
+        """
+        lease = _LEASE.one(connection, wanted=token)
+        if lease is None or lease.user_id != user_id or lease.project_id != project.id:
+            return False, []
+        if lease.released or (expires_at is not None and lease.expires_at > expires_at):
+            return False, []
         now = self._clock()
-        append_undo(connection, board, query.id, gone, token, now)
-        self._handing.give_up_tab(connection, user_id, tab, now)
-        held = held_leases(connection, query.id, now)
-        again = _task_of(gone, board, user_id)
-        if again is not None and not project.paused:
-            given = self._give(connection, project, (query, board, held), user_id, tab, again)
-            return given, [(query.id, board)]
-        return self._hand_out(connection, project, user_id, tab, (query, board, held))
+        leases.release(connection, token, now)
+        here = self._giving.at(connection, project, lease, now)
+        settle(connection, lease, here.board, here.holding, opened=True)
+        return True, [(lease.id, here.board)]
 
     def board(self, connection: Connection, project: Any, query: Any) -> Board:
         """A query's board for reading; it is not put back."""
@@ -276,88 +310,14 @@ class Desk:
             raise RefusedError(403, "This pair was given to someone else.")
         return Taken(True, row.late, row.counts)
 
-    def _still_wanted(self, board: Board, task: Task, user_id: int, held: list[Held]) -> bool:
-        """Whether a late answer still counts: nobody else was asked, and it is still open."""
-        if task.purpose is not Purpose.MAIN:
-            return True
-        if any(each.pair == task.pair and each.user_id != user_id for each in held):
-            return False
-        return any(each.pair == task.pair for each in board.open(user_id))
 
-    def _hand_out(
-        self,
-        connection: Connection,
-        project: Any,
-        user_id: int,
-        tab: str,
-        here: tuple[Any, Board, list[Held]] | None,
-    ) -> tuple[Next, Used]:
-        """The next task: of the query at hand if it has one, else of another.
-
-        Boards are returned with it, to be put back after the commit.
-        """
-        now = self._clock()
-        boards: Used = []
-        tried: list[int] = []
-        if here is None:
-            lease = self._handing.lease_of_tab(connection, project.id, user_id, tab, now)
-            if lease is not None:
-                query = _QUERY.one(connection, query=lease.query_id)
-                expires_at = self._handing.prolong(connection, project, lease, now)
-                task = Task(lease.left, lease.right, Purpose(lease.purpose))
-                board = self._shelf.take(connection, project, query)
-                left = query.expected_left
-                given = Given(
-                    lease.token, query, task, expires_at, board.shown(task), board.seen, left
-                )
-                return given, [(query.id, board)]
-        while True:
-            if here is None:
-                query = self._handing.find_query(connection, project, user_id, tried, now)
-                if query is None:
-                    return self._handing.why_nothing(
-                        connection, project, user_id, tried, now
-                    ), boards
-                board = self._shelf.take(connection, project, query)
-                here = query, board, held_leases(connection, query.id, now)
-            query, board, held = here
-            boards.append((query.id, board))
-            found = self._handing.pick(connection, project, query, board, held, user_id)
-            if found is not None:
-                return self._give(connection, project, here, user_id, tab, found), boards
-            settle(connection, query, board, held)
-            tried.append(query.id)
-            here = None
-
-    def _give(
-        self,
-        connection: Connection,
-        project: Any,
-        here: tuple[Any, Board, list[Held]],
-        user_id: int,
-        tab: str,
-        task: Task,
-    ) -> Given:
-        """Lease a task of a query to someone, and write down where the query stands."""
-        query, board, held = here
-        now = self._clock()
-        token, expires_at = new_token(), now + project.lease_seconds
-        _GIVE.run(
-            connection,
-            token=token,
-            query_id=query.id,
-            user_id=user_id,
-            tab=tab,
-            left=task.left,
-            right=task.right,
-            purpose=task.purpose.value,
-            granted_at=now,
-            expires_at=expires_at,
-            released=False,
-        )
-        held.append(Held(task.pair, user_id, expires_at))
-        left = settle(connection, query, board, held)
-        return Given(token, query, task, expires_at, board.shown(task), board.seen, left)
+def _still_wanted(board: Board, task: Task, user_id: int, held: list[Held]) -> bool:
+    """Whether a late answer still counts: nobody else was asked, and it is still open."""
+    if task.purpose is not Purpose.MAIN:
+        return True
+    if any(each.pair == task.pair and each.user_id != user_id for each in held):
+        return False
+    return any(each.pair == task.pair for each in board.open(user_id))
 
 
 def _task_of(gone: list[Said], board: Board, user_id: int) -> Task | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 from uuid import UUID
 
@@ -9,26 +10,43 @@ from sqlalchemy import Connection, bindparam, insert, update
 
 from podium.studio.boards import Board
 from podium.studio.choices import Part
-from podium.studio.handing import Held
 from podium.studio.kinds import Kind, Purpose
+from podium.studio.leases import Holding
 from podium.studio.panels import Said
 from podium.studio.prepared import Prepared
-from podium.studio.tables import LogEntry, Query
+from podium.studio.tables import Assigned, LogEntry, Query
+from podium.studio.tallies import count_judgment
+from podium.studio.transactions import transaction_number
 
 _FORECAST_EVERY = 16
 """After how many entries the number of judgments left is worked out anew."""
 
 _ADD = Prepared(insert(LogEntry))
-_MOVED = Prepared(
-    update(Query)
-    .where(Query.id == bindparam("query"))
-    .values(
-        entries=bindparam("entries"),
-        free=bindparam("free"),
-        lease_expiry=bindparam("expiry"),
-        done=bindparam("is_done"),
-        expected_left=bindparam("left"),
+
+
+def _moved(changed: Any) -> Prepared:
+    return Prepared(
+        update(Query)
+        .where(Query.id == bindparam("query"))
+        .values(
+            entries=bindparam("entries"),
+            judgments=bindparam("stand"),
+            free=bindparam("free"),
+            available=bindparam("is_available"),
+            changed=changed,
+            lease_expiry=bindparam("expiry"),
+            done=bindparam("is_done"),
+            expected_left=bindparam("left"),
+        )
     )
+
+
+_MOVED = _moved(Query.changed)
+_MOVED_AND_OPENED = _moved(transaction_number())
+_ASSIGNED_DONE = Prepared(
+    update(Assigned)
+    .where(Assigned.query_id == bindparam("query"))
+    .values(done=bindparam("is_done"))
 )
 
 
@@ -61,7 +79,7 @@ def append(
 def append_undo(
     connection: Connection,
     board: Board,
-    query_id: int,
+    query: Any,
     gone: list[Said],
     token: UUID,
     at: float,
@@ -73,13 +91,34 @@ def append_undo(
             board.seen, said.user, Kind.UNDO, None, None, None,
             said.place, said.purpose, True, token, at, 0.0,
         )  # fmt: skip
-        _ADD.run(connection, **_row(undo, query_id, number, False, reason))
+        _ADD.run(connection, **_row(undo, query.id, number, False, reason))
         board.take(undo)
+    for user in {said.user for said in gone}:
+        taken = [said for said in gone if said.user == user and said.is_judgment]
+        count_judgment(
+            connection,
+            query,
+            user,
+            judgments=-len({said.token for said in taken}),
+            seconds=-sum(said.seconds for said in taken),
+            last_at=board.last_at(user),
+        )
 
 
-def settle(connection: Connection, query: Any, board: Board, held: list[Held]) -> float:
-    """Write down where a query stands; returns about how many judgments are left."""
-    done = board.done
+def settle(
+    connection: Connection, query: Any, board: Board, holding: Holding, *, opened: bool = False
+) -> float:
+    """Write down where a query stands; returns about how many judgments are left.
+
+    Args:
+        connection: The transaction.
+        query: The query's row, as it was read under its lock.
+        board: The query's board.
+        holding: Who holds what of it.
+        opened: Whether something may be open to someone that the board cannot tell.
+    """
+    missing = board.missing()
+    done = not missing
     left = query.expected_left
     if done:
         left = 0.0
@@ -89,18 +128,46 @@ def settle(connection: Connection, query: Any, board: Board, held: list[Held]) -
         or board.seen // _FORECAST_EVERY != query.entries // _FORECAST_EVERY
     ):
         left = board.panel.expected_left()
-    elif board.seen != query.entries:
-        left = max(left - 1, 1.0)
-    _MOVED.run(
+    else:
+        # What was taken back is needed again.
+        left = max(left - (board.judgments - query.judgments), 1.0)
+    free = _free(missing, holding)
+    # The board is asked first, so that it remembers what was missing.
+    more = board.opens_more(missing, query.entries) or holding.freed or opened
+    more = more or not query.available
+    statement = _MOVED_AND_OPENED if free and more else _MOVED
+    statement.run(
         connection,
         query=query.id,
         entries=board.seen,
-        free=board.free(each.pair for each in held),
-        expiry=min((each.expires_at for each in held), default=None),
+        stand=board.judgments,
+        free=free,
+        is_available=free > 0,
+        expiry=_look_again_at(query, holding),
         is_done=done,
         left=left,
     )
+    if done != query.done:
+        _ASSIGNED_DONE.run(connection, query=query.id, is_done=done)
     return float(left)
+
+
+def _free(missing: dict[tuple[int, int], int], holding: Holding) -> int:
+    """How many tasks are left for others while some are held."""
+    held = Counter(each.pair for each in holding.held)
+    return sum(max(count - held[pair], 0) for pair, count in missing.items())
+
+
+def _look_again_at(query: Any, holding: Holding) -> float | None:
+    """When to look for leases that ended.
+
+    What is written down already stays if it is not too late: a new value each time would be a new
+    entry of an index each time.
+    """
+    first = min((each.expires_at for each in holding.held), default=None)
+    if first is None or query.lease_expiry is None:
+        return first
+    return float(query.lease_expiry) if holding.since < query.lease_expiry <= first else first
 
 
 def _row(said: Said, query_id: int, part: int, late: bool, reason: str | None) -> dict[str, Any]:

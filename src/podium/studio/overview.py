@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,14 +18,16 @@ class Standing:
     Attributes:
         queries: How many queries it has.
         done: How many of them are done.
-        judgments: How many entries their logs have.
+        judgments: How many judgments stand.
         expected_left: About how many judgments are still needed.
+        entries: How many entries their logs have, what was taken back and skipped among them.
     """
 
     queries: int
     done: int
     judgments: int
     expected_left: float
+    entries: int = 0
 
     @property
     def share(self) -> float:
@@ -43,15 +46,16 @@ class Standing:
 _FIGURES = (
     func.count(Query.id),
     func.coalesce(func.sum(cast(Query.done, Integer)), 0),
-    func.coalesce(func.sum(Query.entries), 0),
+    func.coalesce(func.sum(Query.judgments), 0),
     func.coalesce(func.sum(Query.expected_left), 0.0),
+    func.coalesce(func.sum(Query.entries), 0),
 )
 
 
 def standing_of(connection: Connection, project_id: int) -> Standing:
     """How far a project is."""
     row = connection.execute(select(*_FIGURES).where(Query.project_id == project_id)).one()
-    return Standing(row[0], int(row[1]), int(row[2]), float(row[3]))
+    return _standing(row)
 
 
 def projects_of(connection: Connection, user_id: int) -> list[tuple[Any, str, Standing]]:
@@ -63,7 +67,7 @@ def projects_of(connection: Connection, user_id: int) -> list[tuple[Any, str, St
         .order_by(Project.id.desc())
     ).all()
     figures = {
-        row[0]: Standing(row[1], int(row[2]), int(row[3]), float(row[4]))
+        row[0]: _standing(row[1:])
         for row in connection.execute(
             select(Query.project_id, *_FIGURES)
             .where(Query.project_id.in_([row.id for row in rows]))
@@ -71,3 +75,8 @@ def projects_of(connection: Connection, user_id: int) -> list[tuple[Any, str, St
         )
     }
     return [(row, row.role, figures.get(row.id, Standing(0, 0, 0, 0.0))) for row in rows]
+
+
+def _standing(figures: Sequence[Any]) -> Standing:
+    queries, done, judgments, left, entries = figures
+    return Standing(queries, int(done), int(judgments), float(left), int(entries))

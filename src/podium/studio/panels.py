@@ -57,6 +57,11 @@ class Said:
     at: float
     seconds: float
 
+    @property
+    def is_judgment(self) -> bool:
+        """Whether it is a judgment that counts, for its own sake or as a check."""
+        return self.counts and self.kind not in (Kind.SKIP, Kind.UNDO)
+
 
 class Panel(Protocol):
     """One way of judging a query."""

@@ -17,6 +17,7 @@ from podium.studio.errors import RefusedError
 from podium.studio.kinds import Mode, Role
 from podium.studio.panels import new_panel
 from podium.studio.tables import Candidate, Membership, Project, Query, Ranking
+from podium.studio.transactions import transaction_number
 
 _MOST_CANDIDATES = 10_000
 _LONGEST_NAME = 400
@@ -154,6 +155,9 @@ def add_query(
             ordered=ordered,
             entries=0,
             free=len(panel.tasks(None)),
+            available=bool(panel.tasks(None)),
+            changed=transaction_number(),
+            judgments=0,
             done=not panel.tasks(None),
             expected_left=panel.expected_left(),
         )

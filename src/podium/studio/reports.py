@@ -47,11 +47,11 @@ def report_of(connection: Connection, project_id: int) -> Any:
     ).one_or_none()
 
 
-def is_stale(report: Any, judgments: int, now: float) -> bool:
+def is_stale(report: Any, entries: int, now: float) -> bool:
     """Whether a report should be made anew."""
     if report is None:
         return True
-    return bool(report.entries != judgments and report.made_at < now - _EVERY)
+    return bool(report.entries != entries and report.made_at < now - _EVERY)
 
 
 def ask_for_report(engine: Engine, project_id: int, user_id: int) -> bool:
@@ -101,7 +101,7 @@ def run_report(work: Work) -> None:
                 project_id=project.id,
                 kind=KIND,
                 content=content,
-                entries=standing.judgments,
+                entries=standing.entries,
                 made_at=now,
             )
         )
@@ -197,7 +197,7 @@ def _times(connection: Connection, project_id: int) -> dict[str, Any]:
         )
         .join(Tally, Tally.user_id == User.id)
         .join(Query, Query.id == Tally.query_id)
-        .where(Query.project_id == project_id)
+        .where(Query.project_id == project_id, Tally.judgments > 0)
         .group_by(User.id, User.name)
         .order_by(func.sum(Tally.judgments).desc(), User.id)
     ).all()
@@ -210,7 +210,7 @@ def _times(connection: Connection, project_id: int) -> dict[str, Any]:
             func.sum(Tally.seconds).label("seconds"),
         )
         .join(Tally, Tally.query_id == Query.id)
-        .where(Query.project_id == project_id)
+        .where(Query.project_id == project_id, Tally.judgments > 0)
         .group_by(Query.id, Query.name, Query.text)
         .order_by((func.sum(Tally.seconds) / func.sum(Tally.judgments)).desc(), Query.id)
         .limit(_SLOWEST)

@@ -11,7 +11,9 @@ from podium.errors import PodiumError
 from podium.judging import balance, rotate
 from podium.studio.access import Member
 from podium.studio.audit import record
+from podium.studio.blocked import check_shares
 from podium.studio.errors import RefusedError
+from podium.studio.open_work import open_again
 from podium.studio.tables import Assigned, Membership, Query, User
 
 Method = Literal["balance", "rotate"]
@@ -67,14 +69,27 @@ def share_out(
             shares = balance(work, names, copies=copies, seed=seed)
     except PodiumError as error:
         raise RefusedError(422, str(error)) from error
+    before = set(
+        connection.execute(
+            select(Assigned.query_id, Assigned.user_id)
+            .join(Query, Query.id == Assigned.query_id)
+            .where(Query.project_id == who.project.id, Query.done.is_(False))
+        ).tuples()
+    )
     _clear(connection, who.project.id, only_open=True)
     rows = [
-        {"query_id": int(query), "user_id": int(name)}
+        {"query_id": int(query), "user_id": int(name), "done": False}
         for name, queries in shares.items()
         for query in queries
     ]
     for begin in range(0, len(rows), _AT_ONCE):
         connection.execute(insert(Assigned), rows[begin : begin + _AT_ONCE])
+    check_shares(connection, who.project)
+    # Whoever got a query looks at it, also if they had passed it before it was theirs.
+    new = {row["query_id"] for row in rows if (row["query_id"], row["user_id"]) not in before}
+    changed = sorted(new)
+    for begin in range(0, len(changed), _AT_ONCE):
+        open_again(connection, Query.id.in_(changed[begin : begin + _AT_ONCE]))
     counts = {int(name): len(queries) for name, queries in shares.items()}
     record(
         connection, who.person.id, who.project.id, "shared the queries out",

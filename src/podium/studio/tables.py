@@ -11,35 +11,19 @@ from uuid import UUID
 
 from sqlalchemy import (
     JSON,
-    BigInteger,
-    Double,
     ForeignKey,
     Index,
-    Integer,
-    MetaData,
     SmallInteger,
     String,
     Text,
     UniqueConstraint,
-    Uuid,
 )
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy import text as sql
+from sqlalchemy.orm import Mapped, mapped_column
 
-_ID = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up only in an INTEGER
-
-
-class Base(DeclarativeBase):
-    """All tables, with names for their constraints, which migrations need."""
-
-    metadata = MetaData(
-        naming_convention={
-            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-            "fk": "fk_%(table_name)s_%(column_0_name)s",
-            "pk": "pk_%(table_name)s",
-        }
-    )
-    type_annotation_map = {int: _ID, float: Double, UUID: Uuid, dict[str, Any]: JSON}  # noqa: RUF012
+from podium.studio.table_base import Base as Base
+from podium.studio.work_tables import Exhausted as Exhausted
+from podium.studio.work_tables import Judge as Judge
 
 
 class User(Base):
@@ -152,6 +136,23 @@ class Query(Base):
     __table_args__ = (
         UniqueConstraint("project_id", "name"),
         Index("ix_queries_open", "project_id", "done", "id"),
+        # What `podium.studio.open_work` looks through: queries with something free, and those with
+        # leases that may have ended. Both leave out queries that are done.
+        Index(
+            "ix_queries_available",
+            "project_id",
+            "changed",
+            "id",
+            postgresql_where=sql("available"),
+            sqlite_where=sql("available"),
+        ),
+        Index(
+            "ix_queries_leased",
+            "project_id",
+            "lease_expiry",
+            postgresql_where=sql("lease_expiry IS NOT NULL"),
+            sqlite_where=sql("lease_expiry IS NOT NULL"),
+        ),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -165,7 +166,13 @@ class Query(Base):
     free: Mapped[int] = mapped_column(default=1)
     """How many tasks nobody holds, as of the last change."""
     lease_expiry: Mapped[float | None]
-    """When the first of its leases ends: by then something may be free again."""
+    """When to look for leases that ended, at the latest when the first does; 0 is at once."""
+    available: Mapped[bool] = mapped_column(default=True)
+    """Whether anything is free, as of the last change."""
+    changed: Mapped[int] = mapped_column(default=0)
+    """The number of the transaction in which something in it last became free."""
+    judgments: Mapped[int] = mapped_column(default=0)
+    """How many answers stand: neither skipped, nor taken back, nor too late to count."""
     done: Mapped[bool] = mapped_column(default=False)
     expected_left: Mapped[float]
 
@@ -216,13 +223,25 @@ class Assigned(Base):
     """A query that someone is to judge."""
 
     __tablename__ = "assigned"
+    __table_args__ = (
+        Index(
+            "ix_assigned_open",
+            "user_id",
+            "query_id",
+            postgresql_where=sql("NOT done"),
+            sqlite_where=sql("NOT done"),
+        ),
+        Index("ix_assigned_user_id", "user_id"),
+    )
 
     query_id: Mapped[int] = mapped_column(
         ForeignKey("queries.id", ondelete="CASCADE"), primary_key=True
     )
     user_id: Mapped[int] = mapped_column(
-        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, index=True
+        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True
     )
+    done: Mapped[bool] = mapped_column(default=False)
+    """Whether the query is done, so that nobody has to look through what they finished."""
 
 
 class Lease(Base):
@@ -230,20 +249,24 @@ class Lease(Base):
 
     __tablename__ = "leases"
     __table_args__ = (
-        Index("ix_leases_held", "query_id", postgresql_where="NOT released"),
-        Index("ix_leases_tab", "user_id", "tab"),
+        # Of all leases: without it, deleting queries would look through the table for each.
+        Index("ix_leases_query_id", "query_id"),
+        Index("ix_leases_recent", "user_id", "granted_at"),
     )
 
     token: Mapped[UUID] = mapped_column(primary_key=True)
     query_id: Mapped[int] = mapped_column(ForeignKey("queries.id", ondelete="CASCADE"))
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
     tab: Mapped[str] = mapped_column(String(64))
+    """The browser tab that has it; empty if nobody wants it back."""
     left: Mapped[int]
     right: Mapped[int]
     purpose: Mapped[str] = mapped_column(String(10))
     granted_at: Mapped[float]
     expires_at: Mapped[float]
     released: Mapped[bool] = mapped_column(default=False)
+    renewed: Mapped[bool] = mapped_column(default=False)
+    """Whether its page says every few seconds that someone is there."""
 
 
 class LogEntry(Base):
@@ -281,19 +304,24 @@ class LogEntry(Base):
 
 
 class Tally(Base):
-    """How much someone has judged of a query, so that no dashboard has to count the log."""
+    """How much someone has judged of a query, so that no dashboard has to count the log.
+
+    As `Query.judgments`, it has only answers that stand.
+    """
 
     __tablename__ = "tallies"
+    __table_args__ = (Index("ix_tallies_recent", "user_id", "last_at"),)
 
     query_id: Mapped[int] = mapped_column(
         ForeignKey("queries.id", ondelete="CASCADE"), primary_key=True
     )
     user_id: Mapped[int] = mapped_column(
-        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, index=True
+        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True
     )
     judgments: Mapped[int]
     seconds: Mapped[float]
     last_at: Mapped[float]
+    """When the last of their answers that can be taken back was given; 0 if there is none."""
 
 
 class AuditRecord(Base):

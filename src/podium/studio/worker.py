@@ -15,6 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from podium.errors import PodiumError
 from podium.studio.database import connect, in_transaction
 from podium.studio.jobs import LostError, State, Work, claim, files_folder
+from podium.studio.leases import forget_old_leases
 from podium.studio.secrets import new_secret
 from podium.studio.settings import Settings
 from podium.studio.tables import Job
@@ -116,6 +117,7 @@ class Worker:
         def forget(connection: Connection) -> None:
             ended = Job.state.in_([State.DONE.value, State.FAILED.value])
             connection.execute(delete(Job).where(ended, Job.created_at < oldest))
+            forget_old_leases(connection, now)
 
         in_transaction(self._engine, forget)
         wanted = in_transaction(

@@ -16,7 +16,7 @@ from podium.studio.kinds import Role
 from podium.studio.projects import ProjectSettings, add_queries, create_project, project_row
 from podium.studio.tables import Gold, Membership
 from tests.studio.browser.bees import GUIDELINES
-from tests.studio.browser.scenes import Stage, scene
+from tests.studio.browser.scenes import Stage, blocked_project, scene
 
 _QUERIES = {
     "Which running shoes for wide feet?": "Somebody with wide feet wants to start running.",
@@ -101,6 +101,12 @@ def _become(stage: Stage, page: Page, person: int) -> None:
     page.goto("/")
     secret = in_transaction(stage.engine, lambda c: sign_in(c, person, 1)).secret
     page.context.add_cookies([{"name": COOKIE, "value": secret, "url": page.url}])
+
+
+@scene()
+def project_dashboard_blocked(stage: Stage, page: Page) -> None:
+    page.goto(f"/projects/{blocked_project(stage)}/dashboard")
+    page.wait_for_selector("text=people are needed")
 
 
 @scene()

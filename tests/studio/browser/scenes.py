@@ -210,6 +210,21 @@ def judge_yours_done(stage: Stage, page: Page) -> None:
 
 
 @scene()
+def judge_blocked(stage: Stage, page: Page) -> None:
+    Judging(page, blocked_project(stage)).open().wait_for("blocked")
+
+
+def blocked_project(stage: Stage) -> int:
+    """A project in which two people must judge every pair, and there is one."""
+    project = bees_project(stage.engine, stage.ann, count=2, k=1, overlap_share=1.0)
+    desk, row = Desk(stage.engine), _row(stage, project)
+    given = desk.next(row, stage.ann, "tab")
+    assert isinstance(given, Given)
+    desk.answer(row, stage.ann, given.token, "left", seconds=1, tab="tab")
+    return project
+
+
+@scene()
 def judge_done(stage: Stage, page: Page) -> None:
     project = bees_project(stage.engine, stage.ann, count=2, k=1)
     desk, row = Desk(stage.engine), _row(stage, project)

@@ -136,7 +136,7 @@ def test_a_task_is_kept_for_as_long_as_it_is_read(engine, person_browser):
     tab = Judging(page, make_project(engine, [ann], queries=1, lease_seconds=60)).open()
     token = tab.ready()
     until = reading(engine, lambda c: c.scalar(select(Lease.expires_at)))
-    with page.expect_response("**/next"):
+    with page.expect_response("**/renew"):
         pass_time(tab, 40)
     assert tab.ready() == token
     assert reading(engine, lambda c: c.scalar(select(Lease.expires_at))) > until

@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from podium.studio import reports
 from podium.studio.access import AManager, Member
 from podium.studio.asking_again import ask_again as take_back
+from podium.studio.blocked import Blocked, blocked_work
 from podium.studio.database import reading
 from podium.studio.overview import Standing, standing_of
 
@@ -26,7 +27,9 @@ class ReportOut(BaseModel):
     made_at: float | None
     """When it was made; null if there is none yet."""
     judgments: int
-    """Up to how many judgments it goes."""
+    """Up to how many entries of the logs it goes: judgments, what was taken back, and skips."""
+    blocked: list[str]
+    """What nobody can judge, why, and what would unblock it."""
     content: dict[str, Any]
     """Agreement, kappas, care, times, contradictions and the history of the count."""
 
@@ -50,9 +53,12 @@ class AskedAgain(BaseModel):
 def report(request: Request, who: AManager) -> ReportOut:
     """Agreement, self-consistency, gold accuracy, speed and contradictions, as of a moment ago."""
     _, row = present(request, who)
+    blocked = [str(each) for each in blocked_now(request, who)]
     if row is None:
-        return ReportOut(made_at=None, judgments=0, content={})
-    return ReportOut(made_at=row.made_at, judgments=row.entries, content=row.content)
+        return ReportOut(made_at=None, judgments=0, blocked=blocked, content={})
+    return ReportOut(
+        made_at=row.made_at, judgments=row.entries, blocked=blocked, content=row.content
+    )
 
 
 @router.post("/ask-again", operation_id="ask_again")
@@ -60,6 +66,13 @@ def ask_again(request: Request, who: AManager, wanted: AskAgain) -> AskedAgain:
     """Take back everyone's verdicts on a pair, or of a loop, so that they are asked again."""
     count = take_back(request.app.state.engine, who, wanted.query, wanted.loop)
     return AskedAgain(verdicts=count)
+
+
+def blocked_now(request: Request, who: Member) -> list[Blocked]:
+    """What nobody can judge; a project that is paused hands nothing out anyway."""
+    if who.project.paused:
+        return []
+    return reading(request.app.state.engine, lambda c: blocked_work(c, who.project))
 
 
 def present(request: Request, who: Member) -> tuple[Standing, Any]:
@@ -72,7 +85,7 @@ def present(request: Request, who: Member) -> tuple[Standing, Any]:
         )
 
     standing, row = reading(engine, work)
-    stale = reports.is_stale(row, standing.judgments, time.time())
+    stale = reports.is_stale(row, standing.entries, time.time())
     if stale and reports.ask_for_report(engine, who.project.id, who.person.id):
         request.app.state.worker.nudge()
     return standing, row

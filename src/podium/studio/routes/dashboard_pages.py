@@ -17,7 +17,7 @@ from podium.studio.forms import FormValues, read_csrf
 from podium.studio.pace import Pace, pace_of
 from podium.studio.people import members_of
 from podium.studio.replies import first_problem
-from podium.studio.routes.dashboard import AskAgain, ask_again, present
+from podium.studio.routes.dashboard import AskAgain, ask_again, blocked_now, present
 from podium.studio.routes.project_pages import render_project
 from podium.studio.tables import Candidate
 
@@ -73,6 +73,7 @@ def _values(request: Request, who: Member) -> dict[str, Any]:
         "names": names,
         "titles": titles,
         "pace": pace,
+        "blocked": blocked_now(request, who),
     }
 
 

@@ -13,11 +13,13 @@ from sqlalchemy import Connection, select
 from podium.studio.access import AnyMember, Member, member_in
 from podium.studio.boards import Document
 from podium.studio.choices import CHOICES
-from podium.studio.database import reading
-from podium.studio.desk import Desk, Given, Next, Taken, Used
+from podium.studio.database import in_transaction, reading
+from podium.studio.desk import Desk, Taken
 from podium.studio.documents import document_page, terms_of
 from podium.studio.errors import RefusedError
+from podium.studio.giving import Given, Next, Used
 from podium.studio.kinds import Mode
+from podium.studio.leases import RENEW_EVERY, Holder
 from podium.studio.tables import Candidate, Query
 from podium.studio.tallies import judged_by
 
@@ -31,29 +33,51 @@ class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
-class Ask(_Body):
+class _FromTab(_Body):
+    tab: Tab
+    renews: bool = False
+    """Whether this tab will renew the task every `renew_seconds`: then the lease is short, and
+    ends soon after the last renewal. Without, the task is held for the project's `lease_seconds`.
+    """
+
+    def holder(self, user_id: int) -> Holder:
+        """Whose tab it is."""
+        return Holder(user_id, self.tab, self.renews)
+
+
+class Ask(_FromTab):
     """Ask for a task."""
 
-    tab: Tab
 
-
-class Answer(_Body):
+class Answer(_FromTab):
     """Answer a task."""
 
     token: UUID
     choice: str = Field(max_length=20)
     seconds: float = Field(ge=0, le=1e7)
-    tab: Tab
     reason: str | None = Field(default=None, max_length=2000)
     more: bool = True
 
 
-class TakeBack(_Body):
+class TakeBack(_FromTab):
     """Take an answer back, by default the last."""
 
     token: UUID
-    tab: Tab
     answer: UUID | None = None
+
+
+class Renewal(_FromTab):
+    """Keep a task: someone is still at it."""
+
+    token: UUID
+
+
+class Release(_Body):
+    """Give a task up unanswered."""
+
+    token: UUID
+    expires_at: float | None = None
+    """When the task ends, as it was told last: if it was asked for again since, it stays."""
 
 
 class DocumentRef(BaseModel):
@@ -83,6 +107,8 @@ class TaskOut(BaseModel):
     sides: list[Side]
     choices: list[str]
     expires_at: float
+    renew_seconds: float = RENEW_EVERY
+    """How often to renew it, for tabs that do."""
 
 
 class Progress(BaseModel):
@@ -97,8 +123,12 @@ class Progress(BaseModel):
 class NextOut(BaseModel):
     """A task, or why there is none."""
 
-    state: Literal["task", "wait", "paused", "yours-done", "done"]
+    state: Literal["task", "wait", "paused", "yours-done", "done", "blocked"]
+    """``wait``: ask again after `wait_seconds`, for what others do may open something for you.
+    ``blocked``: work is left that nobody can do; `problems` tell why, and what would help.
+    """
     wait_seconds: float = 0.0
+    problems: list[str] = []
     task: TaskOut | None = None
     progress: Progress | None = None
 
@@ -110,6 +140,18 @@ class AnswerOut(BaseModel):
     late: bool
     counts: bool
     next: NextOut | None
+
+
+class RenewalOut(BaseModel):
+    """Until when a task is kept; null if it has gone to someone else, or was answered."""
+
+    expires_at: float | None
+
+
+class ReleaseOut(BaseModel):
+    """Whether the task was still held."""
+
+    released: bool
 
 
 class DocumentOut(BaseModel):
@@ -137,7 +179,7 @@ def next_task(request: Request, project: Number, ask: Ask) -> Response:
 
     def work(connection: Connection) -> tuple[NextOut, Used]:
         who = member_in(connection, request, project)
-        found, boards = desk.next_in(connection, who.project, who.person.id, ask.tab)
+        found, boards = desk.next_in(connection, who.project, ask.holder(who.person.id))
         return _worded(connection, who, found), boards
 
     return _json(desk.carry_out(work))
@@ -153,11 +195,10 @@ def answer(request: Request, project: Number, given: Answer) -> Response:
         (taken, found), boards = desk.answer_in(
             connection,
             who.project,
-            who.person.id,
+            given.holder(who.person.id),
             given.token,
             given.choice,
             seconds=given.seconds,
-            tab=given.tab,
             reason=given.reason,
             more=given.more,
         )
@@ -179,11 +220,44 @@ def undo(request: Request, project: Number, wanted: TakeBack) -> Response:
     def work(connection: Connection) -> tuple[NextOut, Used]:
         who = member_in(connection, request, project)
         found, boards = desk.undo_in(
-            connection, who.project, who.person.id, wanted.token, wanted.tab, wanted.answer
+            connection, who.project, wanted.holder(who.person.id), wanted.token, wanted.answer
         )
         return _worded(connection, who, found), boards
 
     return _json(desk.carry_out(work))
+
+
+@router.post("/renew", response_model=RenewalOut)
+def renew(request: Request, project: Number, wanted: Renewal) -> Response:
+    """Keep a task for a while, because someone is at it."""
+    desk = _desk(request)
+
+    def work(connection: Connection) -> RenewalOut:
+        who = member_in(connection, request, project)
+        holder = wanted.holder(who.person.id)
+        until = desk.renew_in(connection, who.project, holder, wanted.token)
+        return RenewalOut(expires_at=until)
+
+    return _json(in_transaction(request.app.state.engine, work))
+
+
+@router.post("/release", response_model=ReleaseOut)
+def release(request: Request, project: Number, wanted: Release) -> Response:
+    """Give a task up unanswered, so that others need not wait for it."""
+    return _json(ReleaseOut(released=released(request, project, wanted)))
+
+
+def released(request: Request, project: int, wanted: Release) -> bool:
+    """Give a task up; returns whether it was held."""
+    desk = _desk(request)
+
+    def work(connection: Connection) -> tuple[bool, Used]:
+        who = member_in(connection, request, project)
+        return desk.release_in(
+            connection, who.project, who.person.id, wanted.token, wanted.expires_at
+        )
+
+    return desk.carry_out(work)
 
 
 @router.get("/queries/{query}/documents/{place}")
@@ -226,7 +300,7 @@ def _document(request: Request, who: Member, query: int, place: int) -> Any:
 
 def _worded(connection: Connection, who: Member, found: Next) -> NextOut:
     if not isinstance(found, Given):
-        return NextOut(state=found.why, wait_seconds=found.seconds)
+        return NextOut(state=found.why, wait_seconds=found.seconds, problems=list(found.problems))
     judged, seconds = judged_by(connection, who.project.id, who.person.id)
     query, mode = found.query, Mode(who.project.mode)
     return NextOut(

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import HTMLResponse, Response
+from pydantic import ValidationError
 
 from podium.studio.access import AnyMember
+from podium.studio.errors import RefusedError
+from podium.studio.forms import FormValues, read_csrf
 from podium.studio.guidelines import guidelines_html
 from podium.studio.kinds import Mode
 from podium.studio.pages import render
+from podium.studio.replies import first_problem
+from podium.studio.routes.judging import Number, Release, released
 
 router = APIRouter(include_in_schema=False)
 
@@ -25,6 +30,7 @@ class Button:
         key: The key as browsers name it.
         key_label: The key as people read it.
         style: Its class.
+        other_key: A second key, for where the first one scrolls.
     """
 
     name: str
@@ -32,12 +38,13 @@ class Button:
     key: str
     key_label: str
     style: str = ""
+    other_key: str = ""
 
 
 ANSWERS: dict[Mode, tuple[Button, ...]] = {
     Mode.PAIRS: (
         Button("left", "Left is better", "ArrowLeft", "←", "prefer"),
-        Button("tie", "Equally good", "ArrowDown", "↓"),
+        Button("tie", "Equally good", "ArrowDown", "↓", other_key="0"),
         Button("right", "Right is better", "ArrowRight", "→", "prefer"),
         Button("bad-left", "Left is bad", "1", "1", "bad"),
         Button("bad-both", "Both are bad", "2", "2", "bad"),
@@ -104,3 +111,14 @@ def judge(request: Request, who: AnyMember) -> HTMLResponse:
         },
         person=who.person,
     )
+
+
+@router.post("/projects/{project}/judge/leave", dependencies=[Depends(read_csrf)])
+def leave(request: Request, project: Number, form: FormValues) -> Response:
+    """Give the page's task up: the browser sends this while the page goes away."""
+    try:
+        wanted = Release.model_validate({name: form.get(name) for name in Release.model_fields})
+    except ValidationError as error:
+        raise RefusedError(422, first_problem(error)) from error
+    released(request, project, wanted)
+    return Response(status_code=204)

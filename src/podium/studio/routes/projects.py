@@ -129,7 +129,7 @@ def list_queries(
             id=row.id,
             query_id=row.name,
             query=row.text,
-            judgments=row.entries,
+            judgments=row.judgments,
             expected_left=row.expected_left,
             done=row.done,
         )

@@ -1,0 +1,127 @@
+"""Judging while the server does other things: imports, exports, large documents, sign-ins."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import httpx
+
+_PAUSE = 0.2
+_HOSTILE_BYTES = 1_000_000
+
+
+@contextmanager
+def hanging_provider() -> Iterator[str]:
+    """An identity provider that takes connections and never says a word; gives its address."""
+    held: list[socket.socket] = []
+    with socket.create_server(("127.0.0.1", 0), backlog=512) as server:
+
+        def take() -> None:
+            with suppress(OSError):  # it is closed in the end
+                while True:
+                    held.append(server.accept()[0])
+
+        threading.Thread(target=take, daemon=True).start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        for connection in held:
+            connection.close()
+
+
+def hostile_document() -> str:
+    """A megabyte of HTML that is deeply nested, never closed, and full of what is forbidden."""
+    piece = '<div onclick="x()"><b><i><table><tr><td><script>1</script><a href="javascript:1">w '
+    return piece * (_HOSTILE_BYTES // len(piece))
+
+
+class Disturbance:
+    """Requests that have nothing to do with judging, over and over, until they are stopped.
+
+    Args:
+        port: The server's.
+        token: An API token of the project's owner.
+        project: The project; it is not the one that people judge.
+        queries: How many queries each import brings.
+    """
+
+    def __init__(self, port: int, token: str, project: int, queries: int) -> None:
+        self._address = f"http://127.0.0.1:{port}"
+        self._headers = {"authorization": f"Bearer {token}"}
+        self._path = f"/api/v1/projects/{project}"
+        self._queries = queries
+        self._ended = threading.Event()
+        self.counts: dict[str, int] = {}
+
+    @contextmanager
+    def going_on(self) -> Iterator[None]:
+        """Disturb while something else is measured."""
+        kinds = (self._import, self._export, self._document, self._sign_in)
+        threads = [threading.Thread(target=self._repeat, args=(kind,)) for kind in kinds]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            self._ended.set()
+            for thread in threads:
+                thread.join()
+
+    def prepare(self) -> None:
+        """Put the hostile document in, and queries to export."""
+        document = {"document_id": "d0", "title": "Hostile", "html": hostile_document()}
+        candidates = [document, {"document_id": "d1", "text": "Quiet"}]
+        line = {"query_id": "hostile", "query": "w", "candidates": candidates}
+        with self._client() as client:
+            self._upload(client, json.dumps(line))
+            while not (found := client.get(f"{self._path}/queries").json()):
+                time.sleep(0.1)
+            self._query = found[0]["id"]
+            self._import(client, 0)
+
+    def _client(self) -> httpx.Client:
+        return httpx.Client(base_url=self._address, headers=self._headers, timeout=30)
+
+    def _repeat(self, kind: Callable[[httpx.Client, int], None]) -> None:
+        number = 0
+        name = kind.__name__.strip("_")
+        with self._client() as client:
+            while not self._ended.wait(_PAUSE):
+                number += 1
+                with suppress(httpx.HTTPError):
+                    kind(client, number)
+                self.counts[name] = self.counts.get(name, 0) + 1
+
+    def _import(self, client: httpx.Client, number: int) -> None:
+        text = "Some words of a document. " * 20
+        lines = (
+            json.dumps(
+                {
+                    "query_id": f"i{number}-{query}",
+                    "query": "words",
+                    "candidates": [
+                        {"document_id": f"d{place}", "text": text} for place in range(20)
+                    ],
+                }
+            )
+            for query in range(self._queries)
+        )
+        self._upload(client, "\n".join(lines))
+
+    def _upload(self, client: httpx.Client, lines: str) -> None:
+        files = {"candidates": ("candidates.jsonl", lines.encode())}
+        data = {"source": "candidates"}
+        client.post(f"{self._path}/imports", data=data, files=files).raise_for_status()
+
+    def _export(self, client: httpx.Client, number: int) -> None:
+        order = {"content": "log", "format": "jsonl"}
+        client.post(f"{self._path}/exports", json=order).raise_for_status()
+
+    def _document(self, client: httpx.Client, number: int) -> None:
+        client.get(f"{self._path}/queries/{self._query}/documents/0/page")
+
+    def _sign_in(self, client: httpx.Client, number: int) -> None:
+        client.get("/sign-in/oidc", headers={"accept": "text/html"}, timeout=3)

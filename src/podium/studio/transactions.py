@@ -1,0 +1,49 @@
+"""Numbers of transactions, by which readers can tell that they have seen everything up to one.
+
+On PostgreSQL a change carries the number of the transaction that made it. Transactions commit in
+another order than they begin, so a reader who has seen change 7 may still meet change 6 later, but
+none below the oldest transaction that was running when it looked. SQLite has one writer at a time:
+there, a count does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import BigInteger
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
+
+
+class transaction_number(FunctionElement[int]):  # noqa: N801 - written as the function it is
+    """The number of this transaction, larger than those that ended before it began."""
+
+    type = BigInteger()
+    inherit_cache = True
+
+
+class oldest_running(FunctionElement[int]):  # noqa: N801 - written as the function it is
+    """The lowest number that a transaction may have of which this statement sees nothing."""
+
+    type = BigInteger()
+    inherit_cache = True
+
+
+@compiles(transaction_number, "postgresql")
+def _number_postgresql(*_: Any, **__: Any) -> str:
+    return "CAST(CAST(pg_current_xact_id() AS text) AS bigint)"
+
+
+@compiles(transaction_number, "sqlite")
+def _number_sqlite(*_: Any, **__: Any) -> str:
+    return "(SELECT coalesce(max(numbered.changed), 0) + 1 FROM queries AS numbered)"
+
+
+@compiles(oldest_running, "postgresql")
+def _oldest_postgresql(*_: Any, **__: Any) -> str:
+    return "CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS bigint)"
+
+
+@compiles(oldest_running, "sqlite")
+def _oldest_sqlite(*_: Any, **__: Any) -> str:
+    return "9007199254740992"

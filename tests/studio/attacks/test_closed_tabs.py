@@ -1,0 +1,210 @@
+"""A tab that is closed, lost or asleep keeps nobody from judging, and nothing is lost by it."""
+
+from __future__ import annotations
+
+import time
+
+from sqlalchemy import select
+
+from podium.studio.database import reading
+from podium.studio.leases import RENEW_EVERY, RENEWED_SECONDS
+from podium.studio.tables import Lease
+from tests.studio.attacks.judges import let_leases_end, log, pair
+from tests.studio.browser.chromium import Judging
+from tests.studio.making import make_people, make_project
+from tests.studio.postgres import wait_until
+
+
+def leases(engine):
+    return reading(engine, lambda c: c.execute(select(Lease.__table__)).all())
+
+
+def one_pair(engine, people, **settings):
+    """A project in which whoever holds the only pair keeps all others from judging."""
+    return make_project(engine, people, queries=1, items=2, k=1, **settings)
+
+
+def test_closing_a_tab_frees_its_pair_at_once(engine, person_browser, judge):
+    ann, bob = make_people(engine, 2)
+    project = one_pair(engine, [ann, bob])
+    tab = Judging(person_browser(ann).new_page(), project).open()
+    tab.ready()
+    assert judge(bob, project).next()["state"] == "wait"
+    tab.page.goto("about:blank")
+    wait_until(lambda: judge(bob, project).next()["state"] == "task", 5)
+
+
+def test_whoever_closed_a_tab_gets_the_pair_back_in_a_new_one(engine, person_browser):
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann], queries=3)
+    context = person_browser(ann)
+    tab = Judging(context.new_page(), project).open()
+    tab.answer("ArrowLeft")
+    tab.wait_until_saved()
+    token, titles = tab.ready(), tab.titles()
+    tab.page.close()
+    wait_until(lambda: all(row.released for row in leases(engine)), 5)
+    again = Judging(context.new_page(), project).open()
+    assert again.ready() == token
+    assert again.titles() == titles
+
+
+def test_loading_the_page_again_keeps_the_pair_though_the_old_page_gave_it_up(
+    engine, person_browser
+):
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann], queries=3)
+    tab = Judging(person_browser(ann).new_page(), project).open()
+    token = tab.ready()
+    for _ in range(3):
+        tab.page.reload()
+        assert tab.ready() == token
+    (row,) = leases(engine)
+    assert not row.released
+
+
+def test_a_word_of_leaving_that_comes_late_takes_nothing_from_the_page_after_it(engine, judge):
+    (ann,) = make_people(engine, 1)
+    project = one_pair(engine, [ann])
+    who = judge(ann, project)
+    before = who.next()["task"]
+    after = who.next()["task"]  # the page was loaded again
+    assert after["token"] == before["token"]
+    left = who.post("release", token=before["token"], expires_at=before["expires_at"])
+    assert left.json() == {"released": False}
+    assert not leases(engine)[0].released
+    left = who.post("release", token=after["token"], expires_at=after["expires_at"])
+    assert left.json() == {"released": True}
+
+
+def test_leaving_needs_the_word_of_the_page(engine, person_browser, address):
+    ann, bob = make_people(engine, 2)
+    project = one_pair(engine, [ann, bob])
+    context = person_browser(ann)
+    tab = Judging(context.new_page(), project).open()
+    token = tab.ready()
+    path = f"{address}/projects/{project}/judge/leave"
+    forged = context.request.post(path, form={"token": token, "csrf": "guess"})
+    assert forged.status == 403
+    # Nor does someone else's word give Ann's pair up.
+    theirs = person_browser(bob)
+    page = theirs.new_page()
+    page.goto(f"/projects/{project}/judge")
+    csrf = page.locator("[data-part=judge]").get_attribute("data-csrf")
+    assert theirs.request.post(path, form={"token": token, "csrf": csrf}).status == 204
+    assert not leases(engine)[0].released
+
+
+def test_a_page_from_the_back_forward_cache_has_its_pair_again(engine, person_browser):
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann], queries=2)
+    tab = Judging(person_browser(ann).new_page(), project).open()
+    token = tab.ready()
+    # As browsers do it: the page is hidden, kept as it is, and shown again.
+    tab.page.evaluate("dispatchEvent(new PageTransitionEvent('pagehide', {persisted: true}))")
+    wait_until(lambda: leases(engine)[0].released, 5)
+    tab.page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true}))")
+    wait_until(lambda: not leases(engine)[0].released, 5)
+    assert tab.ready() == token
+    tab.answer("ArrowLeft")
+    tab.wait_until_saved()
+    assert [(row.late, row.counts) for row in log(engine)] == [(False, True)]
+
+
+def test_a_page_that_died_without_a_word_is_waited_for_less_than_a_minute(engine, judge):
+    ann, bob = make_people(engine, 2)
+    project = one_pair(engine, [ann, bob], lease_seconds=900)
+    task = judge(ann, project).next()["task"]
+    assert task["expires_at"] - time.time() <= RENEWED_SECONDS < 60
+    assert task["renew_seconds"] == RENEW_EVERY <= RENEWED_SECONDS / 3
+    # A program that does not renew keeps it for as long as the project says.
+    kept = judge(ann, project).next("program", renews=False)["task"]
+    assert kept["token"] == task["token"]
+
+
+def test_a_page_renews_while_someone_reads_and_not_while_nobody_does(engine, person_browser):
+    (ann,) = make_people(engine, 1)
+    page = person_browser(ann).new_page()
+    page.clock.install()
+    tab = Judging(page, make_project(engine, [ann], queries=1)).open()
+    tab.ready()
+    until = leases(engine)[0].expires_at
+    with page.expect_response("**/renew"):
+        page.clock.run_for(16_000)
+    wait_until(lambda: leases(engine)[0].expires_at > until, 5)
+    renewals = []
+    page.on("request", lambda request: renewals.append(request.url.endswith("/renew")))
+    page.evaluate(
+        """Object.defineProperty(document, 'hidden', {configurable: true, get: () => true});
+           document.dispatchEvent(new Event('visibilitychange'));"""
+    )
+    page.clock.run_for(120_000)
+    assert not any(renewals)
+
+
+def test_after_a_sleep_the_pair_is_there_if_nobody_took_it_and_another_if_someone_did(
+    engine, person_browser, judge
+):
+    ann, bob = make_people(engine, 2)
+    project = make_project(engine, [ann, bob], queries=2, items=2, k=1)
+    page = person_browser(ann).new_page()
+    page.clock.install()
+    tab = Judging(page, project).open()
+    token = tab.ready()
+    let_leases_end(engine)  # the laptop slept for an hour
+    with page.expect_response("**/renew"):
+        page.clock.run_for(16_000)
+    assert tab.ready() == token
+    wait_until(lambda: leases(engine)[0].expires_at > time.time(), 5)
+    let_leases_end(engine)
+    (held,) = leases(engine)
+    theirs = judge(bob, project).next()["task"]  # what lapsed goes first
+    assert theirs["query_id"] == held.query_id
+    with page.expect_response("**/renew"):
+        page.clock.run_for(16_000)
+    page.wait_for_selector("text=You were away for long")
+    assert tab.ready() != token
+    held = {row.user_id: row.query_id for row in leases(engine) if not row.released}
+    assert held[bob] == theirs["query_id"] != held[ann]
+
+
+def test_an_answer_given_while_offline_is_kept_and_counts_unless_others_were_asked(engine, judge):
+    ann, bob = make_people(engine, 2)
+    project = make_project(engine, [ann, bob], queries=2, items=2, k=1)
+    first, second = judge(ann, project), judge(bob, project)
+    offline = first.next("one")["task"]
+    let_leases_end(engine)
+    taken = first.answer(offline, tab="one", more=False)
+    assert (taken["late"], taken["counts"]) == (True, True)
+    offline = first.next("one")["task"]
+    let_leases_end(engine)
+    theirs = second.next()["task"]
+    assert pair(theirs) == pair(offline)
+    taken = first.answer(offline, tab="one", more=False)
+    assert (taken["late"], taken["counts"]) == (True, False)
+    assert second.answer(theirs)["counts"]
+    assert [(row.user_id, row.late, row.counts) for row in log(engine)] == [
+        (ann, True, True),
+        (ann, True, False),
+        (bob, False, True),
+    ]
+
+
+def test_a_hidden_tab_takes_no_work(engine, person_browser, judge):
+    ann, bob = make_people(engine, 2)
+    project = one_pair(engine, [ann, bob])
+    held = judge(bob, project).next()["task"]
+    page = person_browser(ann).new_page()
+    page.clock.install()
+    tab = Judging(page, project).open()
+    tab.wait_for("wait")
+    hide = """hidden => {
+      Object.defineProperty(document, 'hidden', {configurable: true, get: () => hidden});
+      document.dispatchEvent(new Event('visibilitychange'));
+    }"""
+    page.evaluate(hide, True)
+    judge(bob, project).post("release", token=held["token"])
+    page.clock.run_for(60_000)
+    assert tab.screen == "wait"
+    page.evaluate(hide, False)
+    tab.ready()

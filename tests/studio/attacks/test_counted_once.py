@@ -1,0 +1,139 @@
+"""One person counts once, and only judgments that stand are counted."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+
+from podium.studio.database import reading
+from podium.studio.tables import Judge, Query, Tally
+from tests.studio.attacks.judges import best, let_leases_end, log, pair
+from tests.studio.making import make_people, make_project
+from tests.studio.postgres import wait_until
+
+
+def test_a_lease_that_ended_in_one_tab_is_the_same_task_in_the_next(engine, judge):
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann], queries=1, items=2, k=1)
+    who = judge(ann, project)
+    first = who.next("one")["task"]
+    let_leases_end(engine)
+    second = who.next("two")["task"]
+    assert second["token"] == first["token"]
+    timely, late = who.answer(second, tab="two"), who.answer(first, "tie", tab="one")
+    assert (timely["counts"], timely["repeated"]) == (True, False)
+    assert late["repeated"]
+    assert [(row.counts, row.value) for row in log(engine)] == [
+        (True, 1 if best(second) == "left" else -1)
+    ]
+
+
+def test_the_late_and_the_timely_answer_of_one_person_are_one_vote(engine, judge):
+    """Also where the second tab was given the pair under another token."""
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann], queries=1, items=2, k=1)
+    who = judge(ann, project)
+    older = who.next("one")["task"]
+    let_leases_end(engine)
+    # The pair's lease is lost to Ann, as if she had left others since.
+    _forget(engine, older["token"])
+    newer = who.next("two")["task"]
+    assert newer["token"] != older["token"]
+    assert pair(newer) == pair(older)
+    late = who.answer(older, tab="one", more=False)
+    # One's own lease does not make a late answer not count: nobody else was asked.
+    assert (late["late"], late["counts"]) == (True, True)
+    timely = who.answer(newer, tab="two")
+    assert (timely["late"], timely["counts"], timely["repeated"]) == (False, False, False)
+    assert [row.counts for row in log(engine)] == [True, False]
+    row = reading(engine, lambda c: c.execute(select(Judge.judgments)).one())
+    assert row.judgments == 1
+
+
+def test_whoever_marked_both_documents_as_bad_has_judged_the_pair(engine, judge):
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann], queries=1, items=2, k=1)
+    who = judge(ann, project)
+    older = who.next("one")["task"]
+    let_leases_end(engine)
+    _forget(engine, older["token"])
+    newer = who.next("two")["task"]
+    assert who.answer(older, "bad-both", tab="one", more=False)["counts"]
+    assert not who.answer(newer, "left", tab="two")["counts"]
+    assert [(row.kind, row.counts) for row in log(engine)] == [
+        ("bad", True),
+        ("bad", True),
+        ("verdict", False),
+    ]
+
+
+def _forget(engine, token):
+    from uuid import UUID
+
+    from podium.studio.database import in_transaction
+    from podium.studio.leases import not_again
+
+    in_transaction(engine, lambda c: not_again(c, UUID(token)))
+
+
+def test_undo_is_no_judgment(engine, judge):
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann], queries=1, items=8, k=3)
+    who = judge(ann, project)
+    found = who.next()
+    left = found["progress"]["query_left"]
+    for _ in range(3):
+        found = who.answer(found["task"])["next"]
+    assert found["progress"]["judged"] == found["progress"]["query_judged"] == 3
+    for count in (2, 1, 0):
+        found = who.undo()
+        progress = found["progress"]
+        assert (progress["judged"], progress["query_judged"]) == (count, count)
+    assert (progress["seconds"], progress["query_left"]) == (0.0, left)
+    about = who.client.get(who.path).json()["progress"]
+    assert (about["judgments"], about["share"]) == (0, 0.0)
+    assert who.client.get(f"{who.path}/queries").json()[0]["judgments"] == 0
+    wait_until(lambda: who.client.get(f"{who.path}/report").json()["content"])
+    assert who.client.get(f"{who.path}/report").json()["content"]["times"] == []
+    assert len(log(engine)) == 6
+
+
+def test_everyone_is_counted_for_what_stands(engine, judge):
+    ann, bob = make_people(engine, 2)
+    project = make_project(engine, [ann, bob], queries=2, items=5, k=2)
+    first, second = judge(ann, project), judge(bob, project)
+    found = first.next()
+    found = first.answer(found["task"])["next"]
+    found = first.answer(found["task"], "skip")["next"]  # no judgment
+    found = first.answer(found["task"], "bad-both")["next"]  # one judgment, two entries
+    first.answer(found["task"], more=False)
+    first.undo()
+    second.answer(second.next()["task"], more=False)
+    tallies = reading(
+        engine,
+        lambda c: c.execute(select(Tally.user_id, Tally.judgments).order_by(Tally.user_id)).all(),
+    )
+    counts = dict.fromkeys((ann, bob), 0)
+    for user, judgments in tallies:
+        counts[user] += judgments
+    assert counts == {ann: 2, bob: 1}
+    judges = reading(engine, lambda c: c.execute(select(Judge.user_id, Judge.judgments)).all())
+    assert dict(map(tuple, judges)) == counts
+    stand = reading(engine, lambda c: c.scalars(select(Query.judgments)).all())
+    assert sum(stand) == 3
+
+
+def test_undo_goes_back_answer_by_answer_over_queries(engine, judge):
+    """The last answer that stands, also if a later one in another query was taken back."""
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann], queries=3, items=2, k=1)
+    who = judge(ann, project)
+    asked = []
+    found = who.next()
+    while found["state"] == "task":
+        asked.append(pair(found["task"]))
+        found = who.answer(found["task"])["next"]
+    back = [pair(who.undo()["task"]) for _ in range(3)]
+    assert back == asked[::-1]
+    from uuid import uuid4
+
+    assert who.post("undo", token=str(uuid4()), tab="t").status_code == 404

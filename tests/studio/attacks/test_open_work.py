@@ -1,0 +1,272 @@
+"""The next task costs the same however much is finished, and no open work is passed over."""
+
+from __future__ import annotations
+
+import random
+import threading
+
+import pytest
+from sqlalchemy import event, insert, select, text, update
+
+from podium.studio.database import connect, in_transaction, reading
+from podium.studio.desk import Desk, Given
+from podium.studio.open_work import OpenWork, begin_anew_if_restored
+from podium.studio.settings import Settings
+from podium.studio.tables import Exhausted, Judge, Query
+from tests.studio.attacks.judges import let_leases_end
+from tests.studio.browsing import row_of
+from tests.studio.making import make_people, make_project, make_query
+
+FINISHED = 20_000
+
+
+@pytest.fixture
+def statements(engine):
+    """What the database is asked, while a test looks."""
+    seen = []
+
+    def note(_connection, _cursor, statement, *_rest):
+        seen.append(statement)
+
+    event.listen(engine, "before_cursor_execute", note)
+    yield seen
+    event.remove(engine, "before_cursor_execute", note)
+
+
+def finish(engine, project, user, count):
+    """Put queries into a project, as one import does; someone has judged what is open to them.
+
+    The last one has something for them.
+    """
+
+    def work(connection):
+        connection.execute(
+            text(
+                "INSERT INTO queries (project_id, name, text, description, ordered, entries, free,"
+                " available, changed, judgments, done, expected_left)"
+                " SELECT :project, 'old' || n, '', '', false, 1, 1, true, 1, 1, false, 1"
+                " FROM generate_series(1, :count) n"
+            ),
+            {"project": project, "count": count},
+        )
+        last = f"old{count}"
+        old = select(Query.id, Query.changed).where(Query.name.like("old%"), Query.name != last)
+        connection.execute(
+            insert(Exhausted).from_select(
+                ["query_id", "changed", "user_id"],
+                old.add_columns(text(str(user))),
+            )
+        )
+
+    in_transaction(engine, work)
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("VACUUM ANALYZE"))
+
+
+def advance(engine, project, user):
+    """As after a look in vain."""
+
+    def work(connection):
+        open_work = OpenWork(connection, project, user)
+        open_work.exhaust(0)
+        open_work.advance()
+
+    in_transaction(engine, work)
+
+
+def plan_of(engine, project, user):
+    """How PostgreSQL finds the next query, run by run."""
+    from podium.studio.open_work import _FIND
+
+    def work(connection):
+        statement = _FIND[False]
+        statement.rows(connection, user=user, project=project)
+        values = {**statement._fixed, "user": user, "project": project}
+        driver = connection.connection.driver_connection
+        rows = driver.execute(f"EXPLAIN (ANALYZE, COSTS OFF) {statement._text}", values).fetchall()
+        return "\n".join(row[0] for row in rows)
+
+    return in_transaction(engine, work)
+
+
+def test_the_next_query_is_found_by_indexes_alone(engine):
+    ann, bob = make_people(engine, 2)
+    project = make_project(engine, [ann, bob], queries=0, overlap_share=1.0)
+    finish(engine, project, ann, FINISHED)
+    row = row_of(engine, project)
+    advance(engine, row, ann)
+    found = in_transaction(engine, lambda c: OpenWork(c, row, ann).find())
+    assert found.name == f"old{FINISHED}"
+    plan = plan_of(engine, project, ann)
+    for table in ("queries", "exhausted"):
+        assert f"Seq Scan on {table}" not in plan, plan
+    assert "ix_queries_available" in plan, plan
+    assert f"rows={FINISHED}" not in plan, plan
+    removed = [int(line.split(":")[1]) for line in plan.splitlines() if "Rows Removed" in line]
+    assert sum(removed) == 0, plan
+
+
+def test_a_poll_with_nothing_to_find_locks_nothing_again(engine, statements):
+    """One look at each query, and then none until it changes."""
+    ann, bob = make_people(engine, 2)
+    count = 120
+    project = make_project(
+        engine, [ann, bob], queries=count, items=2, k=1, overlap_share=1.0, overlap_assessors=2
+    )
+    desk, row = Desk(engine), row_of(engine, project)
+    given = desk.next(row, ann, "t")
+    while isinstance(given, Given):
+        _, given = desk.answer(row, ann, given.token, "left", seconds=1, tab="t")
+    while given.seconds < 1:  # a request looks at some queries, the next one goes on from there
+        given = desk.next(row, ann, "t")
+    seen = reading(engine, lambda c: c.execute(select(Judge.open_changed)).scalar_one())
+    newest = reading(engine, lambda c: c.scalar(select(Query.changed).order_by(-Query.changed)))
+    assert seen >= newest
+    taken = []
+    desk._shelf.take = lambda *_: taken.append(1)
+    assert desk.next(row, ann, "t").why == "wait"
+    assert taken == []
+
+
+def test_whoever_finished_many_queries_gets_the_next_at_once(engine, judge):
+    ann, bob = make_people(engine, 2)
+    project = make_project(
+        engine, [ann, bob], queries=300, items=2, k=1, overlap_share=1.0, overlap_assessors=2
+    )
+    who = judge(ann, project)
+    found = who.next()
+    for _ in range(300):
+        assert found["state"] == "task"
+        found = who.answer(found["task"])["next"]
+    assert found["state"] == "wait"
+
+
+def test_work_that_opens_late_is_found_by_all(engine):
+    """Transactions end in another order than they begin: nothing is passed over for that."""
+    ann, bob = make_people(engine, 2)
+    project = make_project(engine, [ann, bob], queries=0)
+    row = row_of(engine, project)
+    slow = engine.connect()
+    begun = slow.begin()
+    from podium.studio.projects import add_query
+
+    add_query(slow, row, make_query("slow", 2))  # has its number, and is not committed
+    in_transaction(engine, lambda c: add_query(c, row, make_query("quick", 2)))
+    desk = Desk(engine)
+    given = desk.next(row, ann, "t")
+    _, after = desk.answer(row, ann, given.token, "skip", seconds=1, tab="t")
+    assert not isinstance(after, Given)
+    advance(engine, row, ann)
+    begun.commit()
+    slow.close()
+    given = desk.next(row, ann, "t")
+    assert isinstance(given, Given)
+    assert given.query.name == "slow"
+
+
+def test_a_backup_loaded_into_another_server_hides_no_work(engine):
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann], queries=1, items=2, k=1)
+    row = row_of(engine, project)
+    far = 10**15
+    in_transaction(
+        engine,
+        lambda c: c.execute(
+            insert(Judge).values(
+                user_id=ann, project_id=project, judgments=0, seconds=0.0,
+                open_changed=far, open_id=0, assigned_changed=far, assigned_id=0,
+            )
+        ),
+    )  # fmt: skip
+    assert isinstance(Desk(engine).next(row, ann, "t"), Given)
+    in_transaction(engine, begin_anew_if_restored)
+    seen = reading(engine, lambda c: c.execute(select(Judge.open_changed)).scalar_one())
+    assert 0 <= seen < far
+
+
+def test_every_task_reaches_someone_whatever_people_do(engine, database):
+    """Many at once, who skip, undo, leave and go asleep: in the end all is judged."""
+    people = make_people(engine, 4)
+    project = make_project(
+        engine, people, queries=12, items=3, k=1, overlap_share=0.5, overlap_assessors=2
+    )
+    row = row_of(engine, project)
+    errors = []
+
+    def judge(user):
+        own = connect(Settings(database=database))
+        desk, chance = Desk(own), random.Random(user)
+        try:
+            for _ in range(60):
+                found = desk.next(row, user, f"tab{chance.randrange(2)}", renews=True)
+                if not isinstance(found, Given):
+                    continue
+                draw = chance.random()
+                if draw < 0.1:
+                    desk.release(row, user, found.token)
+                elif draw < 0.15:
+                    let_leases_end(engine)
+                elif draw < 0.25:
+                    desk.answer(row, user, found.token, "left", seconds=1, tab="t", more=False)
+                    from podium.studio.secrets import new_token
+
+                    desk.undo(row, user, new_token(), "t")
+                else:
+                    best = "left" if found.task.left < found.task.right else "right"
+                    desk.answer(row, user, found.token, best, seconds=1, tab="t", more=False)
+        except Exception as error:
+            errors.append(error)
+        own.dispose()
+
+    threads = [threading.Thread(target=judge, args=(user,)) for user in people]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    let_leases_end(engine)
+    desk = Desk(engine)
+    for _ in range(200):
+        states = []
+        for user in people:
+            found = desk.next(row, user, "end")
+            while isinstance(found, Given):
+                best = "left" if found.task.left < found.task.right else "right"
+                _, found = desk.answer(row, user, found.token, best, seconds=1, tab="end")
+            states.append(found.why)
+        if set(states) == {"done"}:
+            break
+        let_leases_end(engine)
+    assert set(states) == {"done"}
+    undone = reading(engine, lambda c: c.scalars(select(Query.id).where(~Query.done)).all())
+    assert undone == []
+    in_transaction(engine, lambda c: c.execute(update(Query).values(lease_expiry=None)))
+
+
+def test_a_query_that_is_assigned_later_is_found(engine, judge):
+    ann, bob = make_people(engine, 2)
+    project = make_project(engine, [ann, bob], queries=4, items=2, k=1, assigned_only=True)
+    owner, second = judge(ann, project), judge(bob, project)
+    assert owner.post("assignment", people=[ann, bob]).status_code == 200
+    assert owner.judge_all() == (2, owner.next())
+    assert owner.next()["state"] == "yours-done"
+    before = reading(engine, lambda c: c.execute(select(Query.id, Query.changed)).all())
+    # Bob's queries go to both: Ann has passed them, and finds them now.
+    assert owner.post("assignment", people=[ann, bob], copies=2).status_code == 200
+    after = dict(
+        map(tuple, reading(engine, lambda c: c.execute(select(Query.id, Query.changed)).all()))
+    )
+    assert sum(after[query] != changed for query, changed in before) == 2
+    assert owner.judge_all()[0] == 2
+    assert second.next()["state"] == "done"
+
+
+def test_an_assignment_that_stays_opens_nothing_again(engine, judge):
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann], queries=3, items=2, k=1, assigned_only=True)
+    owner = judge(ann, project)
+    numbers = []
+    for _ in range(2):
+        assert owner.post("assignment", people=[ann]).status_code == 200
+        numbers.append(reading(engine, lambda c: c.scalars(select(Query.changed)).all()))
+    assert numbers[0] == numbers[1]
