@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import hmac
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import Response
+from fastapi.routing import APIRoute
 from sqlalchemy import Connection, and_, bindparam, literal, select
 
 from podium.studio.database import reading
@@ -132,11 +135,45 @@ def member_in(connection: Connection, request: Request, project: int) -> Member:
     return _member(connection, request, project, _SHORT)
 
 
+class UploadRoute(APIRoute):
+    """A route that takes large bodies: who may not send one is refused before it is read.
+
+    Without it, parameters that come in the body are read before dependencies look up who asks.
+    Whether the request comes from a page of ours is checked afterwards: forms tell it in the body.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The function that answers a request."""
+        answer = super().get_route_handler()
+
+        async def checked(request: Request) -> Response:
+            await run_in_threadpool(_check_manager, request)
+            return await answer(request)
+
+        return checked
+
+
+def _check_manager(request: Request) -> None:
+    named = request.path_params["project"]
+    project = int(named) if named.isascii() and named.isdigit() and len(named) < 19 else 0
+
+    def work(connection: Connection) -> Member:
+        return _member(connection, request, project, _SHORT, forged=True)
+
+    _at_least(reading(request.app.state.engine, work), Role.MANAGER)
+
+
 def _member(
-    connection: Connection, request: Request, project: int, statements: dict[str, Prepared]
+    connection: Connection,
+    request: Request,
+    project: int,
+    statements: dict[str, Prepared],
+    *,
+    forged: bool = False,
 ) -> Member:
     # Numbers that no row can have are no project, instead of an error of the database.
-    row = _found(connection, request, project if 0 < project < 2**62 else 0, statements)
+    number = project if 0 < project < 2**62 else 0
+    row = _found(connection, request, number, statements, forged=forged)
     if row is None:
         raise RefusedError(401, "Sign in first.")
     if row.role is None:
@@ -145,8 +182,22 @@ def _member(
 
 
 def _found(
-    connection: Connection, request: Request, project: int, statements: dict[str, Prepared]
+    connection: Connection,
+    request: Request,
+    project: int,
+    statements: dict[str, Prepared],
+    *,
+    forged: bool = False,
 ) -> Any:
+    """The row of who asks, or None.
+
+    Args:
+        connection: Where to look.
+        request: What they sent.
+        project: The project they ask about, or 0.
+        statements: How to look.
+        forged: Whether it is found even if another site's page may have sent the request.
+    """
     header = request.headers.get("authorization", "")
     if header.lower().startswith("bearer "):
         key = digest(header[7:].strip())
@@ -158,7 +209,7 @@ def _found(
     if not secret:
         return None
     row = statements["cookie"].one(connection, key=digest(secret), now=time.time(), project=project)
-    if row is not None and request.method not in _SAFE:
+    if row is not None and request.method not in _SAFE and not forged:
         told = request.headers.get("x-csrf-token") or str(getattr(request.state, "csrf", ""))
         if not hmac.compare_digest(told.encode(), row.csrf.encode()):
             raise RefusedError(403, "This page is out of date: load it again.")

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from sqlalchemy import Connection, insert, select
 
+from podium import data
 from podium.data import CandidateList
 from podium.errors import DataError
 from podium.judging.algorithms import ALGORITHMS, CAREFUL
@@ -16,6 +17,7 @@ from podium.studio.audit import record
 from podium.studio.errors import RefusedError
 from podium.studio.kinds import Mode, Role
 from podium.studio.panels import new_panel
+from podium.studio.sanitizing import sanitized
 from podium.studio.tables import Candidate, Membership, Project, Query, Ranking
 
 _MOST_CANDIDATES = 10_000
@@ -168,7 +170,7 @@ def add_query(
                 "item": candidate.document_id,
                 "title": storable(candidate.title),
                 "text": storable(candidate.text),
-                "html": storable(candidate.html),
+                "html": _sanitized(candidate, entry),
                 "url": storable(candidate.url),
                 "score": candidate.score,
             }
@@ -195,6 +197,16 @@ def add_queries(
             add_query(connection, project, entry, (rankings or {}).get(entry.query_id))
             count += 1
     return count
+
+
+def _sanitized(candidate: data.Candidate, entry: CandidateList) -> str:
+    try:
+        return storable(sanitized(candidate.html))
+    except DataError as error:
+        raise DataError(
+            f"document {candidate.document_id!r} of query {entry.query_id!r}: {error.problem}",
+            hint=error.hint,
+        ) from error
 
 
 def _check(entry: CandidateList, items: Sequence[str]) -> None:

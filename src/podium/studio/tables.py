@@ -171,7 +171,7 @@ class Query(Base):
 
 
 class Candidate(Base):
-    """A document of a query. Its HTML is as it came: sanitise it before it is shown."""
+    """A document of a query. Its HTML was sanitised before it was stored."""
 
     __tablename__ = "candidates"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
@@ -39,6 +40,10 @@ _HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
+LARGEST_BODY = 1 << 20
+"""The largest body of most requests in bytes. It is read before anyone knows who sent it."""
+_IMPORTS = re.compile(r"(/api/v1)?/projects/\d+/imports?(/engine)?")
+"""Paths that take files. They look up who asks before they read the body: `UploadRoute`."""
 _FRAMED = "sandbox"
 """A document's own policy has this word; our pages may show such a document in a frame."""
 
@@ -53,13 +58,13 @@ class Wrapping:
     Args:
         app: What answers requests.
         metrics: Where they are counted.
-        largest: The largest body in bytes.
+        largest: The largest import in bytes; other bodies are at most `LARGEST_BODY`.
     """
 
     def __init__(self, app: App, metrics: Metrics, largest: int) -> None:
         self._app = app
         self._metrics = metrics
-        self._largest = largest
+        self._largest_import = largest
         self._log = structlog.get_logger("podium.studio")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -71,19 +76,20 @@ class Wrapping:
         status = 500
         begun = False
         received = 0
+        largest = self._largest(scope)
         request_id = new_token().hex
 
         async def limited() -> Message:
             nonlocal received
             message = await receive()
             received += len(message.get("body", b""))
-            if received > self._largest:
+            if received > largest:
                 raise _TooLargeError
             return message
 
         async def watched(message: Message) -> None:
             nonlocal status, begun
-            if received > self._largest and not begun:
+            if received > largest and not begun:
                 raise _TooLargeError  # whatever reading only a part of the body came to
             if message["type"] == "http.response.start":
                 begun = True
@@ -92,7 +98,7 @@ class Wrapping:
             await send(message)
 
         try:
-            if _declared(scope) > self._largest:
+            if _declared(scope) > largest:
                 raise _TooLargeError
             await self._app(scope, limited, watched)
         except _TooLargeError:
@@ -111,6 +117,11 @@ class Wrapping:
                 milliseconds=round(seconds * 1000, 1),
                 request=request_id,
             )
+
+    def _largest(self, scope: Scope) -> int:
+        if _IMPORTS.fullmatch(scope["path"]):
+            return self._largest_import
+        return min(LARGEST_BODY, self._largest_import)
 
 
 def _declared(scope: Scope) -> int:

@@ -9,7 +9,7 @@ from fastapi.responses import FileResponse
 from pydantic import BaseModel
 from sqlalchemy import Connection, select
 
-from podium.studio.access import AManager, Member
+from podium.studio.access import AManager, Member, UploadRoute
 from podium.studio.audit import record
 from podium.studio.database import in_transaction, reading
 from podium.studio.engines import EngineSearch, check_search
@@ -25,6 +25,7 @@ from podium.studio.routes.judging import Number
 from podium.studio.tables import Job
 
 router = APIRouter(prefix="/api/v1/projects/{project}", tags=["imports and exports"])
+_uploads = APIRouter(route_class=UploadRoute)
 
 _NEEDED: dict[str, tuple[str, ...]] = {
     "candidates": ("candidates",),
@@ -47,7 +48,7 @@ class JobOut(BaseModel):
     created_at: float
 
 
-@router.post("/imports", status_code=202, operation_id="import_files")
+@_uploads.post("/imports", status_code=202, operation_id="import_files")
 def import_files(
     request: Request,
     who: AManager,
@@ -70,7 +71,7 @@ def import_files(
     return start_import(request, who, source, given, depth)
 
 
-@router.post("/imports/engine", status_code=202, operation_id="import_from_engine")
+@_uploads.post("/imports/engine", status_code=202, operation_id="import_from_engine")
 def import_from_engine(request: Request, who: AManager, search: EngineSearch) -> JobOut:
     """Import queries with candidates that a search engine finds for them."""
     if who.project.mode == Mode.RANKINGS:
@@ -196,3 +197,6 @@ def _shown(row: Any) -> JobOut:
         has_file=row.file is not None,
         created_at=row.created_at,
     )
+
+
+router.include_router(_uploads)

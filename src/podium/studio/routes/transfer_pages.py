@@ -9,7 +9,7 @@ from fastapi.responses import RedirectResponse, Response
 from pydantic import ValidationError
 
 from podium.errors import PodiumError
-from podium.studio.access import AManager, Member
+from podium.studio.access import AManager, Member, UploadRoute
 from podium.studio.engines import DEFAULTS, EngineSearch
 from podium.studio.export_jobs import KIND as EXPORT
 from podium.studio.export_jobs import ExportOrder
@@ -26,6 +26,7 @@ from podium.studio.routes.project_pages import render_project
 router = APIRouter(
     prefix="/projects/{project}", dependencies=[Depends(read_csrf)], include_in_schema=False
 )
+_uploads = APIRouter(route_class=UploadRoute)
 
 
 @router.get("/import")
@@ -34,7 +35,7 @@ def import_page(request: Request, who: AManager) -> Response:
     return _import_page(request, who)
 
 
-@router.post("/import")
+@_uploads.post("/import")
 def import_files(
     request: Request,
     who: AManager,
@@ -54,7 +55,7 @@ def import_files(
     return RedirectResponse(f"/projects/{who.project.id}/import", 303)
 
 
-@router.post("/import/engine")
+@_uploads.post("/import/engine")
 def import_from_engine(request: Request, who: AManager, form: FormValues) -> Response:
     """Import from a search engine."""
     try:
@@ -120,3 +121,6 @@ def _export_page(request: Request, who: Member, problem: str = "") -> Response:
         ],
     }
     return render_project(request, who, "export.html", values, status=422 if problem else 200)
+
+
+router.include_router(_uploads)
