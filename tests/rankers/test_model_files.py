@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-
 import subprocess
 import sys
 from pathlib import Path
@@ -58,7 +57,9 @@ def test_trees_without_a_split_and_with_categories_pass():
     text = model.model_to_string(num_iteration=-1)
     assert "cat_boundaries" in text
     loaded = ENGINES.named("lightgbm").load(text.encode())
-    np.testing.assert_array_equal(loaded.predict(features, 1), model.predict(features, raw_score=True))
+    np.testing.assert_array_equal(
+        loaded.predict(features, 1), model.predict(features, raw_score=True)
+    )
 
 
 LIGHTGBM = [

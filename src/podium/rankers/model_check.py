@@ -116,7 +116,8 @@ def _check_tree(fields: dict[str, bytes], features: int, number: int) -> None:
             arrays[name] = _numbers(present, kind)
             optional = leaves == 1 and name != "leaf_value" and not arrays[name].size
             _require(
-                arrays[name].size == length or optional, f"{name} of tree {number} has a wrong length"
+                arrays[name].size == length or optional,
+                f"{name} of tree {number} has a wrong length",
             )
     if leaves > 1:
         _require_below(arrays["split_feature"], features, f"tree {number} splits by no feature")
@@ -151,9 +152,7 @@ def _check_tree(fields: dict[str, bytes], features: int, number: int) -> None:
         _require_below(used, features, f"a leaf of tree {number} uses no feature")
 
 
-def _check_links(
-    left: NDArray[Any], right: NDArray[Any], leaves: int, number: int
-) -> None:
+def _check_links(left: NDArray[Any], right: NDArray[Any], leaves: int, number: int) -> None:
     """Whether children form one tree; leaf i is ~i."""
     children = np.concatenate([left, right])
     parents = np.tile(np.arange(leaves - 1), 2)

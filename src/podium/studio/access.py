@@ -16,8 +16,9 @@ from fastapi import Depends, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
-from sqlalchemy import Connection, and_, bindparam, literal, select
+from sqlalchemy import Connection, and_, bindparam, literal, or_, select
 
+from podium.studio.cookies import cookie
 from podium.studio.database import reading
 from podium.studio.errors import RefusedError
 from podium.studio.kinds import Role
@@ -53,7 +54,14 @@ def _identify(columns: Sequence[Any]) -> dict[str, Prepared]:
                 Membership,
                 and_(Membership.user_id == User.id, Membership.project_id == bindparam("project")),
             )
-            .outerjoin(Project, Project.id == Membership.project_id)
+            # Administrators see all projects, whether they are members or not.
+            .outerjoin(
+                Project,
+                and_(
+                    Project.id == bindparam("project"),
+                    or_(Membership.role.is_not(None), User.is_admin.is_(True)),
+                ),
+            )
             .where(key == bindparam("key"), expires_at > bindparam("now"), User.disabled.is_(False))
         )
 
@@ -81,7 +89,7 @@ class Person:
         id: The account's number.
         name: What they are called.
         email: Their address.
-        is_admin: Whether they may make projects and accounts.
+        is_admin: Whether they run the server: make projects, see all of them, change accounts.
         csrf: The word that their forms repeat; empty for programs.
     """
 
@@ -176,9 +184,9 @@ def _member(
     row = _found(connection, request, number, statements, forged=forged)
     if row is None:
         raise RefusedError(401, "Sign in first.")
-    if row.role is None:
+    if row.id is None:
         raise RefusedError(404, "There is no such project.")
-    return Member(_person(row), Role(row.role), row)
+    return Member(_person(row), Role(row.role or Role.OWNER), row)
 
 
 def _found(
@@ -204,11 +212,14 @@ def _found(
         row = statements["token"].one(connection, key=key, now=time.time(), project=project)
         if row is None:
             raise RefusedError(401, "This API token is unknown or too old.")
+        request.state.user = row.person_id
         return row
-    secret = request.cookies.get(COOKIE)
+    secret = cookie(request, COOKIE)
     if not secret:
         return None
     row = statements["cookie"].one(connection, key=digest(secret), now=time.time(), project=project)
+    if row is not None:
+        request.state.user = row.person_id
     if row is not None and request.method not in _SAFE and not forged:
         told = request.headers.get("x-csrf-token") or str(getattr(request.state, "csrf", ""))
         if not hmac.compare_digest(told.encode(), row.csrf.encode()):

@@ -40,6 +40,7 @@ _HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
+_BY_HTTPS = {"Strict-Transport-Security": "max-age=31536000"}
 LARGEST_BODY = 1 << 20
 """The largest body of most requests in bytes. It is read before anyone knows who sent it."""
 _IMPORTS = re.compile(r"(/api/v1)?/projects/\d+/imports?(/engine)?")
@@ -59,12 +60,14 @@ class Wrapping:
         app: What answers requests.
         metrics: Where they are counted.
         largest: The largest import in bytes; other bodies are at most `LARGEST_BODY`.
+        secure: Whether browsers come by HTTPS and are to come so from now on.
     """
 
-    def __init__(self, app: App, metrics: Metrics, largest: int) -> None:
+    def __init__(self, app: App, metrics: Metrics, largest: int, *, secure: bool) -> None:
         self._app = app
         self._metrics = metrics
         self._largest_import = largest
+        self._headers = _HEADERS | (_BY_HTTPS if secure else {})
         self._log = structlog.get_logger("podium.studio")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -94,7 +97,7 @@ class Wrapping:
             if message["type"] == "http.response.start":
                 begun = True
                 status = message["status"]
-                _add_headers(message, request_id)
+                _add_headers(message, self._headers, request_id)
             await send(message)
 
         try:
@@ -115,6 +118,9 @@ class Wrapping:
                 route=route,
                 status=status,
                 milliseconds=round(seconds * 1000, 1),
+                user=scope.get("state", {}).get("user"),
+                project=scope.get("path_params", {}).get("project"),
+                address=(scope.get("client") or ("",))[0],
                 request=request_id,
             )
 
@@ -131,9 +137,9 @@ def _declared(scope: Scope) -> int:
     return 0
 
 
-def _add_headers(message: Message, request_id: str) -> None:
+def _add_headers(message: Message, given: dict[str, str], request_id: str) -> None:
     headers = MutableHeaders(raw=message["headers"])
-    for name, value in _HEADERS.items():
+    for name, value in given.items():
         headers.setdefault(name, value)
     if _FRAMED in headers["Content-Security-Policy"]:
         headers["X-Frame-Options"] = "SAMEORIGIN"

@@ -48,7 +48,7 @@ def test_nested_tags_fail_an_import_while_the_server_answers(engine, server):
             lambda c: c.scalars(select(Candidate.html).order_by(Candidate.place)).all(),
         )
         assert kept == ["<p>fine</p>", "<b>also</b>"]
-        reference = reading(engine, lambda c: c.scalar(select(Candidate.place)))
+        reference = reading(engine, lambda c: c.scalar(select(Candidate.reference)))
         page = client.get(f"/api/v1/projects/{project}/queries/{query}/documents/{reference}/page")
         assert "script" not in page.text.partition("<body>")[2]
 

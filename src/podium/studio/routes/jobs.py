@@ -17,9 +17,9 @@ from podium.studio.errors import RefusedError
 from podium.studio.export_jobs import KIND as EXPORT
 from podium.studio.export_jobs import ExportOrder, download_name
 from podium.studio.import_jobs import KIND as IMPORT
-from podium.studio.import_jobs import Source, keep
+from podium.studio.import_jobs import Source, drop_files, keep
 from podium.studio.importing import DEEPEST
-from podium.studio.jobs import State, enqueue, files_folder
+from podium.studio.jobs import State, cancel, enqueue, files_folder
 from podium.studio.kinds import Mode
 from podium.studio.routes.judging import Number
 from podium.studio.tables import Job
@@ -118,6 +118,21 @@ def get_file(request: Request, who: AManager, job: Number) -> FileResponse:
     return FileResponse(
         path, media_type="application/octet-stream", filename=download_name(who.project, row)
     )
+
+
+@router.post("/jobs/{job}/cancel", operation_id="cancel_job")
+def cancel_job(request: Request, who: AManager, job: Number) -> JobOut:
+    """End an import or export that waits or runs."""
+    row = _job(request, who, job)
+
+    def work(connection: Connection) -> None:
+        cancel(connection, row)
+        record(connection, who.person.id, who.project.id, f"cancelled an {row.kind}", job=row.id)
+
+    in_transaction(request.app.state.engine, work)
+    if row.kind == IMPORT and row.state == State.WAITING:
+        drop_files(request.app.state.settings, row)
+    return _shown(_job(request, who, job))
 
 
 def start_import(

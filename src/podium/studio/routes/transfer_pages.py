@@ -21,6 +21,7 @@ from podium.studio.importing import DEEPEST
 from podium.studio.kinds import Mode
 from podium.studio.replies import first_problem
 from podium.studio.routes import jobs
+from podium.studio.routes.judging import Number
 from podium.studio.routes.project_pages import render_project
 
 router = APIRouter(
@@ -88,6 +89,13 @@ def export(request: Request, who: AManager, form: FormValues) -> Response:
     except PodiumError as error:
         return _export_page(request, who, error.problem)
     return RedirectResponse(f"/projects/{who.project.id}/export", 303)
+
+
+@router.post("/jobs/{job}/cancel")
+def cancel(request: Request, who: AManager, job: Number) -> Response:
+    """End an import or export that waits or runs."""
+    found = jobs.cancel_job(request, who, job)
+    return RedirectResponse(f"/projects/{who.project.id}/{found.kind}", 303)
 
 
 @router.get("/jobs/{kind}")
