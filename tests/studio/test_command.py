@@ -39,8 +39,10 @@ def running(*words, folder, **variables):
         cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1", **variables},
     ) as process:  # fmt: skip
-        yield process
-        process.terminate()
+        try:
+            yield process
+        finally:
+            process.terminate()
 
 
 def test_the_demonstration_works_at_once(tmp_path):
@@ -83,14 +85,14 @@ def test_a_server_of_two_processes(database, tmp_path):
     words = ["serve", "--database", database, "--port", port]
     assert "podium studio migrate" in run(*words, folder=tmp_path, fails=True)
     with running(*words, "--workers", "2", "--migrate", folder=tmp_path) as process:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
             wait_until(lambda: answers(client), seconds=60)
             assert client.get("/readyz").json() == {"status": "ready"}
             assert "server" not in client.get("/healthz").headers
         with ThreadPoolExecutor(8) as pool:  # a connection each, so that both processes answer
             address = f"http://127.0.0.1:{port}"
-            list(pool.map(lambda _: httpx.get(f"{address}/healthz"), range(40)))
-            told = [httpx.get(f"{address}/metrics").text for _ in range(6)]
+            list(pool.map(lambda _: httpx.get(f"{address}/healthz", timeout=60), range(40)))
+            told = [httpx.get(f"{address}/metrics", timeout=60).text for _ in range(6)]
         # 41 and the waiting before: whichever process is asked tells of both.
         counts = [
             float(re.search(r'route="/healthz",status="200"} ([\d.]+)', each).group(1))

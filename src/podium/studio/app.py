@@ -115,10 +115,10 @@ def create_app(settings: Settings) -> FastAPI:
     # Links that sign someone in once: by the digest of their secret, who.
     app.state.one_time = {}
     app.state.provider = Provider(settings) if settings.oidc_issuer else None
-    for room in _API:
-        app.include_router(room.router, responses=PROBLEMS)
-    for page in _PAGES:
-        app.include_router(page.router)
+    for router in [*(room.router for room in _API), jobs.uploads]:
+        app.include_router(router, responses=PROBLEMS)
+    for router in [*(page.router for page in _PAGES), transfer_pages.uploads]:
+        app.include_router(router)
     app.mount("/static", Assets(), name="static")
     _answer_errors(app)
     app.add_middleware(

@@ -24,8 +24,9 @@ from podium.studio.kinds import Mode
 from podium.studio.routes.judging import Number
 from podium.studio.tables import Job
 
-router = APIRouter(prefix="/api/v1/projects/{project}", tags=["imports and exports"])
-_uploads = APIRouter(route_class=UploadRoute)
+_PLACE: dict[str, Any] = {"prefix": "/api/v1/projects/{project}", "tags": ["imports and exports"]}
+router = APIRouter(**_PLACE)
+uploads = APIRouter(**_PLACE, route_class=UploadRoute)
 
 _NEEDED: dict[str, tuple[str, ...]] = {
     "candidates": ("candidates",),
@@ -48,7 +49,7 @@ class JobOut(BaseModel):
     created_at: float
 
 
-@_uploads.post("/imports", status_code=202, operation_id="import_files")
+@uploads.post("/imports", status_code=202, operation_id="import_files")
 def import_files(
     request: Request,
     who: AManager,
@@ -71,7 +72,7 @@ def import_files(
     return start_import(request, who, source, given, depth)
 
 
-@_uploads.post("/imports/engine", status_code=202, operation_id="import_from_engine")
+@uploads.post("/imports/engine", status_code=202, operation_id="import_from_engine")
 def import_from_engine(request: Request, who: AManager, search: EngineSearch) -> JobOut:
     """Import queries with candidates that a search engine finds for them."""
     if who.project.mode == Mode.RANKINGS:
@@ -212,6 +213,3 @@ def _shown(row: Any) -> JobOut:
         has_file=row.file is not None,
         created_at=row.created_at,
     )
-
-
-router.include_router(_uploads)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, File, Form, Request, UploadFile
 from fastapi.responses import RedirectResponse, Response
@@ -24,10 +24,13 @@ from podium.studio.routes import jobs
 from podium.studio.routes.judging import Number
 from podium.studio.routes.project_pages import render_project
 
-router = APIRouter(
-    prefix="/projects/{project}", dependencies=[Depends(read_csrf)], include_in_schema=False
-)
-_uploads = APIRouter(route_class=UploadRoute)
+_PLACE: dict[str, Any] = {
+    "prefix": "/projects/{project}",
+    "dependencies": [Depends(read_csrf)],
+    "include_in_schema": False,
+}
+router = APIRouter(**_PLACE)
+uploads = APIRouter(**_PLACE, route_class=UploadRoute)
 
 
 @router.get("/import")
@@ -36,7 +39,7 @@ def import_page(request: Request, who: AManager) -> Response:
     return _import_page(request, who)
 
 
-@_uploads.post("/import")
+@uploads.post("/import")
 def import_files(
     request: Request,
     who: AManager,
@@ -56,7 +59,7 @@ def import_files(
     return RedirectResponse(f"/projects/{who.project.id}/import", 303)
 
 
-@_uploads.post("/import/engine")
+@uploads.post("/import/engine")
 def import_from_engine(request: Request, who: AManager, form: FormValues) -> Response:
     """Import from a search engine."""
     try:
@@ -129,6 +132,3 @@ def _export_page(request: Request, who: Member, problem: str = "") -> Response:
         ],
     }
     return render_project(request, who, "export.html", values, status=422 if problem else 200)
-
-
-router.include_router(_uploads)
