@@ -86,7 +86,7 @@ def test_a_server_of_two_processes(database, tmp_path):
     assert "podium studio migrate" in run(*words, folder=tmp_path, fails=True)
     with running(*words, "--workers", "2", "--migrate", folder=tmp_path) as process:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
-            wait_until(lambda: answers(client), seconds=60)
+            wait_until(lambda: answers(client), seconds=180)
             assert client.get("/readyz").json() == {"status": "ready"}
             assert "server" not in client.get("/healthz").headers
         with ThreadPoolExecutor(8) as pool:  # a connection each, so that both processes answer

@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from podium.studio import jobs
-from podium.studio.accounts import forget_expired, invite
+from podium.studio.access import COOKIE
+from podium.studio.accounts import forget_expired, invite, sign_in
 from podium.studio.database import in_transaction, reading
 from podium.studio.errors import RefusedError
 from podium.studio.jobs import (
@@ -29,8 +30,10 @@ from podium.studio.secrets import new_secret
 from podium.studio.settings import Settings
 from podium.studio.tables import Invitation, Job, SignInFailure
 from podium.studio.worker import Worker
+from tests.studio.browsing import Browser, program
 from tests.studio.making import make_people, make_project
 from tests.studio.postgres import wait_until
+from tests.studio.serving import serving
 
 
 @pytest.fixture
@@ -188,6 +191,7 @@ def test_a_project_has_a_bound_of_jobs_and_files(engine, project, monkeypatch):
     with pytest.raises(RefusedError) as refused:
         add(engine, project)
     assert refused.value.status == 429
+    add(engine, project, "other")  # a report is worked out all the same
     for number in numbers:
         values = {"state": "done", "file": f"f{number}"}
         in_transaction(
@@ -216,3 +220,31 @@ def test_a_job_that_was_cancelled_stops_and_is_not_taken(engine, project):
     with pytest.raises(RefusedError, match="ended already"):
         in_transaction(engine, lambda c: cancel(c, work.job))
     assert {row(engine, number).state for number in (waiting, running)} == {"cancelled"}
+
+
+def test_managers_cancel_imports_and_exports(engine, database, project, tmp_path):
+    number, ann = project
+
+    def begun(connection):
+        """A job that a worker elsewhere is at."""
+        job = enqueue(connection, number, ann, "export", {})
+        values = {"state": "running", "worker": "elsewhere", "alive_at": time.time() + 600}
+        connection.execute(update(Job).where(Job.id == job).values(values))
+        return job
+
+    settings = Settings(database=database, exports=tmp_path)
+    with serving(settings) as address, program(engine, address, ann) as client:
+        path = f"/api/v1/projects/{number}/jobs"
+        job = in_transaction(engine, begun)
+        assert client.post(f"{path}/{job}/cancel").json()["state"] == "cancelled"
+        assert client.post(f"{path}/{job}/cancel").status_code == 409
+        assert client.post(f"{path}/{job + 1}/cancel").status_code == 404
+        job = in_transaction(engine, begun)
+        with Browser(address) as browser:
+            signed = in_transaction(engine, lambda c: sign_in(c, ann, 1))
+            browser.cookies.set(COOKIE, signed.secret)
+            page = f"/projects/{number}/export"
+            assert f"/projects/{number}/jobs/{job}/cancel" in browser.get(page).text
+            done = browser.submit(f"/projects/{number}/jobs/{job}/cancel")
+            assert done.headers["location"] == page
+            assert browser.get(page).text.count(">cancelled<") == 2

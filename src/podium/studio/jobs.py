@@ -27,7 +27,7 @@ DEAD_AFTER = 30.0
 
 _MOST_ATTEMPTS = 3
 MOST_UNDER_WAY = 20
-"""How many jobs of a project may wait or run at the same time."""
+"""How many jobs of one kind may wait or run in a project at the same time."""
 MOST_FILES = 50
 """How many files of exports a project keeps; the oldest make room."""
 
@@ -117,10 +117,12 @@ def enqueue(
 ) -> int:
     """Put a job into the queue, and return its number."""
     waiting = connection.scalar(
-        select(func.count()).where(Job.project_id == project_id, Job.state.in_(UNDER_WAY))
+        select(func.count()).where(
+            Job.project_id == project_id, Job.kind == kind, Job.state.in_(UNDER_WAY)
+        )
     )
     if (waiting or 0) >= MOST_UNDER_WAY:
-        raise RefusedError(429, f"{waiting} jobs of this project wait: cancel some, or wait too.")
+        raise RefusedError(429, f"{waiting} {kind}s of this project wait: cancel some, or wait.")
     now = time.time()
     return int(
         connection.execute(

@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 import anyio.to_thread
+import structlog
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 from sqlalchemy import Connection, select
@@ -27,6 +28,7 @@ from podium.studio.tables import User
 
 router = APIRouter(prefix="/sign-in/oidc", include_in_schema=False)
 
+_LOG = structlog.get_logger("podium.studio")
 _COOKIE = "podium_oidc"
 _SECONDS = 600
 _MOST_WAITING = 20
@@ -80,9 +82,15 @@ def _come_back(request: Request, code: str, state: str, error: str) -> Response:
     stranger = provider.who(_callback(request), code, kept["nonce"], kept["verifier"])
     settings: Settings = request.app.state.settings
     to = inside(kept["to"])
-    user_id = in_transaction(
-        request.app.state.engine, lambda c: _account(c, settings, stranger, to)
-    )
+    address = request.client.host if request.client else ""
+    try:
+        user_id = in_transaction(
+            request.app.state.engine, lambda c: _account(c, settings, stranger, to)
+        )
+    except RefusedError:
+        _LOG.warning("sign-in", outcome="refused by OpenID", address=address)
+        raise
+    _LOG.info("sign-in", outcome="signed in by OpenID", user=user_id, address=address)
     response = start_session(request, user_id, to)
     drop_cookie(request, response, _COOKIE)
     return response
