@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from podium.studio.accounts import add_user, new_api_token
 from podium.studio.database import in_transaction, reading
 from podium.studio.desk import Desk
 from podium.studio.settings import Settings
-from podium.studio.tables import AuditRecord, LogEntry, Membership, User
+from podium.studio.tables import AuditRecord, LogEntry, Membership, SignInFailure, User
 from tests.studio.browsing import Browser, program, row_of
 from tests.studio.making import PASSWORD, make_project
 from tests.studio.serving import serving
@@ -142,6 +144,14 @@ def test_one_changes_ones_own_password(engine, address, people):
         assert browser.get("/api/v1/projects", headers=headers).status_code == 401
         assert browser.sign_in(BOB).status_code == 401
         assert browser.sign_in(BOB, new).status_code == 303
+        for guess in ("first guess", "second guess", "third", "fourth", "fifth"):
+            tried = browser.submit("/account/password", {"old": guess, "new": new})
+            assert tried.status_code == 403
+        # The wait has begun; it is made longer, for machines that are slower than it is.
+        waiting = update(SignInFailure).where(SignInFailure.locked_until > 0)
+        in_transaction(engine, lambda c: c.execute(waiting.values(locked_until=time.time() + 60)))
+        tried = browser.submit("/account/password", {"old": new, "new": PASSWORD})
+        assert tried.status_code == 429
 
 
 def test_the_page_of_accounts(engine, address, people):

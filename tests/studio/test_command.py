@@ -80,27 +80,28 @@ def test_the_demonstration_is_made_once(engine):
 
 
 @pytest.mark.slow
-def test_a_server_of_two_processes(database, tmp_path):
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_server_of_several_processes(database, tmp_path, workers):
     port = free_port()
     words = ["serve", "--database", database, "--port", port]
     assert "podium studio migrate" in run(*words, folder=tmp_path, fails=True)
-    with running(*words, "--workers", "2", "--migrate", folder=tmp_path) as process:
+    with running(*words, "--workers", workers, "--migrate", folder=tmp_path) as process:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
             wait_until(lambda: answers(client), seconds=180)
             assert client.get("/readyz").json() == {"status": "ready"}
             assert "server" not in client.get("/healthz").headers
-        with ThreadPoolExecutor(8) as pool:  # a connection each, so that both processes answer
+        with ThreadPoolExecutor(8) as pool:  # a connection each, so that all processes answer
             address = f"http://127.0.0.1:{port}"
             list(pool.map(lambda _: httpx.get(f"{address}/healthz", timeout=60), range(40)))
             told = [httpx.get(f"{address}/metrics", timeout=60).text for _ in range(6)]
-        # 41 and the waiting before: whichever process is asked tells of both.
+        # 41 and the waiting before: whichever process is asked tells of all.
         counts = [
             float(re.search(r'route="/healthz",status="200"} ([\d.]+)', each).group(1))
             for each in told
         ]
         assert len(set(counts)) == 1
         assert counts[0] >= 41
-        assert "podium_workers 2.0" in told[0]
+        assert f"podium_workers {workers}.0" in told[0]
         assert "podium_database_up 1.0" in told[0]
         process.terminate()
         lines = process.stderr.read().splitlines()

@@ -65,8 +65,9 @@ def run_server(
     shown = settings.public_url or f"http://{host}:{port}"
     structlog.get_logger("podium.studio").info("serving", address=shown, workers=workers)
     with tempfile.TemporaryDirectory(prefix="podium-metrics-") as folder:
-        # Each process counts for itself; whichever is asked adds them up.
-        os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", folder)
+        if workers > 1:
+            # Each process counts for itself, in this folder; whichever is asked adds them up.
+            os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", folder)
         _serve(settings, host, port, workers)
 
 

@@ -79,7 +79,7 @@ def create_app(settings: Settings) -> FastAPI:
     engine = connect(settings, seconds=settings.statement_seconds)
     # Readiness has a connection and threads of its own: it must answer when all others wait.
     probe = connect(settings, seconds=_PROBE_SECONDS, pooled=False)
-    metrics = Metrics()
+    metrics = Metrics(engine)
     kinds = {"import": run_import, "export": run_export, "report": run_report}
     worker = Worker(settings, kinds, metrics)
 

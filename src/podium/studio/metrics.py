@@ -1,8 +1,8 @@
 """What Prometheus reads: requests and their time, judgments, jobs, the worker and the database.
 
-Server processes write their figures to files in ``PROMETHEUS_MULTIPROC_DIR``, which ``podium studio
-serve`` sets, and whichever of them is asked adds all of them up. What is in the database, such as
-the queue of jobs, is read when Prometheus asks.
+Several server processes write their figures to files in ``PROMETHEUS_MULTIPROC_DIR``, which
+``podium studio serve`` sets, and whichever of them is asked adds all of them up. What is in the
+database, such as the queue of jobs, is read when Prometheus asks.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import QueuePool
 
 from podium.studio.database import reading
 from podium.studio.desk import Taken
@@ -35,6 +36,9 @@ _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 class Metrics:
     """The figures of this process, and of the others of its server when they are read.
 
+    Args:
+        engine: Whose connections are counted.
+
     Example:
         >>> metrics = Metrics()
         >>> metrics.requested("GET", "/healthz", 200, 0.01)
@@ -42,8 +46,9 @@ class Metrics:
         True
     """
 
-    def __init__(self) -> None:
+    def __init__(self, engine: Engine | None = None) -> None:
         _forget_dead()
+        self._engine = engine
         self._registry = CollectorRegistry()
         registry = self._registry
         self._requests = Counter(
@@ -91,6 +96,8 @@ class Metrics:
         """Count a request."""
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
+        if self._engine is not None and isinstance(self._engine.pool, QueuePool):
+            self._connections.set(self._engine.pool.checkedout())
 
     def judged(self, mode: str, taken: Taken) -> None:
         """Count an answer."""
@@ -112,11 +119,6 @@ class Metrics:
     def set_worker(self, *, running: bool) -> None:
         """Tell whether this process has a worker."""
         self._workers.set(1 if running else 0)
-
-    def set_connections(self, engine: Engine) -> None:
-        """Tell how many connections this process uses."""
-        used = getattr(engine.pool, "checkedout", None)
-        self._connections.set(used() if used is not None else 0)
 
     def text(self, database: Engine | None = None) -> bytes:
         """Everything, as Prometheus reads it; with what the database holds, if it is given."""

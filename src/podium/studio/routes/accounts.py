@@ -9,7 +9,7 @@ from fastapi import Query as Parameter
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
-from podium.studio import administration
+from podium.studio import administration, throttling
 from podium.studio.access import AnAdmin, AnyPerson, Person
 from podium.studio.database import in_transaction, reading
 from podium.studio.errors import RefusedError
@@ -138,10 +138,16 @@ def anonymise(request: Request, who: AnAdmin, user: Number, confirmation: Anonym
 @router.post("/me/password", status_code=204, operation_id="change_password")
 def change_password(request: Request, who: AnyPerson, change: PasswordChange) -> None:
     """Change your password. All your sessions and API tokens end."""
-    in_transaction(
-        request.app.state.engine,
-        lambda c: administration.change_password(c, who.id, change.old, change.new),
-    )
+    engine = request.app.state.engine
+    address = request.client.host if request.client else ""
+
+    def work(connection: Connection) -> None:
+        administration.change_password(connection, who.id, change.old, change.new)
+        throttling.take_back(connection, who.id, who.email, address)
+
+    # Whoever found a browser unlocked must not guess the password there.
+    in_transaction(engine, lambda c: throttling.count_try(c, who.email, address))
+    in_transaction(engine, work)
 
 
 @router.get("/audit", operation_id="list_server_audit")

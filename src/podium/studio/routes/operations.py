@@ -47,5 +47,4 @@ def _database_problem(probe: Engine) -> str | None:
 def metrics(request: Request) -> Response:
     """Figures for Prometheus."""
     state = request.app.state
-    state.metrics.set_connections(state.engine)
     return Response(state.metrics.text(state.probe), media_type=CONTENT_TYPE_LATEST)
