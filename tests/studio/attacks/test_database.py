@@ -10,15 +10,17 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import psutil
 import pytest
-from sqlalchemy import select
+from sqlalchemy import insert, select
+from sqlalchemy.exc import IntegrityError
 
 from podium.errors import DataError
 from podium.studio.accounts import add_user
 from podium.studio.database import connect, in_transaction, reading
+from podium.studio.logs import described
 from podium.studio.migrate import upgrade
 from podium.studio.projects import add_query, check_unchanged
 from podium.studio.settings import Settings
-from podium.studio.tables import Query
+from podium.studio.tables import Query, User
 from tests.studio.browsing import program, row_of
 from tests.studio.making import make_people, make_project, make_query
 from tests.studio.postgres import Postgres, wait_until
@@ -131,14 +133,9 @@ def test_an_import_for_settings_that_were_changed_meanwhile_is_undone(engine, se
     assert reading(engine, lambda c: c.scalars(select(Query.id)).all()) == []
 
 
-def test_errors_of_the_database_quote_no_values(engine, capfd):
+def test_errors_of_the_database_quote_no_values(engine):
     email = "secret-address@example.org"
     in_transaction(engine, lambda c: add_user(c, email, "Ann", None))
-    from sqlalchemy import insert
-    from sqlalchemy.exc import IntegrityError
-
-    from podium.studio.logs import described
-    from podium.studio.tables import User
 
     def twice(connection):
         connection.execute(
