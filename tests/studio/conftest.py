@@ -20,6 +20,11 @@ from tests.studio.postgres import BINARIES, Postgres
 _numbers = itertools.count()
 
 
+def next_number() -> int:
+    """A number that no other database of this process has."""
+    return next(_numbers)
+
+
 @pytest.fixture(autouse=True)
 def _exports(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files that servers write go with the test."""
@@ -42,7 +47,7 @@ def database(request: pytest.FixtureRequest, tmp_path) -> str:
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'studio.db'}"
     server: Postgres = request.getfixturevalue("postgres")
-    return server.create(f"studio_{os.getpid()}_{next(_numbers)}")
+    return server.create(f"studio_{os.getpid()}_{next_number()}")
 
 
 @pytest.fixture

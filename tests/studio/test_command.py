@@ -6,12 +6,14 @@ import json
 import os
 import re
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import chdir, contextmanager
 
 import httpx
 import pytest
 
 from podium.data import read_qrels, write_jsonl
+from podium.studio.accounts import check_password
 from podium.studio.database import connect, in_transaction
 from podium.studio.demo import demo_queries, prepare_demo
 from podium.studio.desk import Desk, Given
@@ -37,8 +39,10 @@ def running(*words, folder, **variables):
         cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1", **variables},
     ) as process:  # fmt: skip
-        yield process
-        process.terminate()
+        try:
+            yield process
+        finally:
+            process.terminate()
 
 
 def test_the_demonstration_works_at_once(tmp_path):
@@ -76,18 +80,36 @@ def test_the_demonstration_is_made_once(engine):
 
 
 @pytest.mark.slow
-def test_a_server_of_two_processes(database, tmp_path):
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_server_of_several_processes(database, tmp_path, workers):
     port = free_port()
     words = ["serve", "--database", database, "--port", port]
     assert "podium studio migrate" in run(*words, folder=tmp_path, fails=True)
-    with running(*words, "--workers", "2", "--migrate", folder=tmp_path) as process:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
-            wait_until(lambda: answers(client), seconds=60)
+    with running(*words, "--workers", workers, "--migrate", folder=tmp_path) as process:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+            wait_until(lambda: answers(client), seconds=180)
             assert client.get("/readyz").json() == {"status": "ready"}
             assert "server" not in client.get("/healthz").headers
+        with ThreadPoolExecutor(8) as pool:  # a connection each, so that all processes answer
+            address = f"http://127.0.0.1:{port}"
+            list(pool.map(lambda _: httpx.get(f"{address}/healthz", timeout=60), range(40)))
+            told = [httpx.get(f"{address}/metrics", timeout=60).text for _ in range(6)]
+        # 41 and the waiting before: whichever process is asked tells of all.
+        counts = [
+            float(re.search(r'route="/healthz",status="200"} ([\d.]+)', each).group(1))
+            for each in told
+        ]
+        assert len(set(counts)) == 1
+        assert counts[0] >= 41
+        assert f"podium_workers {workers}.0" in told[0]
+        assert "podium_database_up 1.0" in told[0]
         process.terminate()
-        logged = [line for line in process.stderr.read().splitlines() if line.startswith("{")]
-        assert {json.loads(line)["event"] for line in logged} == {"request"}
+        lines = process.stderr.read().splitlines()
+        migrating = [line for line in lines if not line.startswith("{")]
+        assert all("revision" in line for line in migrating), migrating
+        logged = [json.loads(line) for line in lines if line not in migrating]
+        assert {each["event"] for each in logged} == {"serving", "request"}
+        assert logged[0]["address"] == f"http://127.0.0.1:{port}"
 
 
 def test_from_an_empty_database_to_labels_without_a_server(database, tmp_path):
@@ -122,7 +144,40 @@ def test_from_an_empty_database_to_labels_without_a_server(database, tmp_path):
     assert "can be written as" in podium(
         "project", "export", number, "x", "--content", "log", fails=True
     )
-    podium("migrate", "--down", "base")
+    assert "--drop-everything" in podium("migrate", "--down", "base", "--yes", fails=True)
+    assert "--yes" in podium("migrate", "--down", "0001", fails=True)
+    podium("migrate", "--down", "base", "--yes", "--drop-everything")
+
+
+def test_accounts_on_the_command_line(database, tmp_path):
+    def podium(*words, **more):
+        return run(*words, "--database", database, folder=tmp_path, **more)
+
+    podium("migrate")
+    podium("user", "add", "ann@example.org", "--name", "Ann", "--admin", "--no-password")
+    podium("user", "add", "bob@example.org", "--name", "Bob", given=PASSWORD + "\n")
+    assert podium("user", "list").splitlines() == [
+        "1\tann@example.org\tAnn\tadministrator", "2\tbob@example.org\tBob",
+    ]  # fmt: skip
+    assert "needs an administrator" in podium("user", "disable", "1", fails=True)
+    podium("user", "admin", "bob@example.org")
+    podium("user", "disable", "ann@example.org")
+    assert podium("user", "list", "ANN").split("\t")[3] == "administrator, disabled"
+    podium("user", "enable", "1")
+    podium("user", "admin", "2", "--remove")
+    word = podium("user", "reset-password", "2")
+    engine = connect(Settings(database=database))
+    email = "bob@example.org"
+    assert in_transaction(engine, lambda c: check_password(c, email, PASSWORD)) is None
+    assert in_transaction(engine, lambda c: check_password(c, email, word)) == 2
+    podium("user", "end-access", "2")
+    assert "--yes" in podium("user", "anonymise", "2", fails=True)
+    podium("user", "anonymise", "2", "--yes")
+    assert podium("user", "list", "removed-2").split("\t")[:3] == [
+        "2", "removed-2@invalid", "Person 2",
+    ]  # fmt: skip
+    assert "has no account" in podium("user", "disable", "bob@example.org", fails=True)
+    engine.dispose()
 
 
 def test_runs_side_by_side_without_a_server(tmp_path):

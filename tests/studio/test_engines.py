@@ -74,9 +74,14 @@ def test_candidates_from_search_engines(engine, database, tmp_path, engine_addre
         template = '{"query": {"match": {"body": "{{query}}"}}, "size": "{{size}}"}'
         job = client.post(path, json={**search, "template": template, "depth": 7}).json()
         assert ended(client, project, job)["result"]["added"] == 1
-        solr = {**search, "kind": "solr", "queries": "q2\tshoes"}
+        solr = {**search, "url": f"http://{engine_address}/shop/select", "kind": "solr"}
+        solr["queries"] = "q2\tshoes"
         assert ended(client, project, client.post(path, json=solr).json())["result"]["added"] == 1
-        moved = {**search, "url": f"http://{engine_address}/shop/redirect", "queries": "q3\tx"}
+        moved = {
+            **search,
+            "url": f"http://{engine_address}/shop/redirect/_search",
+            "queries": "q3\tx",
+        }
         job = ended(client, project, client.post(path, json=moved).json())
         assert "status 302" in job["error"]
         for wrong in (

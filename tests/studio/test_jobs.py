@@ -7,15 +7,33 @@ import threading
 import time
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import insert, select, update
 
+from podium.studio import jobs
+from podium.studio.access import COOKIE
+from podium.studio.accounts import forget_expired, invite, sign_in
 from podium.studio.database import in_transaction, reading
-from podium.studio.jobs import DEAD_AFTER, LostError, Work, claim, enqueue
+from podium.studio.errors import RefusedError
+from podium.studio.jobs import (
+    DEAD_AFTER,
+    MOST_UNDER_WAY,
+    LostError,
+    Work,
+    cancel,
+    claim,
+    enqueue,
+    make_room,
+)
+from podium.studio.kinds import Role
+from podium.studio.metrics import Metrics
+from podium.studio.secrets import new_secret
 from podium.studio.settings import Settings
-from podium.studio.tables import Job
+from podium.studio.tables import Invitation, Job, SignInFailure
 from podium.studio.worker import Worker
+from tests.studio.browsing import Browser, program
 from tests.studio.making import make_people, make_project
 from tests.studio.postgres import wait_until
+from tests.studio.serving import serving
 
 
 @pytest.fixture
@@ -105,13 +123,128 @@ def test_a_job_that_fails_says_so_and_the_next_is_taken(engine, database, projec
         in_transaction(job.engine, lambda c: job.finish(c, {}))
 
     numbers = [add(engine, project) for _ in range(2)]
-    old = tmp_path / "old"
-    old.write_text("x")
-    os.utime(old, (0, 0))
+    old, thesis = tmp_path / f"{new_secret()}.upload", tmp_path / "thesis.txt"
+    for path in (old, thesis):
+        path.write_text("x")
+        os.utime(path, (0, 0))
     worker = Worker(Settings(database=database, exports=tmp_path), {"test": work})
     worker.start()
     wait_until(lambda: row(engine, numbers[1]).state == "done")
     wait_until(lambda: not old.exists())  # files that belong to no job do not stay
     worker.stop()
+    assert thesis.exists()  # nor is anything of others touched
     assert row(engine, numbers[0]).state == "failed"
     assert "secret" not in row(engine, numbers[0]).error
+
+
+def test_the_worker_goes_on_after_any_error(engine, database, project, tmp_path, monkeypatch):
+    """A disk that is full for a while, say: the thread must not end without a word."""
+    failed = threading.Event()
+
+    def no_space(_settings):
+        failed.set()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("podium.studio.worker.files_folder", no_space)
+    monkeypatch.setattr("podium.studio.worker._AFTER_FAILURE", 0.05)
+    done = threading.Event()
+
+    def work(job):
+        in_transaction(job.engine, lambda c: job.finish(c, {}))
+        done.set()
+
+    metrics = Metrics()
+    worker = Worker(Settings(database=database, exports=tmp_path), {"test": work}, metrics)
+    worker.start()
+    assert failed.wait(20)
+    wait_until(lambda: b"podium_worker_errors_total 1.0" in metrics.text())
+    assert worker.is_alive()
+    assert b"podium_workers 1.0" in metrics.text()
+    add(engine, project)
+    worker.nudge()
+    assert done.wait(20)
+    wait_until(lambda: b'podium_jobs_total{kind="test",outcome="done"} 1.0' in metrics.text())
+    worker.stop()
+    assert not worker.is_alive()
+    assert b"podium_workers 0.0" in metrics.text()
+
+
+def test_what_expired_is_forgotten(engine, project):
+    now = time.time()
+
+    def work(connection):
+        for key, last, locked in (("a", now - 90_000, 0), ("b", now, 0), ("c", 0, now + 60)):
+            connection.execute(
+                insert(SignInFailure).values(key=key, count=1, locked_until=locked, last_at=last)
+            )
+        for days, uses in ((-1, 1), (1, 0), (1, 1)):
+            invite(connection, project[0], Role.ASSESSOR, uses=uses, days=days)
+        forget_expired(connection, now)
+        keys = connection.scalars(select(SignInFailure.key).order_by(SignInFailure.key)).all()
+        return keys, connection.scalars(select(Invitation.uses_left)).all()
+
+    assert in_transaction(engine, work) == (["b", "c"], [1])
+
+
+def test_a_project_has_a_bound_of_jobs_and_files(engine, project, monkeypatch):
+    numbers = [add(engine, project) for _ in range(MOST_UNDER_WAY)]
+    with pytest.raises(RefusedError) as refused:
+        add(engine, project)
+    assert refused.value.status == 429
+    add(engine, project, "other")  # a report is worked out all the same
+    for number in numbers:
+        values = {"state": "done", "file": f"f{number}"}
+        in_transaction(
+            engine,
+            lambda c, n=number, v=values: c.execute(update(Job).where(Job.id == n).values(v)),
+        )
+    monkeypatch.setattr(jobs, "MOST_FILES", 5)
+    gone = in_transaction(engine, lambda c: make_room(c, project[0]))
+    # With the one that is about to come there will be five.
+    assert sorted(gone) == sorted(f"f{number}" for number in numbers[:-4])
+
+
+def test_a_job_that_was_cancelled_stops_and_is_not_taken(engine, project):
+    waiting, running = add(engine, project), add(engine, project)
+    in_transaction(engine, lambda c: cancel(c, row(engine, waiting)))
+    work = Work(engine, Settings(), take(engine, "a"))
+    assert work.job.id == running
+    assert take(engine, "b") is None
+    work.progress(0.5)
+    in_transaction(engine, lambda c: cancel(c, work.job))
+    assert not work.alive()
+    with pytest.raises(LostError):
+        work.progress(0.6)
+    with pytest.raises(LostError):
+        in_transaction(engine, lambda c: work.finish(c, {}))
+    with pytest.raises(RefusedError, match="ended already"):
+        in_transaction(engine, lambda c: cancel(c, work.job))
+    assert {row(engine, number).state for number in (waiting, running)} == {"cancelled"}
+
+
+def test_managers_cancel_imports_and_exports(engine, database, project, tmp_path):
+    number, ann = project
+
+    def begun(connection):
+        """A job that a worker elsewhere is at."""
+        job = enqueue(connection, number, ann, "export", {})
+        values = {"state": "running", "worker": "elsewhere", "alive_at": time.time() + 600}
+        connection.execute(update(Job).where(Job.id == job).values(values))
+        return job
+
+    settings = Settings(database=database, exports=tmp_path)
+    with serving(settings) as address, program(engine, address, ann) as client:
+        path = f"/api/v1/projects/{number}/jobs"
+        job = in_transaction(engine, begun)
+        assert client.post(f"{path}/{job}/cancel").json()["state"] == "cancelled"
+        assert client.post(f"{path}/{job}/cancel").status_code == 409
+        assert client.post(f"{path}/{job + 1}/cancel").status_code == 404
+        job = in_transaction(engine, begun)
+        with Browser(address) as browser:
+            signed = in_transaction(engine, lambda c: sign_in(c, ann, 1))
+            browser.cookies.set(COOKIE, signed.secret)
+            page = f"/projects/{number}/export"
+            assert f"/projects/{number}/jobs/{job}/cancel" in browser.get(page).text
+            done = browser.submit(f"/projects/{number}/jobs/{job}/cancel")
+            assert done.headers["location"] == page
+            assert browser.get(page).text.count(">cancelled<") == 2

@@ -6,12 +6,13 @@ import threading
 
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import inspect
+from sqlalchemy import inspect, text
 
 from podium.studio.database import connect
 from podium.studio.migrate import downgrade, revisions, upgrade
 from podium.studio.settings import Settings
 from podium.studio.tables import Base
+from tests.studio.attacks.test_html import NESTED
 from tests.studio.making import make_people, make_project
 
 
@@ -52,3 +53,51 @@ def test_servers_that_start_together_migrate_one_after_the_other(database):
     for thread in threads:
         thread.join()
     assert errors == []
+
+
+def test_data_of_the_first_version_go_up_and_down(database):
+    engine = connect(Settings(database=database))
+    upgrade(engine, "0001")
+    with engine.begin() as connection:
+        for statement in (
+            "INSERT INTO users (id, email, name, subject, is_admin, disabled, created_at) VALUES"
+            " (1, 'a@b.c', 'Ann', NULL, true, false, 0),"
+            " (2, 'b@b.c', 'Bob', 'x#b', true, false, 0)",
+            "INSERT INTO projects (id, name, mode, k, algorithm, seed, overlap_share,"
+            " overlap_assessors, assigned_only, guidelines, lease_seconds, repeat_rate, gold_rate,"
+            " paused, created_at) VALUES (1, 'P', 'pairs', 2, 'adaptive', 0, 0, 2, false, '', 900,"
+            " 0, 0, false, 0)",
+            "INSERT INTO memberships (project_id, user_id, role) VALUES (1, 1, 'owner')",
+            "INSERT INTO queries (id, project_id, name, text, description, ordered, entries, free,"
+            " done, expected_left) VALUES (1, 1, 'q', 'q', '', false, 0, 1, false, 1)",
+            "INSERT INTO sign_in_failures (key, count, locked_until) VALUES ('account:x', 3, 0)",
+        ):
+            connection.execute(text(statement))
+        connection.execute(
+            text(
+                "INSERT INTO candidates (query_id, place, item, title, text, html, url) VALUES"
+                " (1, :place, :item, '', :text, :html, '')"
+            ),
+            [
+                {"place": 0, "item": "a", "text": "", "html": "<b>x</b><script>1</script>"},
+                {"place": 1, "item": "b", "text": "plain", "html": ""},
+                {"place": 2, "item": "c", "text": "", "html": NESTED},
+            ],
+        )
+    upgrade(engine)
+    with engine.connect() as connection:
+        rows = connection.execute(
+            text("SELECT html, text, reference FROM candidates ORDER BY place")
+        ).all()
+        verified = connection.execute(text("SELECT email_verified FROM users ORDER BY id")).all()
+        members = connection.execute(text("SELECT user_id FROM memberships")).all()
+    assert [tuple(row[:2]) for row in rows] == [("<b>x</b>", ""), ("", "plain"), ("", NESTED)]
+    assert len({row.reference for row in rows}) == 3
+    assert [bool(row[0]) for row in verified] == [False, True]
+    assert [row[0] for row in members] == [1]
+    downgrade(engine, "0001")
+    with engine.connect() as connection:
+        for table, count in (("users", 2), ("memberships", 1), ("candidates", 3)):
+            assert connection.scalar(text(f"SELECT count(*) FROM {table}")) == count
+    upgrade(engine)
+    engine.dispose()

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from sqlalchemy import select, update
 
-from podium.studio.accounts import add_user, invite
+from podium.studio.accounts import add_user, invite, new_api_token
 from podium.studio.database import in_transaction, reading
 from podium.studio.kinds import Role
 from podium.studio.settings import Settings
@@ -58,16 +58,17 @@ def make_server(engine, database):  # noqa: ARG001 (the engine makes the tables)
     @contextmanager
     def make(**settings):
         node()
-        port = free_port()
+        port, own = free_port(), free_port()
         told = Settings(
             database=database,
+            public_url=f"http://127.0.0.1:{own}",
             oidc_issuer=f"http://127.0.0.1:{port}",
             oidc_client_id="studio",
             oidc_client_secret="a secret of the tests",
             **settings,
         )
         with (
-            serving(told) as address,
+            serving(told, own) as address,
             provider(port, f"{address}/sign-in/oidc/callback"),
         ):
             yield address
@@ -129,6 +130,30 @@ def test_an_account_is_found_by_its_verified_address_and_then_by_its_subject(eng
         browser.close()
 
 
+def test_who_took_the_address_first_does_not_keep_a_way_in(engine, make_server):
+    """Anyone can register anyone's address by an invitation; the provider knows whose it is."""
+    thief = in_transaction(
+        engine, lambda c: add_user(c, "ann@example.org", "Not Ann", "password of the thief")
+    )
+    token = in_transaction(engine, lambda c: new_api_token(c, thief, "kept", 30))
+    with make_server() as address, Browser(address) as stolen:
+        stolen.sign_in("ann@example.org", "password of the thief")
+        assert "Not Ann" in stolen.get("/").text
+        headers = {"authorization": f"Bearer {token}"}
+        assert httpx.get(f"{address}/api/v1/projects", headers=headers).status_code == 200
+        browser, _ = sign_in(address, "ann")
+        assert "Not Ann" in browser.get("/").text  # the account is hers now
+        assert stolen.get("/").headers["location"].startswith("/sign-in")
+        assert httpx.get(f"{address}/api/v1/projects", headers=headers).status_code == 401
+        assert stolen.sign_in("ann@example.org", "password of the thief").status_code == 401
+        browser.close()
+    row = reading(
+        engine,
+        lambda c: c.execute(select(User.password, User.email_verified)).one(),
+    )
+    assert tuple(row) == (None, True)
+
+
 def test_strangers_get_no_account_unless_they_were_invited(engine, make_server):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann])
@@ -184,6 +209,9 @@ def test_a_code_that_the_provider_does_not_know(make_server):
 def test_a_server_without_a_provider(database):
     with serving(Settings(database=database)) as address, Browser(address) as browser:
         assert browser.get("/sign-in/oidc").status_code == 404
-    away = Settings(database=database, oidc_issuer="http://127.0.0.1:1", oidc_client_id="x")
+    away = Settings(
+        database=database, oidc_issuer="http://127.0.0.1:1", oidc_client_id="x",
+        public_url="http://judge.example.org",
+    )  # fmt: skip
     with serving(away) as address, Browser(address) as browser:
         assert browser.get("/sign-in/oidc").status_code == 502

@@ -97,7 +97,7 @@ def test_a_wrong_file_changes_nothing_and_says_why(engine, address, content, pro
 def test_a_small_file_cannot_stand_for_a_huge_one(tmp_path):
     path = tmp_path / "bomb"
     path.write_bytes(gzip.compress(b"x" * 5_000_000))
-    with opened(Upload(path, "bomb"), most=1000) as stream, pytest.raises(ValueError, match="bomb"):
+    with pytest.raises(ValueError, match="bomb"), opened(Upload(path, "bomb"), most=1000) as stream:
         stream.read(10_000)
 
 

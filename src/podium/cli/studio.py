@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
-from podium.cli.text import shown
-from podium.errors import ArgumentError, MissingPackageError
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
-
-    from podium.studio.settings import Settings
+from podium.cli.studio_database import (
+    Database,
+    confirm,
+    engine_for,
+    need_studio,
+    say,
+    settings_for,
+)
+from podium.cli.studio_users import user_app
+from podium.errors import ArgumentError
 
 app = typer.Typer(
     help="Judge with a team in the browser; without a command, a demonstration in this folder.",
     rich_markup_mode="markdown",
     invoke_without_command=True,
 )
-user_app = typer.Typer(help="Accounts.", no_args_is_help=True)
 project_app = typer.Typer(help="Projects, straight in the database.", no_args_is_help=True)
 app.add_typer(user_app, name="user")
 app.add_typer(project_app, name="project")
 
-Database = Annotated[
-    str | None,
-    typer.Option(
-        help="Where everything is kept, as postgresql+psycopg://user@host/name; by default "
-        "PODIUM_STUDIO_DATABASE, else SQLite in this folder."
-    ),
-]
 ProjectNumber = Annotated[int, typer.Argument(help="The project's number.")]
 Host = Annotated[str, typer.Option(help="The address to listen at.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes any that is free.")]
@@ -52,10 +42,10 @@ def studio_command(
 ) -> None:
     """Judge with a team in the browser; without a command, a demonstration in this folder."""
     if context.invoked_subcommand is None:
-        _need_studio()
+        need_studio()
         from podium.cli.studio_server import run_demo
 
-        run_demo(_settings(None), port, browser)
+        run_demo(settings_for(None), port, browser)
 
 
 @app.command()
@@ -69,65 +59,65 @@ def serve(
     ] = False,
 ) -> None:
     """Serve a team: settings come from PODIUM_STUDIO_ variables, logs are JSON on stderr."""
-    _need_studio()
+    need_studio()
     from podium.cli.studio_server import run_server
 
-    run_server(_settings(database), host, port, workers, migrate_first=migrate_first)
+    run_server(settings_for(database), host, port, workers, migrate_first=migrate_first)
 
 
 @app.command()
 def migrate(
     database: Database = None,
     down: Annotated[
-        str | None, typer.Option(help="Go back to this revision; 'base' takes all tables away.")
+        str | None, typer.Option(help="Go back to this revision, which loses what came after it.")
     ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Go back without asking.")] = False,
+    drop_everything: Annotated[
+        bool, typer.Option("--drop-everything", help="Allow --down base, which removes all tables.")
+    ] = False,
 ) -> None:
     """Bring the database's tables up to date, or back."""
     from podium.studio.migrate import downgrade, revisions, upgrade
 
-    with _engine(database) as engine:
+    with engine_for(database) as engine:
         if down is None:
             upgrade(engine)
         else:
+            if down == "base" and not drop_everything:
+                raise ArgumentError(
+                    "Going back to base removes every table with every judgment",
+                    hint="Make a backup, then add --drop-everything.",
+                )
+            confirm(f"Go back to {down} and lose what newer tables hold?", yes=yes)
             downgrade(engine, down)
         present, newest = revisions(engine)
-    _say(f"The tables are of revision {present or 'none'}; the newest is {newest}.")
+    say(f"The tables are of revision {present or 'none'}; the newest is {newest}.")
 
 
-@user_app.command("add")
-def add_user_command(
-    email: Annotated[str, typer.Argument(help="E-mail address.")],
-    name: Annotated[str, typer.Option(help="What they are called; by default their address.")] = "",
-    admin: Annotated[
-        bool, typer.Option("--admin", help="They may make projects on this server.")
-    ] = False,
-    password: Annotated[
-        bool,
-        typer.Option("--password/--no-password", help="Ask for one, or read it from a pipe."),
-    ] = True,
+@app.command()
+def backup(
+    output: Annotated[Path, typer.Argument(help="The file to write.")],
     database: Database = None,
 ) -> None:
-    """Make an account. Without a password its owner signs in by OpenID."""
-    from podium.studio.accounts import add_user
-    from podium.studio.audit import record
-    from podium.studio.database import in_transaction
+    """Write everything into one file; servers may go on running."""
+    from podium.studio.backup import back_up
 
-    word = None
-    if password:
-        word = (
-            typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
-            if sys.stdin.isatty()
-            else sys.stdin.readline().rstrip("\n")
-        )
+    with engine_for(database) as engine:
+        made = back_up(engine, settings_for(database), output)
+    say(f"Wrote {output}: {made.log_entries} log entries, digest {made.log_digest[:16]}.")
 
-    def work(connection: Any) -> int:
-        number = add_user(connection, email, name or email, word, admin=admin)
-        record(connection, number, None, "was added on the server", admin=admin)
-        return number
 
-    with _engine(database) as engine:
-        number = in_transaction(engine, work)
-    _say(f"Account {number} for {email}.")
+@app.command()
+def restore(
+    source: Annotated[Path, typer.Argument(help="A file that backup wrote.")],
+    database: Database = None,
+) -> None:
+    """Restore a backup into an empty database, and check that all judgments are there."""
+    from podium.studio import backup as backups
+
+    with engine_for(database) as engine:
+        made = backups.restore(engine, settings_for(database), source)
+    say(f"Restored {made.log_entries} log entries, digest {made.log_digest[:16]} as in the backup.")
 
 
 @project_app.command("create")
@@ -159,7 +149,7 @@ def create_project_command(
             raise ArgumentError(f"{owner} has no account", hint="Run podium studio user add.")
         return create_project(connection, user, settings)
 
-    with _engine(database) as engine:
+    with engine_for(database) as engine:
         typer.echo(in_transaction(engine, work))
 
 
@@ -211,9 +201,9 @@ def import_command(
             rankings if row.mode == Mode.RANKINGS else None,
         )
 
-    with _engine(database) as engine:
+    with engine_for(database) as engine:
         count = in_transaction(engine, work)
-    _say(f"Added {count} queries.")
+    say(f"Added {count} queries.")
 
 
 @project_app.command("export")
@@ -243,7 +233,7 @@ def export_command(
     from podium.studio.kinds import Mode
     from podium.studio.projects import project_row
 
-    with _engine(database) as engine:
+    with engine_for(database) as engine:
         row = reading(engine, lambda c: project_row(c, project))
         order = ExportOrder.model_construct(content=content, format=target_format)
         order.check(Mode(row.mode))
@@ -256,37 +246,4 @@ def export_command(
         )
         with writing(output), atomic_write(output) as stream:
             rows = WAYS[content][target_format].write(stream, parts)
-    _say(f"Wrote {rows} rows to {output}.")
-
-
-def _need_studio() -> None:
-    try:
-        import fastapi  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise MissingPackageError("FastAPI", extra="studio") from error
-
-
-def _settings(database: str | None) -> Settings:
-    _need_studio()
-    from podium.studio.settings import Settings
-
-    if database is not None:
-        # Server processes read the environment: they must find the same database.
-        os.environ["PODIUM_STUDIO_DATABASE"] = database
-    return Settings()
-
-
-@contextmanager
-def _engine(database: str | None) -> Iterator[Engine]:
-    from podium.studio.database import connect
-
-    engine = connect(_settings(database))
-    try:
-        yield engine
-    finally:
-        engine.dispose()
-
-
-def _say(text: str) -> None:
-    Console(stderr=True).print(shown(text), soft_wrap=True)
+    say(f"Wrote {rows} rows to {output}.")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import tempfile
 import threading
 import time
 import webbrowser
 
+import structlog
 import typer
 import uvicorn
 
@@ -58,6 +61,17 @@ def run_server(
             f"the database's tables are of revision {present or 'none'}, not {newest}",
             hint="Run podium studio migrate first, or add --migrate.",
         )
+    set_up_logs()
+    shown = settings.public_url or f"http://{host}:{port}"
+    structlog.get_logger("podium.studio").info("serving", address=shown, workers=workers)
+    with tempfile.TemporaryDirectory(prefix="podium-metrics-") as folder:
+        if workers > 1:
+            # Each process counts for itself, in this folder; whichever is asked adds them up.
+            os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", folder)
+        _serve(settings, host, port, workers)
+
+
+def _serve(settings: Settings, host: str, port: int, workers: int) -> None:
     uvicorn.run(
         "podium.studio.app:application",
         factory=True,
@@ -65,7 +79,7 @@ def run_server(
         port=port,
         workers=workers,
         access_log=False,
-        log_level="warning",
+        log_config=None,  # JSON, as all of our logs
         server_header=False,
         timeout_keep_alive=75,  # longer than a proxy keeps a connection it may use again
         proxy_headers=True,

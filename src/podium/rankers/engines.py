@@ -22,6 +22,7 @@ from podium.data import Dataset
 from podium.data.columns import are_numbers
 from podium.errors import ArgumentError, DataError, MissingPackageError
 from podium.kernels import Doubles, Floats
+from podium.rankers.model_check import check_lightgbm, check_xgboost
 from podium.registry import Registry, unknown
 from podium.threads import thread_count
 
@@ -53,7 +54,7 @@ class Booster(ABC):
     @classmethod
     @abstractmethod
     def load(cls, dumped: bytes) -> Booster:
-        """The model that ``dump`` gave."""
+        """The model that ``dump`` gave; a DataError if it is not well formed."""
 
     @abstractmethod
     def grow(self, gradient: Doubles, curvature: Doubles) -> bool:
@@ -84,9 +85,12 @@ class Booster(ABC):
 
 
 class _LightGBM(Booster):
-    def __init__(self, model: Any, validation: Dataset | None = None) -> None:
+    def __init__(
+        self, model: Any, validation: Dataset | None = None, loaded: bytes | None = None
+    ) -> None:
         self.model = model
         self._validation = validation
+        self._loaded = loaded
 
     @classmethod
     def check(cls, parameters: Mapping[str, Any]) -> None:
@@ -128,7 +132,7 @@ class _LightGBM(Booster):
             free_raw_data=True,
         )
         if grown is not None:  # as lightgbm.train does with its init_model
-            before = lightgbm.Booster(model_str=grown.decode())
+            before = lightgbm.Booster(model_str=check_lightgbm(grown).decode())
             data._set_predictor(lightgbm.basic._InnerPredictor.from_booster(before, {}))
         found = cls(lightgbm.Booster(settings, data), validation)
         if validation is not None:
@@ -142,7 +146,8 @@ class _LightGBM(Booster):
     def load(cls, dumped: bytes) -> _LightGBM:
         lightgbm = import_engine("lightgbm")
         try:
-            return cls(lightgbm.Booster(model_str=dumped.decode()))
+            model = lightgbm.Booster(model_str=check_lightgbm(dumped).decode())
+            return cls(model, loaded=dumped)
         except (lightgbm.basic.LightGBMError, UnicodeDecodeError) as error:
             raise DataError(f"holds no LightGBM model ({error})", hint="Save it again.") from error
 
@@ -187,6 +192,8 @@ class _LightGBM(Booster):
         )
 
     def dump(self) -> bytes:
+        if self._loaded is not None:  # the engine was not given all of it
+            return self._loaded
         return self._text(-1).encode()
 
     def _text(self, trees: int) -> str:
@@ -254,14 +261,14 @@ class _XGBoost(Booster):
         if validation is not None:
             kept = xgboost.DMatrix(validation.features, feature_names=names, nthread=thread_count())
         cached = [rows] if kept is None else [rows, kept]
-        model = None if grown is None else bytearray(grown)
+        model = None if grown is None else bytearray(check_xgboost(grown))
         return cls(xgboost.Booster(settings, cache=cached, model_file=model), rows, kept)
 
     @classmethod
     def load(cls, dumped: bytes) -> _XGBoost:
         xgboost = import_engine("xgboost")
         try:
-            return cls(xgboost.Booster(model_file=bytearray(dumped)))
+            return cls(xgboost.Booster(model_file=bytearray(check_xgboost(dumped))))
         except xgboost.core.XGBoostError as error:
             raise DataError(f"holds no XGBoost model ({error})", hint="Save it again.") from error
 

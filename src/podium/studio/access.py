@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import hmac
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
-from sqlalchemy import Connection, and_, bindparam, literal, select
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import Response
+from fastapi.routing import APIRoute
+from sqlalchemy import Connection, and_, bindparam, literal, or_, select
 
+from podium.studio.cookies import cookie
 from podium.studio.database import reading
 from podium.studio.errors import RefusedError
 from podium.studio.kinds import Role
@@ -50,7 +54,14 @@ def _identify(columns: Sequence[Any]) -> dict[str, Prepared]:
                 Membership,
                 and_(Membership.user_id == User.id, Membership.project_id == bindparam("project")),
             )
-            .outerjoin(Project, Project.id == Membership.project_id)
+            # Administrators see all projects, whether they are members or not.
+            .outerjoin(
+                Project,
+                and_(
+                    Project.id == bindparam("project"),
+                    or_(Membership.role.is_not(None), User.is_admin.is_(True)),
+                ),
+            )
             .where(key == bindparam("key"), expires_at > bindparam("now"), User.disabled.is_(False))
         )
 
@@ -78,7 +89,7 @@ class Person:
         id: The account's number.
         name: What they are called.
         email: Their address.
-        is_admin: Whether they may make projects and accounts.
+        is_admin: Whether they run the server: make projects, see all of them, change accounts.
         csrf: The word that their forms repeat; empty for programs.
     """
 
@@ -132,33 +143,84 @@ def member_in(connection: Connection, request: Request, project: int) -> Member:
     return _member(connection, request, project, _SHORT)
 
 
+class UploadRoute(APIRoute):
+    """A route that takes large bodies: who may not send one is refused before it is read.
+
+    Without it, parameters that come in the body are read before dependencies look up who asks.
+    Whether the request comes from a page of ours is checked afterwards: forms tell it in the body.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The function that answers a request."""
+        answer = super().get_route_handler()
+
+        async def checked(request: Request) -> Response:
+            await run_in_threadpool(_check_manager, request)
+            return await answer(request)
+
+        return checked
+
+
+def _check_manager(request: Request) -> None:
+    named = request.path_params["project"]
+    project = int(named) if named.isascii() and named.isdigit() and len(named) < 19 else 0
+
+    def work(connection: Connection) -> Member:
+        return _member(connection, request, project, _SHORT, forged=True)
+
+    _at_least(reading(request.app.state.engine, work), Role.MANAGER)
+
+
 def _member(
-    connection: Connection, request: Request, project: int, statements: dict[str, Prepared]
+    connection: Connection,
+    request: Request,
+    project: int,
+    statements: dict[str, Prepared],
+    *,
+    forged: bool = False,
 ) -> Member:
     # Numbers that no row can have are no project, instead of an error of the database.
-    row = _found(connection, request, project if 0 < project < 2**62 else 0, statements)
+    number = project if 0 < project < 2**62 else 0
+    row = _found(connection, request, number, statements, forged=forged)
     if row is None:
         raise RefusedError(401, "Sign in first.")
-    if row.role is None:
+    if row.id is None:
         raise RefusedError(404, "There is no such project.")
-    return Member(_person(row), Role(row.role), row)
+    return Member(_person(row), Role(row.role or Role.OWNER), row)
 
 
 def _found(
-    connection: Connection, request: Request, project: int, statements: dict[str, Prepared]
+    connection: Connection,
+    request: Request,
+    project: int,
+    statements: dict[str, Prepared],
+    *,
+    forged: bool = False,
 ) -> Any:
+    """The row of who asks, or None.
+
+    Args:
+        connection: Where to look.
+        request: What they sent.
+        project: The project they ask about, or 0.
+        statements: How to look.
+        forged: Whether it is found even if another site's page may have sent the request.
+    """
     header = request.headers.get("authorization", "")
     if header.lower().startswith("bearer "):
         key = digest(header[7:].strip())
         row = statements["token"].one(connection, key=key, now=time.time(), project=project)
         if row is None:
             raise RefusedError(401, "This API token is unknown or too old.")
+        request.state.user = row.person_id
         return row
-    secret = request.cookies.get(COOKIE)
+    secret = cookie(request, COOKIE)
     if not secret:
         return None
     row = statements["cookie"].one(connection, key=digest(secret), now=time.time(), project=project)
-    if row is not None and request.method not in _SAFE:
+    if row is not None:
+        request.state.user = row.person_id
+    if row is not None and request.method not in _SAFE and not forged:
         told = request.headers.get("x-csrf-token") or str(getattr(request.state, "csrf", ""))
         if not hmac.compare_digest(told.encode(), row.csrf.encode()):
             raise RefusedError(403, "This page is out of date: load it again.")

@@ -10,20 +10,26 @@ from typing import Any
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from podium.studio.errors import RefusedError
 from podium.studio.kinds import Role
+from podium.studio.projects import storable
 from podium.studio.secrets import digest, new_secret
-from podium.studio.tables import ApiToken, AuthSession, Invitation, Membership, SignInFailure, User
+from podium.studio.tables import (
+    ApiToken,
+    AuthSession,
+    Invitation,
+    KnownAddress,
+    Membership,
+    SignInFailure,
+    User,
+)
 
 _HASHER = PasswordHasher()
 _SHORTEST = 10
 _LONGEST = 1000
 _ADDRESS = re.compile(r"[^@\s\x00-\x1f]+@[^@\s\x00-\x1f]+")
-_FREE_TRIES = 5
-"""How many sign-ins may fail before there is a wait, which then doubles up to a limit."""
-_LONGEST_WAIT = 900.0
 
 
 @dataclass(frozen=True)
@@ -43,9 +49,21 @@ def add_user(
     *,
     admin: bool = False,
     subject: str | None = None,
+    verified: bool = False,
 ) -> int:
-    """Make an account, and return its number."""
+    """Make an account, and return its number.
+
+    Args:
+        connection: A transaction.
+        email: The address.
+        name: What they are called.
+        password: What they sign in with, or None if it is by OpenID only.
+        admin: Whether they run the server.
+        subject: Who they are to the OpenID provider.
+        verified: Whether someone vouches for the address.
+    """
     email = normal_email(email)
+    name = storable(name)
     if not name.strip() or len(name) > 200:
         raise RefusedError(422, "Give a name of 1 to 200 characters.")
     if connection.scalar(select(User.id).where(User.email == email)) is not None:
@@ -54,6 +72,7 @@ def add_user(
         insert(User)
         .values(
             email=email,
+            email_verified=verified,
             name=name.strip(),
             password=None if password is None else hash_password(password),
             subject=subject,
@@ -86,22 +105,8 @@ def hash_password(password: str) -> str:
     return _HASHER.hash(password)
 
 
-def check_password(connection: Connection, email: str, password: str, address: str) -> int | None:
-    """The number of the account that an address and a password open, or None.
-
-    Failures are counted for the account and for where they come from; after some there is a wait.
-    The caller commits in either case, so that the count stands.
-    """
-    now = time.time()
-    keys = [f"account:{email.strip().lower()[:320]}", f"address:{address[:64]}"]
-    for key in keys:
-        row = connection.execute(
-            select(SignInFailure.count, SignInFailure.locked_until).where(SignInFailure.key == key)
-        ).one_or_none()
-        if row is not None and row.locked_until > now:
-            raise RefusedError(
-                429, f"Too many tries: wait {int(row.locked_until - now) + 1} seconds."
-            )
+def check_password(connection: Connection, email: str, password: str) -> int | None:
+    """The number of the account that an address and a password open, or None."""
     user = connection.execute(
         select(User.id, User.password, User.disabled).where(User.email == email.strip().lower())
     ).one_or_none()
@@ -109,10 +114,7 @@ def check_password(connection: Connection, email: str, password: str, address: s
     known = user.password if user is not None and user.password else _nobodys_hash()
     right = len(password) <= _LONGEST and _matches(known, password)
     if user is None or not user.password or user.disabled or not right:
-        for key, free in zip(keys, (_FREE_TRIES, 4 * _FREE_TRIES), strict=True):
-            _count_failure(connection, key, free, now)
         return None
-    connection.execute(delete(SignInFailure).where(SignInFailure.key.in_(keys)))
     if _HASHER.check_needs_rehash(user.password):
         connection.execute(
             update(User).where(User.id == user.id).values(password=_HASHER.hash(password))
@@ -131,6 +133,41 @@ def sign_in(connection: Connection, user_id: int, hours: float) -> SignedIn:
         )
     )
     return found
+
+
+def link_to_provider(connection: Connection, user_id: int, subject: str) -> None:
+    """Let the owner of an address sign in by OpenID, and nobody else any more.
+
+    Whoever made the account may not be who the provider says has the address: what they signed in
+    with ends.
+    """
+    connection.execute(
+        update(User)
+        .where(User.id == user_id)
+        .values(subject=subject, password=None, email_verified=True)
+    )
+    end_access(connection, user_id)
+
+
+def end_access(connection: Connection, user_id: int) -> None:
+    """Sign someone out everywhere and end their API tokens."""
+    connection.execute(delete(AuthSession).where(AuthSession.user_id == user_id))
+    connection.execute(delete(ApiToken).where(ApiToken.user_id == user_id))
+    connection.execute(delete(KnownAddress).where(KnownAddress.user_id == user_id))
+
+
+def forget_expired(connection: Connection, now: float) -> None:
+    """Remove what no longer opens or holds anything: failures, sessions, invitations, addresses."""
+    connection.execute(
+        delete(SignInFailure).where(
+            SignInFailure.last_at < now - 86400, SignInFailure.locked_until < now
+        )
+    )
+    connection.execute(delete(AuthSession).where(AuthSession.expires_at < now))
+    connection.execute(
+        delete(Invitation).where(or_(Invitation.expires_at < now, Invitation.uses_left <= 0))
+    )
+    connection.execute(delete(KnownAddress).where(KnownAddress.last_at < now - 180 * 86400))
 
 
 def sign_out(connection: Connection, secret: str) -> None:
@@ -204,16 +241,6 @@ def accept(connection: Connection, secret: str, user_id: int) -> int:
             .values(uses_left=Invitation.uses_left - 1)
         )
     return int(found.project_id)
-
-
-def _count_failure(connection: Connection, key: str, free: int, now: float) -> None:
-    count = connection.scalar(
-        select(SignInFailure.count).where(SignInFailure.key == key).with_for_update()
-    )
-    count = (count or 0) + 1
-    wait = min(2.0 ** (count - free), _LONGEST_WAIT) if count >= free else 0.0
-    connection.execute(delete(SignInFailure).where(SignInFailure.key == key))
-    connection.execute(insert(SignInFailure).values(key=key, count=count, locked_until=now + wait))
 
 
 def _matches(known: str, password: str) -> bool:

@@ -12,6 +12,7 @@ import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, RedirectResponse, Response
+from sqlalchemy.exc import DataError as UnstorableError
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.exceptions import HTTPException
@@ -24,13 +25,15 @@ from podium.studio.desk import Desk
 from podium.studio.errors import RefusedError
 from podium.studio.export_jobs import run_export
 from podium.studio.import_jobs import run_import
-from podium.studio.logs import set_up_logs
-from podium.studio.metrics import Metrics
+from podium.studio.logs import described, set_up_logs
+from podium.studio.metrics import Metrics, forget_process
 from podium.studio.pages import render
 from podium.studio.provider import Provider
 from podium.studio.replies import PROBLEMS
 from podium.studio.reports import run_report
 from podium.studio.routes import (
+    account_pages,
+    accounts,
     dashboard,
     dashboard_pages,
     jobs,
@@ -50,7 +53,7 @@ from podium.studio.settings import Settings
 from podium.studio.worker import Worker
 from podium.studio.wrapping import Wrapping
 
-_API = (judging, projects, jobs, people, dashboard)
+_API = (judging, projects, jobs, people, dashboard, accounts)
 _PAGES = (
     operations,
     signing_in,
@@ -61,7 +64,9 @@ _PAGES = (
     people_pages,
     dashboard_pages,
     one_time,
+    account_pages,
 )
+_PROBE_SECONDS = 2.0
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -71,8 +76,12 @@ def create_app(settings: Settings) -> FastAPI:
         >>> create_app(Settings(database="sqlite://")).title
         'Podium Studio'
     """
-    engine = connect(settings)
-    worker = Worker(settings, {"import": run_import, "export": run_export, "report": run_report})
+    engine = connect(settings, seconds=settings.statement_seconds)
+    # Readiness has a connection and threads of its own: it must answer when all others wait.
+    probe = connect(settings, seconds=_PROBE_SECONDS, pooled=False)
+    metrics = Metrics(engine)
+    kinds = {"import": run_import, "export": run_export, "report": run_report}
+    worker = Worker(settings, kinds, metrics)
 
     @asynccontextmanager
     async def running(_app: FastAPI) -> AsyncIterator[None]:
@@ -82,6 +91,8 @@ def create_app(settings: Settings) -> FastAPI:
         yield
         worker.stop()
         engine.dispose()
+        probe.dispose()
+        forget_process()
 
     app = FastAPI(
         title="Podium Studio",
@@ -95,19 +106,27 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.settings = settings
     app.state.engine = engine
+    app.state.probe = probe
+    app.state.probing = anyio.CapacityLimiter(2)
+    app.state.calling_provider = anyio.CapacityLimiter(4)
     app.state.desk = Desk(engine)
-    app.state.metrics = Metrics()
+    app.state.metrics = metrics
     app.state.worker = worker
     # Links that sign someone in once: by the digest of their secret, who.
     app.state.one_time = {}
     app.state.provider = Provider(settings) if settings.oidc_issuer else None
-    for room in _API:
-        app.include_router(room.router, responses=PROBLEMS)
-    for page in _PAGES:
-        app.include_router(page.router)
+    for router in [*(room.router for room in _API), jobs.uploads]:
+        app.include_router(router, responses=PROBLEMS)
+    for router in [*(page.router for page in _PAGES), transfer_pages.uploads]:
+        app.include_router(router)
     app.mount("/static", Assets(), name="static")
     _answer_errors(app)
-    app.add_middleware(Wrapping, metrics=app.state.metrics, largest=settings.largest_request)
+    app.add_middleware(
+        Wrapping,
+        metrics=app.state.metrics,
+        largest=settings.largest_request,
+        secure=settings.is_secure,
+    )
     return app
 
 
@@ -132,10 +151,20 @@ def _answer_errors(app: FastAPI) -> None:
         where = ".".join(str(part) for part in first["loc"][1:])
         return _worded(request, 422, f"{where}: {first['msg']}" if where else str(first["msg"]))
 
+    @app.exception_handler(UnstorableError)
+    @app.exception_handler(UnicodeEncodeError)
+    async def _not_storable(request: Request, error: Exception) -> Response:
+        # Such a value comes with the request: asking again would come to the same.
+        structlog.get_logger("podium.studio").warning("unstorable value", **described(error))
+        return _worded(
+            request, 422, "A value cannot be stored: it has characters that are no text."
+        )
+
     @app.exception_handler(DBAPIError)
     @app.exception_handler(PoolTimeoutError)
     async def _no_database(request: Request, error: Exception) -> Response:
-        structlog.get_logger("podium.studio").error("database", exc_info=error)
+        structlog.get_logger("podium.studio").error("database", **described(error))
+        request.app.state.metrics.database_failed(type(error).__name__)
         problem = "The database cannot be reached: the page tries again by itself."
         return _worded(request, 503, problem, {"Retry-After": "1"})
 

@@ -20,6 +20,7 @@ from podium.studio.panels import NOTHING, Panel, Said, Task
 class Document:
     """What a screen must know of a document before it asks for its text."""
 
+    reference: int
     item: str
     title: str
     url: str

@@ -12,13 +12,11 @@ from podium.studio.blocked import check_shares
 from podium.studio.errors import RefusedError
 from podium.studio.open_work import open_again
 from podium.studio.panels import new_panel
-from podium.studio.projects import ProjectSettings
+from podium.studio.projects import JUDGING, ProjectSettings
 from podium.studio.replies import first_problem
 from podium.studio.tables import Candidate, Lease, Project, Query
 from podium.studio.transactions import transaction_number
 
-JUDGING = ("k", "algorithm", "seed", "budget", "overlap_share", "overlap_assessors")
-"""What decides which pairs are asked: it stays once there are answers, which were asked for it."""
 _LOWERED = ("budget", "overlap_share", "overlap_assessors")
 """Of these less may be asked later, so that a project that lacks people can be finished."""
 
@@ -59,8 +57,9 @@ def change_project(
         project_id: The project.
         changes: Some of the fields of `ProjectChange`, checked.
     """
+    # An import refers to the project's row until it ends: a stronger lock would wait for it.
     project = connection.execute(
-        select(Project.__table__).where(Project.id == project_id).with_for_update()
+        select(Project.__table__).where(Project.id == project_id).with_for_update(key_share=True)
     ).one()
     before = {**settings_of(project).model_dump(mode="json"), "paused": project.paused}
     changed = {name: value for name, value in changes.items() if before[name] != value}
@@ -94,8 +93,8 @@ def change_project(
     connection.execute(
         update(Project).where(Project.id == project_id).values(**values, paused=paused)
     )
-    names = sorted(changed)
-    record(connection, user_id, project_id, "changed the settings", names=names)
+    values_then = {name: [_short(before[name]), _short(changed[name])] for name in sorted(changed)}
+    record(connection, user_id, project_id, "changed the settings", **values_then)
     project = connection.execute(select(Project.__table__).where(Project.id == project_id)).one()
     if answered:
         # What was settled stays settled; whoever asks next works out what is left.
@@ -104,6 +103,11 @@ def change_project(
         _start_over(connection, project)
     check_shares(connection, project)
     return project
+
+
+def _short(value: Any) -> Any:
+    """A value for the audit log; guidelines are long."""
+    return f"{value[:100]}…" if isinstance(value, str) and len(value) > 100 else value
 
 
 def _is_lower(name: str, before: Any, after: Any) -> bool:

@@ -8,14 +8,19 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.pool import NullPool
 
+from podium.studio.answering import AnsweringConnection, NoAnswerError
 from podium.studio.settings import Settings
 
 Found = TypeVar("Found")
 
 _ATTEMPTS = 5
+_RETRY_SECONDS = 8.0
+"""People wait for an answer: after this long they are told that there is none."""
+_CONNECT_SECONDS = 5
 _RETRIED = {"40001", "40P01"}
 """Serialisation failure and deadlock, by PostgreSQL's numbers: trying again is the answer."""
 
@@ -25,21 +30,62 @@ _READING: dict[str, dict[str, Any]] = {
 }
 
 
-def connect(settings: Settings) -> Engine:
-    """An engine for the settings' database."""
+def connect(settings: Settings, *, seconds: float | None = None, pooled: bool = True) -> Engine:
+    """An engine for the settings' database.
+
+    Args:
+        settings: Where it is, and how many connections to hold.
+        seconds: How long a statement may take before it is given up; None for as long as it needs.
+        pooled: Whether connections are kept for the next transaction.
+    """
     if settings.database.startswith("sqlite"):
-        engine = create_engine(settings.database, connect_args={"timeout": 30})
+        # Values can be passwords' hashes and people's addresses: no error may quote them.
+        engine = create_engine(
+            settings.database, connect_args={"timeout": 30}, hide_parameters=True
+        )
         _prepare_sqlite(engine)
         return engine
-    return create_engine(
+    pool: dict[str, Any] = {"poolclass": NullPool}
+    if pooled:
+        pool = {"pool_size": settings.pool_size, "max_overflow": 0, "pool_timeout": 10,
+                "pool_recycle": 3600}  # fmt: skip
+    engine = create_engine(
         settings.database,
-        pool_size=settings.pool_size,
-        max_overflow=0,
-        pool_timeout=10,
-        pool_recycle=3600,
-        # A server that hangs must not hang every request: connections are given up in time.
-        connect_args={"connect_timeout": 5, "prepare_threshold": 3},
+        hide_parameters=True,
+        connect_args={
+            "connect_timeout": _CONNECT_SECONDS,
+            "prepare_threshold": 3,
+            # A server that is gone without a word is noticed in half a minute.
+            "keepalives_idle": 15,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 15_000,
+            **_limits(settings, seconds),
+        },
+        **pool,
     )
+
+    @event.listens_for(engine, "do_connect")
+    def _connect(_dialect: Any, _record: Any, words: Any, named: Any) -> AnsweringConnection:
+        connection = AnsweringConnection.connect(*words, **named)
+        # The server gives statements up first, and says so; this is for one that hangs.
+        connection.answer_seconds = None if seconds is None else seconds + 1
+        return connection
+
+    return engine
+
+
+def _limits(settings: Settings, seconds: float | None) -> dict[str, str]:
+    """What the server itself gives up: statements, waits for locks, and forgotten transactions."""
+    if seconds is None or "options" in make_url(settings.database).query:
+        return {}
+    whole = int(seconds * 1000)
+    limits = {
+        "statement_timeout": whole,
+        "lock_timeout": max(whole // 3, 1),
+        "idle_in_transaction_session_timeout": 4 * whole,
+    }
+    return {"options": " ".join(f"-c {name}={value}" for name, value in limits.items())}
 
 
 def in_transaction(engine: Engine, work: Callable[[Connection], Found]) -> Found:
@@ -54,12 +100,13 @@ def in_transaction(engine: Engine, work: Callable[[Connection], Found]) -> Found
         >>> in_transaction(engine, lambda connection: connection.scalar(text("select 6 * 7")))
         42
     """
+    end = time.monotonic() + _RETRY_SECONDS
     for attempt in range(_ATTEMPTS):
         try:
             with engine.begin() as connection:
                 return work(connection)
         except DBAPIError as error:
-            if attempt == _ATTEMPTS - 1 or not _passes(error):
+            if attempt == _ATTEMPTS - 1 or not _passes(error) or time.monotonic() > end:
                 raise
             time.sleep(random.uniform(0.5, 1) * 0.05 * 2**attempt)  # noqa: S311 - no secret
     raise AssertionError("unreachable")
@@ -84,6 +131,8 @@ def _reader(engine: Engine) -> Engine:
 
 def _passes(error: DBAPIError) -> bool:
     """Whether trying again may help."""
+    if isinstance(error.orig, NoAnswerError):
+        return False
     if error.connection_invalidated or getattr(error.orig, "sqlstate", None) in _RETRIED:
         return True
     message = str(error.orig)

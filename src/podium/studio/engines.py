@@ -1,17 +1,18 @@
 """Candidates from a running search engine: OpenSearch, Elasticsearch or Solr.
 
 A server that fetches what its users name could be made to call anything it can reach. So only
-engines that the server's settings list are called, by exact host and port, redirects are not
-followed, and answers are cut off by size and time.
+engines that the server's settings list are called, by exact host and port, only where they search
+and not where they write, redirects are not followed, and answers are cut off by size and time.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import httpx
 from pydantic import BaseModel, ConfigDict, Field
@@ -25,6 +26,14 @@ from podium.studio.importing import DEEPEST, Asked, Read
 _SECONDS = 20.0
 _MOST_BYTES = 32 << 20
 _PORTS = {"http": 80, "https": 443}
+_SEARCHES = {"opensearch": ("_search",), "elasticsearch": ("_search",), "solr": ("select", "query")}
+"""The last part of the paths that search; every other may write, as ``_delete_by_query`` does."""
+_READS = {"routing", "preference", "search_pipeline", "search_type", "request_cache",
+          "ignore_unavailable", "allow_no_indices", "expand_wildcards"}  # fmt: skip
+"""What may stand after the path of OpenSearch and Elasticsearch; Solr takes all in the body."""
+_SOLR_BODY = {"query", "filter", "fields", "sort", "limit", "offset", "params", "queries", "facet"}
+_SOLR_HANDLERS = re.compile(r"(qt|wt|tr|v|stream|shards|json|command|expr|update)(\..*)?")
+"""Parameters that choose another handler, writer or host than the path names."""
 QUERY, SIZE = "{{query}}", "{{size}}"
 
 DEFAULTS = {
@@ -106,6 +115,7 @@ def allowed(url: str, engines: Sequence[str]) -> str:
 def check_search(search: EngineSearch, engines: Sequence[str]) -> Any:
     """The template as JSON, if everything about a search is in order."""
     allowed(search.url, engines)
+    _check_reads(search)
     if not search.template.strip():
         return DEFAULTS[search.kind]
     try:
@@ -114,7 +124,28 @@ def check_search(search: EngineSearch, engines: Sequence[str]) -> Any:
         raise RefusedError(422, f"The template {error}") from error
     if not isinstance(template, dict) or bound(template, "a", 1) == bound(template, "b", 1):
         raise RefusedError(422, f'The template must be a JSON object with "{QUERY}" in it.')
+    if search.kind == "solr":
+        _check_solr(template)
     return template
+
+
+def _check_reads(search: EngineSearch) -> None:
+    """Whether a URL is of a search, which changes nothing."""
+    parts = urlsplit(search.url)
+    ends = _SEARCHES[search.kind]
+    if parts.path.rpartition("/")[2] not in ends:
+        raise RefusedError(422, f"The URL must end in {' or '.join(f'/{end}' for end in ends)}.")
+    asked = {name for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
+    if odd := sorted(asked - (_READS if search.kind != "solr" else set())):
+        raise RefusedError(422, f"{odd[0]}: Give it in the template, not in the URL.")
+
+
+def _check_solr(template: dict[str, Any]) -> None:
+    parameters = template.get("params", {})
+    if odd := sorted(template.keys() - _SOLR_BODY):
+        raise RefusedError(422, f"The template's {odd[0]!r} is no part of a search.")
+    if not isinstance(parameters, dict) or any(map(_SOLR_HANDLERS.fullmatch, parameters)):
+        raise RefusedError(422, "The template's params must not choose a handler, writer or host.")
 
 
 def fetch(search: EngineSearch, asked: Sequence[Asked], engines: Sequence[str]) -> Iterator[Read]:

@@ -14,7 +14,7 @@ from podium.studio.audit import record
 from podium.studio.database import in_transaction, reading
 from podium.studio.errors import RefusedError
 from podium.studio.exporting import FITS, WAYS, Judged, judged_queries, parts_of
-from podium.studio.jobs import Work, new_file
+from podium.studio.jobs import Work, make_room, new_file
 from podium.studio.kinds import Mode
 from podium.studio.overview import standing_of
 from podium.studio.projects import project_row
@@ -73,11 +73,14 @@ def run_export(work: Work) -> None:
             raise DataError("nothing has been judged yet", hint="Judge something first.")
         result = {"queries": count[0], "rows": rows, "bytes": path.stat().st_size}
 
-        def finish(connection: Connection) -> None:
+        def finish(connection: Connection) -> list[str]:
             record(connection, work.job.user_id, project.id, "exported", job=work.job.id, **result)
+            old = make_room(connection, project.id)
             work.finish(connection, result, path.name)
+            return old
 
-        in_transaction(work.engine, finish)
+        for old in in_transaction(work.engine, finish):
+            (path.parent / old).unlink(missing_ok=True)
     except BaseException:
         path.unlink(missing_ok=True)
         raise
@@ -96,4 +99,4 @@ def _counted(
     for each in queries:
         yield each
         count[0] += 1
-        work.share = count[0] / max(total, 1)
+        work.progress(count[0] / max(total, 1))

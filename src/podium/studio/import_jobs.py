@@ -13,7 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from podium.errors import DataError
 from podium.studio.audit import record
-from podium.studio.database import in_transaction
+from podium.studio.database import in_transaction, reading
 from podium.studio.engines import EngineSearch, fetch
 from podium.studio.gold import add_gold, read_gold
 from podium.studio.importing import (
@@ -25,11 +25,11 @@ from podium.studio.importing import (
     read_candidates,
     read_runs,
 )
-from podium.studio.jobs import LostError, Work, files_folder, new_file
+from podium.studio.jobs import LostError, State, Work, files_folder, new_file
 from podium.studio.kinds import Mode
-from podium.studio.projects import add_query, project_row
+from podium.studio.projects import MOST_QUERIES, add_query, check_unchanged, project_row
 from podium.studio.settings import Settings
-from podium.studio.tables import Query
+from podium.studio.tables import Job, Query
 
 KIND = "import"
 Source = Literal["candidates", "runs", "engine", "gold"]
@@ -49,17 +49,27 @@ def run_import(work: Work) -> None:
         # A search engine may take its time: no transaction waits for it.
         fetched = _fetched(work) if work.job.parameters["source"] == "engine" else None
         in_transaction(work.engine, lambda c: _put_in(c, work, fetched))
-    except (SQLAlchemyError, LostError):
+    except LostError:
+        if _was_cancelled(work):
+            drop_files(work.settings, work.job)
+        raise
+    except SQLAlchemyError:
         raise  # another worker will need the files
     except Exception:
-        _drop_files(work)
+        drop_files(work.settings, work.job)
         raise
-    _drop_files(work)
+    drop_files(work.settings, work.job)
 
 
-def _drop_files(work: Work) -> None:
-    for uploads in work.job.parameters.get("files", {}).values():
-        for upload in _uploads(work.settings, uploads):
+def _was_cancelled(work: Work) -> bool:
+    state = reading(work.engine, lambda c: c.scalar(select(Job.state).where(Job.id == work.job.id)))
+    return state == State.CANCELLED
+
+
+def drop_files(settings: Settings, job: Any) -> None:
+    """Remove what was sent for an import."""
+    for uploads in job.parameters.get("files", {}).values():
+        for upload in _uploads(settings, uploads):
             with suppress(OSError):
                 upload.path.unlink()
 
@@ -72,6 +82,7 @@ def _put_in(connection: Connection, work: Work, fetched: list[Read] | None) -> N
             result = {"gold": add_gold(connection, project, read_gold(stream))}
     else:
         result = _add_all(connection, project, work, fetched)
+    check_unchanged(connection, project)
     record(connection, job.user_id, job.project_id, "imported", **result)
     work.finish(connection, result)
 
@@ -87,11 +98,16 @@ def _add_all(
             continue
         known.add(read.entry.query_id)
         rankings = read.rankings if project.mode == Mode.RANKINGS else None
+        if len(known) > MOST_QUERIES:
+            raise DataError(
+                f"the project would have more than {MOST_QUERIES} queries",
+                hint="Make another project.",
+            )
         add_query(connection, project, read.entry, rankings)
         added += 1
         if fetched is None:
             # How many there will be is not known: the bar nears its end without reaching it.
-            work.share = 0.95 * (added + skipped) / (added + skipped + 50)
+            work.progress(0.95 * (added + skipped) / (added + skipped + 50))
     if not added and not skipped:
         raise DataError("there is no query in it", hint="Is it the right file?")
     total = connection.scalar(select(func.count()).where(Query.project_id == project.id))
@@ -104,7 +120,7 @@ def _fetched(work: Work) -> list[Read]:
     found = []
     for read in counted(fetch(search, asked, work.settings.engines)):
         found.append(read)
-        work.share = 0.95 * len(found) / len(asked)
+        work.progress(0.95 * len(found) / len(asked))
     return found
 
 

@@ -66,11 +66,9 @@ class _Limited(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def read(self, size: int = -1) -> bytes:
-        if size < 0:
-            size = self._left + 1
+    def readinto(self, buffer: Any) -> int:
         try:
-            data = bytes(self._stream.read(min(size, self._left + 1)))
+            data = bytes(self._stream.read(min(len(buffer), self._left + 1)))
         except OSError as error:
             raise DataError(
                 "is damaged or cut short", path=self.name, hint="Compress it again."
@@ -80,7 +78,8 @@ class _Limited(io.RawIOBase):
             raise DataError(
                 f"holds more than {MOST_BYTES >> 20} MiB", path=self.name, hint="Split it."
             )
-        return data
+        buffer[: len(data)] = data
+        return len(data)
 
 
 @contextmanager
@@ -89,8 +88,15 @@ def opened(upload: Upload, most: int = MOST_BYTES) -> Iterator[IO[bytes]]:
     with upload.path.open("rb") as file:
         codec = _MAGIC.get(file.read(2)) or _MAGIC.get((file.seek(0), file.read(4))[1])
         file.seek(0)
-        stream = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), codec) if codec else file
-        yield _Limited(stream, upload.name, most)  # type: ignore[misc]
+        stream: Any = file
+        if codec:
+            stream = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), codec)
+        limited = io.BufferedReader(_Limited(stream, upload.name, most))
+        # Readers decompress by themselves what looks compressed, and know no limit.
+        head = limited.peek(4)
+        if codec and any(head.startswith(magic) for magic in _MAGIC):
+            raise DataError("is compressed twice", path=upload.name, hint="Decompress it once.")
+        yield limited
 
 
 def read_candidates(upload: Upload) -> Iterator[Read]:

@@ -1,9 +1,11 @@
-"""Logs as one JSON object a line, for whatever gathers them."""
+"""Logs as one JSON object a line, for whatever gathers them; those of libraries too."""
 
 from __future__ import annotations
 
 import logging
 import sys
+import traceback
+from typing import Any
 
 import structlog
 
@@ -15,17 +17,44 @@ def set_up_logs(level: str = "INFO", *, readable: bool = False) -> None:
         level: The least that is written.
         readable: Whether a person reads it at a terminal.
     """
-    renderer = structlog.dev.ConsoleRenderer() if readable else structlog.processors.JSONRenderer()
+    renderer: Any = (
+        structlog.dev.ConsoleRenderer() if readable else structlog.processors.JSONRenderer()
+    )
+    shared: list[Any] = [
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+    ]
+    number = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            renderer,
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(
-            logging.getLevelNamesMapping()[level.upper()]
-        ),
+        processors=[*shared, renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(number),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(max(number, logging.WARNING))
+
+
+def described(error: BaseException) -> dict[str, str]:
+    """An error for the log, without its words: databases quote the values that they refuse.
+
+    Example:
+        >>> described(ValueError("ann@example.org"))
+        {'error': 'ValueError', 'sqlstate': '', 'trace': ''}
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    origin = getattr(error, "orig", None)
+    return {
+        "error": type(origin or error).__name__,
+        "sqlstate": getattr(origin, "sqlstate", None) or "",
+        "trace": " < ".join(f"{frame.filename}:{frame.lineno}" for frame in reversed(frames)),
+    }

@@ -37,6 +37,12 @@ def revisions(engine: Engine) -> tuple[str | None, str | None]:
     return present, ScriptDirectory.from_config(_config()).get_current_head()
 
 
+def known_revisions() -> set[str]:
+    """All revisions that this version knows."""
+    scripts = ScriptDirectory.from_config(_config())
+    return {script.revision for script in scripts.walk_revisions()}
+
+
 def _run(engine: Engine, step: Callable[[Config], None]) -> None:
     config = _config()
     with engine.begin() as connection:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Integer, cast, func, select
+from sqlalchemy import Connection, Integer, and_, cast, func, select
 
+from podium.studio.kinds import Role
 from podium.studio.tables import Membership, Project, Query
 
 
@@ -58,12 +59,21 @@ def standing_of(connection: Connection, project_id: int) -> Standing:
     return _standing(row)
 
 
-def projects_of(connection: Connection, user_id: int) -> list[tuple[Any, str, Standing]]:
-    """Someone's projects, newest first: each project's row, their role there, how far it is."""
+def projects_of(
+    connection: Connection, user_id: int, *, every: bool = False
+) -> list[tuple[Any, str, Standing]]:
+    """Someone's projects, newest first: each project's row, their role there, how far it is.
+
+    Args:
+        connection: Where to look.
+        user_id: Who.
+        every: Whether to list all projects, as administrators see them; they may do there what an
+            owner may.
+    """
+    mine = and_(Membership.project_id == Project.id, Membership.user_id == user_id)
     rows = connection.execute(
-        select(Project.__table__, Membership.role)
-        .join(Membership, Membership.project_id == Project.id)
-        .where(Membership.user_id == user_id)
+        select(Project.__table__, func.coalesce(Membership.role, Role.OWNER.value).label("role"))
+        .join(Membership, mine, isouter=every)
         .order_by(Project.id.desc())
     ).all()
     figures = {

@@ -25,9 +25,9 @@ from podium.studio.tables import (
 
 
 def members_of(connection: Connection, project_id: int) -> list[Any]:
-    """The members of a project: number, name, address and role, owners first."""
+    """The members of a project, owners first: number, name, address and its check, role."""
     rows = connection.execute(
-        select(User.id, User.name, User.email, Membership.role)
+        select(User.id, User.name, User.email, User.email_verified, Membership.role)
         .join(Membership, Membership.user_id == User.id)
         .where(Membership.project_id == project_id)
         .order_by(User.name, User.id)
@@ -54,7 +54,11 @@ def set_role(connection: Connection, who: Member, user_id: int, role: Role) -> N
 
 
 def remove_member(connection: Connection, who: Member, user_id: int) -> None:
-    """Take someone out of a project. What they judged stays; what they hold is free again."""
+    """Take someone out of a project. What they judged stays; what they hold is free again.
+
+    The project's invitations end, unless people leave by themselves: whoever was removed could come
+    back by a link, with the same account or with another.
+    """
     present = _role_of(connection, who, user_id)
     if not who.may(present):
         raise RefusedError(403, "Only owners may remove owners.")
@@ -76,7 +80,15 @@ def remove_member(connection: Connection, who: Member, user_id: int) -> None:
             Membership.project_id == who.project.id, Membership.user_id == user_id
         )
     )
-    record(connection, who.person.id, who.project.id, "removed a member", user=user_id)
+    ended = 0
+    if user_id != who.person.id:
+        ended = connection.execute(
+            delete(Invitation).where(Invitation.project_id == who.project.id)
+        ).rowcount
+    record(
+        connection, who.person.id, who.project.id, "removed a member", user=user_id,
+        invitations_ended=ended,
+    )  # fmt: skip
 
 
 def make_invitation(connection: Connection, who: Member, role: Role, uses: int, days: float) -> str:

@@ -87,6 +87,8 @@ def _as_sqlalchemy(connection: Connection, text: str, error: psycopg.Error) -> B
     broken = bool(driver.closed)
     if broken:
         connection.invalidate(error)
+        # The others broke with it, most likely: each would fail once more.
+        connection.engine.dispose()
     return DBAPIError.instance(
         text,
         None,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, func, insert, select
 
+from podium import data
 from podium.data import CandidateList
 from podium.errors import DataError
 from podium.judging.algorithms import ALGORITHMS, CAREFUL
@@ -16,9 +18,14 @@ from podium.studio.audit import record
 from podium.studio.errors import RefusedError
 from podium.studio.kinds import Mode, Role
 from podium.studio.panels import new_panel
+from podium.studio.sanitizing import sanitized
 from podium.studio.tables import Candidate, Membership, Project, Query, Ranking
 from podium.studio.transactions import transaction_number
 
+MOST_PROJECTS = 1_000
+"""How many projects a server holds."""
+MOST_QUERIES = 200_000
+"""How many queries a project holds."""
 _MOST_CANDIDATES = 10_000
 _LONGEST_NAME = 400
 
@@ -97,9 +104,17 @@ def storable(text: str) -> str:
 
 def create_project(connection: Connection, owner_id: int, settings: ProjectSettings) -> int:
     """Make a project that someone owns, and return its number."""
+    count = connection.scalar(select(func.count()).select_from(Project))
+    if (count or 0) >= MOST_PROJECTS:
+        raise RefusedError(429, f"There are {count} projects: delete one that nobody needs.")
     project_id = connection.execute(
         insert(Project)
-        .values(**settings.model_dump(mode="json"), paused=False, created_at=time.time())
+        .values(
+            **settings.model_dump(mode="json"),
+            paused=False,
+            created_at=time.time(),
+            incarnation=random.SystemRandom().getrandbits(62),
+        )
         .returning(Project.id)
     ).scalar_one()
     connection.execute(
@@ -117,6 +132,22 @@ def project_row(connection: Connection, project_id: int) -> Any:
     if row is None:
         raise RefusedError(404, "There is no such project.")
     return row
+
+
+JUDGING = ("k", "algorithm", "seed", "budget", "overlap_share", "overlap_assessors")
+"""What decides which pairs are asked: it stays once there are answers, which were asked for it."""
+
+
+def check_unchanged(connection: Connection, project: Any) -> None:
+    """Refuse queries that were added for settings which someone has changed since; lock them."""
+    now = connection.execute(
+        select(Project.__table__).where(Project.id == project.id).with_for_update(read=True)
+    ).one_or_none()
+    names = ("mode", *JUDGING)
+    if now is None or any(getattr(now, name) != getattr(project, name) for name in names):
+        raise DataError(
+            "the project's way of judging was changed during the import", hint="Import it again."
+        )
 
 
 def add_query(
@@ -163,20 +194,22 @@ def add_query(
         )
         .returning(Query.id)
     ).scalar_one()
+    references = random.SystemRandom().sample(range(2**31), len(candidates))
     connection.execute(
         insert(Candidate),
         [
             {
                 "query_id": query_id,
                 "place": place,
+                "reference": reference,
                 "item": candidate.document_id,
                 "title": storable(candidate.title),
                 "text": storable(candidate.text),
-                "html": storable(candidate.html),
+                "html": _sanitized(candidate, entry),
                 "url": storable(candidate.url),
                 "score": candidate.score,
             }
-            for place, candidate in enumerate(candidates)
+            for place, (candidate, reference) in enumerate(zip(candidates, references, strict=True))
         ],
     )
     if rankings:
@@ -199,6 +232,16 @@ def add_queries(
             add_query(connection, project, entry, (rankings or {}).get(entry.query_id))
             count += 1
     return count
+
+
+def _sanitized(candidate: data.Candidate, entry: CandidateList) -> str:
+    try:
+        return storable(sanitized(candidate.html))
+    except DataError as error:
+        raise DataError(
+            f"document {candidate.document_id!r} of query {entry.query_id!r}: {error.problem}",
+            hint=error.hint,
+        ) from error
 
 
 def _check(entry: CandidateList, items: Sequence[str]) -> None:

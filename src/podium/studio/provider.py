@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import dataclass
 from threading import Lock
@@ -24,6 +25,8 @@ _KEPT_SECONDS = 3600.0
 _AGAIN_SECONDS = 30.0
 _LEEWAY = 60
 _MOST_BYTES = 1 << 20
+_SECONDS = 10.0
+"""How long an answer of the provider may take."""
 
 
 @dataclass(frozen=True)
@@ -131,17 +134,19 @@ class Provider:
             return jwt.decode(token, keys, algorithms=_ALGORITHMS)
 
     def _known(self, *, anew: bool = False) -> tuple[dict[str, Any], KeySet]:
+        # The lock is never held while the provider is asked: it may take its time.
         with self._lock:
             fresh = time.monotonic() - self._asked_at < _KEPT_SECONDS
-            if self._keys is None or anew or not fresh:
-                issuer = self._settings.oidc_issuer
-                about = self._get(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
-                if about.get("issuer") != issuer:
-                    raise _unusable()
-                self._keys = KeySet.import_key_set(self._get(str(about["jwks_uri"])))  # type: ignore[arg-type]
-                self._about = about
-                self._asked_at = time.monotonic()
-            return self._about, self._keys
+            if self._keys is not None and fresh and not anew:
+                return self._about, self._keys
+        issuer = self._settings.oidc_issuer
+        about = self._get(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
+        if about.get("issuer") != issuer:
+            raise _unusable()
+        keys = KeySet.import_key_set(self._get(str(about["jwks_uri"])))  # type: ignore[arg-type]
+        with self._lock:
+            self._about, self._keys, self._asked_at = about, keys, time.monotonic()
+        return about, keys
 
     def _get(self, address: str) -> dict[str, Any]:
         return self._ask("GET", address)
@@ -157,13 +162,21 @@ class Provider:
         return self._ask("POST", address, data={**form, **secret})
 
     def _ask(self, method: str, address: str, **more: Any) -> dict[str, Any]:
+        end = time.monotonic() + _SECONDS
+        body = bytearray()
         try:
-            with httpx.Client(follow_redirects=False, timeout=10) as client:
-                answer = client.request(method, address, **more)
-            content = answer.json() if answer.status_code == 200 else None
-        except (httpx.HTTPError, ValueError) as error:
+            with (
+                httpx.Client(follow_redirects=False, timeout=_SECONDS / 2) as client,
+                client.stream(method, address, **more) as answer,
+            ):
+                for chunk in answer.iter_bytes():
+                    body += chunk
+                    if len(body) > _MOST_BYTES or time.monotonic() > end:
+                        raise _unusable()
+            content = json.loads(body) if answer.status_code == 200 else None
+        except (httpx.HTTPError, ValueError, RecursionError) as error:
             raise _unusable() from error
-        if not isinstance(content, dict) or len(answer.content) > _MOST_BYTES:
+        if not isinstance(content, dict):
             raise _unusable()
         return content
 

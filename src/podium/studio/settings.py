@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -24,14 +25,17 @@ class Settings(BaseSettings):
     pool_size: int = Field(default=10, ge=1)
     """How many connections to the database each process holds at most."""
 
+    statement_seconds: float = Field(default=15.0, gt=0)
+    """How long a request waits for one answer of the database before it is given up."""
+
     exports: Path = Path("podium-exports")
     """The folder for files that were asked for; all processes must see the same one."""
 
     public_url: str = ""
     """Where browsers reach the server, if not where it listens; for links and sign-in."""
 
-    secure_cookies: bool = False
-    """Whether cookies travel by HTTPS only; on wherever there is HTTPS."""
+    secure_cookies: bool | None = None
+    """Whether cookies travel by HTTPS only; by default if the public URL is one of HTTPS."""
 
     session_hours: float = Field(default=12.0, gt=0)
     """After how long people sign in again."""
@@ -59,3 +63,23 @@ class Settings(BaseSettings):
 
     trusted_proxies: str = "127.0.0.1"
     """Whose word on a browser's address is taken, for the count of failed sign-ins."""
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether browsers come by HTTPS.
+
+        Example:
+            >>> Settings(public_url="https://judge.example.org").is_secure
+            True
+        """
+        if self.secure_cookies is not None:
+            return self.secure_cookies
+        return self.public_url.lower().startswith("https://")
+
+    @model_validator(mode="after")
+    def _has_address(self) -> Self:
+        if self.oidc_issuer and not self.public_url:
+            raise ValueError(
+                "sign-in by OpenID needs PODIUM_STUDIO_PUBLIC_URL: the provider sends people there"
+            )
+        return self

@@ -39,6 +39,7 @@ _LATER = (
 )
 _DOCUMENTS = (
     select(
+        Candidate.reference,
         Candidate.item,
         Candidate.title,
         Candidate.url,
@@ -54,8 +55,10 @@ _RANKINGS = (
     .order_by(Ranking.place)
 )
 
-_SETTINGS = ("mode", "k", "algorithm", "seed", "budget", "overlap_share", "overlap_assessors")
-"""What a board is made from, besides its query."""
+_SETTINGS = (
+    "mode", "k", "algorithm", "seed", "budget", "overlap_share", "overlap_assessors", "incarnation",
+)  # fmt: skip
+"""What a board is made from, besides its query; restoring a backup changes the incarnation."""
 
 
 def log_of(connection: Connection, query_id: int, *, seen: int = 0) -> Iterator[Said]:
@@ -67,10 +70,7 @@ def log_of(connection: Connection, query_id: int, *, seen: int = 0) -> Iterator[
 
 def new_board(connection: Connection, project: Any, query: Any) -> Board:
     """A query's board before anything was said."""
-    documents = tuple(
-        Document(item, title, url, length, markup)
-        for item, title, url, length, markup in connection.execute(_DOCUMENTS, {"query": query.id})
-    )
+    documents = tuple(Document(*row) for row in connection.execute(_DOCUMENTS, {"query": query.id}))
     rankings = connection.execute(_RANKINGS, {"query": query.id}).all()
     items = [document.item for document in documents]
     panel = new_panel(project, query.ordered, items, [name for name, _ in rankings])

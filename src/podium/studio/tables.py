@@ -33,6 +33,8 @@ class User(Base):
 
     id: Mapped[int] = mapped_column(primary_key=True)
     email: Mapped[str] = mapped_column(String(320), unique=True)
+    email_verified: Mapped[bool]
+    """Whether an administrator or the OpenID provider vouches for the address."""
     name: Mapped[str] = mapped_column(String(200))
     password: Mapped[str | None] = mapped_column(String(200))
     subject: Mapped[str | None] = mapped_column(String(600), unique=True)
@@ -50,6 +52,19 @@ class SignInFailure(Base):
     key: Mapped[str] = mapped_column(String(400), primary_key=True)
     count: Mapped[int]
     locked_until: Mapped[float]
+    last_at: Mapped[float]
+
+
+class KnownAddress(Base):
+    """Where someone has signed in from: strangers who fail elsewhere do not lock them out there."""
+
+    __tablename__ = "known_addresses"
+
+    user_id: Mapped[int] = mapped_column(
+        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True
+    )
+    address: Mapped[str] = mapped_column(String(64), primary_key=True)
+    last_at: Mapped[float]
 
 
 class AuthSession(Base):
@@ -98,6 +113,9 @@ class Project(Base):
     gold_rate: Mapped[float]
     paused: Mapped[bool] = mapped_column(default=False)
     created_at: Mapped[float]
+    incarnation: Mapped[int]
+    """Drawn when it is made and when a backup is restored: what servers keep in memory of another
+    state of the database is told from this one by it."""
 
 
 class Membership(Base):
@@ -178,14 +196,17 @@ class Query(Base):
 
 
 class Candidate(Base):
-    """A document of a query. Its HTML is as it came: sanitise it before it is shown."""
+    """A document of a query. Its HTML was sanitised before it was stored."""
 
     __tablename__ = "candidates"
+    __table_args__ = (Index("ix_candidates_reference", "query_id", "reference", unique=True),)
 
     query_id: Mapped[int] = mapped_column(
         ForeignKey("queries.id", ondelete="CASCADE"), primary_key=True
     )
     place: Mapped[int] = mapped_column(primary_key=True)
+    reference: Mapped[int]
+    """What assessors' browsers call it: drawn at random, for its place may be its prior rank."""
     item: Mapped[str] = mapped_column(String(1000))
     title: Mapped[str] = mapped_column(Text)
     text: Mapped[str] = mapped_column(Text)

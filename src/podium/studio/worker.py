@@ -13,9 +13,12 @@ from sqlalchemy import Connection, delete, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from podium.errors import PodiumError
+from podium.studio.accounts import forget_expired
 from podium.studio.database import connect, in_transaction
-from podium.studio.jobs import LostError, State, Work, claim, files_folder
+from podium.studio.jobs import ENDED, LostError, Work, claim, files_folder, is_ours
 from podium.studio.leases import forget_old_leases
+from podium.studio.logs import described
+from podium.studio.metrics import Metrics
 from podium.studio.secrets import new_secret
 from podium.studio.settings import Settings
 from podium.studio.tables import Job
@@ -26,6 +29,7 @@ Kinds = Mapping[str, Callable[[Work], None]]
 _LOOK_EVERY = 1.0
 _TELL_EVERY = 2.0
 _TIDY_EVERY = 3600.0
+_AFTER_FAILURE = 5.0
 _KEPT_DAYS = 7.0
 
 
@@ -35,11 +39,13 @@ class Worker:
     Args:
         settings: The server's settings; the worker has connections of its own.
         kinds: What it can do.
+        metrics: Where jobs and failures are counted.
     """
 
-    def __init__(self, settings: Settings, kinds: Kinds) -> None:
+    def __init__(self, settings: Settings, kinds: Kinds, metrics: Metrics | None = None) -> None:
         self._settings = settings
         self._kinds = dict(kinds)
+        self._metrics = metrics or Metrics()
         self._engine = connect(settings.model_copy(update={"pool_size": 3}))
         self._name = new_secret()
         self._wake = threading.Event()
@@ -59,11 +65,22 @@ class Worker:
         self._thread.join(5)
         self._engine.dispose()
 
+    def is_alive(self) -> bool:
+        """Whether its thread runs."""
+        return self._thread.is_alive() and not self._stopping
+
     def nudge(self) -> None:
         """There is something new: look at once."""
         self._wake.set()
 
     def _run(self) -> None:
+        self._metrics.set_worker(running=True)
+        try:
+            self._work()
+        finally:
+            self._metrics.set_worker(running=False)
+
+    def _work(self) -> None:
         while not self._stopping:
             self._wake.clear()
             try:
@@ -72,7 +89,12 @@ class Worker:
                 self._tidy()
             except SQLAlchemyError as error:
                 # The database is away, or its tables are of another version: it may come back.
-                self._log.warning("worker", problem=str(error)[:500])
+                self._log.warning("worker", **described(error))
+            except Exception as error:
+                # A full disk, a folder that is gone: whatever it is, later jobs may well succeed.
+                self._metrics.worker_failed()
+                self._log.error("worker", **described(error))
+                self._wake.wait(_AFTER_FAILURE)
             self._wake.wait(_LOOK_EVERY)
 
     def _take_one(self) -> bool:
@@ -84,19 +106,23 @@ class Worker:
         ended = threading.Event()
         teller = threading.Thread(target=self._tell, args=(work, ended), daemon=True)
         teller.start()
+        outcome = "failed"
         try:
             self._kinds[job.kind](work)
+            outcome = "done"
         except LostError:
-            self._log.warning("job", job=job.id, problem="taken over by another worker")
+            outcome = "lost"
+            self._log.warning("job", job=job.id, problem="cancelled or taken over")
         except PodiumError as error:
             work.fail(str(error))
         except SQLAlchemyError:
             raise
         except Exception as error:
             # Whatever it is, the others wait for their turn, and who asked for it is told.
-            self._log.error("job", job=job.id, exc_info=error)
+            self._log.error("job", job=job.id, **described(error))
             work.fail("Something went wrong; the server's log tells what.")
         finally:
+            self._metrics.job_ended(job.kind, outcome)
             ended.set()
             teller.join()
         return True
@@ -115,8 +141,8 @@ class Worker:
         oldest = now - 86400 * _KEPT_DAYS
 
         def forget(connection: Connection) -> None:
-            ended = Job.state.in_([State.DONE.value, State.FAILED.value])
-            connection.execute(delete(Job).where(ended, Job.created_at < oldest))
+            connection.execute(delete(Job).where(Job.state.in_(ENDED), Job.created_at < oldest))
+            forget_expired(connection, now)
             forget_old_leases(connection, now)
 
         in_transaction(self._engine, forget)
@@ -124,7 +150,10 @@ class Worker:
             self._engine, lambda c: set(c.scalars(select(Job.file).where(Job.file.is_not(None))))
         )
         for path in files_folder(self._settings).iterdir():
-            if path.is_file() and path.name not in wanted and _written(path) < oldest:
+            # The folder may be a shared one: what is not ours stays, whatever its age.
+            if not is_ours(path.name) or path.name in wanted:
+                continue
+            if path.is_file() and _written(path) < oldest:
                 with suppress(OSError):
                     path.unlink()
 

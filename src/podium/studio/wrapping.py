@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
@@ -39,6 +40,11 @@ _HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
+_BY_HTTPS = {"Strict-Transport-Security": "max-age=31536000"}
+LARGEST_BODY = 1 << 20
+"""The largest body of most requests in bytes. It is read before anyone knows who sent it."""
+_IMPORTS = re.compile(r"(/api/v1)?/projects/\d+/imports?(/engine)?")
+"""Paths that take files. They look up who asks before they read the body: `UploadRoute`."""
 _FRAMED = "sandbox"
 """A document's own policy has this word; our pages may show such a document in a frame."""
 
@@ -53,13 +59,15 @@ class Wrapping:
     Args:
         app: What answers requests.
         metrics: Where they are counted.
-        largest: The largest body in bytes.
+        largest: The largest import in bytes; other bodies are at most `LARGEST_BODY`.
+        secure: Whether browsers come by HTTPS and are to come so from now on.
     """
 
-    def __init__(self, app: App, metrics: Metrics, largest: int) -> None:
+    def __init__(self, app: App, metrics: Metrics, largest: int, *, secure: bool) -> None:
         self._app = app
         self._metrics = metrics
-        self._largest = largest
+        self._largest_import = largest
+        self._headers = _HEADERS | (_BY_HTTPS if secure else {})
         self._log = structlog.get_logger("podium.studio")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -71,28 +79,29 @@ class Wrapping:
         status = 500
         begun = False
         received = 0
+        largest = self._largest(scope)
         request_id = new_token().hex
 
         async def limited() -> Message:
             nonlocal received
             message = await receive()
             received += len(message.get("body", b""))
-            if received > self._largest:
+            if received > largest:
                 raise _TooLargeError
             return message
 
         async def watched(message: Message) -> None:
             nonlocal status, begun
-            if received > self._largest and not begun:
+            if received > largest and not begun:
                 raise _TooLargeError  # whatever reading only a part of the body came to
             if message["type"] == "http.response.start":
                 begun = True
                 status = message["status"]
-                _add_headers(message, request_id)
+                _add_headers(message, self._headers, request_id)
             await send(message)
 
         try:
-            if _declared(scope) > self._largest:
+            if _declared(scope) > largest:
                 raise _TooLargeError
             await self._app(scope, limited, watched)
         except _TooLargeError:
@@ -109,8 +118,16 @@ class Wrapping:
                 route=route,
                 status=status,
                 milliseconds=round(seconds * 1000, 1),
+                user=scope.get("state", {}).get("user"),
+                project=scope.get("path_params", {}).get("project"),
+                address=(scope.get("client") or ("",))[0],
                 request=request_id,
             )
+
+    def _largest(self, scope: Scope) -> int:
+        if _IMPORTS.fullmatch(scope["path"]):
+            return self._largest_import
+        return min(LARGEST_BODY, self._largest_import)
 
 
 def _declared(scope: Scope) -> int:
@@ -120,9 +137,9 @@ def _declared(scope: Scope) -> int:
     return 0
 
 
-def _add_headers(message: Message, request_id: str) -> None:
+def _add_headers(message: Message, given: dict[str, str], request_id: str) -> None:
     headers = MutableHeaders(raw=message["headers"])
-    for name, value in _HEADERS.items():
+    for name, value in given.items():
         headers.setdefault(name, value)
     if _FRAMED in headers["Content-Security-Policy"]:
         headers["X-Frame-Options"] = "SAMEORIGIN"

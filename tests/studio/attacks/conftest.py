@@ -31,6 +31,13 @@ def address(engine, database, tmp_path) -> Iterator[str]:
 
 
 @pytest.fixture
+def server(database: str, engine: object) -> Iterator[str]:
+    """The address of a running server with the default settings."""
+    with serving(Settings(database=database)) as found:
+        yield found
+
+
+@pytest.fixture
 def api(engine, address) -> Iterator[Callable[[int], httpx.Client]]:
     """Gives someone's client."""
     clients: list[httpx.Client] = []

@@ -169,3 +169,21 @@ def project_audit(stage: Stage, page: Page) -> None:
 @scene()
 def tokens(_stage: Stage, page: Page) -> None:
     page.goto("/tokens")
+
+
+@scene()
+def accounts(stage: Stage, page: Page) -> None:
+    busy_project(stage)
+    page.goto("/accounts")
+    page.locator("summary").nth(1).click()
+
+
+@scene()
+def account(stage: Stage, page: Page) -> None:
+    page.goto("/account")
+
+
+@scene()
+def server_audit(stage: Stage, page: Page) -> None:
+    busy_project(stage)
+    page.goto("/audit")

@@ -65,7 +65,7 @@ def set_up(engine: Engine) -> Stage:
     """The people."""
 
     def work(connection):
-        ann = add_user(connection, "ann@example.org", "Ann Archer", None, admin=True)
+        ann = add_user(connection, "ann@example.org", "Ann Archer", None, admin=True, verified=True)
         return Stage(engine, ann, add_user(connection, "bob@example.org", "Bob Baker", None))
 
     return in_transaction(engine, work)

@@ -9,7 +9,7 @@ from fastapi.responses import FileResponse
 from pydantic import BaseModel
 from sqlalchemy import Connection, select
 
-from podium.studio.access import AManager, Member
+from podium.studio.access import AManager, Member, UploadRoute
 from podium.studio.audit import record
 from podium.studio.database import in_transaction, reading
 from podium.studio.engines import EngineSearch, check_search
@@ -17,14 +17,16 @@ from podium.studio.errors import RefusedError
 from podium.studio.export_jobs import KIND as EXPORT
 from podium.studio.export_jobs import ExportOrder, download_name
 from podium.studio.import_jobs import KIND as IMPORT
-from podium.studio.import_jobs import Source, keep
+from podium.studio.import_jobs import Source, drop_files, keep
 from podium.studio.importing import DEEPEST
-from podium.studio.jobs import State, enqueue, files_folder
+from podium.studio.jobs import State, cancel, enqueue, files_folder
 from podium.studio.kinds import Mode
 from podium.studio.routes.judging import Number
 from podium.studio.tables import Job
 
-router = APIRouter(prefix="/api/v1/projects/{project}", tags=["imports and exports"])
+_PLACE: dict[str, Any] = {"prefix": "/api/v1/projects/{project}", "tags": ["imports and exports"]}
+router = APIRouter(**_PLACE)
+uploads = APIRouter(**_PLACE, route_class=UploadRoute)
 
 _NEEDED: dict[str, tuple[str, ...]] = {
     "candidates": ("candidates",),
@@ -47,7 +49,7 @@ class JobOut(BaseModel):
     created_at: float
 
 
-@router.post("/imports", status_code=202, operation_id="import_files")
+@uploads.post("/imports", status_code=202, operation_id="import_files")
 def import_files(
     request: Request,
     who: AManager,
@@ -70,7 +72,7 @@ def import_files(
     return start_import(request, who, source, given, depth)
 
 
-@router.post("/imports/engine", status_code=202, operation_id="import_from_engine")
+@uploads.post("/imports/engine", status_code=202, operation_id="import_from_engine")
 def import_from_engine(request: Request, who: AManager, search: EngineSearch) -> JobOut:
     """Import queries with candidates that a search engine finds for them."""
     if who.project.mode == Mode.RANKINGS:
@@ -117,6 +119,21 @@ def get_file(request: Request, who: AManager, job: Number) -> FileResponse:
     return FileResponse(
         path, media_type="application/octet-stream", filename=download_name(who.project, row)
     )
+
+
+@router.post("/jobs/{job}/cancel", operation_id="cancel_job")
+def cancel_job(request: Request, who: AManager, job: Number) -> JobOut:
+    """End an import or export that waits or runs."""
+    row = _job(request, who, job)
+
+    def work(connection: Connection) -> None:
+        cancel(connection, row)
+        record(connection, who.person.id, who.project.id, f"cancelled an {row.kind}", job=row.id)
+
+    in_transaction(request.app.state.engine, work)
+    if row.kind == IMPORT and row.state == State.WAITING:
+        drop_files(request.app.state.settings, row)
+    return _shown(_job(request, who, job))
 
 
 def start_import(

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Path, Request
 from fastapi.responses import HTMLResponse, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, select
 
 from podium.studio.access import AnyMember, Member, member_in
@@ -20,6 +20,7 @@ from podium.studio.errors import RefusedError
 from podium.studio.giving import Given, Next, Used
 from podium.studio.kinds import Mode
 from podium.studio.leases import RENEW_EVERY, Holder
+from podium.studio.projects import storable
 from podium.studio.tables import Candidate, Query
 from podium.studio.tallies import judged_by
 
@@ -55,7 +56,7 @@ class Answer(_FromTab):
     token: UUID
     choice: str = Field(max_length=20)
     seconds: float = Field(ge=0, le=1e7)
-    reason: str | None = Field(default=None, max_length=2000)
+    reason: Annotated[str, AfterValidator(storable)] | None = Field(default=None, max_length=2000)
     more: bool = True
 
 
@@ -81,7 +82,7 @@ class Release(_Body):
 
 
 class DocumentRef(BaseModel):
-    """A document to show: its place names it, and its format tells how to show it."""
+    """A document to show: `place` names it, at random, and its format tells how to show it."""
 
     place: int
     title: str
@@ -288,7 +289,7 @@ def _document(request: Request, who: Member, query: int, place: int) -> Any:
             .where(
                 Query.project_id == who.project.id,
                 Candidate.query_id == query,
-                Candidate.place == place,
+                Candidate.reference == place,
             )
         ).one_or_none()
 
@@ -312,8 +313,7 @@ def _worded(connection: Connection, who: Member, found: Next) -> NextOut:
             query=query.text,
             description=query.description,
             sides=[
-                Side(documents=[_ref(place, document) for place, document in side])
-                for side in found.sides
+                Side(documents=[_ref(document) for _, document in side]) for side in found.sides
             ],
             choices=list(CHOICES[mode]),
             expires_at=found.expires_at,
@@ -324,9 +324,9 @@ def _worded(connection: Connection, who: Member, found: Next) -> NextOut:
     )
 
 
-def _ref(place: int, document: Document) -> DocumentRef:
+def _ref(document: Document) -> DocumentRef:
     return DocumentRef(
-        place=place,
+        place=document.reference,
         title=document.title or document.item,
         url=document.url,
         format="html" if document.markup else "text",

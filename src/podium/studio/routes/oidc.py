@@ -5,14 +5,19 @@ from __future__ import annotations
 import base64
 import hmac
 import json
+from collections.abc import Callable
 from typing import Any
 
+import anyio
+import anyio.to_thread
+import structlog
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, select
 
 from podium.studio import accounts
 from podium.studio.audit import record
+from podium.studio.cookies import cookie, drop_cookie, set_cookie
 from podium.studio.database import in_transaction
 from podium.studio.errors import RefusedError
 from podium.studio.provider import Provider, Stranger
@@ -23,14 +28,34 @@ from podium.studio.tables import User
 
 router = APIRouter(prefix="/sign-in/oidc", include_in_schema=False)
 
+_LOG = structlog.get_logger("podium.studio")
 _COOKIE = "podium_oidc"
 _SECONDS = 600
+_MOST_WAITING = 20
 _JOIN = "/join/"
 
 
 @router.get("")
-def leave(request: Request, to: str = "/") -> Response:
+async def leave(request: Request, to: str = "/") -> Response:
     """Send a browser to the provider; a cookie of its own tells us that it is the same later."""
+    return await _apart(request, lambda: _leave(request, to))
+
+
+@router.get("/callback")
+async def come_back(request: Request, code: str = "", state: str = "", error: str = "") -> Response:
+    """Take who the provider says has come back."""
+    return await _apart(request, lambda: _come_back(request, code, state, error))
+
+
+async def _apart(request: Request, work: Callable[[], Response]) -> Response:
+    """Do something that waits for the provider in threads of its own, which judging never needs."""
+    limiter: anyio.CapacityLimiter = request.app.state.calling_provider
+    if limiter.statistics().tasks_waiting >= _MOST_WAITING:
+        raise RefusedError(503, "Your organisation's sign-in does not answer: try again later.")
+    return await anyio.to_thread.run_sync(work, limiter=limiter)
+
+
+def _leave(request: Request, to: str) -> Response:
     provider = _provider(request)
     kept = {
         "state": new_secret(),
@@ -42,21 +67,12 @@ def leave(request: Request, to: str = "/") -> Response:
         _callback(request), kept["state"], kept["nonce"], kept["verifier"]
     )
     response = RedirectResponse(address, 303)
-    response.set_cookie(
-        _COOKIE,
-        base64.urlsafe_b64encode(json.dumps(kept).encode()).decode(),
-        max_age=_SECONDS,
-        path="/sign-in/oidc",
-        httponly=True,
-        samesite="lax",
-        secure=request.app.state.settings.secure_cookies,
-    )
+    value = base64.urlsafe_b64encode(json.dumps(kept).encode()).decode()
+    set_cookie(request, response, _COOKIE, value, _SECONDS)
     return response
 
 
-@router.get("/callback")
-def come_back(request: Request, code: str = "", state: str = "", error: str = "") -> Response:
-    """Take who the provider says has come back."""
+def _come_back(request: Request, code: str, state: str, error: str) -> Response:
     provider = _provider(request)
     kept = _kept(request)
     if not kept or not hmac.compare_digest(kept["state"].encode(), state.encode()):
@@ -66,11 +82,17 @@ def come_back(request: Request, code: str = "", state: str = "", error: str = ""
     stranger = provider.who(_callback(request), code, kept["nonce"], kept["verifier"])
     settings: Settings = request.app.state.settings
     to = inside(kept["to"])
-    user_id = in_transaction(
-        request.app.state.engine, lambda c: _account(c, settings, stranger, to)
-    )
+    address = request.client.host if request.client else ""
+    try:
+        user_id = in_transaction(
+            request.app.state.engine, lambda c: _account(c, settings, stranger, to)
+        )
+    except RefusedError:
+        _LOG.warning("sign-in", outcome="refused by OpenID", address=address)
+        raise
+    _LOG.info("sign-in", outcome="signed in by OpenID", user=user_id, address=address)
     response = start_session(request, user_id, to)
-    response.delete_cookie(_COOKIE, path="/sign-in/oidc")
+    drop_cookie(request, response, _COOKIE)
     return response
 
 
@@ -88,7 +110,7 @@ def _account(connection: Connection, settings: Settings, stranger: Stranger, to:
         if not stranger.email or not (settings.oidc_creates_accounts or invited):
             raise RefusedError(403, "You have no account here: ask for an invitation link.")
         user_id = accounts.add_user(
-            connection, stranger.email, stranger.name, None, subject=stranger.subject
+            connection, stranger.email, stranger.name, None, subject=stranger.subject, verified=True
         )
         record(connection, user_id, None, "made an account by OpenID")
         return user_id
@@ -110,7 +132,7 @@ def _linked(connection: Connection, stranger: Stranger) -> Any:
     if known.subject is not None:
         # Someone else at the provider has the address now: they do not get the account with it.
         raise RefusedError(403, "This address belongs to another account: ask an administrator.")
-    connection.execute(update(User).where(User.id == known.id).values(subject=stranger.subject))
+    accounts.link_to_provider(connection, known.id, stranger.subject)
     record(connection, known.id, None, "linked the account to OpenID")
     return known
 
@@ -123,13 +145,13 @@ def _provider(request: Request) -> Provider:
 
 
 def _callback(request: Request) -> str:
-    base = request.app.state.settings.public_url or str(request.base_url)
-    return f"{base.rstrip('/')}/sign-in/oidc/callback"
+    # Not from the request: whoever sends it chooses its Host header.
+    return f"{request.app.state.settings.public_url.rstrip('/')}/sign-in/oidc/callback"
 
 
 def _kept(request: Request) -> dict[str, str]:
     try:
-        kept = json.loads(base64.urlsafe_b64decode(request.cookies.get(_COOKIE, "")))
+        kept = json.loads(base64.urlsafe_b64decode(cookie(request, _COOKIE)))
     except ValueError:
         return {}
     names = {"state", "nonce", "verifier", "to"}

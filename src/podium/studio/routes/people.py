@@ -30,6 +30,7 @@ class MemberOut(BaseModel):
     user: int
     name: str
     email: str
+    email_verified: bool
     role: Role
 
 
@@ -95,7 +96,14 @@ def members(request: Request, who: AManager) -> list[MemberOut]:
     """The project's members."""
     rows = reading(request.app.state.engine, lambda c: people.members_of(c, who.project.id))
     return [
-        MemberOut(user=row.id, name=row.name, email=row.email, role=Role(row.role)) for row in rows
+        MemberOut(
+            user=row.id,
+            name=row.name,
+            email=row.email,
+            email_verified=row.email_verified,
+            role=Role(row.role),
+        )
+        for row in rows
     ]
 
 

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, select
 from podium.studio.access import AManager, AnAdmin, AnOwner, AnyMember, AnyPerson
 from podium.studio.changing import ProjectChange, change_project, delete_project, settings_of
 from podium.studio.database import in_transaction, reading
-from podium.studio.kinds import Role
+from podium.studio.kinds import Mode, Role
 from podium.studio.overview import Standing, projects_of, standing_of
 from podium.studio.projects import ProjectSettings, create_project, project_row
 from podium.studio.tables import Query
@@ -32,14 +32,23 @@ class Progress(BaseModel):
     share: float
 
 
+class Shown(BaseModel):
+    """What assessors may know of how a project is judged; checks are to come unannounced."""
+
+    name: str
+    mode: Mode
+    k: int
+    guidelines: str
+
+
 class ProjectOut(BaseModel):
-    """A project of yours."""
+    """A project of yours. Its managers see all settings, assessors those that concern them."""
 
     id: int
     role: Role
     paused: bool
     created_at: float
-    settings: ProjectSettings
+    settings: ProjectSettings | Shown
     progress: Progress
 
 
@@ -63,7 +72,7 @@ class Confirmation(BaseModel):
 @router.get("/projects", operation_id="list_projects")
 def list_projects(request: Request, who: AnyPerson) -> list[ProjectOut]:
     """Your projects, newest first."""
-    found = reading(request.app.state.engine, lambda c: projects_of(c, who.id))
+    found = reading(request.app.state.engine, lambda c: projects_of(c, who.id, every=who.is_admin))
     return [_shown(row, role, standing) for row, role, standing in found]
 
 
@@ -137,13 +146,19 @@ def list_queries(
     ]
 
 
+def _settings(row: Any, role: Role) -> ProjectSettings | Shown:
+    if role is Role.ASSESSOR:
+        return Shown(name=row.name, mode=Mode(row.mode), k=row.k, guidelines=row.guidelines)
+    return settings_of(row)
+
+
 def _shown(row: Any, role: str, standing: Standing) -> ProjectOut:
     return ProjectOut(
         id=row.id,
         role=Role(role),
         paused=row.paused,
         created_at=row.created_at,
-        settings=settings_of(row),
+        settings=_settings(row, Role(role)),
         progress=Progress(
             queries=standing.queries,
             done=standing.done,

@@ -6,22 +6,26 @@ import hmac
 from typing import Annotated
 from urllib.parse import urlencode, urlsplit
 
+import structlog
 from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from sqlalchemy import Connection, select
 
-from podium.studio import accounts
+from podium.studio import accounts, throttling
 from podium.studio.access import COOKIE, person_of, signed_in
 from podium.studio.audit import record
+from podium.studio.cookies import cookie, drop_cookie, set_cookie
 from podium.studio.database import in_transaction, reading
 from podium.studio.errors import RefusedError
 from podium.studio.forms import read_csrf
 from podium.studio.pages import render
+from podium.studio.projects import storable
 from podium.studio.secrets import digest, new_secret
 from podium.studio.tables import Project
 
 router = APIRouter(dependencies=[Depends(read_csrf)], include_in_schema=False)
 
+_LOG = structlog.get_logger("podium.studio")
 _FORM_COOKIE = "podium_form"
 """Who has not signed in has no session yet: this cookie tells our forms from another site's."""
 
@@ -50,15 +54,27 @@ def sign_in(
     _check_form(request, form)
     address = request.client.host if request.client else ""
 
+    engine = request.app.state.engine
+    email = storable(email)
+
     def work(connection: Connection) -> int | None:
-        user_id = accounts.check_password(connection, email, password, address)
-        record(connection, user_id, None, "signed in" if user_id else "failed to sign in")
+        user_id = accounts.check_password(connection, email, password)
+        if user_id is not None:
+            throttling.take_back(connection, user_id, email, address)
+        if user_id is None:
+            record(connection, None, None, "failed to sign in", address=address, email=email[:320])
+        else:
+            record(connection, user_id, None, "signed in", address=address)
         return user_id
 
     try:
-        user_id = in_transaction(request.app.state.engine, work)
+        in_transaction(engine, lambda c: throttling.count_try(c, email, address))
+        user_id = in_transaction(engine, work)
     except RefusedError as error:
+        _LOG.warning("sign-in", outcome="throttled", address=address)
         return _sign_in_page(request, to, email, error.problem, error.status)
+    outcome = "failed" if user_id is None else "signed in"
+    _LOG.info("sign-in", outcome=outcome, user=user_id, address=address)
     if user_id is None:
         return _sign_in_page(request, to, email, "Address or password are wrong.", 401)
     return start_session(request, user_id, inside(to))
@@ -68,10 +84,10 @@ def sign_in(
 def sign_out(request: Request) -> Response:
     """Sign out of this browser."""
     signed_in(request)
-    secret = request.cookies.get(COOKIE, "")
+    secret = cookie(request, COOKIE)
     in_transaction(request.app.state.engine, lambda c: accounts.sign_out(c, secret))
     response = RedirectResponse("/sign-in", 303)
-    response.delete_cookie(COOKIE)
+    drop_cookie(request, response, COOKIE)
     return response
 
 
@@ -134,15 +150,8 @@ def start_session(request: Request, user_id: int, to: str) -> Response:
         request.app.state.engine, lambda c: accounts.sign_in(c, user_id, settings.session_hours)
     )
     response = RedirectResponse(to, 303)
-    response.set_cookie(
-        COOKIE,
-        found.secret,
-        max_age=int(settings.session_hours * 3600),
-        httponly=True,
-        samesite="lax",
-        secure=settings.secure_cookies,
-    )
-    response.delete_cookie(_FORM_COOKIE)
+    set_cookie(request, response, COOKIE, found.secret, int(settings.session_hours * 3600))
+    drop_cookie(request, response, _FORM_COOKIE)
     return response
 
 
@@ -166,15 +175,12 @@ def _sign_in_page(
 
 
 def _with_form_cookie(request: Request, page: HTMLResponse, form: str) -> Response:
-    secure = request.app.state.settings.secure_cookies
-    page.set_cookie(
-        _FORM_COOKIE, digest(form), max_age=3600, httponly=True, samesite="lax", secure=secure
-    )
+    set_cookie(request, page, _FORM_COOKIE, digest(form), 3600)
     return page
 
 
 def _check_form(request: Request, form: str) -> None:
-    known = request.cookies.get(_FORM_COOKIE, "")
+    known = cookie(request, _FORM_COOKIE)
     if not hmac.compare_digest(known.encode(), digest(form).encode()):
         raise RefusedError(403, "This page is out of date: load it again.")
 

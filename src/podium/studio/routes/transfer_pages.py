@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, File, Form, Request, UploadFile
 from fastapi.responses import RedirectResponse, Response
 from pydantic import ValidationError
 
 from podium.errors import PodiumError
-from podium.studio.access import AManager, Member
+from podium.studio.access import AManager, Member, UploadRoute
 from podium.studio.engines import DEFAULTS, EngineSearch
 from podium.studio.export_jobs import KIND as EXPORT
 from podium.studio.export_jobs import ExportOrder
@@ -21,11 +21,16 @@ from podium.studio.importing import DEEPEST
 from podium.studio.kinds import Mode
 from podium.studio.replies import first_problem
 from podium.studio.routes import jobs
+from podium.studio.routes.judging import Number
 from podium.studio.routes.project_pages import render_project
 
-router = APIRouter(
-    prefix="/projects/{project}", dependencies=[Depends(read_csrf)], include_in_schema=False
-)
+_PLACE: dict[str, Any] = {
+    "prefix": "/projects/{project}",
+    "dependencies": [Depends(read_csrf)],
+    "include_in_schema": False,
+}
+router = APIRouter(**_PLACE)
+uploads = APIRouter(**_PLACE, route_class=UploadRoute)
 
 
 @router.get("/import")
@@ -34,7 +39,7 @@ def import_page(request: Request, who: AManager) -> Response:
     return _import_page(request, who)
 
 
-@router.post("/import")
+@uploads.post("/import")
 def import_files(
     request: Request,
     who: AManager,
@@ -54,7 +59,7 @@ def import_files(
     return RedirectResponse(f"/projects/{who.project.id}/import", 303)
 
 
-@router.post("/import/engine")
+@uploads.post("/import/engine")
 def import_from_engine(request: Request, who: AManager, form: FormValues) -> Response:
     """Import from a search engine."""
     try:
@@ -87,6 +92,13 @@ def export(request: Request, who: AManager, form: FormValues) -> Response:
     except PodiumError as error:
         return _export_page(request, who, error.problem)
     return RedirectResponse(f"/projects/{who.project.id}/export", 303)
+
+
+@router.post("/jobs/{job}/cancel")
+def cancel(request: Request, who: AManager, job: Number) -> Response:
+    """End an import or export that waits or runs."""
+    found = jobs.cancel_job(request, who, job)
+    return RedirectResponse(f"/projects/{who.project.id}/{found.kind}", 303)
 
 
 @router.get("/jobs/{kind}")

@@ -1,0 +1,74 @@
+"""What the commands of ``podium studio`` share: the database, questions and messages."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from podium.cli.text import shown
+from podium.errors import ArgumentError, MissingPackageError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from podium.studio.settings import Settings
+
+Database = Annotated[
+    str | None,
+    typer.Option(
+        help="Where everything is kept, as postgresql+psycopg://user@host/name; by default "
+        "PODIUM_STUDIO_DATABASE, else SQLite in this folder."
+    ),
+]
+
+
+def need_studio() -> None:
+    """Refuse to go on without the packages of the studio."""
+    try:
+        import fastapi  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise MissingPackageError("FastAPI", extra="studio") from error
+
+
+def settings_for(database: str | None) -> Settings:
+    """The settings of the environment, with another database if one is named."""
+    need_studio()
+    from podium.studio.settings import Settings
+
+    if database is not None:
+        # Server processes read the environment: they must find the same database.
+        os.environ["PODIUM_STUDIO_DATABASE"] = database
+    return Settings()
+
+
+@contextmanager
+def engine_for(database: str | None) -> Iterator[Engine]:
+    """Connections to a database."""
+    from podium.studio.database import connect
+
+    engine = connect(settings_for(database))
+    try:
+        yield engine
+    finally:
+        engine.dispose()
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask, unless it was said beforehand; without a terminal there is nobody to ask."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise ArgumentError("Nobody is there to ask", hint="Add --yes if you are sure.")
+    typer.confirm(question, abort=True, err=True)
+
+
+def say(text: str) -> None:
+    """Print a message to the terminal; output that others read goes elsewhere."""
+    Console(stderr=True).print(shown(text), soft_wrap=True)

@@ -1,0 +1,156 @@
+"""``podium studio user``: accounts, straight in the database."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+
+from podium.cli.studio_database import Database, confirm, engine_for, say
+from podium.errors import ArgumentError
+
+user_app = typer.Typer(help="Accounts.", no_args_is_help=True)
+
+Who = Annotated[str, typer.Argument(help="E-mail address, or the account's number.")]
+Sure = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
+
+@user_app.command("add")
+def add_user_command(
+    email: Annotated[str, typer.Argument(help="E-mail address.")],
+    name: Annotated[str, typer.Option(help="What they are called; by default their address.")] = "",
+    admin: Annotated[
+        bool, typer.Option("--admin", help="They may make projects on this server.")
+    ] = False,
+    password: Annotated[
+        bool,
+        typer.Option("--password/--no-password", help="Ask for one, or read it from a pipe."),
+    ] = True,
+    database: Database = None,
+) -> None:
+    """Make an account. Without a password its owner signs in by OpenID."""
+    from podium.studio.accounts import add_user
+    from podium.studio.audit import record
+    from podium.studio.database import in_transaction
+
+    word = None
+    if password:
+        word = (
+            typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+            if sys.stdin.isatty()
+            else sys.stdin.readline().rstrip("\n")
+        )
+
+    def work(connection: Any) -> int:
+        number = add_user(connection, email, name or email, word, admin=admin, verified=True)
+        record(connection, number, None, "was added on the server", admin=admin)
+        return number
+
+    with engine_for(database) as engine:
+        number = in_transaction(engine, work)
+    say(f"Account {number} for {email}.")
+
+
+@user_app.command("list")
+def list_users(
+    search: Annotated[str, typer.Argument(help="A part of a name or address.")] = "",
+    database: Database = None,
+) -> None:
+    """Print accounts, one a line: number, address, name, and what is special about it."""
+    from podium.studio.administration import accounts
+    from podium.studio.database import reading
+
+    with engine_for(database) as engine:
+        after = 0
+        while rows := reading(engine, partial(accounts, search=search, after=after)):
+            for row in rows:
+                notes = [
+                    note
+                    for note, holds in (
+                        ("administrator", row.is_admin),
+                        ("disabled", row.disabled),
+                        ("not verified", not row.email_verified),
+                    )
+                    if holds
+                ]
+                typer.echo("\t".join([str(row.id), row.email, row.name, ", ".join(notes)]))
+            after = rows[-1].id
+
+
+@user_app.command()
+def disable(who: Who, database: Database = None) -> None:
+    """Close an account: signed out everywhere, and no way in."""
+    from podium.studio.administration import set_disabled
+
+    _change(who, database, lambda c, n: set_disabled(c, None, n, disabled=True), "is disabled")
+
+
+@user_app.command()
+def enable(who: Who, database: Database = None) -> None:
+    """Open an account again."""
+    from podium.studio.administration import set_disabled
+
+    _change(who, database, lambda c, n: set_disabled(c, None, n, disabled=False), "is enabled")
+
+
+@user_app.command()
+def admin(
+    who: Who,
+    remove: Annotated[bool, typer.Option("--remove", help="They are to be none any more.")] = False,
+    database: Database = None,
+) -> None:
+    """Make someone an administrator of the server."""
+    from podium.studio.administration import set_admin
+
+    words = "is no administrator" if remove else "is an administrator"
+    _change(who, database, lambda c, n: set_admin(c, None, n, admin=not remove), words)
+
+
+@user_app.command("reset-password")
+def reset_password_command(who: Who, database: Database = None) -> None:
+    """Print a new password for someone; their sessions and API tokens end."""
+    from podium.studio.administration import reset_password
+
+    typer.echo(
+        _change(who, database, lambda c, n: reset_password(c, None, n), "has a new password")
+    )
+
+
+@user_app.command("end-access")
+def end_access_command(who: Who, database: Database = None) -> None:
+    """Sign someone out everywhere and end their API tokens."""
+    from podium.studio.administration import end_someones_access
+
+    _change(who, database, lambda c, n: end_someones_access(c, None, n), "is signed out everywhere")
+
+
+@user_app.command("anonymise")
+def anonymise_command(who: Who, yes: Sure = False, database: Database = None) -> None:
+    """Forget who someone is, for good; what they judged stays under their number."""
+    from podium.studio.administration import anonymise
+
+    confirm(f"Forget who {who} is, for good?", yes=yes)
+    _change(who, database, lambda c, n: anonymise(c, None, n), "is anonymous")
+
+
+def _change(who: str, database: str | None, work: Callable[[Any, int], Any], words: str) -> Any:
+    from sqlalchemy import select
+
+    from podium.studio.database import in_transaction
+    from podium.studio.tables import User
+
+    def found(connection: Any) -> tuple[int, Any]:
+        number = int(who) if who.isascii() and who.isdigit() and len(who) < 18 else None
+        which = User.email == who.strip().lower() if number is None else User.id == number
+        user = connection.scalar(select(User.id).where(which))
+        if user is None:
+            raise ArgumentError(f"{who} has no account", hint="Run podium studio user list.")
+        return user, work(connection, user)
+
+    with engine_for(database) as engine:
+        number, result = in_transaction(engine, found)
+    say(f"Account {number} {words}.")
+    return result

@@ -1,0 +1,57 @@
+"""A connection to PostgreSQL that is given up when the server does not answer.
+
+The server's own limits (``statement_timeout``) do not help when the server itself hangs, and
+neither do those of TCP while its kernel acknowledges what arrives.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from typing import Any
+
+import psycopg
+from psycopg.abc import RV, PQGen
+
+_LOOK_EVERY = 0.1
+_NOT_READY = 0
+"""What psycopg sends a waiting operation when there is nothing to read or write yet."""
+
+
+class NoAnswerError(psycopg.OperationalError):
+    """The database did not answer in time; asking it again at once would only wait again."""
+
+
+class AnsweringConnection(psycopg.Connection[Any]):
+    """A connection whose operations end in time.
+
+    Attributes:
+        answer_seconds: How long an operation may take; None for as long as it needs.
+    """
+
+    answer_seconds: float | None = None
+
+    def wait(self, gen: PQGen[RV], interval: float = _LOOK_EVERY, *more: Any, **named: Any) -> RV:
+        """Wait for an operation."""
+        if self.answer_seconds is None:
+            return super().wait(gen, interval, *more, **named)
+        try:
+            limited = _limited(gen, self.answer_seconds)
+            return super().wait(limited, interval, *more, **named)
+        except NoAnswerError:
+            self.close()  # whatever it was doing, nobody can tell what state it is in
+            raise
+
+
+def _limited(gen: PQGen[RV], seconds: float) -> Generator[Any, Any, RV]:
+    end = time.monotonic() + seconds
+    try:
+        wanted = next(gen)
+        while True:
+            ready = yield wanted
+            if ready == _NOT_READY and time.monotonic() > end:
+                raise NoAnswerError(f"the database did not answer in {seconds:g} seconds")
+            wanted = gen.send(ready)
+    except StopIteration as ended:
+        found: RV = ended.value
+        return found

@@ -1,0 +1,101 @@
+"""HTML that is made to exhaust whoever parses it."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import httpx
+import nh3
+import pytest
+from sqlalchemy import select
+
+from podium.errors import DataError
+from podium.studio.database import reading
+from podium.studio.sanitizing import MOST_CLEANED, MOST_HTML, Sanitizer, sanitized
+from podium.studio.tables import Candidate
+from tests.studio.browsing import ended, program
+from tests.studio.making import make_people, make_project
+
+# Formatting elements that a paragraph leaves open are opened again in each paragraph after it: the
+# tree grows with the square of the text.
+NESTED = "<p>" + "".join(f"<b title={n}>" for n in range(2500)) + "<p>x" * 2500
+
+
+def test_nested_tags_fail_an_import_while_the_server_answers(engine, server):
+    people = make_people(engine, 1)
+    project = make_project(engine, people, queries=0)
+    bad = _line("bad", ["<p>fine</p>", NESTED])
+    good = _line("good", ["<p>fine</p><script>alert(1)</script>", "<b>also</b>"])
+    with program(engine, server, people[0]) as client:
+        job = _import(client, project, bad)
+        slowest = 0.0
+        while job["state"] in ("waiting", "running"):
+            started = time.monotonic()
+            assert httpx.get(f"{server}/healthz").status_code == 200
+            slowest = max(slowest, time.monotonic() - started)
+            time.sleep(0.02)
+            job = client.get(f"/api/v1/projects/{project}/jobs/{job['id']}").json()
+        assert job["state"] == "failed"
+        assert "'d1' of query 'bad'" in job["error"]
+        assert "HTML" in job["error"]
+        assert slowest < 2
+        job = ended(client, project, _import(client, project, good))
+        assert job["state"] == "done", job
+        query = client.get(f"/api/v1/projects/{project}/queries").json()[0]["id"]
+        kept = reading(
+            engine,
+            lambda c: c.scalars(select(Candidate.html).order_by(Candidate.place)).all(),
+        )
+        assert kept == ["<p>fine</p>", "<b>also</b>"]
+        reference = reading(engine, lambda c: c.scalar(select(Candidate.reference)))
+        page = client.get(f"/api/v1/projects/{project}/queries/{query}/documents/{reference}/page")
+        assert "script" not in page.text.partition("<body>")[2]
+
+
+def test_limits_of_size_and_time():
+    limited = Sanitizer(seconds=0.3)
+    try:
+        limited.clean("<b>x</b>")  # it has started
+        started = time.monotonic()
+        with pytest.raises(DataError, match=r"takes longer than 0.3 seconds"):
+            limited.clean(NESTED)
+        assert time.monotonic() - started < 3
+        # The next document finds a new child process.
+        assert limited.clean("<b>x</b>") == "<b>x</b>"
+    finally:
+        limited.close()
+    with pytest.raises(DataError, match="too much memory"):
+        sanitized(NESTED)
+    with pytest.raises(DataError, match=f"longer than {MOST_HTML >> 10} KiB"):
+        sanitized("ä" * (MOST_HTML // 2 + 1))
+    assert sanitized("a" * MOST_HTML) == "a" * MOST_HTML
+    with pytest.raises(DataError, match=f"more than {MOST_CLEANED >> 10} KiB"):
+        sanitized("&" * (MOST_HTML - 1))  # each becomes five characters
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        '<p onclick="x()">Hi<script>alert(1)</script></p>',
+        '<a href="javascript:x()">a</a><a href="https://e.org">b</a>',
+        "<table><tr><td>ä €</table>",
+    ],
+)
+def test_the_child_process_sanitises_as_the_library_does(markup):
+    assert sanitized(markup) == nh3.clean(markup, url_schemes={"http", "https", "mailto"})
+
+
+def _line(query: str, markups: list[str]) -> bytes:
+    candidates = [{"document_id": f"d{n}", "html": html} for n, html in enumerate(markups)]
+    return json.dumps({"query_id": query, "query": query, "candidates": candidates}).encode()
+
+
+def _import(client: httpx.Client, project: int, content: bytes) -> dict:
+    sent = client.post(
+        f"/api/v1/projects/{project}/imports",
+        data={"source": "candidates"},
+        files={"candidates": ("c.jsonl", content)},
+    )
+    assert sent.status_code == 202, sent.text
+    return sent.json()

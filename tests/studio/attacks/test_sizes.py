@@ -1,0 +1,118 @@
+"""Bodies and files that are larger than they look, from people whom nobody knows."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import socket
+import time
+
+import httpx
+import pyarrow as pa
+import pytest
+
+from podium.errors import DataError
+from podium.studio.access import COOKIE
+from podium.studio.accounts import sign_in
+from podium.studio.database import in_transaction
+from podium.studio.importing import Upload, opened, read_candidates, read_queries
+from tests.studio.browsing import Browser, program
+from tests.studio.making import make_people, make_project
+
+MEBIBYTE = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/api/v1/projects/1/next"),
+        ("POST", "/api/v1/projects/1/exports"),
+        ("POST", "/api/v1/projects/1/imports/x"),
+        ("POST", "/sign-in"),
+        ("PATCH", "/api/v1/projects/1"),
+    ],
+)
+def test_large_bodies_are_refused_before_they_are_read(server, method, path):
+    answer = httpx.request(
+        method, server + path, content=b"[" + b"0," * (MEBIBYTE // 2) + b"0]",
+        headers={"content-type": "application/json"},
+    )  # fmt: skip
+    assert answer.status_code == 413
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/projects/1/imports",
+        "/api/v1/projects/1/imports/engine",
+        "/projects/1/import",
+        "/projects/1/import/engine",
+    ],
+)
+def test_imports_know_who_asks_before_they_read(engine, server, path):
+    people = make_people(engine, 2)
+    make_project(engine, people, queries=0)
+    assert _first_line(server, path, "") == 401
+    assert _first_line(server, path, "authorization: Bearer nonsense\r\n") == 401
+    with program(engine, server, people[1]) as assessor:
+        word = assessor.headers["authorization"]
+        assert _first_line(server, path, f"authorization: {word}\r\n") == 403
+
+
+def _first_line(address: str, path: str, headers: str) -> int:
+    """The status of the answer to a request that announces 60 MB and sends ten bytes of them."""
+    host, port = address.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=5) as connection:
+        connection.sendall(
+            f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: multipart/form-data; boundary=b\r\n"
+            f"content-length: 60000000\r\n{headers}\r\n--b\r\nconte".encode()
+        )
+        answer = connection.recv(4096).decode()
+    return int(re.match(r"HTTP/1.1 (\d+)", answer).group(1))
+
+
+def test_a_page_of_another_site_cannot_import(engine, server):
+    people = make_people(engine, 1)
+    project = make_project(engine, people, queries=0)
+    with Browser(server) as browser:
+        signed = in_transaction(engine, lambda c: sign_in(c, people[0], 1))
+        browser.cookies.set(COOKIE, signed.secret)
+        files = {"candidates": ("c.jsonl", b"{}")}
+        forged = browser.post(
+            f"/projects/{project}/import", data={"source": "candidates"}, files=files
+        )
+        assert forged.status_code == 403
+        sent = browser.post(
+            f"/projects/{project}/import",
+            data={"source": "candidates", "csrf": signed.csrf},
+            files=files,
+        )
+        assert sent.status_code == 303
+
+
+@pytest.mark.parametrize("inner", ["gzip", "zstd"])
+@pytest.mark.parametrize("outer", ["gzip", "zstd"])
+def test_what_is_compressed_twice_is_refused(tmp_path, inner, outer):
+    line = b'{"query_id": "q", "query": "' + b"a" * (8 << 20)
+    twice = pa.compress(pa.compress(line, inner, asbytes=True), outer, asbytes=True)
+    if outer == "gzip":
+        assert gzip.decompress(twice) == pa.compress(line, inner, asbytes=True)
+    path = tmp_path / "bomb"
+    path.write_bytes(twice)
+    for read in (read_candidates, read_queries):
+        with pytest.raises(DataError, match="compressed twice"):
+            next(read(Upload(path, "bomb")))
+
+
+def test_a_file_is_read_up_to_its_limit(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(gzip.compress(b"a" * 1000))
+    with opened(Upload(path, "file"), most=1000) as stream:
+        assert stream.read() == b"a" * 1000
+    with pytest.raises(DataError, match="MiB"), opened(Upload(path, "file"), most=999) as stream:
+        stream.read()
+    started = time.monotonic()
+    path.write_bytes(gzip.compress(b"\0" * (64 << 20)))
+    with pytest.raises(DataError), opened(Upload(path, "file"), most=MEBIBYTE) as stream:
+        stream.read()
+    assert time.monotonic() - started < 10

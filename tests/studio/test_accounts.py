@@ -1,0 +1,183 @@
+"""What administrators do with accounts, and what everyone does with their own."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from sqlalchemy import select, update
+
+from podium.studio.accounts import add_user, new_api_token
+from podium.studio.database import in_transaction, reading
+from podium.studio.desk import Desk
+from podium.studio.settings import Settings
+from podium.studio.tables import AuditRecord, LogEntry, Membership, SignInFailure, User
+from tests.studio.browsing import Browser, program, row_of
+from tests.studio.making import PASSWORD, make_project
+from tests.studio.serving import serving
+
+ANN, BOB = "ann@example.org", "bob@example.org"
+
+
+@pytest.fixture
+def people(engine):
+    def work(connection):
+        return [
+            add_user(connection, ANN, "Ann", PASSWORD, admin=True, verified=True),
+            add_user(connection, BOB, "Bob", PASSWORD),
+        ]
+
+    return in_transaction(engine, work)
+
+
+@pytest.fixture
+def address(engine, database):
+    with serving(Settings(database=database)) as found:
+        yield found
+
+
+def test_accounts_are_listed_and_changed_by_administrators_only(engine, address, people):
+    ann, bob = people
+    with program(engine, address, ann) as admin, program(engine, address, bob) as other:
+        path = "/api/v1/accounts"
+        for method, where in (
+            ("GET", path), ("PATCH", f"{path}/1"), ("POST", f"{path}/1/password"),
+            ("DELETE", f"{path}/1/access"), ("POST", f"{path}/1/anonymise"),
+            ("GET", "/api/v1/audit"),
+        ):  # fmt: skip
+            body = {} if method in ("PATCH", "POST") else None
+            if where.endswith("anonymise"):
+                body = {"email": ANN}
+            assert other.request(method, where, json=body).status_code == 403
+        listed = admin.get(path).json()
+        assert [(each["email"], each["is_admin"], each["email_verified"]) for each in listed] == [
+            (ANN, True, True), (BOB, False, False),
+        ]  # fmt: skip
+        assert [each["user"] for each in admin.get(path, params={"search": "BO"}).json()] == [bob]
+        assert [each["user"] for each in admin.get(path, params={"after": ann}).json()] == [bob]
+        assert other.get("/api/v1/projects").status_code == 200
+        assert admin.patch(f"{path}/{bob}", json={"disabled": True}).status_code == 204
+        assert other.get("/api/v1/projects").status_code == 401  # the token ended
+        with Browser(address) as browser:
+            assert browser.sign_in(BOB).status_code == 401
+            assert admin.patch(f"{path}/{bob}", json={"disabled": False}).status_code == 204
+            assert browser.sign_in(BOB).status_code == 303
+            assert admin.delete(f"{path}/{bob}/access").status_code == 204
+            assert browser.get("/").headers["location"].startswith("/sign-in")
+            word = admin.post(f"{path}/{bob}/password").json()["password"]
+            assert browser.sign_in(BOB).status_code == 401
+            assert browser.sign_in(BOB, word).status_code == 303
+        for change in ({"disabled": True}, {"is_admin": False}):
+            assert admin.patch(f"{path}/{ann}", json=change).status_code == 409
+        assert admin.patch(f"{path}/{bob}", json={"is_admin": True}).status_code == 204
+        assert admin.patch(f"{path}/{ann}", json={"is_admin": False}).status_code == 204
+        assert admin.get(path).status_code == 403
+    actions = reading(engine, lambda c: c.scalars(select(AuditRecord.action)).all())
+    for action in ("disabled an account", "enabled an account", "reset a password",
+                   "ended sessions and tokens", "made an administrator"):  # fmt: skip
+        assert action in actions
+
+
+def test_administrators_see_all_projects(engine, address, people):
+    ann, bob = people
+    project = make_project(engine, [bob])
+    with program(engine, address, ann) as admin:
+        assert [each["id"] for each in admin.get("/api/v1/projects").json()] == [project]
+        assert admin.get(f"/api/v1/projects/{project}").json()["role"] == "owner"
+        assert admin.get(f"/api/v1/projects/{project}/members").status_code == 200
+        assert admin.get(f"/api/v1/projects/{project + 1}").status_code == 404
+    with Browser(address) as browser:
+        browser.sign_in(ANN)
+        assert f"/projects/{project}" in browser.get("/").text
+    in_transaction(engine, lambda c: add_user(c, "cat@example.org", "Cat", PASSWORD))
+    with Browser(address) as browser:
+        browser.sign_in("cat@example.org")
+        assert browser.get(f"/projects/{project}").status_code == 404
+        assert f"/projects/{project}" not in browser.get("/").text
+
+
+def test_who_is_anonymised_is_a_number_in_the_log(engine, address, people):
+    ann, bob = people
+    project = make_project(engine, [ann, bob])
+    desk = Desk(engine)
+    given = desk.next(row_of(engine, project), bob, "t")
+    desk.answer(row_of(engine, project), bob, given.token, "left", seconds=1, tab="t")
+    with Browser(address) as browser, program(engine, address, ann) as admin:
+        browser.sign_in(BOB, "a wrong password")
+        browser.sign_in(BOB)
+        path = f"/api/v1/accounts/{bob}/anonymise"
+        assert admin.post(path, json={"email": ANN}).status_code == 409
+        assert admin.post(path, json={"email": BOB}).status_code == 204
+        assert browser.get("/").headers["location"].startswith("/sign-in")
+        assert browser.sign_in(BOB).status_code == 401
+        told = admin.get("/api/v1/audit").text + admin.get("/api/v1/accounts").text
+        log = admin.get(f"/api/v1/projects/{project}/audit").text
+    # The sign-in after that failed by a name that nobody has any more.
+    assert told.count(BOB) == 1
+    assert "Bob" not in told + log
+
+    def left(connection):
+        entry = connection.scalar(select(LogEntry.user_id))
+        row = connection.execute(select(User.__table__).where(User.id == bob)).one()
+        members = connection.scalars(select(Membership.user_id)).all()
+        return entry, (row.email, row.name, row.password, row.disabled), members
+
+    assert reading(engine, left) == (
+        bob, (f"removed-{bob}@invalid", f"Person {bob}", None, True), [ann],
+    )  # fmt: skip
+
+
+def test_one_changes_ones_own_password(engine, address, people):
+    token = in_transaction(engine, lambda c: new_api_token(c, people[1], "t", 1))
+    with Browser(address) as browser, Browser(address) as elsewhere:
+        browser.sign_in(BOB)
+        elsewhere.sign_in(BOB)
+        new = "another good password"
+        wrong = browser.submit("/account/password", {"old": "nonsense", "new": new})
+        assert (wrong.status_code, "old password is wrong" in wrong.text) == (403, True)
+        short = browser.submit("/account/password", {"old": PASSWORD, "new": "short"})
+        assert (short.status_code, "10 characters" in short.text) == (422, True)
+        done = browser.submit("/account/password", {"old": PASSWORD, "new": new})
+        assert done.headers["location"] == "/sign-in"
+        assert elsewhere.get("/").headers["location"].startswith("/sign-in")
+        headers = {"authorization": f"Bearer {token}"}
+        assert browser.get("/api/v1/projects", headers=headers).status_code == 401
+        assert browser.sign_in(BOB).status_code == 401
+        assert browser.sign_in(BOB, new).status_code == 303
+        for guess in ("first guess", "second guess", "third", "fourth", "fifth"):
+            tried = browser.submit("/account/password", {"old": guess, "new": new})
+            assert tried.status_code == 403
+        # The wait has begun; it is made longer, for machines that are slower than it is.
+        waiting = update(SignInFailure).where(SignInFailure.locked_until > 0)
+        in_transaction(engine, lambda c: c.execute(waiting.values(locked_until=time.time() + 60)))
+        tried = browser.submit("/account/password", {"old": new, "new": PASSWORD})
+        assert tried.status_code == 429
+
+
+def test_the_page_of_accounts(engine, address, people):
+    ann, bob = people
+    with Browser(address) as browser:
+        browser.sign_in(ANN)
+        page = browser.get("/accounts").text
+        assert "not verified" in page
+        assert browser.submit(f"/accounts/{bob}/disable").headers["location"] == "/accounts"
+        assert "disabled" in browser.get("/accounts").text
+        assert browser.submit(f"/accounts/{bob}/enable").status_code == 303
+        shown = browser.submit(f"/accounts/{bob}/reset-password").text
+        assert 'class="secret"' in shown
+        assert browser.submit(f"/accounts/{ann}/take-admin").status_code == 409
+        assert browser.submit(f"/accounts/{bob}/nonsense").status_code == 404
+        assert browser.submit(f"/accounts/{bob}/anonymise", {"email": "x"}).status_code == 409
+        assert browser.submit(f"/accounts/{bob}/anonymise", {"email": BOB}).status_code == 303
+        assert f"Person {bob}" in browser.get("/accounts?search=person").text
+        assert "anonymised an account" in browser.get("/audit").text
+    with Browser(address) as browser:
+        assert browser.get("/accounts").headers["location"].startswith("/sign-in")
+
+
+def test_settings_are_audited_with_what_they_were(engine, address, people):
+    project = make_project(engine, [people[0]], queries=0)
+    with program(engine, address, people[0]) as client:
+        client.patch(f"/api/v1/projects/{project}", json={"k": 7, "guidelines": "x" * 500})
+        told = client.get(f"/api/v1/projects/{project}/audit").json()[0]
+    assert told["details"] == {"guidelines": ["", "x" * 100 + "…"], "k": [3, 7]}

@@ -1,0 +1,142 @@
+"""A backup is taken while people judge, restored elsewhere, and has every judgment."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import zipfile
+from dataclasses import asdict
+
+import pytest
+from sqlalchemy import func, select, text
+
+from podium.errors import ArgumentError, DataError
+from podium.studio.backup import back_up, log_digest, restore
+from podium.studio.database import connect, in_transaction, reading
+from podium.studio.desk import Desk, Given
+from podium.studio.migrate import downgrade, revisions
+from podium.studio.settings import Settings
+from podium.studio.tables import LogEntry, Project
+from tests.studio.browsing import row_of
+from tests.studio.conftest import next_number
+from tests.studio.making import make_people, make_project
+
+
+@pytest.fixture
+def empty(request, database, tmp_path):
+    """The address of another, empty database of the same kind."""
+    if database.startswith("sqlite"):
+        return f"sqlite:///{tmp_path / 'restored.db'}"
+    return request.getfixturevalue("postgres").create(f"restored_{os.getpid()}_{next_number()}")
+
+
+def judge(engine, desk, project, people, answers):
+    for number in range(answers):
+        person = people[number % len(people)]
+        given = desk.next(row_of(engine, project), person, f"t{person}")
+        if not isinstance(given, Given):
+            continue
+        choice = "left" if given.task.left < given.task.right else "right"
+        desk.answer(
+            row_of(engine, project), person, given.token, choice, seconds=1, tab=f"t{person}"
+        )
+
+
+def entries(engine) -> int:
+    return reading(engine, lambda c: c.scalar(select(func.count()).select_from(LogEntry)))
+
+
+def test_everything_is_in_the_restored_database(engine, database, empty, tmp_path):
+    people = make_people(engine, 3)
+    project = make_project(engine, people, queries=3)
+    judge(engine, Desk(engine), project, people, 12)
+    made = back_up(engine, Settings(database=database), tmp_path / "b.zip")
+    assert made.log_entries == entries(engine) > 5
+    before = reading(engine, log_digest)
+    assert before == (made.log_entries, made.log_digest)
+    assert (tmp_path / "b.zip").stat().st_mode & 0o777 == 0o600
+    judge(engine, Desk(engine), project, people, 3)  # what came later is not in it
+    assert reading(engine, log_digest) != before
+
+    settings = Settings(database=empty)
+    other = connect(settings)
+    assert restore(other, settings, tmp_path / "b.zip") == made
+    assert reading(other, log_digest) == before
+    assert revisions(other)[0] == revisions(engine)[0]
+    # An independent look: every column of every entry, in order.
+    every = text("SELECT * FROM log ORDER BY id LIMIT :n")
+    rows = [
+        reading(each, lambda c: c.execute(every, {"n": made.log_entries}).all())
+        for each in (engine, other)
+    ]
+    assert rows[0] == rows[1]
+    judge(other, Desk(other), project, people, 4)  # and it goes on from there
+    assert entries(other) > made.log_entries
+    with pytest.raises(ArgumentError, match="not empty"):
+        restore(other, settings, tmp_path / "b.zip")
+    other.dispose()
+
+
+def test_a_server_notices_that_the_database_went_back(engine, database, empty, tmp_path):
+    """Its memory has as many entries as the restored log, and others: it must not use it."""
+    people = make_people(engine, 1)
+    project = make_project(engine, people, queries=1, items=5)
+    judge(engine, Desk(engine), project, people, 2)
+    back_up(engine, Settings(database=database), tmp_path / "b.zip")
+    other = connect(Settings(database=empty))
+    restore(other, Settings(database=empty), tmp_path / "b.zip")
+    numbers = [
+        reading(each, lambda c: c.scalar(select(Project.incarnation))) for each in (engine, other)
+    ]
+    assert numbers[0] != numbers[1]
+    desk = Desk(engine)
+    judge(engine, desk, project, people, 1)  # the board is in its memory now, with 3 entries
+    judge(other, Desk(other), project, people, 1)  # another third entry
+    in_transaction(
+        other, lambda c: c.execute(text("UPDATE log SET value = -value WHERE place = 2"))
+    )
+    row = row_of(other, project)
+    with other.begin() as connection:
+        query = connection.execute(text("SELECT * FROM queries")).one()
+        board = desk._shelf.take(connection, row, query)
+        truth = Desk(other)._shelf.take(connection, row, query)
+    assert board.last_answer(people[0]) == truth.last_answer(people[0])
+    other.dispose()
+
+
+def test_a_damaged_backup_is_refused(engine, database, empty, tmp_path):
+    people = make_people(engine, 1)
+    judge(engine, Desk(engine), make_project(engine, people), people, 3)
+    path = tmp_path / "b.zip"
+    back_up(engine, Settings(database=database), path)
+    with zipfile.ZipFile(path) as file:
+        manifest = json.loads(file.read("manifest.json"))
+        dump = file.read("database.dump")
+    wrong = tmp_path / "w.zip"
+    with zipfile.ZipFile(wrong, "w") as file:
+        digest = hashlib.sha256(b"other").hexdigest()
+        file.writestr("manifest.json", json.dumps({**manifest, "log_digest": digest}))
+        file.writestr("database.dump", dump)
+    other = connect(Settings(database=empty))
+    with pytest.raises(DataError, match="not as it was"):
+        restore(other, Settings(database=empty), wrong)
+    other.dispose()
+
+
+def test_an_older_backup_is_restored_and_migrated(engine, database, empty, tmp_path):
+    people = make_people(engine, 1)
+    judge(engine, Desk(engine), make_project(engine, people), people, 3)
+    downgrade(engine, "0001")
+    made = back_up(engine, Settings(database=database), tmp_path / "b.zip")
+    assert (made.revision, made.log_entries) == ("0001", 3)
+    other = connect(Settings(database=empty))
+    restore(other, Settings(database=empty), tmp_path / "b.zip")
+    present, newest = revisions(other)
+    assert present == newest != "0001"
+    assert entries(other) == 3
+    other.dispose()
+    with zipfile.ZipFile(tmp_path / "n.zip", "w") as file:
+        file.writestr("manifest.json", json.dumps({**asdict(made), "revision": "9999"}))
+    with pytest.raises(DataError, match="newer version"):
+        restore(engine, Settings(database=database), tmp_path / "n.zip")
