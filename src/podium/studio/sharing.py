@@ -69,13 +69,14 @@ def share_out(
             shares = balance(work, names, copies=copies, seed=seed)
     except PodiumError as error:
         raise RefusedError(422, str(error)) from error
-    before = set(
-        connection.execute(
+    before = {
+        (row.query_id, row.user_id)
+        for row in connection.execute(
             select(Assigned.query_id, Assigned.user_id)
             .join(Query, Query.id == Assigned.query_id)
             .where(Query.project_id == who.project.id, Query.done.is_(False))
-        ).tuples()
-    )
+        )
+    }
     _clear(connection, who.project.id, only_open=True)
     rows = [
         {"query_id": int(query), "user_id": int(name), "done": False}
