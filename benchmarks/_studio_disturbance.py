@@ -116,12 +116,12 @@ class Disturbance:
         data = {"source": "candidates"}
         client.post(f"{self._path}/imports", data=data, files=files).raise_for_status()
 
-    def _export(self, client: httpx.Client, number: int) -> None:
+    def _export(self, client: httpx.Client, _number: int) -> None:
         order = {"content": "log", "format": "jsonl"}
         client.post(f"{self._path}/exports", json=order).raise_for_status()
 
-    def _document(self, client: httpx.Client, number: int) -> None:
+    def _document(self, client: httpx.Client, _number: int) -> None:
         client.get(f"{self._path}/queries/{self._query}/documents/0/page")
 
-    def _sign_in(self, client: httpx.Client, number: int) -> None:
+    def _sign_in(self, client: httpx.Client, _number: int) -> None:
         client.get("/sign-in/oidc", headers={"accept": "text/html"}, timeout=3)

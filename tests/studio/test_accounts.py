@@ -31,7 +31,7 @@ def people(engine):
 
 
 @pytest.fixture
-def address(engine, database):
+def address(engine, database):  # noqa: ARG001 (the engine makes the tables)
     with serving(Settings(database=database)) as found:
         yield found
 
@@ -154,7 +154,7 @@ def test_one_changes_ones_own_password(engine, address, people):
         assert tried.status_code == 429
 
 
-def test_the_page_of_accounts(engine, address, people):
+def test_the_page_of_accounts(address, people):
     ann, bob = people
     with Browser(address) as browser:
         browser.sign_in(ANN)

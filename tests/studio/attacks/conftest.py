@@ -25,13 +25,13 @@ def database(postgres: Postgres) -> str:
 
 
 @pytest.fixture
-def address(engine, database, tmp_path) -> Iterator[str]:
+def address(engine, database, tmp_path) -> Iterator[str]:  # noqa: ARG001 (the engine makes the tables)
     with serving(Settings(database=database, exports=tmp_path / "files")) as found:
         yield found
 
 
 @pytest.fixture
-def server(database: str, engine: object) -> Iterator[str]:
+def server(database: str, engine: object) -> Iterator[str]:  # noqa: ARG001 (the engine makes the tables)
     """The address of a running server with the default settings."""
     with serving(Settings(database=database)) as found:
         yield found

@@ -97,7 +97,8 @@ def _with_provider(database: str, issuer: str) -> Settings:
     )  # fmt: skip
 
 
-def test_the_host_header_does_not_choose_where_people_come_back_to(engine, database):
+@pytest.mark.usefixtures("engine")
+def test_the_host_header_does_not_choose_where_people_come_back_to(database):
     answers = threading.Event()
     answers.set()
     with provider(answers) as issuer, serving(_with_provider(database, issuer)) as address:
@@ -109,7 +110,8 @@ def test_the_host_header_does_not_choose_where_people_come_back_to(engine, datab
         Settings(oidc_issuer="https://sign-in.example.org")
 
 
-def test_a_provider_that_hangs_holds_nobody_else_up(engine, database):
+@pytest.mark.usefixtures("engine")
+def test_a_provider_that_hangs_holds_nobody_else_up(database):
     """More people than there are threads wait for the provider; others are answered."""
     answers = threading.Event()
     with provider(answers) as issuer, serving(_with_provider(database, issuer)) as address:

@@ -28,7 +28,7 @@ from tests.studio.serving import serving
 
 
 @pytest.fixture
-def own_postgres(postgres):
+def own_postgres(postgres):  # noqa: ARG001 (skips where there is none)
     """A server that a test may stop; where the tests have none, neither has this."""
     with Postgres(fsync="off", shared_buffers="32MB") as server:
         yield server

@@ -189,7 +189,7 @@ def test_a_query_taken_from_its_only_assessor_is_told(engine, judge):
     assert told(owner) == []
 
 
-def test_both_pages_say_it(engine, person_browser, judge, address):
+def test_both_pages_say_it(engine, person_browser, judge):
     ann = in_transaction(engine, lambda c: add_user(c, "ann@example.org", "Ann", None))
     project = make_project(
         engine, [ann], queries=1, items=3, overlap_share=1.0, overlap_assessors=2

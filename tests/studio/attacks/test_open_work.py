@@ -106,7 +106,7 @@ def test_the_next_query_is_found_by_indexes_alone(engine):
     assert sum(removed) == 0, plan
 
 
-def test_a_poll_with_nothing_to_find_locks_nothing_again(engine, statements):
+def test_a_poll_with_nothing_to_find_locks_nothing_again(engine):
     """One look at each query, and then none until it changes."""
     ann, bob = make_people(engine, 2)
     count = 120

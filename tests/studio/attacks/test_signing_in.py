@@ -47,7 +47,8 @@ def hold(engine) -> None:
     )
 
 
-def test_guesses_at_the_same_time_count_too(engine, server, people):
+@pytest.mark.usefixtures("people")
+def test_guesses_at_the_same_time_count_too(server):
     started = time.monotonic()
     with ThreadPoolExecutor(24) as pool:
         found = list(pool.map(lambda n: guess(server, ANN, f"wrong {n}"), range(24)))
@@ -57,7 +58,8 @@ def test_guesses_at_the_same_time_count_too(engine, server, people):
     assert found.count(429) == 24 - found.count(401)
 
 
-def test_a_success_of_ones_own_does_not_help_to_guess_others(engine, server, people):
+@pytest.mark.usefixtures("people")
+def test_a_success_of_ones_own_does_not_help_to_guess_others(engine, server):
     names = [f"nobody{n}@example.org" for n in range(FREE["address"])]
     for number, name in enumerate(names):
         assert guess(server, name, "wrong password") == 401
@@ -68,7 +70,8 @@ def test_a_success_of_ones_own_does_not_help_to_guess_others(engine, server, peo
     assert guess(server, ANN, PASSWORD, "192.0.2.77") == 303
 
 
-def test_strangers_cannot_lock_an_account(engine, server, people):
+@pytest.mark.usefixtures("people")
+def test_strangers_cannot_lock_an_account(engine, server):
     assert guess(server, ANN, PASSWORD, "198.51.100.1") == 303
     for number in range(FREE["account"]):
         assert guess(server, ANN, "wrong password", f"192.0.2.{number // 4}") == 401
@@ -78,7 +81,8 @@ def test_strangers_cannot_lock_an_account(engine, server, people):
     assert guess(server, ANN, PASSWORD, "198.51.100.1") == 303
 
 
-def test_where_failures_came_from_is_recorded(engine, server, people):
+@pytest.mark.usefixtures("people")
+def test_where_failures_came_from_is_recorded(engine, server):
     guess(server, ANN, "wrong password", "192.0.2.33")
     rows = reading(
         engine,
@@ -91,7 +95,8 @@ def test_where_failures_came_from_is_recorded(engine, server, people):
     assert [tuple(row) for row in rows] == [(None, {"address": "192.0.2.33", "email": ANN})]
 
 
-def test_text_that_no_database_takes(engine, server, people):
+@pytest.mark.usefixtures("people")
+def test_text_that_no_database_takes(engine, server):
     for email in ("a\0b@example.org", "\0"):
         assert guess(server, email, "wrong\0password") == 401
     assert reading(engine, lambda c: c.scalar(select(func.count()).select_from(AuditRecord))) == 2

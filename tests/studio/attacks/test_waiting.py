@@ -142,7 +142,7 @@ def test_a_program_that_fails_gives_its_task_up(engine, clients, judge):
     ann, bob = make_people(engine, 2)
     project = make_project(engine, [ann, bob], queries=1, items=2, k=1)
 
-    def fail(asked):
+    def fail(_asked):
         assert judge(bob, project).next()["state"] == "wait"
         raise ValueError("the model is away")
 
@@ -161,7 +161,7 @@ def test_a_program_keeps_its_task_for_as_long_as_it_thinks(engine, clients, monk
     project = make_project(engine, [ann], queries=1, items=2, k=1)
     monkeypatch.setattr("podium.studio.client_project._RENEW_EVERY", 0.05)
 
-    def think(asked):
+    def think(_asked):
         # The lease is about to end, and is renewed meanwhile.
         soon = time.time() + 5
         in_transaction(engine, lambda c: c.execute(update(Lease).values(expires_at=soon)))

@@ -179,7 +179,7 @@ def accounts(stage: Stage, page: Page) -> None:
 
 
 @scene()
-def account(stage: Stage, page: Page) -> None:
+def account(_stage: Stage, page: Page) -> None:
     page.goto("/account")
 
 

@@ -81,7 +81,7 @@ class ServerAuditOut(BaseModel):
 @router.get("/accounts", operation_id="list_accounts")
 def list_accounts(
     request: Request,
-    who: AnAdmin,
+    _who: AnAdmin,
     search: Annotated[str, Parameter(max_length=200)] = "",
     after: Annotated[int, Parameter(ge=0, lt=NEWEST, description="The last number seen.")] = 0,
 ) -> list[AccountOut]:
@@ -153,7 +153,7 @@ def change_password(request: Request, who: AnyPerson, change: PasswordChange) ->
 @router.get("/audit", operation_id="list_server_audit")
 def server_audit(
     request: Request,
-    who: AnAdmin,
+    _who: AnAdmin,
     before: Annotated[int, Parameter(ge=1, le=NEWEST)] = NEWEST,
     limit: Annotated[int, Parameter(ge=1, le=1000)] = 100,
 ) -> list[ServerAuditOut]:

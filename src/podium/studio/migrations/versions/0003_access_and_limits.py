@@ -11,7 +11,7 @@ from podium.errors import DataError
 from podium.studio.sanitizing import sanitized
 
 revision = "0003"
-down_revision = "0001"
+down_revision = "0002"
 
 _ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 _CANDIDATES = sa.table(
