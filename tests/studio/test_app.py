@@ -14,6 +14,7 @@ from podium.studio.database import in_transaction
 from podium.studio.kinds import Role
 from podium.studio.settings import Settings
 from podium.studio.tables import Membership, SignInFailure
+from podium.studio.worker import Worker
 from tests.studio.making import PASSWORD, make_people, make_project
 from tests.studio.serving import serving
 
@@ -133,3 +134,14 @@ def test_members_of_other_projects_see_nothing(engine, address):
             assert client.get(path).status_code == 404
         # The number of a query of another project does not help.
         assert client.get(f"/api/v1/projects/{other}/queries/1/documents/0").status_code == 404
+
+
+def test_a_server_whose_worker_stopped_is_not_ready(engine, database, monkeypatch):
+    """Imports and exports would wait for ever, and nobody would know."""
+    with serving(Settings(database=database)) as address:
+        assert httpx.get(f"{address}/readyz", timeout=30).json() == {"status": "ready"}
+    for name in ("start", "stop"):
+        monkeypatch.setattr(Worker, name, lambda _self: None)
+    with serving(Settings(database=database)) as address:
+        answer = httpx.get(f"{address}/readyz", timeout=30)
+        assert (answer.status_code, answer.json()) == (503, {"status": "the worker has stopped"})
