@@ -6,13 +6,15 @@ import threading
 
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import inspect, text
+from sqlalchemy import inspect, select, text
 
 from podium.studio.database import connect
 from podium.studio.migrate import downgrade, revisions, upgrade
+from podium.studio.secrets import new_token
 from podium.studio.settings import Settings
-from podium.studio.tables import Base
+from podium.studio.tables import Assigned, Base, Judge, LogEntry, Query, Tally
 from tests.studio.attacks.test_html import NESTED
+from tests.studio.desks import queries_of
 from tests.studio.making import make_people, make_project
 
 
@@ -101,3 +103,57 @@ def test_data_of_the_first_version_go_up_and_down(database):
             assert connection.scalar(text(f"SELECT count(*) FROM {table}")) == count
     upgrade(engine)
     engine.dispose()
+
+
+def test_what_was_judged_before_is_counted_by_what_stands(engine):
+    """On the first tables, Ann judged two, took one back, marked both as bad, and skipped."""
+    ann, bob = make_people(engine, 2)
+    project = make_project(engine, [ann, bob], queries=2, items=6)
+    query, other = (row.id for row in queries_of(engine, project))
+    downgrade(engine, "0001")
+    bad = new_token()
+    entries = [
+        # Who, what, which it takes back, whether it counts, its token and the part of it.
+        (ann, "verdict", None, True, new_token(), 0),
+        (ann, "verdict", None, True, new_token(), 0),
+        (ann, "undo", 1, True, new_token(), 0),
+        (ann, "bad", None, True, bad, 0),
+        (ann, "bad", None, True, bad, 1),
+        (ann, "skip", None, True, new_token(), 0),
+        (bob, "verdict", None, False, new_token(), 0),
+        (bob, "verdict", None, True, new_token(), 0),
+    ]
+    with engine.begin() as connection:
+        for place, (who, kind, undoes, counts, token, part) in enumerate(entries):
+            connection.execute(
+                LogEntry.__table__.insert().values(
+                    query_id=query, place=place, user_id=who, kind=kind, left=0, right=1, value=1,
+                    undoes=undoes, purpose="main", counts=counts, late=not counts, token=token,
+                    part=part, at=100.0 + place, seconds=0.0 if part else 2.0,
+                )
+            )  # fmt: skip
+        for who, judgments in ((ann, 4), (bob, 2)):  # as they were counted then
+            connection.execute(
+                text("INSERT INTO tallies VALUES (:query, :who, :judgments, 9.0, 107.0)"),
+                {"query": query, "who": who, "judgments": judgments},
+            )
+        done = "UPDATE queries SET entries = 8, done = true WHERE id = :query"
+        connection.execute(text(done), {"query": query})
+        assign = "INSERT INTO assigned VALUES (:query, :who)"
+        for each in (query, other):
+            connection.execute(text(assign), {"query": each, "who": ann})
+    upgrade(engine)
+    with engine.connect() as connection:
+        found = connection.execute(select(Query.id, Query.judgments, Query.available)).all()
+        assert {row.id: (row.judgments, row.available) for row in found} == {
+            query: (3, False),  # a verdict and the two bad documents of Ann's, a verdict of Bob's
+            other: (0, True),
+        }
+        columns = Tally.user_id, Tally.judgments, Tally.seconds, Tally.last_at
+        found = connection.execute(select(*columns).order_by(Tally.user_id)).all()
+        assert list(map(tuple, found)) == [(ann, 2, 4.0, 105.0), (bob, 1, 2.0, 107.0)]
+        columns = Judge.user_id, Judge.project_id, Judge.judgments, Judge.seconds
+        found = connection.execute(select(*columns).order_by(Judge.user_id)).all()
+        assert list(map(tuple, found)) == [(ann, project, 2, 4.0), (bob, project, 1, 2.0)]
+        found = connection.execute(select(Assigned.query_id, Assigned.done)).all()
+        assert dict(map(tuple, found)) == {query: True, other: False}
