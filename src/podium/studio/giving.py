@@ -13,7 +13,7 @@ from sqlalchemy import Connection, bindparam, select
 from podium.studio import leases
 from podium.studio.blocked import BlockedWork
 from podium.studio.boards import Board, Document
-from podium.studio.handing import Handing, Nothing, open_to, why_nothing
+from podium.studio.handing import LATER, Handing, Nothing, open_to, why_nothing
 from podium.studio.kinds import Purpose
 from podium.studio.leases import Held, Holder, Holding, held_leases
 from podium.studio.ledger import settle
@@ -107,7 +107,9 @@ class Giving:
             held = leases.leases_of(connection, project.id, who.user_id, now)
             mine = next((lease for lease in held if lease.tab == who.tab), None)
             if mine is not None:
-                return self._same_again(connection, project, who, mine, now)
+                same = self._same_again(connection, project, who, mine, now)
+                if same is not None:
+                    return same
         work = OpenWork(connection, project, who.user_id)
         given: Given | None = None
         if here is not None:
@@ -121,10 +123,11 @@ class Giving:
         held = leases.leases_of(connection, project.id, who.user_id, now)
         if held:
             # Rather the same in two tabs than nothing: its answer is one answer.
-            same, more = self._same_again(connection, project, who, held[0], now, renew=False)
-            return same, [*boards, *more]
+            same = self._same_again(connection, project, who, held[0], now)
+            if same is not None:
+                return same[0], [*boards, *same[1]]
         why = why_nothing(work, now)
-        if why.why == "wait" and why.seconds > leases.RENEW_EVERY - 1:
+        if why == Nothing("wait", LATER):
             problems = self._blocked.problems(connection, project)
             if problems:
                 why = Nothing("blocked", why.seconds, problems)
@@ -158,19 +161,22 @@ class Giving:
         who: Holder,
         lease: Any,
         now: float,
-        *,
-        renew: bool = True,
-    ) -> tuple[Given, Used]:
-        """What someone holds, for as long as a new task if it is for the same tab."""
+    ) -> tuple[Given, Used] | None:
+        """What someone holds, for as long as a new task; None if it was given up just now.
+
+        A page that is loaded again asks for it while the page before it gives it up.
+        """
         query = _LOCKED.one(connection, query=lease.query_id)
-        until = leases.renew(connection, project, who, lease.token, now) if renew else None
+        until = leases.renew(connection, project, who, lease.token, now)
+        if until is None:
+            return None
         task = Task(lease.left, lease.right, Purpose(lease.purpose))
         board = self._shelf.take(connection, project, query)
         given = Given(
             lease.token,
             query,
             task,
-            until or float(lease.expires_at),
+            until,
             board.shown(task),
             board.judgments,
             query.expected_left,

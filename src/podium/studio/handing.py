@@ -21,7 +21,8 @@ _REPEAT_AFTER = 5
 """How many answers lie at least between a pair and its repetition."""
 _AT_ONCE = 0.5
 _SOON = 5.0
-_LATER = 15.0
+LATER = 15.0
+"""When to ask again if others must judge first, and nobody is at it."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ def why_nothing(work: OpenWork, now: float) -> Nothing:
     expiry = work.first_lease_end
     if expiry is not None:
         return Nothing("wait", min(max(expiry - now, _AT_ONCE), _SOON))
-    return Nothing("wait", _LATER)
+    return Nothing("wait", LATER)
 
 
 def query_to_undo(

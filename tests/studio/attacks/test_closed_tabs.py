@@ -6,11 +6,14 @@ import time
 
 from sqlalchemy import select
 
+from podium.studio import leases as leases_module
 from podium.studio.database import reading
+from podium.studio.desk import Desk
 from podium.studio.leases import RENEW_EVERY, RENEWED_SECONDS
 from podium.studio.tables import Lease
 from tests.studio.attacks.judges import let_leases_end, log, pair
 from tests.studio.browser.chromium import Judging
+from tests.studio.browsing import row_of
 from tests.studio.making import make_people, make_project
 from tests.studio.postgres import wait_until
 
@@ -61,6 +64,28 @@ def test_loading_the_page_again_keeps_the_pair_though_the_old_page_gave_it_up(
         assert tab.ready() == token
     (row,) = leases(engine)
     assert not row.released
+
+
+def test_a_page_that_asks_while_the_one_before_it_gives_up_has_the_pair(engine, monkeypatch):
+    """The request saw the lease before it was given up, and waited for the query meanwhile."""
+    (ann,) = make_people(engine, 1)
+    row = row_of(engine, make_project(engine, [ann], queries=3))
+    desk = Desk(engine)
+    held = desk.next(row, ann, "tab", renews=True)
+    real, seen = leases_module.leases_of, []
+
+    def as_seen_before(*arguments):
+        if not seen:
+            seen.extend(real(*arguments))
+            assert desk.release(row, ann, held.token)
+            return seen
+        return real(*arguments)
+
+    monkeypatch.setattr(leases_module, "leases_of", as_seen_before)
+    again = desk.next(row, ann, "tab", renews=True)
+    assert again.token == held.token
+    (lease,) = leases(engine)
+    assert (lease.released, lease.expires_at) == (False, again.expires_at)
 
 
 def test_a_word_of_leaving_that_comes_late_takes_nothing_from_the_page_after_it(engine, judge):
