@@ -136,7 +136,8 @@ def test_members_of_other_projects_see_nothing(engine, address):
         assert client.get(f"/api/v1/projects/{other}/queries/1/documents/0").status_code == 404
 
 
-def test_a_server_whose_worker_stopped_is_not_ready(engine, database, monkeypatch):
+@pytest.mark.usefixtures("engine")
+def test_a_server_whose_worker_stopped_is_not_ready(database, monkeypatch):
     """Imports and exports would wait for ever, and nobody would know."""
     with serving(Settings(database=database)) as address:
         assert httpx.get(f"{address}/readyz", timeout=30).json() == {"status": "ready"}
