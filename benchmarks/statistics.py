@@ -387,15 +387,9 @@ def workloads(found: Findings, repeats: int) -> None:
             work = Workload("x", size, simulated, simulated, np.ones(runs), None, seconds=3600.0)
             low, high = work.hours_within(0.9)
             covered += low <= real.sum() <= high
-        bounds = _within(0.9, repeats)
-        row = Row(
-            "90 % range of hours",
-            f"{runs} simulated",
-            size,
-            [covered / repeats],
-            *([each] for each in bounds),
-        )
-        found.add(row)
+        least, most = _within(0.9, repeats)
+        share = [covered / repeats]
+        found.add(Row("90 % range of hours", f"{runs} simulated", size, share, [least], [most]))
 
 
 def main() -> None:

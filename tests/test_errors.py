@@ -135,6 +135,7 @@ def test_no_other_error_is_for_callers() -> None:
         "unknown",
         "missing_feature",
         "endless_score",
+        "no_preference",
     }
     inside = {"ValueError", "KeyError", "TypingError", "BlockingIOError", "OSError"}
     protocol = {"AttributeError", "IndexError"}  # what Python asks of __getattr__ and __getitem__

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podium.data import Dataset, ShardSet, concat, describe, shard_writer, write_shards
+from podium.data.atomic import try_lock
 from podium.errors import DataError
 from tests.data.strategies import assert_same, datasets, texts
 
@@ -187,7 +188,7 @@ def test_a_set_that_was_finished_meanwhile_is_left_alone(
 ) -> None:
     """Its writer ends between our look for the marker and our lock on it."""
     folder = tmp_path / "set"
-    lock = shard_writer.try_lock
+    lock = try_lock
 
     def finish_first(stream):
         monkeypatch.setattr(shard_writer, "try_lock", lock)

@@ -23,8 +23,9 @@ def judge_alone(session, assessor, most=10_000):
     """Answer all that one person is asked; returns the pairs, in order."""
     asked = []
     while pairs := session.open_pairs(assessor):
+        left, right = pairs[0]
         asked.append(frozenset(pairs[0]))
-        session.add(Verdict(*pairs[0], by_name(*pairs[0]), assessor or ""))
+        session.add(Verdict(left, right, by_name(left, right), assessor or ""))
         assert len(asked) <= most, "it never ends"
     return asked
 
@@ -111,7 +112,8 @@ def test_items_further_down_are_asked_about_when_nothing_nearer_is_left():
     worths = fit_worths(items, Duels.of([(7, other, 1, 0) for other in range(5)]))
     met: list[tuple[int, int]] = []
     while pairs := telling_pairs(worths, k=1, without=met):
-        met.append(tuple(pairs[0]))
+        one, other = pairs[0]
+        met.append((one, other))
     of_best = [7 in pair for pair in met]
     assert of_best[:9] == [True] * 9  # the eight items next to it, and one further down
     assert sum(of_best) == items - 1

@@ -246,15 +246,15 @@ def test_what_could_not_be_read_again_is_not_written(tmp_path, name, value, prob
 
 def test_what_is_no_entry_is_refused():
     with pytest.raises(DataError, match="'a' is no entry"):
-        Session(["a", "b"]).add("a")
+        Session(["a", "b"]).add("a")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("make", "about", "problem"),
     [
         (lambda: Session(["a", 5]), {}, "an item is no text"),
-        (lambda: Session(["a", "b"], budget=2.5), {}, "'budget' is 2.5"),
-        (lambda: Session(["a", "b"], ordered=1), {}, "'ordered' is 1"),
+        (lambda: Session(["a", "b"], budget=2.5), {}, "'budget' is 2.5"),  # type: ignore[arg-type]
+        (lambda: Session(["a", "b"], ordered=1), {}, "'ordered' is 1"),  # type: ignore[arg-type]
         (lambda: Session(["a", "b"]), {"k": "ten"}, "a session has a 'k' of its own"),
     ],
 )

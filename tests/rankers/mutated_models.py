@@ -41,7 +41,7 @@ def main(name: str, path: str, times: str) -> None:
             continue
         loaded += 1
         width = booster.model.num_feature() if name == "lightgbm" else booster.model.num_features()
-        booster.predict(rows[:, :width], 3)
+        booster.predict(rows[:, :width])
     print(refused, loaded)
 
 

@@ -63,9 +63,8 @@ def test_the_floor_is_what_the_gap_is_compared_with() -> None:
     def absolute(w: np.ndarray) -> tuple[float, np.ndarray]:
         return float(np.abs(w - wanted).sum()), np.sign(w - wanted)
 
-    settings = {"penalty": 0.1, "tolerance": 1e-6}
-    near = minimise_bundle(absolute, np.zeros(6), **settings, floor=2e6)
-    exact = minimise_bundle(absolute, np.zeros(6), **settings)
+    near = minimise_bundle(absolute, np.zeros(6), penalty=0.1, tolerance=1e-6, floor=2e6)
+    exact = minimise_bundle(absolute, np.zeros(6), penalty=0.1, tolerance=1e-6)
     assert near.converged
     assert exact.converged
     assert near.steps < exact.steps

@@ -33,9 +33,7 @@ def test_what_was_saved_is_loaded_and_predicts_the_same(name):
     booster = ENGINES.named(name).start(data, None, {"seed": 1})
     booster.grow(np.arange(data.rows, dtype=float) % 7 - 3, np.ones(data.rows))
     again = ENGINES.named(name).load(booster.dump())
-    np.testing.assert_array_equal(
-        again.predict(data.features, 1), booster.predict(data.features, 1)
-    )
+    np.testing.assert_array_equal(again.predict(data.features), booster.predict(data.features))
 
 
 @pytest.mark.parametrize(
@@ -57,9 +55,7 @@ def test_trees_without_a_split_and_with_categories_pass():
     text = model.model_to_string(num_iteration=-1)
     assert "cat_boundaries" in text
     loaded = ENGINES.named("lightgbm").load(text.encode())
-    np.testing.assert_array_equal(
-        loaded.predict(features, 1), model.predict(features, raw_score=True)
-    )
+    np.testing.assert_array_equal(loaded.predict(features), model.predict(features, raw_score=True))
 
 
 LIGHTGBM = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from sqlalchemy import insert, select, update
+from sqlalchemy import delete, insert, select, update
 
 from podium.studio.database import in_transaction, reading
 from podium.studio.desk import Desk, Given
@@ -243,7 +243,7 @@ def test_a_query_taken_from_someone_does_not_come_back(engine, clock):
     desk, row = Desk(engine, clock), row_of(engine, project)
     held = desk.next(row, ann, "a")
     desk.release(row, ann, held.token)
-    in_transaction(engine, lambda c: c.execute(Assigned.__table__.delete()))
+    in_transaction(engine, lambda c: c.execute(delete(Assigned)))
     assert desk.next(row, ann, "a") == Nothing("yours-done")
 
 

@@ -6,7 +6,7 @@ import threading
 
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import inspect, select, text
+from sqlalchemy import insert, inspect, select, text
 
 from podium.studio.database import connect
 from podium.studio.migrate import downgrade, revisions, upgrade
@@ -126,7 +126,7 @@ def test_what_was_judged_before_is_counted_by_what_stands(engine):
     with engine.begin() as connection:
         for place, (who, kind, undoes, counts, token, part) in enumerate(entries):
             connection.execute(
-                LogEntry.__table__.insert().values(
+                insert(LogEntry).values(
                     query_id=query, place=place, user_id=who, kind=kind, left=0, right=1, value=1,
                     undoes=undoes, purpose="main", counts=counts, late=not counts, token=token,
                     part=part, at=100.0 + place, seconds=0.0 if part else 2.0,

@@ -172,10 +172,10 @@ class Dataset(QueryRows):
 
         Example:
             >>> data = Dataset.from_arrays(
-            ...     [[0.2, 3, 7]], [1], qid=["q"], feature_names=["bm25", "clicks", "age"]
+            ...     [[2, 3, 7]], [1], qid=["q"], feature_names=["bm25", "clicks", "age"]
             ... )
-            >>> data.select_features(["age", "bm25"]).features.round(1).tolist()
-            [[7.0, 0.2]]
+            >>> data.select_features(["age", "bm25"]).features.tolist()
+            [[7.0, 2.0]]
         """
         wanted = tuple(map(str, names))
         if wanted == self.feature_names:

@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from podium.data import Dataset, Judgments, Rankings
+from podium.data.gains import exponential_gains
 from podium.errors import ArgumentError
 from podium.kernels import Doubles, Floats
 from podium.measures.conventions import Conventions
@@ -313,7 +314,7 @@ class _Family:
             return 1.0
         if self.task.settings.curve == LINEAR:
             return self.highest
-        return float(np.exp2(min(self.highest, 1023.0))) - 1.0
+        return float(exponential_gains(np.array(min(self.highest, 1023.0))))
 
     def _unanimous(self, sums: _Sums, place: int, sign: float) -> bool:
         if self.normalised:

@@ -72,6 +72,5 @@ def let_leases_end(engine) -> None:
 
 
 def log(engine) -> list[Any]:
-    return reading(
-        engine, lambda c: c.execute(select(LogEntry.__table__).order_by(LogEntry.id)).all()
-    )
+    rows = select(LogEntry.__table__).order_by(LogEntry.id)
+    return reading(engine, lambda c: list(c.execute(rows)))

@@ -67,7 +67,7 @@ def provider(hanging: threading.Event):
     class Provider(BaseHTTPRequestHandler):
         def do_GET(self):
             hanging.wait(60)
-            issuer = f"http://127.0.0.1:{self.server.server_port}"
+            issuer = f"http://127.0.0.1:{self.server.server_address[1]}"
             content = (
                 KEYS if "keys" in self.path else
                 f'{{"issuer": "{issuer}", "jwks_uri": "{issuer}/keys", '

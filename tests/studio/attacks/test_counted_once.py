@@ -117,7 +117,7 @@ def test_everyone_is_counted_for_what_stands(engine, judge):
         counts[user] += judgments
     assert counts == {ann: 2, bob: 1}
     judges = reading(engine, lambda c: c.execute(select(Judge.user_id, Judge.judgments)).all())
-    assert dict(map(tuple, judges)) == counts
+    assert {row.user_id: row.judgments for row in judges} == counts
     stand = reading(engine, lambda c: c.scalars(select(Query.judgments)).all())
     assert sum(stand) == 3
 

@@ -253,9 +253,8 @@ def test_a_query_that_is_assigned_later_is_found(engine, judge):
     before = reading(engine, lambda c: c.execute(select(Query.id, Query.changed)).all())
     # Bob's queries go to both: Ann has passed them, and finds them now.
     assert owner.post("assignment", people=[ann, bob], copies=2).status_code == 200
-    after = dict(
-        map(tuple, reading(engine, lambda c: c.execute(select(Query.id, Query.changed)).all()))
-    )
+    rows = reading(engine, lambda c: c.execute(select(Query.id, Query.changed)).all())
+    after = {row.id: row.changed for row in rows}
     assert sum(after[query] != changed for query, changed in before) == 2
     assert owner.judge_all()[0] == 2
     assert second.next()["state"] == "done"
