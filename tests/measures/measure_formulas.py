@@ -167,7 +167,7 @@ def wkt(ranked: Sequence[Label], pool: Sequence[float], k: int) -> float:
     gains = [exponential(labels[place]) * log2_discount(rank) for rank, place in enumerate(best, 1)]
     total = sum(gains[: min(k, len(pool))])
     if total <= 0:
-        return 0.0
+        return 1.0  # nDCG is 0 there
     return (
         sum(
             gain

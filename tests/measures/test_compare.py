@@ -258,3 +258,16 @@ def test_real_runs_give_the_verdicts_they_should() -> None:
     assert close.coherence is not None
     assert close.coherence.nearest is not None
     assert 0.2 < close.coherence.keeps < 0.8
+
+
+def test_two_perfect_systems_are_equal_whatever_is_tied() -> None:
+    """One has ties among equal labels, which are averaged: its values differ in the last digit."""
+    labels = np.random.default_rng(1).integers(0, 3, 38 * 11).astype(float)
+    data = Dataset.from_arrays(np.zeros((418, 1)), labels=labels, group=[11] * 38)
+    other = labels + np.tile(np.linspace(0, 0.5, 11), 38)
+    found = compare("nDCG@3", data, {"a": labels, "b": other})
+    verdict = found.verdicts["nDCG@3"]["b"]
+    assert (verdict.tukey, verdict.difference.ties) == (1.0, 38)
+    assert verdict.coherence is not None
+    assert verdict.coherence.difference == 0.0
+    assert found.rows()[1][-1] == "-"

@@ -93,10 +93,14 @@ def test_ids_are_compared_by_their_bytes() -> None:
 
 def test_nothing_relevant() -> None:
     nothing = {"labels": [0, 0, 0, 0]}
-    for measure in ("nDCG@3", "AP", "R@3", "Rprec", "bpref", "kNDCG(k=2)", "Compat", "WKT(k=2)"):
+    for measure in ("nDCG@3", "AP", "R@3", "Rprec", "bpref", "kNDCG(k=2)", "Compat"):
         assert value(measure, Conventions(), **nothing) == 0
         assert value(measure, Conventions(nothing_relevant=1), **nothing) == 1
         assert math.isnan(value(measure, Conventions(nothing_relevant="skip"), **nothing))
+    # As much of a loss as others lack.
+    assert value("WKT(k=2)", Conventions(), **nothing) == 1
+    assert value("WKT(k=2)", Conventions(nothing_relevant=0.75), **nothing) == 0.25
+    assert math.isnan(value("WKT(k=2)", Conventions(nothing_relevant="skip"), **nothing))
     for measure in ("P@3", "RR", "ERR", "RBP", "Success@3", "DCG"):  # these divide by nothing
         assert value(measure, Conventions(nothing_relevant=1), **nothing) == 0
         assert math.isnan(value(measure, Conventions(nothing_relevant="skip"), **nothing))

@@ -1,6 +1,7 @@
 """What must hold of every measure on any data: order of rows, blocks, threads, scores, bounds."""
 
 import math
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -67,7 +68,8 @@ def test_the_order_of_labels_is_perfect(queries: Arrays) -> None:
     best = ["nDCG", "AP", "Compat", "kNDCG", "R", "Rprec", "bpref", "nDCG@4"]
     perfect = values((labels, labels, group), best, ties="best", nothing_relevant=1)
     assert perfect == pytest.approx(np.ones(perfect.shape))
-    assert not values((labels, labels, group), ["WKT", "TopKLoss"]).any()
+    losses = values((labels, labels, group), ["WKT", "TopKLoss"], nothing_relevant=1)
+    assert not losses.any()
 
 
 @given(arrays(), st.integers(0, 5), st.integers(1, 8))
@@ -78,8 +80,8 @@ def test_wkt_is_a_bound_however_short_the_list_is(queries: Arrays, listed: int, 
     judgments = Judgments.from_columns(topics, documents, labels)
     kept = np.concatenate([np.arange(size) < listed for size in group])
     run = Rankings.from_columns(topics[kept], np.array(documents)[kept], scores[kept])
-    for ties in ("expected", "input order"):
-        chosen = Conventions(ties=ties, nothing_relevant="skip")  # type: ignore[arg-type]
+    for ties, nothing in product(("expected", "input order"), (0, 0.5, 1, "skip")):
+        chosen = Conventions(ties=ties, nothing_relevant=nothing)  # type: ignore[arg-type]
         found = evaluate([f"WKT(k={k})", f"nDCG@{k}"], judgments, run, conventions=chosen)
         some = ~np.isnan(found[f"nDCG@{k}"])
         assert np.all(found[f"WKT(k={k})"][some] >= 1 - found[f"nDCG@{k}"][some] - 1e-12)

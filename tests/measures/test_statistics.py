@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 from statsmodels.regression.linear_model import OLS
 
-from podium.errors import PodiumError
+from podium.errors import ArgumentError, DataError
 from podium.measures import statistics
 from podium.measures.statistics import holm, mean_interval, paired_difference, tukey
 
@@ -161,11 +161,6 @@ def test_equal_systems_do_not_differ() -> None:
     assert (found.mean, found.effect, found.ties) == (0.0, 0.0, 5)
 
 
-def test_values_of_other_queries_are_refused() -> None:
-    with pytest.raises(PodiumError, match="same queries"):
-        paired_difference(np.array([0.5, np.nan]), np.array([0.5, 0.5]))
-
-
 @given(arrays(np.float64, st.integers(1, 8), elements=st.floats(0, 1)))
 def test_holm_by_its_definition(p_values: np.ndarray) -> None:
     order = np.argsort(p_values, kind="stable")
@@ -228,3 +223,56 @@ def test_the_interval_of_one_value_is_unknown() -> None:
     assert mean == 0.4
     assert math.isnan(low)
     assert math.isnan(high)
+
+
+def test_rounding_is_no_difference() -> None:
+    """Values that differ in their last digits are the same, for every test."""
+    random = np.random.default_rng(7)
+    ours = random.random(38)
+    theirs = ours * (1 + 1e-15 * random.normal(size=38))
+    found = paired_difference(ours, theirs)
+    assert (found.wins, found.ties, found.losses, found.effect) == (0, 38, 0, 0.0)
+    assert set(found.p_values.values()) == {1.0}
+    assert tukey(np.column_stack((ours, theirs))).tolist() == [[1.0, 1.0], [1.0, 1.0]]
+    assert tukey(np.array([[0.1 + 0.2, 0.3], [0.4, 0.4], [0.5, 0.5]])).tolist() == [[1, 1], [1, 1]]
+
+
+@pytest.mark.parametrize("exponent", [-1000, -40, 0, 1010])
+def test_the_unit_of_values_changes_no_test(exponent: int) -> None:
+    """DCG of long orders is about 1e300, whose squares are beyond a double."""
+    random = np.random.default_rng(3)
+    ours, theirs = random.random((2, 12))
+    usual = paired_difference(ours, theirs)
+    scaled = paired_difference(np.ldexp(ours, exponent), np.ldexp(theirs, exponent))
+    assert scaled.p_values == usual.p_values
+    assert scaled.effect == usual.effect
+    for end in ("mean", "low", "high"):
+        assert getattr(scaled, end) == np.ldexp(getattr(usual, end), exponent)
+    both = np.column_stack((ours, theirs))
+    assert tukey(np.ldexp(both, exponent)).tolist() == tukey(both).tolist()
+    assert mean_interval(np.ldexp(ours, exponent)) == tuple(
+        np.ldexp(each, exponent) for each in mean_interval(ours)
+    )
+
+
+def test_what_cannot_be_compared() -> None:
+    one = np.array([0.2, 0.4, 0.5])
+    for other in (np.array([0.3]), np.array([[0.2, 0.4, 0.5]]), np.zeros(0)):
+        with pytest.raises(DataError, match="not of the same queries"):
+            paired_difference(one, other)
+    for value in (np.nan, np.inf, -np.inf):
+        with pytest.raises(DataError, match="NaN or infinite"):
+            paired_difference(one, np.array([0.2, value, 0.5]))
+    for level in (0.0, 1.0, 1.5):
+        with pytest.raises(ArgumentError, match="level is"):
+            mean_interval(one, level)
+
+
+def test_the_order_of_queries_changes_no_drawn_p_value() -> None:
+    random = np.random.default_rng(5)
+    differences = random.normal(0.1, 1.0, 60)
+    p_values = {
+        paired_difference(random.permutation(differences), np.zeros(60)).p_values["randomisation"]
+        for _ in range(5)
+    }
+    assert len(p_values) == 1

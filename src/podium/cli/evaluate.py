@@ -178,8 +178,11 @@ def _read_scores(path: str, rows: int) -> Any:
 
 def _as_json(found: Evaluation, per_query: bool) -> dict[str, Any]:
     means = {repr(measure): _number(mean) for measure, mean in found.means.items()}
+    counts = {measure: int(np.sum(~np.isnan(values))) for measure, values in found.values.items()}
     content: dict[str, Any] = {
-        "queries": len(found),
+        # As the table counts them: those that have a value.
+        "queries": max(counts.values(), default=0),
+        "queries_by_measure": {repr(measure): count for measure, count in counts.items()},
         "conventions": conventions_text(found.conventions),
         "means": means,
     }

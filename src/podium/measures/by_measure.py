@@ -32,6 +32,10 @@ class ByMeasure(dict[Measure, _Value]):
         found = _measure(measure)
         return found is not None and super().__contains__(found)
 
+    def copy(self) -> ByMeasure[_Value]:
+        """A shallow copy, with the same keys."""
+        return ByMeasure(self)
+
     @overload
     def get(self, measure: Measure | str, default: None = None) -> _Value | None: ...
     @overload

@@ -298,7 +298,7 @@ class _Family:
         ahead = np.where(np.abs(mean) < _TIE, 0.0, mean * sign)
         clear = _clear(mean, spread, queries)
         return Coherence(
-            difference=own * self._unit,
+            difference=own * self._unit if sign else 0.0,
             keeps=float(np.mean(ahead > 0)),
             keeps_clearly=float(np.mean((ahead > 0) & clear)),
             turns=float(np.mean((ahead < 0) & clear)),

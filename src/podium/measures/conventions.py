@@ -39,7 +39,8 @@ class Conventions:
             ascending*, by the bytes of document ids; *worst* and *best*, by label; *quicksort*,
             wherever Numba's unstable sort leaves them; *together*, all at the rank of the last.
         nothing_relevant: The value of a measure that divides by what there is to find, where
-            there is nothing: a number, or *skip* to leave the query out of every measure.
+            there is nothing: a number (of a loss, 1 minus it), or *skip* to leave the query out
+            of every measure.
         short_list: A list shorter than the cut-off: *pad* it with irrelevant documents; divide
             precision by its *length*; or *zero*, no credit for any measure with a cut-off.
         missing: A judged query that the run does not have: an *empty* list, or *skip* it.

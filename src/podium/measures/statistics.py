@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.data.seeds import checked_seed, generator
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
 
 TestName = Literal["t", "randomisation", "wilcoxon", "sign"]
@@ -21,6 +21,7 @@ RESAMPLES = 10_000
 
 # All 2^36 choices of signs take a tenth of a second: 2^18 sums of each half.
 _EXACT = 36
+# Differences below this share of the values are rounding.
 _TIE = 1e-12
 
 
@@ -35,7 +36,7 @@ class Difference:
         effect: Cohen's d of the differences (mean over standard deviation): infinite if all are
             the same and not 0, NaN for a single query.
         wins: Queries where the first system is ahead.
-        ties: Queries where both are equal.
+        ties: Queries where both are equal, but for rounding.
         losses: Queries where it is behind.
         p_values: The two-sided p-value of each test asked for.
     """
@@ -64,18 +65,27 @@ def paired_difference(
         >>> round(found.mean, 3), found.wins, found.ties, found.losses
         (0.167, 2, 1, 0)
     """
-    differences = np.asarray(ours, np.float64) - np.asarray(theirs, np.float64)
-    if differences.ndim != 1 or not len(differences) or np.isnan(differences).any():
+    one, other = np.asarray(ours, np.float64), np.asarray(theirs, np.float64)
+    if one.ndim != 1 or one.shape != other.shape or not len(one):
         raise DataError(
             "the values to compare are not of the same queries",
+            hint="Give one value per query for both systems, in the same order.",
+        )
+    if not (np.isfinite(one) & np.isfinite(other)).all():
+        raise DataError(
+            "a value to compare is NaN or infinite",
             hint="Leave out queries that a measure has no value for in both systems.",
         )
-    differences = np.where(np.abs(differences) < _TIE, 0.0, differences)
+    unit = _unit(one, other)
+    one, other = one / unit, other / unit
+    differences = one - other
+    rounding = _TIE * np.maximum(np.abs(one), np.abs(other))
+    differences = np.where(np.abs(differences) <= rounding, 0.0, differences)
     mean, low, high = mean_interval(differences)
     return Difference(
-        mean,
-        low,
-        high,
+        mean * unit,
+        low * unit,
+        high * unit,
         effect=_effect(differences),
         wins=int(np.sum(differences > 0)),
         ties=int(np.sum(differences == 0)),
@@ -95,12 +105,15 @@ def mean_interval(values: Doubles, level: float = 0.95) -> tuple[float, float, f
     """
     from scipy import stats
 
-    mean = float(np.mean(values))
+    if not 0 < level < 1:
+        raise ArgumentError(f"level is {level}", hint="Give a number in (0, 1).")
+    unit = _unit(values)
+    mean = float(np.mean(values / unit))
     if len(values) < 2:
-        return mean, math.nan, math.nan
-    error = float(np.std(values, ddof=1) / np.sqrt(len(values)))
+        return mean * unit, math.nan, math.nan
+    error = float(np.std(values / unit, ddof=1) / np.sqrt(len(values)))
     half = float(stats.t.ppf(0.5 + level / 2, len(values) - 1)) * error
-    return mean, mean - half, mean + half
+    return mean * unit, (mean - half) * unit, (mean + half) * unit
 
 
 def holm(p_values: Doubles) -> Doubles:
@@ -139,18 +152,29 @@ def tukey(values: NDArray[np.float64]) -> NDArray[np.float64]:
     queries, systems = values.shape
     if queries < 2 or systems < 2:
         return np.ones((systems, systems))
+    values = values / _unit(values)
     means = values.mean(axis=0)
     residuals = values - values.mean(axis=1, keepdims=True) - means + values.mean()
     freedom = (queries - 1) * (systems - 1)
     error = np.sqrt(np.sum(residuals**2) / freedom / queries)
     gaps = np.abs(means[:, None] - means[None, :])
-    if error == 0.0:
-        return np.where(gaps > _TIE, 0.0, 1.0)
+    rounding = _TIE * np.abs(values).max()
+    if error <= rounding:
+        return np.where(gaps > rounding, 0.0, 1.0)
     found = np.ones((systems, systems))
     one, other = np.triu_indices(systems, 1)  # each value takes milliseconds
     p_values = stats.studentized_range.sf(gaps[one, other] / error, systems, freedom)
     found[one, other] = found[other, one] = np.clip(p_values, 0.0, 1.0)
     return found
+
+
+def _unit(*values: NDArray[np.float64]) -> float:
+    """A power of two to measure values in: squares do not overflow, and nothing is rounded by it.
+
+    DCG of an order of 1,000 documents is about 1e300.
+    """
+    largest = max(float(np.abs(each).max(initial=0.0)) for each in values)
+    return math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest else 1.0
 
 
 def _effect(differences: Doubles) -> float:
@@ -164,7 +188,7 @@ def _effect(differences: Doubles) -> float:
 
 def _no_spread(differences: Doubles) -> bool:
     """Whether all differences are the same but for rounding."""
-    return float(np.ptp(differences)) <= _TIE
+    return float(np.ptp(differences)) <= _TIE * float(np.abs(differences).max())
 
 
 def _t_test(differences: Doubles, _seed: int) -> float:
@@ -179,7 +203,7 @@ def _t_test(differences: Doubles, _seed: int) -> float:
 
 def _randomisation_test(differences: Doubles, seed: int) -> float:
     """Fisher's: how often random signs give a sum as far from 0 as the one observed."""
-    changed = differences[differences != 0.0]
+    changed = np.sort(differences[differences != 0.0])  # the order of queries says nothing
     if not len(changed):
         return 1.0
     # Sums that are equal but for rounding count as equal.

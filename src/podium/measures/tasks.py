@@ -87,7 +87,9 @@ class Task:
             self._run_labels(plan, block, shown, values)
         choice = self.conventions
         if choice.nothing_relevant != "skip":
-            values[np.isnan(values)] = choice.nothing_relevant
+            worth = choice.nothing_relevant
+            # Of a loss as much is lost as others lack: WKT stays a bound of 1 - nDCG.
+            values[np.isnan(values)] = worth if self.kind.larger_is_better else 1.0 - worth
         cut = cut_of(self.measure, choice)
         if choice.short_list == "zero" and cut is not None:
             values[shown < cut] = 0.0
