@@ -89,17 +89,20 @@ BODIES = {
     "/next": {"tab": "t"},
     "/answers": {"token": TOKEN, "choice": "left", "seconds": 1, "tab": "t"},
     "/undo": {"token": TOKEN, "tab": "t"},
+    "/renew": {"token": TOKEN, "tab": "t"},
+    "/release": {"token": TOKEN},
 }
 """These look at the body before they look at who asks."""
 
 
 def statuses(client, project, routes):
-    return {
-        (method, path): client.request(
-            method, filled(path, project), json=BODIES.get("/" + path.rpartition("/")[2], {})
-        ).status_code
-        for method, path in routes
-    }
+    def status(method, path):
+        body = {"json": BODIES.get("/" + path.rpartition("/")[2], {})}
+        if path.endswith("/judge/leave"):  # a form, which browsers send as a page goes away
+            body = {"data": {"token": TOKEN}}
+        return client.request(method, filled(path, project), **body).status_code
+
+    return {(method, path): status(method, path) for method, path in routes}
 
 
 def test_nobody_is_let_in_without_signing_in(house):
@@ -120,7 +123,7 @@ def test_strangers_to_a_project_learn_nothing_of_it(house):
 
 
 ASSESSORS = re.compile(
-    r"/projects/\{project\}(/judge.*|/guidelines|/next|/answers|/undo|/leave|"
+    r"/projects/\{project\}(/judge.*|/guidelines|/next|/answers|/undo|/renew|/release|/leave|"
     r"/queries/\{query\}/documents/.*)?$"
 )
 """What assessors may ask of their project."""

@@ -1,8 +1,8 @@
 """Work that nobody can do: what is blocked, why, and what would unblock it.
 
 Pairs that several people judge need that many people, each query its own where people judge only
-what is assigned to them. ``careful`` never asks anyone the same pair twice, so a small query with a
-large budget needs several people as well. And whatever all have skipped is left for nobody.
+what is assigned to them. And whatever all have skipped is left for nobody. ``careful`` needs nobody
+in particular: it ends when those who judge have judged every pair, even with budget left.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from podium.studio.errors import RefusedError
 from podium.studio.kinds import Mode
 from podium.studio.tables import (
     Assigned,
-    Candidate,
     Exhausted,
     Membership,
     Query,
@@ -70,24 +69,19 @@ class BlockedWork:
         return problems
 
 
-def people_needed(project: Any, documents: int) -> int:
-    """How many people a query of so many documents takes at the least, to be sure that it ends.
+def people_needed(project: Any) -> int:
+    """How many people each query of a project takes at the least.
 
     Example:
         >>> from types import SimpleNamespace
         >>> overlap = SimpleNamespace(
         ...     mode="pairs", algorithm="adaptive", overlap_share=0.5, overlap_assessors=2
         ... )
-        >>> people_needed(overlap, 10)
+        >>> people_needed(overlap)
         2
-        >>> careful = SimpleNamespace(mode="pairs", algorithm="careful", budget=9)
-        >>> people_needed(careful, 3)  # 9 judgments on 3 pairs, none of them twice by anyone
-        3
     """
-    if _is_careful(project):
-        budget = 3 * documents if project.budget is None else project.budget
-        return math.ceil(budget / math.comb(documents, 2))
-    return int(project.overlap_assessors) if project.overlap_share > 0 else 1
+    careful = project.mode == Mode.PAIRS and project.algorithm == CAREFUL
+    return int(project.overlap_assessors) if project.overlap_share > 0 and not careful else 1
 
 
 def blocked_work(connection: Connection, project: Any) -> list[Blocked]:
@@ -101,14 +95,15 @@ def blocked_work(connection: Connection, project: Any) -> list[Blocked]:
     if alone:
         remedy = "Share the queries out on the page Assignment, or let everyone judge all of them."
         found.append(Blocked(alone, "nobody is assigned.", remedy))
-    for needed in sorted({each.needed for each in short if each.people}):
-        those = [each for each in short if each.needed == needed and each.people]
-        most = max(each.people for each in those)
+    others = [each for each in short if each.people]
+    if others:
+        needed, most = people_needed(project), max(each.people for each in others)
         can = "can judge"
         if project.assigned_only:
             can = "is assigned" if most == 1 else "are assigned"
         why = f"{needed} people are needed, and only {most} {can}."
-        found.append(Blocked(sum(each.queries for each in those), why, _remedy(project, needed)))
+        count = sum(each.queries for each in others)
+        found.append(Blocked(count, why, _remedy(project, needed)))
     return found
 
 
@@ -121,22 +116,21 @@ def check_shares(connection: Connection, project: Any) -> None:
         return
     short = [each for each in _short_of_people(connection, project, None) if each.people]
     if short:
-        worst = max(short, key=lambda each: each.needed - each.people)
+        needed, fewest = people_needed(project), min(each.people for each in short)
         count = sum(each.queries for each in short)
         raise RefusedError(
             422,
-            f"{worst.needed} people must judge a query, but {count:,} would be assigned to fewer: "
-            f"to {worst.people}. {_remedy(project, worst.needed)}",
+            f"{needed} people must judge a query, but {count:,} would be assigned to fewer: "
+            f"to {fewest}. {_remedy(project, needed)}",
         )
 
 
 @dataclass(frozen=True)
 class _Short:
-    """Queries of one size that are open to fewer people than they need."""
+    """Queries that are open to fewer people than they need."""
 
     queries: int
     people: int
-    needed: int
 
 
 def _members(project_id: int) -> Select[Any]:
@@ -169,34 +163,16 @@ def _short_of_people(connection: Connection, project: Any, people: int | None) -
         project: The project's row.
         people: How many may judge each query; None is those to whom it is assigned.
     """
-    careful = _is_careful(project)
-    if people is not None and not careful and people >= people_needed(project, 2):
+    needed = people_needed(project)
+    if people is not None and people >= needed:
         return []
-    # How many documents a query has matters to `careful` only.
-    documents: Any = literal(2)
-    if careful:
-        documents = (
-            select(func.count())
-            .where(Candidate.query_id == Query.id)
-            .correlate(Query)
-            .scalar_subquery()
-        )
     each = (
-        select(
-            documents.label("documents"),
-            (_assigned() if people is None else literal(people)).label("people"),
-        )
+        select((_assigned() if people is None else literal(people)).label("people"))
         .where(Query.project_id == project.id, Query.done.is_(False))
         .subquery()
     )
-    columns = each.c.documents, each.c.people
-    return [
-        _Short(count, have, needed)
-        for size, have, count in connection.execute(
-            select(*columns, func.count()).group_by(*columns)
-        )
-        if have < (needed := people_needed(project, size))
-    ]
+    rows = connection.execute(select(each.c.people, func.count()).group_by(each.c.people))
+    return [_Short(count, have) for have, count in rows if have < needed]
 
 
 def _nothing_for_anyone(connection: Connection, project: Any, people: int) -> list[Blocked]:
@@ -229,20 +205,11 @@ def _nothing_for_anyone(connection: Connection, project: Any, people: int) -> li
         return []
     why = "everyone who can judge has judged or skipped what is left."
     remedy = "Invite someone else, or ask those who skipped pairs to take that back."
-    if _is_careful(project):
-        remedy = _remedy(project, people + 1)
     return [Blocked(int(count), why, remedy)]
 
 
-def _is_careful(project: Any) -> bool:
-    return bool(project.mode == Mode.PAIRS and project.algorithm == CAREFUL)
-
-
 def _remedy(project: Any, needed: int) -> str:
-    if _is_careful(project):
-        lower = "lower the budget of a query in the settings"
-    else:
-        lower = "lower the number of people who judge a pair in the settings"
+    lower = "lower the number of people who judge a pair in the settings"
     if project.assigned_only:
         return f"Assign each query to {needed} people, or {lower}."
     return f"Invite more people, or {lower}."

@@ -45,5 +45,6 @@ def _oldest_postgresql(*_: Any, **__: Any) -> str:
 
 
 @compiles(oldest_running, "sqlite")
-def _oldest_sqlite(*_: Any, **__: Any) -> str:
-    return "9007199254740992"
+def _oldest_sqlite(*arguments: Any, **options: Any) -> str:
+    # No other transaction runs: the next one to change a query has the number of this one.
+    return _number_sqlite(*arguments, **options)

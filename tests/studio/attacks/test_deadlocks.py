@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from sqlalchemy import delete, update
 
 from podium.studio.accounts import add_user
-from podium.studio.blocked import people_needed
 from podium.studio.database import in_transaction
 from podium.studio.tables import Assigned, Membership, Project, User
 from tests.studio.attacks.judges import log
 from tests.studio.browser.chromium import Judging
-from tests.studio.browsing import row_of
 from tests.studio.desks import queries_of
 from tests.studio.making import make_people, make_project
 from tests.studio.postgres import wait_until
@@ -48,7 +48,6 @@ def test_one_person_a_query_cannot_be_assigned_where_two_must_judge(engine, judg
     [
         {"overlap_share": 0.5},
         {"mode": "grades", "overlap_share": 1.0},
-        {"algorithm": "careful", "budget": 30},
     ],
 )
 def test_settings_that_the_assignment_cannot_meet_are_refused(engine, judge, change):
@@ -117,40 +116,19 @@ def test_the_share_may_be_lowered_too_and_nothing_raised(engine, judge):
     assert owner.judge_all()[1]["state"] == "done"
 
 
-def test_careful_with_too_few_people(engine, judge):
+@pytest.mark.parametrize(("items", "budget"), [(3, 7), (7, None)])
+def test_careful_ends_for_one_person_with_budget_left(engine, judge, items, budget):
+    """Nobody is asked the same pair twice: three judgments for each document are too many."""
     (ann,) = make_people(engine, 1)
-    project = make_project(engine, [ann], queries=1, items=3, k=1, algorithm="careful", budget=7)
-    row = row_of(engine, project)
-    # Three pairs, none of them twice by the same person: seven judgments take three people.
-    assert people_needed(row, 3) == 3
+    project = make_project(
+        engine, [ann], queries=1, items=items, k=1, algorithm="careful", budget=budget
+    )
     owner = judge(ann, project)
+    assert told(owner) == []
     count, after = owner.judge_all()
-    assert 0 < count <= 3
-    assert after["state"] == "blocked"
-    assert after["problems"] == [
-        "1 query is blocked: 3 people are needed, and only 1 can judge. "
-        "Invite more people, or lower the budget of a query in the settings."
-    ]
-    assert owner.client.patch(owner.path, json={"budget": 8}).status_code == 409
-    assert owner.client.patch(owner.path, json={"budget": count}).status_code == 200
-    assert owner.next()["state"] == "done"
-
-
-def test_careful_that_has_no_question_left_for_anyone_is_told(engine, judge):
-    """By the numbers one person would do: but not every pair is worth a question."""
-    (ann,) = make_people(engine, 1)
-    project = make_project(engine, [ann], queries=1, items=7, k=1, algorithm="careful")
-    assert people_needed(row_of(engine, project), 7) == 1
-    owner = judge(ann, project)
-    count, after = owner.judge_all()
-    assert count < 21  # three for each document, and as many pairs
-    assert after["problems"] == [
-        "1 query is blocked: everyone who can judge has judged or skipped what is left. "
-        "Invite more people, or lower the budget of a query in the settings."
-    ]
-    assert owner.client.patch(owner.path, json={"budget": 22}).status_code == 409
-    assert owner.client.patch(owner.path, json={"budget": count}).status_code == 200
-    assert owner.next()["state"] == "done"
+    assert count == math.comb(items, 2)
+    assert after["state"] == "done"
+    assert told(owner) == []
 
 
 def test_what_all_have_skipped_is_told(engine, judge):
