@@ -169,6 +169,7 @@ def test_gold_pairs(engine, address):
         assert send(client, project, "gold", gold=lines(pair, pair))["result"] == {"gold": 1}
         for wrong in (
             {**pair, "left": "x"},
+            {**pair, "query_id": "q\0"},
             {**pair, "outcome": "maybe"},
             {**pair, "outcome": True},
         ):

@@ -77,8 +77,12 @@ def migrate(
     ] = False,
 ) -> None:
     """Bring the database's tables up to date, or back."""
-    from podium.studio.migrate import downgrade, revisions, upgrade
+    from podium.studio.migrate import downgrade, known_revisions, revisions, upgrade
 
+    # Nothing relative such as -2 or 0002-1: it would not show what is lost.
+    if down is not None and down not in {"base", *known_revisions()}:
+        known = ", ".join(sorted(known_revisions()))
+        raise ArgumentError(f"There is no revision {down!r}", hint=f"Give one of: {known}.")
     with engine_for(database) as engine:
         if down is None:
             upgrade(engine)

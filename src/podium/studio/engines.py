@@ -31,7 +31,15 @@ _SEARCHES = {"opensearch": ("_search",), "elasticsearch": ("_search",), "solr": 
 _READS = {"routing", "preference", "search_pipeline", "search_type", "request_cache",
           "ignore_unavailable", "allow_no_indices", "expand_wildcards"}  # fmt: skip
 """What may stand after the path of OpenSearch and Elasticsearch; Solr takes all in the body."""
+_SEARCH_BODY = {"aggregations", "aggs", "collapse", "docvalue_fields", "explain", "ext", "fields",
+                "from", "highlight", "indices_boost", "knn", "min_score", "post_filter", "query",
+                "rank", "rescore", "retriever", "runtime_mappings", "script_fields", "search_after",
+                "search_pipeline", "size", "sort", "_source", "stats", "stored_fields", "suggest",
+                "terminate_after", "timeout", "track_scores", "track_total_hits"}  # fmt: skip
+"""What a search of OpenSearch or Elasticsearch may have in its body: no document is among it."""
 _SOLR_BODY = {"query", "filter", "fields", "sort", "limit", "offset", "params", "queries", "facet"}
+_INDEX = re.compile(r"[A-Za-z0-9*-][A-Za-z0-9*,._-]*")
+"""Names of indices, aliases and collections; what begins with an underscore is an action."""
 _SOLR_HANDLERS = re.compile(r"(qt|wt|tr|v|stream|shards|json|command|expr|update)(\..*)?")
 """Parameters that choose another handler, writer or host than the path names."""
 QUERY, SIZE = "{{query}}", "{{size}}"
@@ -114,8 +122,7 @@ def allowed(url: str, engines: Sequence[str]) -> str:
 
 def check_search(search: EngineSearch, engines: Sequence[str]) -> Any:
     """The template as JSON, if everything about a search is in order."""
-    allowed(search.url, engines)
-    _check_reads(search)
+    _check_reads(search, allowed(search.url, engines))
     if not search.template.strip():
         return DEFAULTS[search.kind]
     try:
@@ -124,14 +131,25 @@ def check_search(search: EngineSearch, engines: Sequence[str]) -> Any:
         raise RefusedError(422, f"The template {error}") from error
     if not isinstance(template, dict) or bound(template, "a", 1) == bound(template, "b", 1):
         raise RefusedError(422, f'The template must be a JSON object with "{QUERY}" in it.')
+    body = _SOLR_BODY if search.kind == "solr" else _SEARCH_BODY
+    if odd := sorted(template.keys() - body):
+        raise RefusedError(422, f"The template's {odd[0]!r} is no part of a search.")
     if search.kind == "solr":
         _check_solr(template)
     return template
 
 
-def _check_reads(search: EngineSearch) -> None:
-    """Whether a URL is of a search, which changes nothing."""
+def _check_reads(search: EngineSearch, engine: str) -> None:
+    """Whether a URL is of a search, which changes nothing.
+
+    Before its last part it may name an index: ``/shop/_doc/_search`` would write a document whose
+    id is ``_search``.
+    """
     parts = urlsplit(search.url)
+    rest = parts.path.removeprefix(urlsplit(engine).path.rstrip("/")).split("/")[1:-1]
+    depth = 2 if search.kind == "solr" else 1  # /solr/shop/select
+    if len(rest) > depth or not all(map(_INDEX.fullmatch, rest)):
+        raise RefusedError(422, "Before its last part the URL may only name an index.")
     ends = _SEARCHES[search.kind]
     if parts.path.rpartition("/")[2] not in ends:
         raise RefusedError(422, f"The URL must end in {' or '.join(f'/{end}' for end in ends)}.")
@@ -142,8 +160,6 @@ def _check_reads(search: EngineSearch) -> None:
 
 def _check_solr(template: dict[str, Any]) -> None:
     parameters = template.get("params", {})
-    if odd := sorted(template.keys() - _SOLR_BODY):
-        raise RefusedError(422, f"The template's {odd[0]!r} is no part of a search.")
     if not isinstance(parameters, dict) or any(map(_SOLR_HANDLERS.fullmatch, parameters)):
         raise RefusedError(422, "The template's params must not choose a handler, writer or host.")
 

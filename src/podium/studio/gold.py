@@ -95,6 +95,8 @@ def _pair(content: dict[str, Any]) -> KnownPair:
         raise DataError("is no gold pair", hint="Give query_id, left, right and outcome.")
     if not known or outcome not in _OUTCOMES:
         raise DataError(f"the outcome is {outcome!r}", hint='Give "left", "tie" or "right".')
+    if any("\0" in str(text) for text in texts):
+        raise DataError("an id has a NUL character", hint="No document has such an id.")
     if texts[1] == texts[2]:
         raise DataError("a document is compared with itself", hint="Name two.")
     query_id, left, right = map(str, texts)

@@ -89,6 +89,7 @@ class Worker:
                 self._tidy()
             except SQLAlchemyError as error:
                 # The database is away, or its tables are of another version: it may come back.
+                self._metrics.worker_failed()
                 self._log.warning("worker", **described(error))
             except Exception as error:
                 # A full disk, a folder that is gone: whatever it is, later jobs may well succeed.
@@ -116,6 +117,7 @@ class Worker:
         except PodiumError as error:
             work.fail(str(error))
         except SQLAlchemyError:
+            outcome = "interrupted"  # it is begun again
             raise
         except Exception as error:
             # Whatever it is, the others wait for their turn, and who asked for it is told.
