@@ -164,6 +164,8 @@ def test_members_are_the_rankers_among_the_parameters() -> None:
     assert members_of(CascadeRanker(base, (one, two))) == [base, one, two]
     assert members_of(CascadeRanker(base, [one])) == [base, one]
     assert members_of(base) == []
+    inner = CascadeRanker(base, [one])
+    assert members_of(CascadeRanker(inner, [two])) == [inner, two]  # not those of its rankers
 
 
 class Stopping(OneFeature):
