@@ -13,7 +13,14 @@ from podium.data import Dataset, write_shards
 from podium.errors import ArgumentError, DataError
 from podium.losses import ListMLE
 from podium.measures import AP, evaluate
-from podium.rankers import CascadeRanker, FitInterrupted, LinearRanker, load_ranker
+from podium.rankers import (
+    CascadeRanker,
+    FitInterrupted,
+    LinearRanker,
+    Ranker,
+    TreeRanker,
+    load_ranker,
+)
 from podium.rankers.base import (
     NotFittedError,
     blocks_of,
@@ -227,3 +234,9 @@ def test_rows_are_stored_one_after_the_other_whatever_their_order_was() -> None:
     assert ranker.predict(columns_first).tolist() == [2.0, 4.0, 6.0]
     assert ranker.given.flags.c_contiguous
     assert ranker.given.dtype == np.float32
+
+
+def test_a_ranker_loads_its_data_unless_it_says_that_it_streams_them() -> None:
+    assert Ranker.streams is False
+    assert TreeRanker().streams is False
+    assert OneFeature().streams is True
