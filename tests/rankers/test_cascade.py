@@ -1,5 +1,6 @@
 """Cascades: what the base keeps, what the votes decide, and their files."""
 
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,9 @@ from sklearn.base import clone
 from podium.data import Dataset
 from podium.errors import ArgumentError, DataError, PodiumError
 from podium.measures import evaluate
-from podium.rankers import CascadeRanker, LinearRanker, Ranker, TreeRanker, load_ranker
-from podium.rankers.storage import Archive
+from podium.rankers import CascadeRanker, LinearRanker, TreeRanker, load_ranker
 from tests.rankers.made_up import made_up
+from tests.rankers.one_feature import Loading, OneFeature, Recording, by_hand
 
 LOSSES = ["SquaredError()", "PairHinge(k=5)", "ListNet(k=5)"]
 
@@ -45,27 +46,6 @@ def test_one_reranker_decides_alone() -> None:
         np.testing.assert_array_equal(
             np.argsort(-ranker.predict(test)[rows]), np.argsort(-alone[rows])
         )
-
-
-class OneFeature(Ranker):
-    """Scores are a feature: a voter whose vote is known."""
-
-    streams = True
-
-    def __init__(self, column: int = 0) -> None:
-        self.column = column
-
-    def _fit(self, data: object, validation: object, progress: object) -> None:
-        pass
-
-    def _predict(self, features: np.ndarray) -> np.ndarray:
-        return features[:, self.column].astype(np.float64)
-
-    def _archive(self) -> Archive:
-        return Archive("", {})
-
-    def _restore(self, archive: Archive) -> None:
-        pass
 
 
 def told(queries: int = 8, size: int = 6) -> Dataset:
@@ -182,3 +162,121 @@ def test_an_array_is_refused_since_it_does_not_say_where_queries_begin() -> None
         ranker.predict(np.zeros((3, 6)))
     with pytest.raises(DataError, match="features"):
         ranker.predict(Dataset.from_arrays([[1.0]], labels=[0], qid=["a"]))
+
+
+def test_parameters_that_are_not_given() -> None:
+    assert CascadeRanker().get_params() == {
+        "base": None,
+        "rerankers": (),
+        "candidates": 100,
+        "ballot": 0.5,
+        "base_votes": False,
+        "weighing": "proportional",
+        "measure": "nDCG@10",
+    }
+
+
+def test_places_are_by_query_and_equal_scores_stay_as_given() -> None:
+    """With one candidate a query there is nothing to vote on: the base order is the result."""
+    data = by_hand()
+    ranker = CascadeRanker(OneFeature(0), [OneFeature(1)], candidates=1).fit(data)
+    # Feature 0 is 1, 3, 3, 2 and 5, 7.
+    assert ranker.predict(data).tolist() == [1.0, 4.0, 3.0, 2.0, 1.0, 2.0]
+
+
+def test_a_tied_vote_stays_as_the_base_has_it() -> None:
+    base, vote = [2.0, 3.0, 1.0], [3.0, 2.0, 1.0]
+    features = np.column_stack([base, vote, -np.array(vote)])
+    data = Dataset.from_arrays(features, [0, 1, 2], group=[3])
+    voters = [OneFeature(1), OneFeature(2)]
+    ranker = CascadeRanker(OneFeature(0), voters, ballot=1.0).fit(data)
+    assert ranker.predict(data).tolist() == base
+
+
+@pytest.mark.parametrize(("ballot", "ordered"), [(0.3, 1), (0.4, 2), (0.7, 3), (1.0, 4)])
+def test_the_ballot_is_rounded(ballot: float, ordered: int) -> None:
+    base, vote = np.array([4.0, 3.0, 2.0, 1.0]), np.array([1.0, 2.0, 3.0, 4.0])
+    data = Dataset.from_arrays(np.column_stack([base, vote]), [0, 1, 2, 3], group=[4])
+    ranker = CascadeRanker(OneFeature(0), [OneFeature(1)], ballot=ballot).fit(data)
+    voted = [3, 2, 1, 0][:ordered]
+    order = voted + [row for row in range(4) if row not in voted]
+    assert np.argsort(-ranker.predict(data)).tolist() == order
+
+
+def test_a_fit_tells_each_ranker_that_is_done() -> None:
+    steps: list[tuple[int, float, float | None]] = []
+    voting().fit(told(), progress=lambda *state: steps.append(state))
+    assert [step for step, _, _ in steps] == [1, 2, 3, 4]
+    assert np.isnan([loss for _, loss, _ in steps]).all()
+    assert {value for _, _, value in steps} == {None}
+
+
+def test_every_ranker_is_fitted_with_the_validation_data() -> None:
+    train, held_out = told(), told(4)
+    Recording.fits.clear()
+    cascade_of = CascadeRanker(Recording(0), [Recording(1), Recording(2)], weighing="equal")
+    cascade_of.fit(train, validation=held_out)
+    assert len(Recording.fits) == 3
+    assert all(data is train and valid is held_out for data, valid in Recording.fits)
+
+
+class Refusing(OneFeature):
+    """Has a parameter that is wrong whatever the data are."""
+
+    def check_parameters(self) -> None:
+        raise ArgumentError("column is wrong")
+
+
+@pytest.mark.parametrize(
+    "ranker",
+    [
+        CascadeRanker(Refusing(), [OneFeature()]),
+        CascadeRanker(Recording(), [OneFeature(), Refusing()]),
+    ],
+)
+def test_parameters_of_all_its_rankers_are_checked_before_any_is_fitted(
+    ranker: CascadeRanker,
+) -> None:
+    Recording.fits.clear()
+    with pytest.raises(ArgumentError, match="column is wrong"):
+        ranker.fit(told())
+    assert Recording.fits == []
+
+
+def test_a_cascade_streams_if_all_its_rankers_do() -> None:
+    assert CascadeRanker(Recording(), [Recording(), Recording()]).streams is True
+    assert CascadeRanker(Loading(), [Recording(), Recording()]).streams is False
+    assert CascadeRanker(Recording(), [Recording(), Loading()]).streams is False
+
+
+def test_the_limits_of_parameters_are_allowed() -> None:
+    data = by_hand()
+    ranker = CascadeRanker(OneFeature(0), [OneFeature(1)], candidates=1, ballot=1.0).fit(data)
+    assert ranker.weights_.tolist() == [1.0]
+    for ballot in (-0.1, 1.01):
+        with pytest.raises(ArgumentError, match="share"):
+            CascadeRanker(OneFeature(0), [OneFeature(1)], ballot=ballot).fit(data)
+
+
+@pytest.mark.parametrize("base_votes", [False, True])
+def test_a_file_with_more_or_fewer_weights_than_votes_is_refused(base_votes: bool) -> None:
+    data, voters = by_hand(), [OneFeature(0), OneFeature(1)]
+    ranker = CascadeRanker(OneFeature(1), voters, base_votes=base_votes).fit(data)
+    right = 2 + base_votes
+    assert load_ranker(BytesIO(ranker.to_bytes())).weights_.tolist() == [1 / right] * right
+    for number in (right - 1, right + 1):
+        ranker.weights_ = np.full(number, 1 / number)
+        with pytest.raises(DataError, match="votes and weights differ in number"):
+            load_ranker(BytesIO(ranker.to_bytes()))
+
+
+def test_a_loaded_cascade_has_the_parameters_of_its_rankers_to_be_fitted_again() -> None:
+    data = by_hand()
+    ranker = CascadeRanker(OneFeature(1), [OneFeature(0), OneFeature(1)], candidates=3).fit(data)
+    loaded = load_ranker(BytesIO(ranker.to_bytes()))
+    assert isinstance(loaded, CascadeRanker)
+    members = [loaded.base, *loaded.rerankers]
+    assert [member.column for member in members] == [1, 0, 1]
+    assert not any(member.__sklearn_is_fitted__() for member in members)
+    assert [member.column for member in (loaded.base_, *loaded.rerankers_)] == [1, 0, 1]
+    assert all(member.__sklearn_is_fitted__() for member in (loaded.base_, *loaded.rerankers_))

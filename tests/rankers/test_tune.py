@@ -1,11 +1,12 @@
 """Searches: which combinations are tried, in which order, and which ranker is kept."""
 
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from podium.data import Dataset
+from podium.data import Dataset, write_shards
 from podium.errors import ArgumentError
 from podium.measures import evaluate
 from podium.rankers import (
@@ -18,6 +19,7 @@ from podium.rankers import (
 )
 from podium.rankers.tune import combinations_of, with_parameters
 from tests.rankers.made_up import made_up
+from tests.rankers.one_feature import Loading, OneFeature, Recording
 
 PENALTIES = [1e5, 10.0, 1e-3]  # the best is neither the first nor the last
 
@@ -98,3 +100,64 @@ def test_parameters_that_a_ranker_does_not_know() -> None:
     assert {each.measure for each in (cascade, cascade.base, *cascade.rerankers)} == {"AP"}
     assert [each.seed for each in cascade.rerankers] == [0, 0]
     np.testing.assert_equal(cascade.candidates, 100)
+
+
+def test_what_is_set_here_comes_before_what_was_set() -> None:
+    assert with_parameters(TreeRanker(), {"num_leaves": 4}).parameters == {"num_leaves": 4}
+    trees = TreeRanker(parameters={"max_depth": 3, "num_leaves": 9})
+    with_parameters(trees, {"num_leaves": 4})
+    assert trees.parameters == {"max_depth": 3, "num_leaves": 4}
+    with_parameters(trees, {"seed": 8})
+    assert (trees.parameters, trees.seed) == ({"max_depth": 3, "num_leaves": 4}, 8)
+
+
+def test_parameters_of_a_cascades_rankers_are_not_its_own() -> None:
+    cascade = CascadeRanker(LinearRanker(), [LinearRanker()])
+    with pytest.raises(ArgumentError, match=r"base__penalty: no such .* ballot, base, base_votes"):
+        with_parameters(cascade, {"base__penalty": 2.0})
+    with_parameters(cascade, {"candidates": 7})
+    assert cascade.candidates == 7
+    assert cascade.base.measure == LinearRanker().measure
+
+
+def test_by_default_ndcg_at_10_decides_and_the_first_seed_draws() -> None:
+    data = made_up(10)
+    choices = {"column": [0, 1, 2, 3, 4, 5]}
+    found = tune(OneFeature(), choices, data, data)
+    values = [
+        evaluate("nDCG@10", data, data.features[:, column]).means["nDCG@10"] for column in range(6)
+    ]
+    assert sorted(values, reverse=True) == [trial.value for trial in found.trials]
+    assert found.ranker.column == int(np.argmax(values))
+    drawn = sorted(
+        trial.parameters["column"]
+        for trial in tune(OneFeature(), choices, data, data, trials=3).trials
+    )
+    assert drawn == sorted(np.random.default_rng(0).permutation(6)[:3])
+    assert drawn != sorted(np.random.default_rng(1).permutation(6)[:3])
+
+
+def test_the_ranker_that_is_tuned_is_not_changed() -> None:
+    data, ranker = made_up(5), OneFeature(5)
+    found = tune(ranker, {"column": [0, 1]}, data, data)
+    assert ranker.column == 5
+    assert not ranker.__sklearn_is_fitted__()
+    assert found.ranker is not ranker
+
+
+def test_shards_are_loaded_once_unless_the_ranker_streams_them(tmp_path: Path) -> None:
+    data, held_out = made_up(8), made_up(4, seed=1)
+    shards = write_shards(data, tmp_path / "train")
+    valid = write_shards(held_out, tmp_path / "valid")
+    Recording.fits.clear()
+    tune(Recording(), {"column": [0, 1, 2]}, shards, valid)
+    assert all(given is shards for given, _ in Recording.fits)
+    tune(Loading(), {"column": [0, 1, 2]}, shards, valid)
+    assert len(Recording.fits) == 6
+    loaded = [given for given, _ in Recording.fits[3:]]
+    assert isinstance(loaded[0], Dataset)
+    assert loaded[0].equals(data)
+    assert all(given is loaded[0] for given in loaded)
+    for _, given in Recording.fits:
+        assert isinstance(given, Dataset)
+        assert given.equals(held_out)

@@ -88,7 +88,7 @@ def _both(make: Any) -> dict[bool, Prepared]:
 
 _FIND = _both(lambda assigned_only: _locked(_unseen(assigned_only, Query.__table__)))
 _UNSEEN = _both(lambda assigned_only: Prepared(_unseen(assigned_only, Query.changed, Query.id)))
-_OLDEST = Prepared(select(oldest_running().label("oldest")))
+_OLDEST = Prepared(select(oldest_running(_PROJECT).label("oldest")))
 _LAPSED = _locked(
     select(Query.__table__)
     .where(Query.project_id == _PROJECT, Query.lease_expiry < bindparam("now"))
@@ -206,7 +206,8 @@ class OpenWork:
         self._noted = False
         # Transactions that still run may bring queries with a lower number: not beyond the oldest.
         # It is asked for first: what ended before it is seen by the statement after it.
-        until, last = _OLDEST.one(self._connection).oldest - 1, _LAST_ID
+        oldest = _OLDEST.one(self._connection, project=self._who["project"]).oldest
+        until, last = oldest - 1, _LAST_ID
         first = _UNSEEN[self._assigned_only].one(self._connection, **self._who)
         if first is not None and first.changed <= until:
             until, last = first.changed, first.id - 1

@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import BigInteger
 from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 
@@ -23,7 +24,11 @@ class transaction_number(FunctionElement[int]):  # noqa: N801 - written as the f
 
 
 class oldest_running(FunctionElement[int]):  # noqa: N801 - written as the function it is
-    """The lowest number that a transaction may have of which this statement sees nothing."""
+    """The lowest number that a change of a project may have of which this statement sees nothing.
+
+    Takes the project's id: on SQLite, numbers start again from those that are left when another
+    project is deleted, and only those of the project itself are never given twice.
+    """
 
     type = BigInteger()
     inherit_cache = True
@@ -45,6 +50,8 @@ def _oldest_postgresql(*_: Any, **__: Any) -> str:
 
 
 @compiles(oldest_running, "sqlite")
-def _oldest_sqlite(*arguments: Any, **options: Any) -> str:
-    # No other transaction runs: the next one to change a query has the number of this one.
-    return _number_sqlite(*arguments, **options)
+def _oldest_sqlite(element: oldest_running, compiler: SQLCompiler, **options: Any) -> str:
+    project = compiler.process(element.clauses, **options)
+    # What is put in is a placeholder.
+    numbered = f"FROM queries AS numbered WHERE numbered.project_id = {project}"
+    return f"(SELECT coalesce(max(numbered.changed), 0) + 1 {numbered})"
