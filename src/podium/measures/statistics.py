@@ -144,7 +144,7 @@ def tukey(values: NDArray[np.float64]) -> NDArray[np.float64]:
     freedom = (queries - 1) * (systems - 1)
     error = np.sqrt(np.sum(residuals**2) / freedom / queries)
     gaps = np.abs(means[:, None] - means[None, :])
-    if error == 0.0:
+    if error <= _TIE:  # nothing but rounding is left
         return np.where(gaps > _TIE, 0.0, 1.0)
     found = np.ones((systems, systems))
     one, other = np.triu_indices(systems, 1)  # each value takes milliseconds
