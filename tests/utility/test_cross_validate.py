@@ -1,5 +1,7 @@
 """Folds, the choice of C and held-out leads, against the same spelled out."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -51,6 +53,34 @@ def test_the_c_that_foretells_most_is_chosen_and_the_smallest_of_several(seed: i
     best = min(place for place, share in enumerate(shares) if share >= max(shares) - 1e-12)
     assert choose_C(model, pairs, grid) == grid[best]
     assert choose_C(model, pairs, grid[best : best + 1]) == grid[best]
+
+
+def test_the_grid_is_powers_of_ten() -> None:
+    assert pytest.approx([10.0**power for power in range(-3, 4)], rel=1e-12) == GRID
+
+
+@pytest.mark.parametrize("form", ["rank-one", "by-position"])
+def test_leads_relative_to_the_best_do_not_change_the_choice(form: str) -> None:
+    """While choosing, leads are plain and gains may differ by position, whatever is learned."""
+    grid = (0.003, 0.03, 0.3, 3.0, 30.0)
+    for seed in range(6):
+        pairs = noisy(60, seed)
+        model = DCGLearn(form=form, folds=3, seed=seed, normalised=True)  # type: ignore[arg-type]
+        plain = DCGLearn(form="by-position", folds=3, seed=seed)
+        assert choose_C(model, pairs, grid) == choose_C(plain, pairs, grid)
+
+
+def test_the_unit_of_weights_does_not_change_the_choice() -> None:
+    """A fit depends on C times a weight, and the best share on no unit at all."""
+    grid, unit = (0.003, 0.1, 3.0, 100.0), 2.0**-36
+    chosen = set()
+    for seed in range(4):
+        pairs, model = noisy(60, seed), DCGLearn(folds=3, seed=seed)
+        small = replace(pairs, pair_weights=pairs.pair_weights * unit)
+        best = choose_C(model, pairs, grid)
+        assert choose_C(model, small, [C / unit for C in grid]) * unit == best
+        chosen.add(best)
+    assert chosen - {grid[0]}
 
 
 def test_the_order_of_the_grid_does_not_matter_to_the_shares() -> None:
