@@ -252,6 +252,9 @@ def test_differences_of_rounding_alone_are_ties() -> None:
     theirs = np.array([0.5, 0.5, 0.5, 0.5, 0.5])
     found = paired_difference(theirs + np.array([9e-13, -9e-13, 3e-12, -3e-12, 0.0]), theirs)
     assert (found.wins, found.ties, found.losses) == (1, 3, 1)
+    # A trillionth is a difference, and no more than that is no spread.
+    found = paired_difference(np.array([1e-12, 2e-12]), np.zeros(2))
+    assert (found.wins, found.effect) == (2, math.inf)
 
 
 def test_the_t_test_of_differences_without_spread() -> None:
