@@ -219,3 +219,20 @@ def test_what_is_known_of_a_pair_is_told_from_either_side():
     assert session.outcome("a", "d") is None
     with pytest.raises(DataError, match="'x' is no item of this session"):
         session.outcome("a", "x")
+
+
+@pytest.mark.parametrize("better", ["x", "y"])
+def test_whom_the_others_contradict_counts_less_in_an_estimate(better):
+    """Of x and y there is one word each way: that of ann, and that of cem who errs elsewhere."""
+    items = ["d0", "d1", "d2", "d3", "x", "y"]
+    log = []
+    for place, left in enumerate(items[:4]):
+        for right in items[place + 1 : 4]:
+            log += [Verdict(left, right, LEFT, name) for name in ("ann", "bob")]
+            log.append(Verdict(left, right, RIGHT, "cem"))
+    said = LEFT if better == "x" else RIGHT
+    log += [Verdict("x", "y", said, "ann"), Verdict("x", "y", said.flipped, "cem")]
+    top = Session(items, 6, log=log).estimate().top
+    worse = "y" if better == "x" else "x"
+    assert top.index(better) < top.index(worse)
+    assert [item for item in top if item[0] == "d"] == items[:4]
