@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from podium.data.seeds import generator
 from podium.errors import DataError
 from podium.utility import DCGLearn, RankingPreferences, choose_C, report
 from podium.utility.cross_validate import GRID, folds_of, held_out_leads
@@ -137,6 +138,18 @@ def test_folds_are_as_equal_as_they_can_be_in_strict_queries_and_in_all(folds: i
     assert sum(strict) == 13
     assert max(every) - min(every) <= 1
     assert max(strict) - min(strict) <= 1
+
+
+def test_folds_are_dealt_in_the_drawn_order_strict_queries_first() -> None:
+    pairs = random_pairs(60)
+    choices = np.random.default_rng(3).integers(0, 2, 60)
+    pairs = RankingPreferences.from_arrays(pairs.left, pairs.right, choices, grades=3)
+    drawn = generator(7).permutation(60).tolist()
+    dealt = [query for query in drawn if choices[query]] + [
+        query for query in drawn if not choices[query]
+    ]
+    found = [sorted(test.queries.tolist()) for _, test in folds_of(pairs, 4, seed=7)]
+    assert found == [sorted(dealt[number::4]) for number in range(4)]
 
 
 def test_folds_are_drawn_by_the_seed() -> None:
