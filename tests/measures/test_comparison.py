@@ -148,6 +148,7 @@ def test_unknown_tests_are_refused() -> None:
         (10, range(1, 21)),
         (15, range(1, 21)),
         (20, range(1, 21)),
+        (24, range(5, 21, 5)),
         (25, range(5, 26, 5)),
         (100, range(5, 101, 5)),
         (250, range(5, 101, 5)),
