@@ -339,5 +339,14 @@ def test_no_queries() -> None:
 
 
 def test_start_has_a_score_for_each_row() -> None:
-    with pytest.raises(DataError, match="start"):
+    with pytest.raises(DataError, match="start is not 2 finite numbers"):
         supervised_kemeny([[1], [2]], start=[1])
+
+
+def test_weights_that_differ_by_rounding_alone_count_alike() -> None:
+    """Three rankers in a circle: the order is that of Borda's count, or of rows if it is a tie."""
+    circle = [[3, 1, 2], [2, 3, 1], [1, 2, 3]]
+    for excess, expected in ((0.0, [3, 2, 1]), (3e-10, [3, 2, 1]), (3e-8, [1, 3, 2])):
+        # The second ranker's first document has 3 + 2 * excess points, the others fewer.
+        found = supervised_kemeny(circle, ranker_weights=[1, 1 + excess, 1])
+        assert found.tolist() == expected

@@ -164,3 +164,51 @@ def test_tuned_is_no_worse_where_it_was_tuned(aggregate) -> None:  # type: ignor
     assert tuned[0] > tuned[2]
     again = tuned_weights(VOTES, quality, aggregate, OFFSETS, start=tuned, rounds=1)
     assert quality(aggregate(VOTES, OFFSETS, ranker_weights=again)) >= after
+
+
+def test_qualities_below_1_are_proportional_too() -> None:
+    values = iter([0.1, 0.3])
+    found = proportional_weights([[1, 2], [2, 1]], lambda _: next(values))
+    assert found == pytest.approx([0.25, 0.75])
+    values = iter([-2.0, 0.3, 0.3])  # a quality below 0 counts as 0
+    found = proportional_weights([[1, 2, 3], [2, 1, 3]], lambda _: next(values))
+    assert found.tolist() == [0.0, 0.5, 0.5]
+
+
+def test_weights_of_any_size_are_made_to_sum_to_1() -> None:
+    for start in ([0.01, 0.03], [1.0, 3.0], [100.0, 300.0]):
+        found = tuned_weights([[1, 2]], lambda _: 0.0, borda, start=start, rounds=1)
+        assert found == pytest.approx([0.25, 0.75])
+
+
+def test_a_gain_of_a_trillionth_is_rounding() -> None:
+    for gain, expected in ((1e-12, [0.5, 0.5]), (3e-12, [2 / 3, 1 / 3])):
+        values = iter([0.0, gain, gain])
+        found = tuned_weights(
+            [[1, 2]],
+            lambda _, values=values: next(values),
+            borda,
+            start=[1, 1],
+            factors=[2],
+            rounds=1,
+        )
+        assert found == pytest.approx(expected)
+
+
+def test_votes_are_a_table() -> None:
+    for start in (None, [1.0]):
+        with pytest.raises(DataError, match="votes"):
+            tuned_weights([1, 2], lambda _: 0.0, borda, start=start)
+
+
+def test_a_ranker_of_nothing_gives_every_document_the_same_score() -> None:
+    seen: list[list[float]] = []
+
+    def quality(scores: Doubles) -> float:
+        seen.append(scores.tolist())
+        return 1.0
+
+    proportional_weights([[np.nan, 5.0], [np.nan, np.nan]], quality)
+    assert seen[0][0] == seen[0][1]
+    assert seen[1][0] == 5.0
+    assert seen[1][1] < 5.0

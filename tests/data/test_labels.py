@@ -172,6 +172,9 @@ def test_ranks_start_at_one() -> None:
         ([[0, -1]], "grades"),
         ([[3, 2]], "top-k order"),
         ([[2, 1], [2, 1, -1]], "grades"),
+        ([[2, 1], [], [2, 2]], "grades"),
+        ([[2, 1], [], [3, 2]], "top-k order"),
+        ([[], [2, 1]], "full order"),
     ],
 )
 def test_kinds(lists: list[list[float]], kind: str) -> None:
@@ -203,7 +206,25 @@ def test_what_cannot_be_ordered(make) -> None:
             make(labels, np.array([0, 3]), seed=seed)
 
 
+def test_without_a_seed_it_is_0() -> None:
+    labels, offsets = np.zeros(60, np.float32), np.array([0, 30, 60])
+    for make in (to_full_order, lambda *data, **more: to_top_k(*data, 9, **more)):
+        assert make(labels, offsets).tolist() == make(labels, offsets, seed=0).tolist()
+        assert make(labels, offsets).tolist() != make(labels, offsets, seed=1).tolist()
+
+
+def test_no_queries_and_no_rows() -> None:
+    for offsets in ([0], [0, 0, 0]):
+        nothing, places = np.empty(0, np.float32), np.array(offsets)
+        assert (
+            to_full_order(nothing, places).tolist() == to_top_k(nothing, places, 3).tolist() == []
+        )
+        assert shape_of(nothing, places) == LabelShape(True, True, True, -np.inf)
+    assert from_ranks(np.empty(0, np.int64), k=2).tolist() == []
+
+
 def test_k_is_positive() -> None:
+    assert to_top_k(np.float32([1, 3, 2]), np.array([0, 3]), 1).tolist() == [0, 1, 0]
     with pytest.raises(ArgumentError, match="k is 0"):
         to_top_k(np.float32([1]), np.array([0, 1]), 0)
 

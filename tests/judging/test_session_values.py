@@ -162,3 +162,77 @@ def test_contradictions_name_the_sides_as_they_are_shown():
     assert set(found.items) == set(found.loop) == {"a", "b", "c"}
     one, other = sorted(found.ask_again)
     assert (found.ask_again.left == one) == (draw(1, "side", one, other) < 0.5)
+
+
+def test_without_a_seed_it_is_0_and_items_are_taken_in_a_drawn_order():
+    items = [f"d{number:02d}" for number in range(20)]
+    session = Session(items, 5, algorithm="tournament")
+    assert session.seed == 0
+    assert not session.ordered
+    order = drawn_order(20, 0, "order")
+    expected = [
+        {items[one], items[other]} for one, other in zip(order[::2], order[1::2], strict=True)
+    ]
+    assert [set(pair) for pair in session.open_pairs()] == expected
+    for left, right in session.open_pairs():
+        one, other = sorted((left, right))
+        assert (left == one) == (draw(0, "side", one, other) < 0.5)
+    assert Session(items).k == 10
+    assert Session(items).algorithm == "adaptive"
+
+
+def test_a_share_of_the_pairs_needs_more_people():
+    items = [f"d{number}" for number in range(8)]
+    overlap = Overlap(0.5, assessors=4, seed=2)
+    session = Session(items, 3, overlap=overlap)
+    seen = set()
+    for place, left in enumerate(items):
+        for right in items[place + 1 :]:
+            needed = 4 if draw(2, "overlap", left, right) < 0.5 else 1
+            assert session.votes_missing(left, right) == needed
+            assert session.votes_missing(right, left) == needed
+            seen.add(needed)
+    assert seen == {1, 4}
+
+
+def test_eight_truths_are_drawn_for_what_is_left():
+    session = Session([f"d{number:02d}" for number in range(30)], 5)
+    assert session.expected_left() == session.expected_left(8)
+    assert len({session.expected_left(draws) for draws in (7, 8, 9)}) == 3
+
+
+def test_entries_of_a_log_are_checked_as_those_that_are_added():
+    for entry in (Verdict("a", "x", LEFT), Mark("x"), Mark("a", assessor=5), Mark("a", at=-1.0)):
+        with pytest.raises(DataError):
+            Session(["a", "b"], log=[entry])
+        with pytest.raises(DataError):
+            Session(["a", "b"]).add(entry)
+
+
+def test_what_is_known_of_a_pair_is_told_from_either_side():
+    session = Session(["a", "b", "c", "d"], 3, ordered=True)
+    session.add(Verdict("a", "b", LEFT))
+    session.add(Verdict("b", "c", LEFT))
+    for left, right in ("ab", "bc", "ac"):
+        assert session.outcome(left, right) is LEFT
+        assert session.outcome(right, left) is RIGHT
+    assert session.outcome("a", "d") is None
+    with pytest.raises(DataError, match="'x' is no item of this session"):
+        session.outcome("a", "x")
+
+
+@pytest.mark.parametrize("better", ["x", "y"])
+def test_whom_the_others_contradict_counts_less_in_an_estimate(better):
+    """Of x and y there is one word each way: that of ann, and that of cem who errs elsewhere."""
+    items = ["d0", "d1", "d2", "d3", "x", "y"]
+    log = []
+    for place, left in enumerate(items[:4]):
+        for right in items[place + 1 : 4]:
+            log += [Verdict(left, right, LEFT, name) for name in ("ann", "bob")]
+            log.append(Verdict(left, right, RIGHT, "cem"))
+    said = LEFT if better == "x" else RIGHT
+    log += [Verdict("x", "y", said, "ann"), Verdict("x", "y", said.flipped, "cem")]
+    top = Session(items, 6, log=log).estimate().top
+    worse = "y" if better == "x" else "x"
+    assert top.index(better) < top.index(worse)
+    assert [item for item in top if item[0] == "d"] == items[:4]

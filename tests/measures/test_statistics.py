@@ -276,3 +276,133 @@ def test_the_order_of_queries_changes_no_drawn_p_value() -> None:
         for _ in range(5)
     }
     assert len(p_values) == 1
+
+
+def test_other_levels_have_wider_and_narrower_intervals() -> None:
+    sample = np.random.default_rng(3).random(12)
+    for level in (0.8, 0.95, 0.99):
+        expected = stats.ttest_1samp(sample, 0.0).confidence_interval(level)
+        assert mean_interval(sample, level)[1:] == pytest.approx((expected.low, expected.high))
+    # Of two values the interval is known: Student's t with one degree of freedom.
+    half = stats.t.ppf(0.975, 1) * abs(0.2 - 0.6) / 2
+    assert mean_interval(np.array([0.2, 0.6])) == pytest.approx((0.4, 0.4 - half, 0.4 + half))
+
+
+def test_differences_of_rounding_alone_are_ties() -> None:
+    """A trillionth of the values is rounding, whatever their size; more than that is none."""
+    for size in (1.0, 1e-20, 1e20):
+        theirs = np.full(5, 0.5)
+        ours = theirs + np.array([4e-13, -4e-13, 6e-13, -6e-13, 0.0])
+        found = paired_difference(ours * size, theirs * size)
+        assert (found.wins, found.ties, found.losses) == (1, 3, 1)
+    found = paired_difference(np.array([1e-12, 2e-12]), np.zeros(2))
+    assert (found.wins, found.effect) == (2, pytest.approx(1.5 / np.sqrt(0.5)))
+
+
+def test_the_t_test_of_differences_without_spread() -> None:
+    theirs = np.array([0.25, 0.5, 0.75])
+    for shift, p_value in ((0.125, 0.0), (-0.125, 0.0), (0.0, 1.0)):
+        found = paired_difference(theirs + shift, theirs, tests=("t",))
+        assert found.p_values == {"t": p_value}
+        assert found.mean == found.low == found.high == shift
+    # Two queries are enough to know a spread.
+    pair = np.array([0.1, 0.4])
+    expected = stats.ttest_1samp(pair, 0.0).pvalue
+    assert paired_difference(pair, np.zeros(2)).p_values["t"] == pytest.approx(expected)
+    assert paired_difference(pair, np.zeros(2)).effect == pytest.approx(0.25 / np.sqrt(0.045))
+
+
+def share_of_whole_numbers(values: np.ndarray) -> float:
+    """The randomisation test of whole numbers: a table of how often each sum comes up."""
+    reach = int(np.abs(values).sum())
+    ways = np.zeros(2 * reach + 1)
+    ways[reach] = 1
+    for value in values:
+        ways = (np.roll(ways, value) + np.roll(ways, -value)) / 2
+    sums = np.arange(-reach, reach + 1)
+    return float(ways[np.abs(sums) >= abs(values.sum())].sum())
+
+
+@pytest.mark.parametrize("unit", [1e-9, 0.1, 1234567.1])
+def test_randomisation_is_the_same_in_any_unit(unit: float) -> None:
+    whole = np.array([3, 1, -2, 5, 1, 4, -1, 2, 2, 3])
+    assert randomisation(whole * unit) == pytest.approx(share_of_whole_numbers(whole), abs=1e-12)
+
+
+def test_more_than_36_queries_have_random_signs() -> None:
+    differences = np.random.default_rng(8).normal(0.3, 1, 37)
+    drawn = randomisation(differences)
+    assert drawn * (statistics.RESAMPLES + 1) == pytest.approx(
+        round(drawn * (statistics.RESAMPLES + 1)), abs=1e-6
+    )
+    exact = randomisation(differences[:36])
+    assert exact * 2**36 == pytest.approx(round(exact * 2**36), abs=1e-6)
+    assert exact * 10_001 != pytest.approx(round(exact * 10_001), abs=1e-6)
+    # The observed signs count as one of the resamples: no p-value is 0.
+    assert randomisation(np.full(60, 0.5)) == 1 / (statistics.RESAMPLES + 1)
+
+
+def test_the_first_seed_is_0() -> None:
+    ours = np.random.default_rng(8).normal(0.1, 1, 50)
+    default = paired_difference(ours, np.zeros(50)).p_values
+    assert default == paired_difference(ours, np.zeros(50), seed=0).p_values
+    others = {
+        paired_difference(ours, np.zeros(50), seed=seed).p_values["randomisation"]
+        for seed in range(1, 6)
+    }
+    assert default["randomisation"] not in others
+
+
+def test_wilcoxon_with_ties_is_exact_up_to_36_queries() -> None:
+    magnitudes = np.repeat(np.arange(1, 13), 3) / 10  # three of each: ranks are whole numbers
+    signs = np.where(np.random.default_rng(3).random(36) < 0.3, -1, 1)
+    differences = magnitudes * signs
+    ranks = (np.repeat(np.arange(12), 3) * 3 + 2) * signs
+    found = paired_difference(differences, np.zeros(36), tests=("wilcoxon",))
+    exact = share_of_whole_numbers(ranks)
+    assert found.p_values["wilcoxon"] == pytest.approx(exact, abs=1e-12)
+    assert stats.wilcoxon(differences, method="approx").pvalue != pytest.approx(exact, abs=1e-12)
+    # Of one more, SciPy's normal approximation.
+    more = np.append(differences, 0.1)
+    found = paired_difference(more, np.zeros(37), tests=("wilcoxon",))
+    expected = stats.wilcoxon(more, method="approx").pvalue
+    assert found.p_values["wilcoxon"] == pytest.approx(expected, abs=1e-12)
+
+
+def test_wilcoxon_ties_what_differs_by_rounding() -> None:
+    # Ranks 1.5, 1.5, 3 and 4 with a sum of 7 of 10. Sums of 7 or more turn nothing, or one of the
+    # first two: 3 choices, and 3 of the opposite signs. As ranks 1 to 4 it would be 4 of 16.
+    ours = np.array([-0.1, 0.1 + 3e-13, 0.2, 0.3])
+    assert paired_difference(ours, np.zeros(4)).p_values["wilcoxon"] == 6 / 16
+
+
+def test_the_sign_test_leaves_ties_out() -> None:
+    ours = np.array([0.1, 0.2, 0.0, 0.3, -0.1, 0.0, 0.4])
+    # One loss of five: 1 + 5 of 32 on either side.
+    assert paired_difference(ours, np.zeros(7)).p_values["sign"] == pytest.approx(2 * 6 / 32)
+
+
+def test_tukey_without_residual_error() -> None:
+    """Systems that differ by the same on every query: nothing is left to chance."""
+    values = np.array([[0.0, 0.5, 0.0], [0.25, 0.75, 0.25], [0.5, 1.0, 0.5]])
+    assert tukey(values).tolist() == [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 1.0]]
+
+
+def test_systems_that_differ_by_rounding_alone_are_equal_to_tukey() -> None:
+    values = np.random.default_rng(2).random(30)
+    rounded = values * (1 + 1e-15)
+    assert not np.array_equal(rounded, values)
+    assert paired_difference(rounded, values).p_values["t"] == 1.0
+    assert tukey(np.column_stack((values, rounded))).tolist() == [[1.0, 1.0], [1.0, 1.0]]
+
+
+@pytest.mark.parametrize("shape", [(1, 3), (5, 1), (1, 1)])
+def test_tukey_of_one_query_or_one_system_decides_nothing(shape: tuple[int, int]) -> None:
+    values = np.random.default_rng(1).random(shape)
+    assert tukey(values).tolist() == np.ones((shape[1], shape[1])).tolist()
+
+
+def test_tukey_of_two_queries_is_computed() -> None:
+    values = np.array([[0.1, 0.9], [0.2, 0.7]])
+    expected = stats.ttest_rel(values[:, 0], values[:, 1]).pvalue
+    assert tukey(values)[0, 1] == pytest.approx(expected, abs=1e-6)

@@ -1,8 +1,11 @@
 """Folds, the choice of C and held-out leads, against the same spelled out."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from podium.data.seeds import generator
 from podium.errors import DataError
 from podium.utility import DCGLearn, RankingPreferences, choose_C, report
 from podium.utility.cross_validate import GRID, folds_of, held_out_leads
@@ -51,6 +54,34 @@ def test_the_c_that_foretells_most_is_chosen_and_the_smallest_of_several(seed: i
     best = min(place for place, share in enumerate(shares) if share >= max(shares) - 1e-12)
     assert choose_C(model, pairs, grid) == grid[best]
     assert choose_C(model, pairs, grid[best : best + 1]) == grid[best]
+
+
+def test_the_grid_is_powers_of_ten() -> None:
+    assert pytest.approx([10.0**power for power in range(-3, 4)], rel=1e-12) == GRID
+
+
+@pytest.mark.parametrize("form", ["rank-one", "by-position"])
+def test_leads_relative_to_the_best_do_not_change_the_choice(form: str) -> None:
+    """While choosing, leads are plain and gains may differ by position, whatever is learned."""
+    grid = (0.003, 0.03, 0.3, 3.0, 30.0)
+    for seed in range(6):
+        pairs = noisy(60, seed)
+        model = DCGLearn(form=form, folds=3, seed=seed, normalised=True)  # type: ignore[arg-type]
+        plain = DCGLearn(form="by-position", folds=3, seed=seed)
+        assert choose_C(model, pairs, grid) == choose_C(plain, pairs, grid)
+
+
+def test_the_unit_of_weights_does_not_change_the_choice() -> None:
+    """A fit depends on C times a weight, and the best share on no unit at all."""
+    grid, unit = (0.003, 0.1, 3.0, 100.0), 2.0**-36
+    chosen = set()
+    for seed in range(4):
+        pairs, model = noisy(60, seed), DCGLearn(folds=3, seed=seed)
+        small = replace(pairs, pair_weights=pairs.pair_weights * unit)
+        best = choose_C(model, pairs, grid)
+        assert choose_C(model, small, [C / unit for C in grid]) * unit == best
+        chosen.add(best)
+    assert chosen - {grid[0]}
 
 
 def test_the_order_of_the_grid_does_not_matter_to_the_shares() -> None:
@@ -107,6 +138,18 @@ def test_folds_are_as_equal_as_they_can_be_in_strict_queries_and_in_all(folds: i
     assert sum(strict) == 13
     assert max(every) - min(every) <= 1
     assert max(strict) - min(strict) <= 1
+
+
+def test_folds_are_dealt_in_the_drawn_order_strict_queries_first() -> None:
+    pairs = random_pairs(60)
+    choices = np.random.default_rng(3).integers(0, 2, 60)
+    pairs = RankingPreferences.from_arrays(pairs.left, pairs.right, choices, grades=3)
+    drawn = generator(7).permutation(60).tolist()
+    dealt = [query for query in drawn if choices[query]] + [
+        query for query in drawn if not choices[query]
+    ]
+    found = [sorted(test.queries.tolist()) for _, test in folds_of(pairs, 4, seed=7)]
+    assert found == [sorted(dealt[number::4]) for number in range(4)]
 
 
 def test_folds_are_drawn_by_the_seed() -> None:
