@@ -67,6 +67,10 @@ class Booster(ABC):
         """The model that ``dump`` gave; a DataError if it is not well formed."""
 
     @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """How many features it takes, and how many trees it has."""
+
+    @abstractmethod
     def grow(self, gradient: Doubles, curvature: Doubles) -> bool:
         """Add a tree; False if no split was worth it and nothing was added."""
 
@@ -173,6 +177,9 @@ class _LightGBM(Booster):
             return cls(model, loaded=dumped)
         except (lightgbm.basic.LightGBMError, UnicodeDecodeError) as error:
             raise DataError(f"holds no LightGBM model ({error})", hint="Save it again.") from error
+
+    def shape(self) -> tuple[int, int]:
+        return self.model.num_feature(), self.model.num_trees()
 
     def grow(self, gradient: Doubles, curvature: Doubles) -> bool:
         before = self.model.current_iteration()
@@ -299,6 +306,9 @@ class _XGBoost(Booster):
             return cls(xgboost.Booster(model_file=bytearray(check_xgboost(dumped))))
         except xgboost.core.XGBoostError as error:
             raise DataError(f"holds no XGBoost model ({error})", hint="Save it again.") from error
+
+    def shape(self) -> tuple[int, int]:
+        return self.model.num_features(), self.model.num_boosted_rounds()
 
     def grow(self, gradient: Doubles, curvature: Doubles) -> bool:
         self.model.boost(

@@ -176,7 +176,11 @@ class TreeRanker(Ranker):
 
     def _restore(self, archive: Archive) -> None:
         booster = self._engine().load(archive.blobs["model"])
-        self._keep(booster, int(archive.facts["trees"]))
+        trees = int(archive.facts["trees"])
+        features, grown = booster.shape()
+        if features != self.n_features_in_ or not 0 <= trees <= grown:
+            raise ValueError("the engine's model has other features or fewer trees")
+        self._keep(booster, trees)
 
 
 def _progress_so_far(booster: Booster, step: int, watch: Watch[int]) -> Archive:
