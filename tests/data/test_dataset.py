@@ -212,7 +212,7 @@ def test_what_cannot_be_concatenated(others: list[Dataset], problem: str) -> Non
         ({"document_ids": ["a"]}, "1 document ids for 2 rows"),
         ({"document_ids": "ab"}, "one string"),
         ({"feature_names": ["a", "b"]}, "2 feature names for 1 features"),
-        ({"features": [[1, 2], [3, 4]], "feature_names": ["a", "a"]}, "two features have one name"),
+        ({"features": [[1, 2], [3, 4]], "feature_names": ["a", "a"]}, "two features are named 'a'"),
     ],
 )
 def test_arrays_that_do_not_fit(arguments: dict, problem: str) -> None:

@@ -10,6 +10,8 @@ import sklearn
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
 from podium.data import Dataset
 from podium.errors import ArgumentError, DataError
@@ -100,6 +102,25 @@ def test_a_grid_search_with_folds_of_whole_queries() -> None:
     assert len(search.cv_results_["params"]) == 4
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     assert 0.5 < search.best_score_ <= 1
+
+
+def test_a_grid_search_over_a_pipeline() -> None:
+    data = made_up(noise=1.0)
+    with sklearn.config_context(enable_metadata_routing=True):
+        ranker = LinearRanker("PairLogistic(k=5)").set_fit_request(qid=True)
+        whole = Pipeline(
+            [("scale", StandardScaler()), ("rank", ranker.set_score_request(qid=True))]
+        )
+        search = GridSearchCV(whole, {"rank__penalty": [1e-3, 1e2]}, cv=GroupKFold(4))
+        search.fit(data.features, data.labels, qid=data.query_of_row, groups=data.query_of_row)
+        scaled = StandardScaler().fit_transform(data.features)
+        fitted = clone(ranker).set_params(penalty=search.best_params_["rank__penalty"])
+        fitted.fit(scaled, data.labels, qid=data.query_of_row)
+        value = search.best_estimator_.score(data.features, data.labels, qid=data.query_of_row)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert value == fitted.score(scaled, data.labels, qid=data.query_of_row)
+    with pytest.raises(ArgumentError, match="takes no sample_weight"):
+        fitted.score(scaled, data.labels, qid=data.query_of_row, sample_weight=data.labels)
 
 
 @pytest.mark.parametrize(("measure", "sign"), [("ERR@3", 1), ("WKT(k=5)", -1), (AP, 1)])

@@ -146,6 +146,61 @@ def test_numbers_are_names_where_the_order_differs() -> None:
         ranker.predict(data.select_features(["1", "2", "3", "4", "5"]))
 
 
+def test_a_column_that_is_there_twice_is_refused_by_name() -> None:
+    data = made_up(10)
+    X = frame(data)
+    ranker = LinearRanker("ListNet()").fit(X, data.labels, group=data.sizes)
+    twice = pd.concat([X, X[["clicks"]] + 1], axis=1)
+    arrow = pa.table([*data.features.T, data.features[:, 1]], names=[*NAMES, "clicks"])
+    for given in (twice, arrow):
+        with pytest.raises(DataError, match="two features are named 'clicks'"):
+            ranker.predict(given)
+        with pytest.raises(DataError, match="two features are named 'clicks'"):
+            LinearRanker().fit(given, data.labels, group=data.sizes)
+
+
+def test_strings_that_look_like_numbers_are_names_in_a_data_frame() -> None:
+    data = made_up(10)
+    X = frame(data, tuple("123456"))
+    ranker = LinearRanker("ListNet()").fit(X[list("234")], data.labels, group=data.sizes)
+    for other in (list("123"), list("345")):
+        with pytest.raises(DataError, match=r"missing: .*it was not fitted on: [15]"):
+            ranker.predict(X[other])
+    with pytest.raises(DataError, match="names in the ranker and only numbers in the data"):
+        ranker.score(X[list("123")], data.labels, group=data.sizes)
+    first = LinearRanker("ListNet()").fit(X[list("123")], data.labels, group=data.sizes)
+    assert first.feature_names_in_.tolist() == ["1", "2", "3"]
+    for each in (first, load_ranker(BytesIO(first.to_bytes()))):
+        np.testing.assert_array_equal(each.predict(X[list("312")]), first.predict(X[list("123")]))
+        with pytest.raises(DataError, match=r"missing: 1; it was not fitted on: 4"):
+            each.predict(X[list("234")])
+        with pytest.raises(DataError, match=r"missing: 1, 2, 3; it was not fitted on: 4, 5, 6"):
+            each.predict(X[list("456")])
+        with pytest.warns(UserWarning, match="X does not have feature names"):
+            each.predict(data.features[:, :3])
+
+
+def test_numbers_of_a_data_set_are_names_for_a_data_frame_that_has_some_of_them() -> None:
+    data = made_up(10)
+    X = frame(data, tuple("123456"))
+    ranker = LinearRanker("ListNet()").fit(data.select_features(["1", "2", "3"]))
+    assert not hasattr(ranker, "feature_names_in_")
+    expected = ranker.predict(data.features[:, :3])
+    np.testing.assert_array_equal(ranker.predict(X[list("312")]), expected)
+    with pytest.raises(DataError, match="missing: 1; it was not fitted on: 4"):
+        ranker.predict(X[list("234")])
+
+
+def test_columns_of_several_levels_are_refused() -> None:
+    data = made_up(10)
+    levels = pd.MultiIndex.from_product([["title", "body"], ["bm25", "tf", "idf"]])
+    X = pd.DataFrame(data.features, columns=levels)
+    with pytest.raises(DataError, match="several levels"):
+        LinearRanker().fit(X, data.labels, group=data.sizes)
+    with pytest.raises(DataError, match="several levels"):
+        LinearRanker().fit(data).predict(X)
+
+
 def test_long_lists_of_names_are_cut() -> None:
     names = [f"f{number}" for number in range(14)]
     data = made_up()

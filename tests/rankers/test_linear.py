@@ -8,7 +8,7 @@ from podium.data import Dataset, write_shards
 from podium.errors import ArgumentError, DataError, PodiumError
 from podium.losses import PairHinge
 from podium.measures import evaluate
-from podium.rankers import LinearRanker, models
+from podium.rankers import BoostedRanker, LinearRanker, models
 from tests.rankers.made_up import made_up
 
 LOSSES = ["PairHinge(k=5)", "PairLogistic(k=5)", "ListMLE(k=5)", "ListNet()", "RankCosine()"]
@@ -135,3 +135,44 @@ def test_a_query_of_equal_labels_changes_nothing() -> None:
     one = LinearRanker("PairLogistic()", penalty=0.11).fit(data)
     other = LinearRanker("PairLogistic()", penalty=0.1).fit(both)
     np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-2, atol=1e-3)
+
+
+def test_a_missing_or_infinite_feature_has_no_score() -> None:
+    data = made_up(10)
+    linear = LinearRanker("ListNet()").fit(data)
+    features = BoostedRanker(beta=1, weak="features", rounds=3).fit(data)
+    for value in (np.nan, np.inf, -np.inf, 1e300):
+        holes = data.features.astype(np.float64)
+        holes[3, 5] = value
+        for ranker in (linear, features):
+            told = "feature is missing" if np.isnan(value) else "feature is infinite"
+            with pytest.raises(DataError, match=told):
+                ranker.predict(holes)
+    holes[3, 5] = np.nan
+    with pytest.raises(DataError, match="feature is missing"):
+        linear.predict(Dataset.from_arrays(holes, data.labels, group=data.sizes))
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, "StructuralHinge(k=5)", "LambdaLoss(k=5)"])
+def test_a_fit_that_did_not_converge_warns(loss: str) -> None:
+    ranker = LinearRanker(loss, penalty=1e-6, max_iter=2)
+    with pytest.warns(ConvergenceWarning, match="did not converge") as said:
+        ranker.fit(made_up())
+    assert not ranker.converged_
+    assert said[0].filename == __file__
+
+
+def test_descent_has_converged_after_all_its_steps() -> None:
+    ranker = LinearRanker("LambdaLoss(k=5)").fit(made_up())
+    assert ranker.converged_
+    assert ranker.n_iter_ == 300
+
+
+def test_data_sets_have_rows_first_in_memory() -> None:
+    """Sums in another order are rounded differently."""
+    data = made_up()
+    columns_first = np.asfortranarray(data.features)
+    made = Dataset.from_arrays(columns_first, data.labels, group=data.sizes)
+    assert made.features.flags.c_contiguous
+    ranker = LinearRanker("ListNet()").fit(data)
+    np.testing.assert_array_equal(ranker.predict(made), ranker.predict(data))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 
 import lightgbm
@@ -12,7 +14,9 @@ import numpy as np
 import pytest
 
 from podium.errors import DataError
+from podium.rankers import TreeRanker, load_ranker
 from podium.rankers.engines import ENGINES
+from podium.rankers.storage import archive_bytes, read_archive
 from tests.rankers.made_up import made_up
 
 NAMES = ["lightgbm", "xgboost"]
@@ -120,6 +124,18 @@ def test_crafted_xgboost_json_is_refused(where, value, problem):
     tree[where] = tree[where][:-1]
     with pytest.raises(DataError, match="wrong length"):
         ENGINES.named("xgboost").load(json.dumps(content).encode())
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "facts", [{"trees": 4}, {"trees": -1}, {"feature_names": ["a"]}, {"feature_names": ["a"] * 7}]
+)
+def test_a_file_whose_facts_are_not_those_of_its_model_is_refused(name, facts):
+    ranker = TreeRanker(engine=name, n_estimators=3).fit(made_up(10))
+    archive = read_archive(BytesIO(ranker.to_bytes()))
+    crafted = archive_bytes(replace(archive, facts=archive.facts | facts))
+    with pytest.raises(DataError, match="other features or fewer trees"):
+        load_ranker(BytesIO(crafted))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from podium.cluster.connection import Cluster
 from podium.cluster.places import as_url, file_system, shown
 from podium.cluster.sources import Place, ShardSource, open_source
+from podium.data.columns import are_numbers
 from podium.errors import ArgumentError
 
 # Rankers bring scikit-learn, whose import takes longer than all else: workers that evaluate or
@@ -82,7 +83,7 @@ def fit(
     where = None if checkpoints is None else as_url(checkpoints)
     if where is not None:
         file_system(where)  # a wrong place is said before the work
-    with ranker._fitting(names):
+    with ranker._fitting(names, named=not are_numbers(names)):
         if isinstance(ranker, LinearRanker):
             from podium.cluster.linear import fit_linear
 

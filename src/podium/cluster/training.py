@@ -26,6 +26,7 @@ from podium.cluster.exchange import STATE, Exchange, UnderRayTrain, report
 from podium.cluster.resuming import claim, facts_of
 from podium.cluster.sources import ShardSource
 from podium.data import Dataset, concat
+from podium.data.columns import are_numbers
 from podium.errors import ArgumentError, PodiumError
 from podium.rankers import NeuralRanker, TreeRanker
 from podium.rankers.base import Progress
@@ -161,6 +162,7 @@ def _fit_share(job: _Job, attempt: str) -> None:
     ranker = clone(job.ranker)
     ranker.feature_names_ = job.train.manifest.feature_names
     ranker.n_features_in_ = len(ranker.feature_names_)
+    ranker._named = not are_numbers(ranker.feature_names_)
     together = UnderRayTrain(
         attempt,
         job.exchange,

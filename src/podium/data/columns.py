@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from podium.errors import DataError
 
 
@@ -24,7 +26,8 @@ def column_names(table: object) -> tuple[str, ...] | None:
     """The column names of a pandas, Polars or Arrow table; None for arrays.
 
     As in scikit-learn, only strings are names: a table whose column labels are all of other types
-    has none, and one with both is refused.
+    has none, and one with both is refused. So are names that occur twice, and labels of several
+    levels.
 
     Example:
         >>> import pyarrow as pa
@@ -38,6 +41,12 @@ def column_names(table: object) -> tuple[str, ...] | None:
         labels = getattr(table, "columns", None)
     if labels is None:
         return None
+    labels = list(labels)
+    if any(isinstance(label, tuple) for label in labels):
+        raise DataError(
+            "column names have several levels",
+            hint="Name all columns by strings: X.columns = ['_'.join(name) for name in X.columns].",
+        )
     strings = [isinstance(label, str) for label in labels]
     if any(strings) and not all(strings):
         other = next(label for label in labels if not isinstance(label, str))
@@ -45,4 +54,17 @@ def column_names(table: object) -> tuple[str, ...] | None:
             f"some column names are strings, and {other!r} is not",
             hint="Name all columns by strings: X.columns = X.columns.astype(str).",
         )
-    return tuple(map(str, labels)) if any(strings) else None
+    if not any(strings):
+        return None
+    names = tuple(map(str, labels))
+    refuse_duplicates(names)
+    return names
+
+
+def refuse_duplicates(names: tuple[str, ...]) -> None:
+    """Raise a DataError if a name occurs twice."""
+    if len(set(names)) < len(names):
+        twice = next(name for name, count in Counter(names).items() if count > 1)
+        raise DataError(
+            f"two features are named {twice!r}", hint="Give each column a name of its own."
+        )

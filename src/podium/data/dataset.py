@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike
 
 from podium.data import labels as label_orders
-from podium.data.columns import column_names, numbered_names
+from podium.data.columns import column_names, numbered_names, refuse_duplicates
 from podium.data.grouping import Grouping, Strings, as_strings, group_rows, group_sizes
 from podium.data.ids import match_rows, query_keys
 from podium.data.judged import Judgments
 from podium.data.normalise import normalise_features
-from podium.data.numbers import as_numbers
+from podium.data.numbers import as_numbers, infinite_feature
 from podium.data.query_rows import QueryRows, join_rows, ordered_columns
 from podium.data.seeds import generator
 from podium.errors import ArgumentError, DataError
@@ -79,8 +79,7 @@ class Dataset(QueryRows):
                 f"{len(self.feature_names)} feature names for {columns} features",
                 hint="Give one name for each column.",
             )
-        if len(set(self.feature_names)) != columns:
-            raise DataError("two features have one name", hint="Give each column its own name.")
+        refuse_duplicates(self.feature_names)
 
     @classmethod
     def from_arrays(
@@ -106,13 +105,15 @@ class Dataset(QueryRows):
             feature_names: A name for each column; by default the column names of a data frame,
                 else 1, 2, 3, …, as in LETOR files.
         """
-        matrix = as_numbers(features, np.float32, "features", dimensions=2)
+        # Rows first in memory: data frames have columns first, and sums in another order are
+        # rounded differently.
+        matrix = np.ascontiguousarray(as_numbers(features, np.float32, "features", dimensions=2))
         truth = as_numbers(labels, np.float32, "labels", dimensions=1)
         if not np.isfinite(truth).all():
             row = int(np.argmin(np.isfinite(truth)))
             raise DataError(f"the label of row {row} is {truth[row]}", hint="Labels are finite.")
         if np.isinf(matrix).any():
-            raise DataError("a feature is infinite", hint="Use NaN for missing values.")
+            raise infinite_feature()
         if (qid is None) == (group is None):
             raise ArgumentError("queries are unknown", hint="Give either qid= or group=.")
         grouping = group_rows(qid) if group is None else group_sizes(group, len(truth), query_ids)

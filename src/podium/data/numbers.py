@@ -32,4 +32,9 @@ def as_numbers(values: ArrayLike, dtype: DTypeLike, what: str, *, dimensions: in
     return array
 
 
+def infinite_feature() -> DataError:
+    """The error of a feature that is infinite."""
+    return DataError("a feature is infinite", hint="Use NaN for missing values.")
+
+
 _DIMENSIONS = {1: "one number a row", 2: "a row of numbers for each document"}

@@ -118,9 +118,9 @@ class PairExponential(PairLoss):
     """RankBoost's loss: ``exp(-(s_i - s_j))`` for each document i preferred to j.
 
     Smooth and convex; the curvature is exact. A pair wrong by more than 50 goes on as the tangent
-    there (its curvature stays that at 50), so that nothing overflows. O(n log k) for n
-    documents, though there are n k pairs, for these factor; O(n k) for a query whose scores spread
-    over more than 50.
+    there (its curvature stays that at 50), so that it overflows only where scores differ by more
+    than about 1e280. O(n log k) for n documents, though there are n k pairs, for these factor;
+    O(n k) for a query whose scores spread over more than 50.
 
     Attributes:
         k: Pairs of the k best documents only, or None for every pair.

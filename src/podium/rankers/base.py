@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 
 from podium.data import Dataset, Rankings, ShardSet
 from podium.data.columns import are_numbers, column_names
-from podium.data.numbers import as_numbers
+from podium.data.numbers import as_numbers, infinite_feature
 from podium.errors import ArgumentError, DataError, PodiumError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss, parse_loss
@@ -70,6 +70,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     loss: Loss | str
     n_features_in_: int
     feature_names_: tuple[str, ...]
+    _named: bool
 
     def __init_subclass__(cls, **settings: Any) -> None:
         super().__init_subclass__(**settings)
@@ -106,26 +107,29 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         refuse_indifferent(data, "training")
         if held_out is not None:
             refuse_indifferent(held_out, "validation")
-        with self._fitting(names):
+        named = not isinstance(X, Dataset | ShardSet) and column_names(X) is not None
+        with self._fitting(names, named=named or not are_numbers(names)):
             self._fit(data, held_out, progress)
         return self
 
     @contextmanager
-    def _fitting(self, names: tuple[str, ...]) -> Iterator[None]:
+    def _fitting(self, names: tuple[str, ...], *, named: bool) -> Iterator[None]:
         """Around a fit to features: if it fails, the ranker is not fitted."""
-        self.feature_names_, self.n_features_in_ = names, len(names)
+        if not names:
+            raise DataError("there is no feature to learn from", hint="Give at least one.")
+        self.feature_names_, self.n_features_in_, self._named = names, len(names), named
         try:
             yield
         except FitInterrupted:
             raise
         except BaseException:
-            del self.feature_names_, self.n_features_in_
+            del self.feature_names_, self.n_features_in_, self._named
             raise
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
         """The features' names; as in scikit-learn, there are none if columns only had numbers."""
-        if not hasattr(self, "feature_names_") or are_numbers(self.feature_names_):
+        if not hasattr(self, "feature_names_") or not self._named:
             raise AttributeError("feature_names_in_")
         return np.array(self.feature_names_, dtype=object)
 
@@ -141,7 +145,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self._refuse_unfitted()
         if isinstance(X, Dataset):
             return self._predict(aligned_dataset(X, self.feature_names_).features)
-        return self._predict(aligned_matrix(X, _matrix(X), self.feature_names_))
+        matrix = _matrix(X)
+        if np.isinf(matrix).any():
+            raise infinite_feature()
+        return self._predict(aligned_matrix(X, matrix, self.feature_names_, self._named))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_features_in_")
@@ -170,12 +177,16 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         *,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
+        sample_weight: None = None,
     ) -> float:
         """The mean of the ranker's ``measure``, which scikit-learn's searches maximise.
 
         Larger is always better, as scikit-learn expects: a measure of which smaller is better, as
-        ``WKT(k=10)``, is negated. nDCG@10 for rankers without a ``measure``.
+        ``WKT(k=10)``, is negated. nDCG@10 for rankers without a ``measure``. Queries have no
+        weights: ``sample_weight`` is there for pipelines, which may hand on None.
         """
+        if sample_weight is not None:
+            raise ArgumentError("score takes no sample_weight", hint="Leave it out.")
         data = as_training(X, y, qid, group)
         if not isinstance(data, Dataset):
             raise ArgumentError("score needs a data set in memory", hint="Use podium.measures.")
@@ -198,7 +209,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             for name, value in self.get_params(deep=False).items()
             if not _rankers_in(value)  # those are in the ranker's own part
         }
-        facts = {"parameters": parameters, "feature_names": list(self.feature_names_)}
+        facts = {
+            "parameters": parameters,
+            "feature_names": list(self.feature_names_),
+            "has_feature_names": self._named,
+        }
         kind = type(self).__name__
         return Archive(kind, facts | archive.facts, archive.arrays, archive.blobs)
 
@@ -242,6 +257,7 @@ def load_ranker(source: str | os.PathLike[str] | BytesIO) -> Ranker:
         ranker = kind(**archive.facts["parameters"])
         names = tuple(map(str, archive.facts["feature_names"]))
         ranker.feature_names_, ranker.n_features_in_ = names, len(names)
+        ranker._named = bool(archive.facts.get("has_feature_names", not are_numbers(names)))
         ranker._restore(archive)
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(
@@ -341,10 +357,7 @@ def blocks_of(data: Training) -> Iterable[Dataset]:
 
 def in_memory(data: Training) -> Dataset:
     """The whole of the data, for rankers that sort or bin every feature before they start."""
-    found = data.load() if isinstance(data, ShardSet) else data
-    if not found.feature_names:
-        raise DataError("there is no feature to learn from", hint="Give at least one.")
-    return found
+    return data.load() if isinstance(data, ShardSet) else data
 
 
 class _Shards:

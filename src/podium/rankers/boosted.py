@@ -16,6 +16,7 @@ from podium.losses import PairExponential
 from podium.losses.top_documents import top_documents
 from podium.measures import Measure, evaluate, parse_measure
 from podium.rankers.base import FitInterrupted, Progress, Ranker, Training, in_memory
+from podium.rankers.checks import check_integer, check_number, check_patience
 from podium.rankers.products import linear_scores, missing_feature
 from podium.rankers.storage import Archive
 from podium.rankers.stumps import (
@@ -135,7 +136,12 @@ class BoostedRanker(Ranker):
 
     def check_parameters(self) -> None:
         """Raise an ArgumentError for parameters that are wrong whatever the data are."""
-        if not 0 <= self.beta <= 1:
+        check_integer("rounds", self.rounds)
+        check_patience(self.patience)
+        if self.k is not None:
+            check_integer("k", self.k)
+        check_number("beta", self.beta)
+        if self.beta > 1:
             raise ArgumentError(f"beta is {self.beta}. Give a number from 0 to 1.")
         if self.weak not in ("thresholds", "features"):
             raise ArgumentError(f"weak is {self.weak!r}. Give 'thresholds' or 'features'.")
@@ -147,7 +153,10 @@ class BoostedRanker(Ranker):
         if self.weak == "features":
             whole = np.zeros(self.n_features_in_)
             np.add.at(whole, self.features_, self.weights_)
-            return linear_scores(features, whole, np.arange(len(features) + 1))
+            scores = linear_scores(features, whole, np.arange(len(features) + 1))
+            if np.isnan(scores).any():  # as in the fit
+                raise missing_feature()
+            return scores
         stump_scores(features, self.features_, self.thresholds_, self.weights_, result)
         return result
 

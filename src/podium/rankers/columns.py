@@ -11,7 +11,7 @@ import warnings
 import numpy as np
 
 from podium.data import Dataset
-from podium.data.columns import are_numbers, column_names, numbered_names
+from podium.data.columns import are_numbers, column_names
 from podium.errors import DataError
 from podium.kernels import Floats
 
@@ -34,38 +34,49 @@ def aligned_dataset(data: Dataset, fitted: tuple[str, ...]) -> Dataset:
     return data.select_features(fitted)
 
 
-def aligned_matrix(X: object, matrix: Floats, fitted: tuple[str, ...]) -> Floats:
+def aligned_matrix(X: object, matrix: Floats, fitted: tuple[str, ...], named: bool) -> Floats:
     """The rows of an array or a data frame, with columns in the order of the fitted features.
 
     Where only one side has names, columns are taken by position with a warning, as in scikit-learn.
+    The numbers of a ranker that was fitted without names are names for a data frame that has some
+    of them: a data set does not tell the two apart.
     """
     names = column_names(X)
-    given = numbered_names(matrix.shape[1]) if names is None else names
-    if given == fitted:
-        return matrix
-    _refuse_others(given, fitted)
-    if set(given) == set(fitted):
-        column_of = {name: column for column, name in enumerate(given)}
+    if names is not None and (named or set(names) & set(fitted)):
+        if names == fitted:
+            return matrix
+        _refuse_other_names(names, fitted)
+        column_of = {name: column for column, name in enumerate(names)}
         return np.ascontiguousarray(matrix[:, [column_of[name] for name in fitted]])
-    warnings.warn(
-        "X does not have feature names, but the ranker was fitted with feature names"
-        if are_numbers(given)
-        else "X has feature names, but the ranker was fitted without feature names",
-        UserWarning,
-        stacklevel=3,
-    )
+    _refuse_other_number(matrix.shape[1], len(fitted))
+    if named or names is not None:
+        warnings.warn(
+            "X does not have feature names, but the ranker was fitted with feature names"
+            if named
+            else "X has feature names, but the ranker was fitted without feature names",
+            UserWarning,
+            stacklevel=3,
+        )
     return matrix
 
 
 def _refuse_others(given: tuple[str, ...], fitted: tuple[str, ...]) -> None:
     """Refuse columns that cannot be the features, by name or by number."""
     if are_numbers(given) or are_numbers(fitted):
-        if len(given) != len(fitted):
-            raise DataError(
-                f"{len(given)} features, the ranker was fitted on {len(fitted)}",
-                hint="Give the same columns in the same order.",
-            )
-        return
+        _refuse_other_number(len(given), len(fitted))
+    else:
+        _refuse_other_names(given, fitted)
+
+
+def _refuse_other_number(given: int, fitted: int) -> None:
+    if given != fitted:
+        raise DataError(
+            f"{given} features, the ranker was fitted on {fitted}",
+            hint="Give the same columns in the same order.",
+        )
+
+
+def _refuse_other_names(given: tuple[str, ...], fitted: tuple[str, ...]) -> None:
     missing = sorted(set(fitted) - set(given), key=fitted.index)
     extra = sorted(set(given) - set(fitted), key=given.index)
     problems = []

@@ -14,6 +14,7 @@ import re
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,16 @@ from podium.data import Dataset
 from podium.data.columns import are_numbers
 from podium.errors import ArgumentError, DataError, MissingPackageError
 from podium.kernels import Doubles, Floats
+from podium.rankers.engine_parameters import (
+    LIGHTGBM_REFUSED,
+    XGBOOST_ALIASES,
+    XGBOOST_REFUSED,
+    refuse_parameters,
+    with_defaults,
+)
 from podium.rankers.model_check import check_lightgbm, check_xgboost
 from podium.registry import Registry, unknown
 from podium.threads import thread_count
-
-_LOOPS = {"num_iterations": "n_estimators", "early_stopping_round": "patience"}
-"""What LightGBM's own training loop takes, and who does so where Podium grows the trees."""
 
 
 class Booster(ABC):
@@ -38,7 +43,12 @@ class Booster(ABC):
     @classmethod
     @abstractmethod
     def check(cls, parameters: Mapping[str, Any]) -> None:
-        """Raise an ArgumentError for a parameter that the engine does not know."""
+        """Raise an ArgumentError for a parameter that the engine does not know or would ignore."""
+
+    @classmethod
+    @abstractmethod
+    def errors(cls) -> AbstractContextManager[None]:
+        """Around a fit: what the engine refuses is an ArgumentError of one line."""
 
     @classmethod
     @abstractmethod
@@ -55,6 +65,10 @@ class Booster(ABC):
     @abstractmethod
     def load(cls, dumped: bytes) -> Booster:
         """The model that ``dump`` gave; a DataError if it is not well formed."""
+
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """How many features it takes, and how many trees it has."""
 
     @abstractmethod
     def grow(self, gradient: Doubles, curvature: Doubles) -> bool:
@@ -94,17 +108,29 @@ class _LightGBM(Booster):
 
     @classmethod
     def check(cls, parameters: Mapping[str, Any]) -> None:
-        aliases = import_engine("lightgbm").basic._ConfigAliases._get_all_param_aliases()
-        known = {name: main for main, names in aliases.items() for name in names}
-        for name in parameters:
+        known = cls._main_of()
+        for name, value in parameters.items():
             if name not in known:
                 raise unknown("LightGBM parameter", name, known)
-            for main, ours in _LOOPS.items():
-                if name in aliases[main]:
-                    raise ArgumentError(
-                        f"{name} has no effect among the engine's parameters",
-                        hint=f"Give the ranker {ours}.",
-                    )
+            if isinstance(value, str) and re.search(r"\s", value):
+                raise ArgumentError(
+                    f"{name} is {value!r}, which LightGBM splits at spaces",
+                    hint="Give it without spaces.",
+                )
+        refuse_parameters(parameters, known, LIGHTGBM_REFUSED)
+        try:
+            import_engine("lightgbm").basic._param_dict_to_str(dict(parameters))
+        except TypeError as error:
+            raise ArgumentError(f"LightGBM refuses to train: {error}") from error
+
+    @classmethod
+    def _main_of(cls) -> dict[str, str]:
+        aliases = import_engine("lightgbm").basic._ConfigAliases._get_all_param_aliases()
+        return {name: main for main, names in aliases.items() for name in names}
+
+    @classmethod
+    def errors(cls) -> AbstractContextManager[None]:
+        return _engine_errors("LightGBM", import_engine("lightgbm").basic.LightGBMError)
 
     @classmethod
     def start(
@@ -115,15 +141,16 @@ class _LightGBM(Booster):
         grown: bytes | None = None,
     ) -> _LightGBM:
         lightgbm = import_engine("lightgbm")
-        settings = {
+        defaults = {
             "objective": "none",
             "metric": "none",
             "verbosity": -1,
             "num_threads": thread_count(),
             "deterministic": True,
             "force_row_wise": True,  # else LightGBM times both ways, and the result may differ
-            **parameters,
         }
+        instead = {"force_row_wise": ["force_col_wise"]}
+        settings = with_defaults(parameters, defaults, cls._main_of(), instead)
         data = lightgbm.Dataset(
             train.features,
             label=np.zeros(train.rows),
@@ -150,6 +177,9 @@ class _LightGBM(Booster):
             return cls(model, loaded=dumped)
         except (lightgbm.basic.LightGBMError, UnicodeDecodeError) as error:
             raise DataError(f"holds no LightGBM model ({error})", hint="Save it again.") from error
+
+    def shape(self) -> tuple[int, int]:
+        return self.model.num_feature(), self.model.num_trees()
 
     def grow(self, gradient: Doubles, curvature: Doubles) -> bool:
         before = self.model.current_iteration()
@@ -213,6 +243,7 @@ class _XGBoost(Booster):
 
     @classmethod
     def check(cls, parameters: Mapping[str, Any]) -> None:
+        refuse_parameters(parameters, XGBOOST_ALIASES, XGBOOST_REFUSED)
         xgboost = import_engine("xgboost")
         rows = xgboost.DMatrix(np.zeros((1, 1), np.float32))
         with warnings.catch_warnings(record=True) as said:
@@ -220,13 +251,17 @@ class _XGBoost(Booster):
             try:
                 settings = {**cls._settings(parameters), "verbosity": 1}
                 config = json.loads(xgboost.Booster(settings, [rows]).save_config())
-            except xgboost.core.XGBoostError:
+            except (xgboost.core.XGBoostError, TypeError, ValueError):
                 return  # a wrong value, which the fit tells of: these rows are not the data
         for warning in said:
             unused = re.search(r"Parameters: \{(.*)\} are not used", str(warning.message))
             if unused:
                 name = re.findall('"(.*?)"', unused[1])[0]
                 raise unknown("XGBoost parameter", name, sorted(set(_leaves(config))))
+
+    @classmethod
+    def errors(cls) -> AbstractContextManager[None]:
+        return _engine_errors("XGBoost", import_engine("xgboost").core.XGBoostError)
 
     @classmethod
     def _settings(cls, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -250,16 +285,16 @@ class _XGBoost(Booster):
         xgboost = import_engine("xgboost")
         settings = cls._settings(parameters)
         names = _names(train, r"[\[\]<]")
-        rows = xgboost.QuantileDMatrix(
-            train.features,
-            np.zeros(train.rows),
-            feature_names=names,
-            nthread=thread_count(),
-            max_bin=settings.get("max_bin"),
-        )
+        of_rows = {"feature_names": names, "nthread": thread_count()}
+        if settings["tree_method"] in ("approx", "exact"):  # they need the values, not their bins
+            rows = xgboost.DMatrix(train.features, np.zeros(train.rows), **of_rows)
+        else:
+            rows = xgboost.QuantileDMatrix(
+                train.features, np.zeros(train.rows), max_bin=settings.get("max_bin"), **of_rows
+            )
         kept = None
         if validation is not None:
-            kept = xgboost.DMatrix(validation.features, feature_names=names, nthread=thread_count())
+            kept = xgboost.DMatrix(validation.features, **of_rows)
         cached = [rows] if kept is None else [rows, kept]
         model = None if grown is None else bytearray(check_xgboost(grown))
         return cls(xgboost.Booster(settings, cache=cached, model_file=model), rows, kept)
@@ -271,6 +306,9 @@ class _XGBoost(Booster):
             return cls(xgboost.Booster(model_file=bytearray(check_xgboost(dumped))))
         except xgboost.core.XGBoostError as error:
             raise DataError(f"holds no XGBoost model ({error})", hint="Save it again.") from error
+
+    def shape(self) -> tuple[int, int]:
+        return self.model.num_features(), self.model.num_boosted_rounds()
 
     def grow(self, gradient: Doubles, curvature: Doubles) -> bool:
         self.model.boost(
@@ -308,6 +346,21 @@ def import_engine(name: str, extra: str = "trees") -> Any:
         return __import__(name)
     except ImportError as error:
         raise MissingPackageError(name, extra=extra) from error
+
+
+@contextmanager
+def _engine_errors(engine: str, kind: type[Exception]) -> Iterator[None]:
+    try:
+        yield
+    except kind as error:
+        # XGBoost begins with the time and a place in its source, and ends with a stack trace.
+        text = re.sub(r"^(\[[\d:]+\] )?(\S+:\d+: )?", "", str(error).strip())
+        words = " ".join(text.partition("Stack trace:")[0].split())
+        words = re.sub(r" at \S+, line \d+ ?\.$", "", words)  # LightGBM ends with that place
+        raise ArgumentError(
+            f"{engine} refuses to train: {words[:500]}",
+            hint="Check the engine's parameters.",
+        ) from error
 
 
 def _names(data: Dataset, refused: str) -> list[str] | None:

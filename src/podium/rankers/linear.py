@@ -14,8 +14,9 @@ from podium.losses import Loss
 from podium.measures import Measure
 from podium.rankers.base import FitInterrupted, Progress, Ranker, Training
 from podium.rankers.bundle import BundleResult, Plane, minimise_bundle
+from podium.rankers.checks import check_integer, check_number
 from podium.rankers.descent import descend
-from podium.rankers.products import linear_scores
+from podium.rankers.products import linear_scores, missing_feature
 from podium.rankers.risk import BlockRisk, LinearRisk, block_scores
 from podium.rankers.storage import Archive
 from podium.rankers.watch import Watch
@@ -27,6 +28,8 @@ _WIDTHS = (0.1, 0.02, 0.004)
 # An objective below this share of its value at weights of 0 is as good as 0. LIBLINEAR's tolerance
 # is relative to where it starts, too.
 _NEAR_ZERO = 1e-3
+
+_DESCENT_STEPS = 300
 
 
 class LinearRanker(Ranker):
@@ -44,7 +47,8 @@ class LinearRanker(Ranker):
         tolerance: When to stop: the certified gap as a fraction of the objective, but of no less
             than a thousandth of its value at weights of 0 (where preferences can all be met, the
             minimum is near 0); for smooth losses the relative change of the objective.
-        max_iter: The most evaluations of the loss.
+        max_iter: About the most evaluations of the loss, from 1: a line search that reaches it is
+            finished.
         measure: What the validation queries are measured by.
 
     Attributes:
@@ -52,7 +56,8 @@ class LinearRanker(Ranker):
         objective_: The objective at the end of the fit.
         gap_: How far above the minimum it can be; NaN where the method certifies none.
         n_iter_: Evaluations of the loss.
-        converged_: Whether the tolerance was reached.
+        converged_: Whether the tolerance was reached; by descent, which has none, whether all of
+            its 300 steps were made. If not, the fit gave a ``ConvergenceWarning``.
 
     Example:
         >>> random = np.random.default_rng(0)
@@ -80,6 +85,17 @@ class LinearRanker(Ranker):
         self.max_iter = max_iter
         self.measure = measure
 
+    def check_parameters(self) -> None:
+        """Raise an ArgumentError for parameters that are wrong whatever the data are."""
+        check_number("penalty", self.penalty)
+        check_number("tolerance", self.tolerance)
+        check_integer("max_iter", self.max_iter)
+        loss = self._loss()
+        if self.penalty == 0 and not loss.smooth:
+            raise ArgumentError(
+                f"The penalty is {self.penalty}. {loss!r} needs one above 0; smooth losses take 0."
+            )
+
     def _fit(self, data: Training, validation: Training | None, progress: Progress | None) -> None:
         watch: Watch[Doubles] = Watch(block_scores, self.measure, validation, progress)
         self._minimise(BlockRisk(self._loss(), data), watch, np.zeros(self.n_features_in_))
@@ -91,10 +107,6 @@ class LinearRanker(Ranker):
     def _minimise(self, risk: LinearRisk, watch: Watch[Doubles], start: Doubles) -> None:
         """Fit to a risk, wherever its rows are."""
         loss = risk.loss
-        if self.penalty < 0 or (self.penalty == 0 and not loss.smooth):
-            raise ArgumentError(
-                f"The penalty is {self.penalty}. {loss!r} needs one above 0; smooth losses take 0."
-            )
         self.converged_, self.gap_, self.objective_ = False, np.nan, np.nan
         try:
             if loss.smooth:
@@ -102,9 +114,11 @@ class LinearRanker(Ranker):
             elif loss.convex:
                 self._by_bundle(risk, start, watch)
             else:
+                steps = min(self.max_iter, _DESCENT_STEPS)
                 self.coef_, self.objective_ = descend(
-                    risk, start, penalty=self._penalty, steps=min(self.max_iter, 300), watch=watch
+                    risk, start, penalty=self._penalty, steps=steps, watch=watch
                 )
+                self.converged_ = steps == _DESCENT_STEPS
         except KeyboardInterrupt as stop:
             if watch.model is None:
                 raise
@@ -113,7 +127,7 @@ class LinearRanker(Ranker):
         if watch.model is not None:
             self.coef_ = watch.model
         self.n_iter_ = risk.evaluations
-        if loss.convex and not self.converged_:
+        if not self.converged_:
             warnings.warn(
                 f"{loss!r} did not converge in {self.n_iter_} evaluations (max_iter="
                 f"{self.max_iter}). Increase max_iter or penalty, or scale the features.",
@@ -211,7 +225,10 @@ class LinearRanker(Ranker):
         return found
 
     def _predict(self, features: Floats) -> Doubles:
-        return linear_scores(features, self.coef_, np.arange(len(features) + 1))
+        scores = linear_scores(features, self.coef_, np.arange(len(features) + 1))
+        if np.isnan(scores).any():  # a weight of 0 does not hide a missing feature
+            raise missing_feature()
+        return scores
 
     def _archive(self) -> Archive:
         return Archive("", {}, {"coef": self.coef_})

@@ -11,11 +11,12 @@ import numpy as np
 
 from podium.data import Dataset
 from podium.data.seeds import generator
-from podium.errors import DataError, MissingPackageError
+from podium.errors import ArgumentError, DataError, MissingPackageError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss
 from podium.measures import Measure
 from podium.rankers.base import FitInterrupted, Progress, Ranker, Training, blocks_of
+from podium.rankers.checks import check_integer, check_number, check_patience
 from podium.rankers.epochs import arrays_under, resume_epochs, saved_epochs, share_gradients
 from podium.rankers.storage import Archive
 from podium.rankers.together import ALONE, Together
@@ -75,6 +76,18 @@ class NeuralRanker(Ranker):
         self.patience = patience
         self.measure = measure
         self.seed = seed
+
+    def check_parameters(self) -> None:
+        """Raise an ArgumentError for parameters that are wrong whatever the data are."""
+        for name in ("epochs", "batch_queries"):
+            check_integer(name, getattr(self, name))
+        check_number("learning_rate", self.learning_rate, positive=True)
+        check_number("weight_decay", self.weight_decay)
+        check_patience(self.patience)
+        if isinstance(self.hidden, str) or not isinstance(self.hidden, Sequence | np.ndarray):
+            raise ArgumentError(f"hidden is {self.hidden!r}", hint="Give a list of widths.")
+        for width in self.hidden:
+            check_integer("a width of hidden", width)
 
     def _fit(
         self,

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
+from podium.data import Dataset
 from podium.data.seeds import checked_seed
 from podium.errors import ArgumentError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss
 from podium.measures import Measure
 from podium.rankers.base import FitInterrupted, Progress, Ranker, Training, in_memory
+from podium.rankers.checks import check_integer, check_number, check_patience
 from podium.rankers.engines import ENGINES, Booster
 from podium.rankers.storage import Archive
 from podium.rankers.together import ALONE, Together
@@ -31,7 +34,8 @@ class TreeRanker(Ranker):
         patience: With validation queries: stop after this many trees without a better measure.
         measure: What the validation queries are measured by: any of Podium's measures.
         parameters: The engine's own parameters, by their own names, as they are. A name that the
-            engine does not know is refused.
+            engine does not know is refused, and so is one that would have no effect or would
+            replace what the ranker sets (objective, metric, learning rate, seed, threads).
         seed: The engine's seed. The same seed gives the same model: with LightGBM for any number
             of threads, with XGBoost for the same number.
 
@@ -73,8 +77,11 @@ class TreeRanker(Ranker):
 
     def check_parameters(self) -> None:
         """Raise an ArgumentError for parameters that are wrong whatever the data are."""
-        if self.n_estimators < 1:
-            raise ArgumentError(f"n_estimators is {self.n_estimators}. Give at least 1.")
+        check_integer("n_estimators", self.n_estimators)
+        check_number("learning_rate", self.learning_rate, positive=True)
+        check_patience(self.patience)
+        if self.parameters is not None and not isinstance(self.parameters, Mapping):
+            raise ArgumentError(f"parameters is {self.parameters!r}", hint="Give a dictionary.")
         if self.parameters:
             self._engine().check(self.parameters)
 
@@ -86,6 +93,16 @@ class TreeRanker(Ranker):
         together: Together = ALONE,
     ) -> None:
         train, held_out = in_memory(data), None if validation is None else in_memory(validation)
+        with self._engine().errors():
+            self._grow(train, held_out, progress, together)
+
+    def _grow(
+        self,
+        train: Dataset,
+        held_out: Dataset | None,
+        progress: Progress | None,
+        together: Together,
+    ) -> None:
         loss = self._loss()
         saved = together.saved()
         booster = self._engine().start(
@@ -123,7 +140,7 @@ class TreeRanker(Ranker):
                 warnings.warn(
                     "No tree tells documents apart: all have the same score. Are there enough "
                     "rows? The engine's parameters say how many a leaf needs.",
-                    stacklevel=4,
+                    stacklevel=5,
                 )
         except KeyboardInterrupt as stop:
             if not watch.model:
@@ -159,7 +176,11 @@ class TreeRanker(Ranker):
 
     def _restore(self, archive: Archive) -> None:
         booster = self._engine().load(archive.blobs["model"])
-        self._keep(booster, int(archive.facts["trees"]))
+        trees = int(archive.facts["trees"])
+        features, grown = booster.shape()
+        if features != self.n_features_in_ or not 0 <= trees <= grown:
+            raise ValueError("the engine's model has other features or fewer trees")
+        self._keep(booster, trees)
 
 
 def _progress_so_far(booster: Booster, step: int, watch: Watch[int]) -> Archive:

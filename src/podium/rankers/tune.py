@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -13,6 +13,7 @@ from podium.data.seeds import generator
 from podium.errors import ArgumentError
 from podium.measures import Measure, parse_measure
 from podium.rankers.base import Ranker, Training, in_memory, mean_value, members_of
+from podium.rankers.checks import check_integer
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,11 @@ def combinations_of(
     choices: Mapping[str, Sequence[Any]], trials: int | None, seed: int
 ) -> list[dict[str, Any]]:
     """The combinations of parameters to try: all, or so many drawn at random."""
+    if trials is not None:
+        check_integer("trials", trials)
+    for name, values in choices.items():
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise ArgumentError(f"{name} has no list of values", hint=f"Give [{values!r}].")
     combinations = [
         dict(zip(choices, values, strict=True)) for values in product(*choices.values())
     ]
