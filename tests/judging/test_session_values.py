@@ -1,5 +1,7 @@
 """What a session says of itself, against values worked out by hand."""
 
+from typing import Any
+
 import pytest
 
 from podium.errors import ArgumentError, DataError
@@ -202,7 +204,9 @@ def test_eight_truths_are_drawn_for_what_is_left():
 
 
 def test_entries_of_a_log_are_checked_as_those_that_are_added():
-    for entry in (Verdict("a", "x", LEFT), Mark("x"), Mark("a", assessor=5), Mark("a", at=-1.0)):
+    number: Any = 5
+    nameless = Mark("a", assessor=number)
+    for entry in (Verdict("a", "x", LEFT), Mark("x"), nameless, Mark("a", at=-1.0)):
         with pytest.raises(DataError):
             Session(["a", "b"], log=[entry])
         with pytest.raises(DataError):

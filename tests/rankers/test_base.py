@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,11 +61,12 @@ def test_a_run_of_data_with_document_ids_has_them() -> None:
 @pytest.mark.parametrize("extra", ["y", "qid", "group"])
 def test_a_data_set_comes_alone(extra: str) -> None:
     data = by_hand()
-    given = {"y": data.labels, "qid": data.query_of_row, "group": data.sizes}[extra]
+    every = {"y": data.labels, "qid": data.query_of_row, "group": data.sizes}
+    given: dict[str, Any] = {extra: every[extra]}
     with pytest.raises(ArgumentError, match="labels and queries of its own"):
-        OneFeature().fit(data, **{extra: given})
+        OneFeature().fit(data, **given)
     with pytest.raises(ArgumentError, match="labels and queries of its own"):
-        OneFeature().fit(data).score(data, **{extra: given})
+        OneFeature().fit(data).score(data, **given)
 
 
 def test_arrays_need_labels() -> None:
@@ -75,8 +77,9 @@ def test_arrays_need_labels() -> None:
 def test_a_score_is_of_data_in_memory(tmp_path: Path) -> None:
     data = by_hand()
     ranker = OneFeature().fit(data)
+    shards: Any = write_shards(data, tmp_path / "shards")
     with pytest.raises(ArgumentError, match="data set in memory"):
-        ranker.score(write_shards(data, tmp_path / "shards"))
+        ranker.score(shards)
 
 
 def test_a_ranker_without_a_measure_is_scored_by_ndcg_at_10() -> None:
@@ -217,7 +220,7 @@ def test_validation_shards_with_the_same_features_are_taken_as_they_are(tmp_path
 
 
 @pytest.mark.parametrize("features", [[1.0, 2.0], [[[1.0, 2.0]]]])
-def test_features_are_a_table(features: object) -> None:
+def test_features_are_a_table(features: list[Any]) -> None:
     ranker = OneFeature().fit(by_hand())
     with pytest.raises(DataError, match="features"):
         ranker.predict(features)

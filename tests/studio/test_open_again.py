@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from sqlalchemy import select
@@ -136,7 +137,7 @@ def test_whoever_skipped_all_waits_for_others_who_are_not_at_it(engine, desk):
     ],
 )
 def test_why_there_is_nothing(unseen, done, mine, expiry, expected):
-    work = SimpleNamespace(
+    work: Any = SimpleNamespace(
         has_unseen=unseen, is_done=done, mine_is_done=mine, first_lease_end=expiry
     )
     assert why_nothing(work, 100.0) == expected
