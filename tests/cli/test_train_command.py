@@ -147,7 +147,7 @@ def test_an_interrupted_training_saves_what_was_learned(monkeypatch: pytest.Monk
 def test_tune_saves_the_best(folder: Path) -> None:
     done = podium(
         "tune", "train.txt", "best", "--validation", "held.txt", "--scorer", "linear",
-        "--try", "penalty=10000,0.001,100000", "--try", "loss=SquaredError()",
+        "--try", "penalty=1,10,0.001", "--try", "loss=SquaredError()",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     rows = [line.split() for line in done.stdout.decode().splitlines()]
@@ -155,7 +155,7 @@ def test_tune_saves_the_best(folder: Path) -> None:
     values = {float(penalty): float(value) for penalty, _loss, value in rows[1:]}
     assert list(values.values()) == sorted(values.values(), reverse=True)
     assert len(set(values.values())) == 3
-    assert next(iter(values)) == load_ranker(folder / "best").penalty == 0.001
+    assert next(iter(values)) == load_ranker(folder / "best").penalty == 10
 
 
 @pytest.mark.parametrize(
