@@ -136,6 +136,7 @@ def test_no_other_error_is_for_callers() -> None:
         "missing_feature",
         "endless_score",
         "no_preference",
+        "infinite_feature",
     }
     inside = {"ValueError", "KeyError", "TypingError", "BlockingIOError", "OSError"}
     protocol = {"AttributeError", "IndexError"}  # what Python asks of __getattr__ and __getitem__

@@ -372,8 +372,12 @@ def test_wilcoxon_with_ties_is_exact_up_to_36_queries() -> None:
 def test_wilcoxon_ties_what_differs_by_rounding() -> None:
     # Ranks 1.5, 1.5, 3 and 4 with a sum of 7 of 10. Sums of 7 or more turn nothing, or one of the
     # first two: 3 choices, and 3 of the opposite signs. As ranks 1 to 4 it would be 4 of 16.
-    ours = np.array([-0.1, 0.1 + 3e-13, 0.2, 0.3])
+    ours = np.array([-0.1, 0.1 + 1e-14, 0.2, 0.3])
     assert paired_difference(ours, np.zeros(4)).p_values["wilcoxon"] == 6 / 16
+    assert paired_difference(ours * 1e-13, np.zeros(4)).p_values["wilcoxon"] == 6 / 16
+    # However small a loss is beside the rest, it is one: sums of 8 or more are 2 of 16 either way.
+    small = np.array([-1e-13, 0.1, 0.2, 0.3])
+    assert paired_difference(small, np.zeros(4)).p_values["wilcoxon"] == 4 / 16
 
 
 def test_the_sign_test_leaves_ties_out() -> None:

@@ -90,10 +90,7 @@ def test_a_ranker_without_a_measure_is_scored_by_ndcg_at_10() -> None:
     assert OneFeature(1).fit(data).score(data) == expected
 
 
-def test_data_without_features_are_refused_where_they_are_loaded() -> None:
-    nothing = Dataset.from_arrays(np.empty((2, 0)), [0, 1], group=[2])
-    with pytest.raises(DataError, match="no feature to learn from"):
-        in_memory(nothing)
+def test_data_in_memory_are_not_copied() -> None:
     data = by_hand()
     assert in_memory(data) is data
 

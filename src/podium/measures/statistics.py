@@ -258,7 +258,8 @@ def _random_sums(values: Doubles, seed: int) -> Doubles:
 def _wilcoxon_test(differences: Doubles, _seed: int) -> float:
     from scipy import stats
 
-    changed = np.round(differences[differences != 0.0], 12)  # equal but for rounding is a tie
+    mantissas, exponents = np.frexp(differences[differences != 0.0])
+    changed = np.ldexp(np.round(mantissas, 12), exponents)  # equal but for rounding is a tie
     if not len(changed):
         return 1.0
     if len(changed) > _EXACT:
