@@ -99,3 +99,14 @@ def test_compare_prints_and_writes_every_report(folder: Path) -> None:
 
 def test_compare_refuses_a_report_it_cannot_write() -> None:
     assert ".html" in fail("compare", "truth.qrels", "weak.run", "strong.run", "-o", "x.pdf")
+
+
+def test_json_counts_the_queries_that_have_a_value(tmp_path: Path) -> None:
+    """As the table does: trec_eval leaves out a topic that the run does not have."""
+    qrels, run = tmp_path / "some.qrels", tmp_path / "some.run"
+    qrels.write_text("q 0 a 1\nq 0 b 0\nr 0 a 1\ns 0 a 1\n")
+    run.write_text("q Q0 a 1 2 x\nq Q0 b 2 1 x\nr Q0 a 1 2 x\n")
+    for name, count in (("map", 2), ("AP", 3)):  # Podium counts s as an empty list
+        printed = json.loads(succeed("evaluate", str(qrels), str(run), "-m", name, "--json"))
+        (found,) = printed.values()
+        assert (found["queries"], found["queries_by_measure"]) == (count, {"AP": count})

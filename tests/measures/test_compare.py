@@ -79,6 +79,7 @@ def test_any_name_of_a_measure_is_a_key(name: str | Measure) -> None:
     for table in (found.values, found.summaries, found.verdicts):
         assert name in table
         assert table[name] is table.get(name) is table[nDCG @ 5]
+        assert table.copy()[name] is table[name]
         assert table.get("RR") is None
         assert "RR" not in table
         assert "no measure" not in table
