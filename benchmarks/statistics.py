@@ -195,25 +195,46 @@ def _randomisation_size(sizes: Doubles) -> list[float]:
 
 
 def paired_tests(found: Findings, repeats: dict[int, int]) -> None:
-    """The four tests of ``compare`` and the interval of a difference."""
+    """The four tests of ``compare`` and the interval of a difference.
+
+    Of the hundreds of shares here one is outside its 99.9 % range every few runs by chance
+    alone. So a row that is outside is drawn once more, independently and with twice the repeats,
+    and the second draw decides.
+    """
     for name, draw in (*SYMMETRIC.items(), ("skewed", skewed)):
         for size, count in repeats.items():
-            random = np.random.default_rng([size, len(name)])
-            pairs = [draw(random, size, 2) for _ in range(count)]
-            results = [
-                paired_difference(pair[:, 1], pair[:, 0], seed=number)
-                for number, pair in enumerate(pairs)
-            ]
-            differences = [pair[:, 1] - pair[:, 0] for pair in pairs]
-            for test in _TESTS:
-                p_values = np.array([each.p_values[test] for each in results])
-                expected, exact, target = _expectation(test, name, size, differences)
-                shares, low, high = sizes_of(p_values, expected, exact=exact)
-                found.add(Row(test, name, size, shares, low, high, target))
-            covered = float(np.mean([each.low <= 0.0 <= each.high for each in results]))
-            # Differences that are 0 but for a few, or skewed, need more queries than that.
-            target = name in ("normal", "like nDCG", "like RR") or size >= 200
-            found.add(_coverage("interval of the difference", name, size, covered, count, target))
+            rows = _paired_rows(name, draw, size, count, draws=1)
+            if not all(all(row.right) for row in rows if row.target and row.telling):
+                second = _paired_rows(name, draw, size, 2 * count, draws=2)
+                rows = [
+                    one if all(one.right) or not one.target else other
+                    for one, other in zip(rows, second, strict=True)
+                ]
+            for row in rows:
+                found.add(row)
+
+
+def _paired_rows(
+    name: str, draw: Callable[..., Doubles], size: int, count: int, *, draws: int
+) -> list[Row]:
+    random = np.random.default_rng([size, len(name), *([] if draws == 1 else [draws])])
+    pairs = [draw(random, size, 2) for _ in range(count)]
+    results = [
+        paired_difference(pair[:, 1], pair[:, 0], seed=number) for number, pair in enumerate(pairs)
+    ]
+    differences = [pair[:, 1] - pair[:, 0] for pair in pairs]
+    rows = []
+    data = name if draws == 1 else f"{name}, 2nd draw"
+    for test in _TESTS:
+        p_values = np.array([each.p_values[test] for each in results])
+        expected, exact, target = _expectation(test, name, size, differences)
+        shares, low, high = sizes_of(p_values, expected, exact=exact)
+        rows.append(Row(test, data, size, shares, low, high, target))
+    covered = float(np.mean([each.low <= 0.0 <= each.high for each in results]))
+    # Differences that are 0 but for a few, or skewed, need more queries than that.
+    target = name in ("normal", "like nDCG", "like RR") or size >= 200
+    rows.append(_coverage("interval of the difference", data, size, covered, count, target))
+    return rows
 
 
 def _expectation(
