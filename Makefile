@@ -10,7 +10,7 @@ BENCHMARKS := data evaluation statistics learning models judging utility studio 
 
 BIN := $(VENV)/bin
 CLEAN := dist/clean-venv
-WEB := src/podium/studio/static/built
+WEB := src/podium/studio/web/static/built
 
 .DEFAULT_GOAL := help
 .PHONY: help system install web lint format types imports web-types test test-slow fast slow coverage plain mutants fuzz docs screenshots bench \

@@ -12,7 +12,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-BUILT = "src/podium/studio/static/built"
+BUILT = "src/podium/studio/web/static/built"
 
 
 class WebBuildHook(BuildHookInterface):  # type: ignore[type-arg]

@@ -31,7 +31,7 @@ from podium.aggregation import (
 from podium.data import Dataset, concat, read_letor
 from podium.data.atomic import atomic_write
 from podium.measures import evaluate
-from podium.measures.statistics import paired_difference
+from podium.measures.comparison.statistics import paired_difference
 
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "kemeny-time.svg"
 _LETOR = Path(__file__).parents[2] / "shared" / "data" / "letor" / "MQ2008-agg"

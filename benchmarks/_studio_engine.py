@@ -46,7 +46,7 @@ UPDATE queries SET entries = entries + 1, judgments = judgments + 1, free = 3, a
 COMMIT;
 SELECT judgments, seconds FROM judges WHERE user_id = :person AND project_id = 1;
 """
-"""As the statements of `podium.studio.desk` and its route; one more, for the number of an entry."""
+"""As the statements of `podium.studio.judging.service` and its route, and an entry's number."""
 
 
 def bare_engine(

@@ -14,11 +14,11 @@ from sqlalchemy import select
 
 from benchmarks._studio_crowd import Crowd, Seen
 from benchmarks._studio_house import Server, furnish, running
-from podium.studio.database import connect, reading
-from podium.studio.desk import Desk
-from podium.studio.projects import project_row
+from podium.studio.judging.service import Desk
+from podium.studio.projects.service import project_row
 from podium.studio.settings import Settings
-from podium.studio.tables import LogEntry, Query
+from podium.studio.store.database import connect, reading
+from podium.studio.store.tables import LogEntry, Query
 from tests.ports import free_port
 from tests.studio.postgres import Postgres
 

@@ -14,13 +14,13 @@ from typing import Any
 from sqlalchemy import Connection, insert, text
 
 from podium.data import Candidate, CandidateList
-from podium.studio.database import connect, in_transaction
-from podium.studio.kinds import Role
-from podium.studio.migrate import upgrade
-from podium.studio.projects import ProjectSettings, add_query, create_project, project_row
-from podium.studio.secrets import digest
+from podium.studio.projects.service import ProjectSettings, add_query, create_project, project_row
 from podium.studio.settings import Settings
-from podium.studio.tables import ApiToken, Membership, User
+from podium.studio.store.database import connect, in_transaction
+from podium.studio.store.enums import Role
+from podium.studio.store.migrate import upgrade
+from podium.studio.store.tables import ApiToken, Membership, User
+from podium.studio.store.tokens import digest
 
 
 def furnish(

@@ -9,10 +9,10 @@ from typing import Any
 from sqlalchemy import Engine, text
 
 from benchmarks._studio_house import furnish
-from podium.studio.database import connect, in_transaction, reading
-from podium.studio.desk import Desk, Given
-from podium.studio.projects import ProjectSettings, create_project, project_row
+from podium.studio.judging.service import Desk, Given
+from podium.studio.projects.service import ProjectSettings, create_project, project_row
 from podium.studio.settings import Settings
+from podium.studio.store.database import connect, in_transaction, reading
 
 FEW, MANY = 10, 100_000
 _PERSON = 1

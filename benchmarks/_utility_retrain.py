@@ -9,7 +9,7 @@ import numpy as np
 from podium.data import Dataset
 from podium.losses import LambdaLoss, Loss
 from podium.measures import DCG, evaluate
-from podium.measures.statistics import Difference, paired_difference
+from podium.measures.comparison.statistics import Difference, paired_difference
 from podium.rankers import TreeRanker
 from podium.utility import DCGLearn, LearnedUtility, RankingPreferences, simulated_choices
 

@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks._report import run_measured
 from podium.studies.metric_curves import LIST, judged, shuffles_of, truth_table
 from podium.utility import DCGLearn, LearnedUtility, RankingPreferences
-from podium.utility.choose import differences
+from podium.utility.next_pair import differences
 
 _FLIPPED = 0.1
 

@@ -13,6 +13,7 @@ import re
 import statistics
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -28,8 +29,8 @@ from benchmarks._cluster_data import (
 from benchmarks._cluster_faults import faults
 from benchmarks._report import Report, median_seconds, wants_quick
 from podium.cluster import Cluster, evaluate, grid, sweep
-from podium.cluster.holders import Holders
-from podium.cluster.linear import HeldRisk
+from podium.cluster.fit_linear import HeldRisk
+from podium.cluster.shard_actors import Holders
 from podium.cluster.sources import open_source
 from podium.data import ShardSet
 from podium.losses import parse_loss
@@ -190,7 +191,7 @@ def _ways(shards: ShardSet, cluster: Cluster) -> dict[str, Callable[[], object]]
 
 def _paced(shards: Any, cluster: Cluster) -> None:
     """An evaluation with as many shards in flight as there are workers."""
-    from podium.cluster import evaluating
+    evaluating: Any = import_module("podium.cluster.evaluate")
 
     before = evaluating.AHEAD
     evaluating.AHEAD = 1

@@ -28,8 +28,14 @@ from podium.data import Dataset
 from podium.judging.agreement import Agreement, Ballots, bootstrap, compare_agreement, fleiss_kappa
 from podium.judging.workload import Workload
 from podium.measures import coherence
-from podium.measures import statistics as tested
-from podium.measures.statistics import TestName, holm, mean_interval, paired_difference, tukey
+from podium.measures.comparison import statistics as tested
+from podium.measures.comparison.statistics import (
+    TestName,
+    holm,
+    mean_interval,
+    paired_difference,
+    tukey,
+)
 from podium.utility import DCGLearn, RankingPreferences, position_test
 from podium.utility.report import _ends
 

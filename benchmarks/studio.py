@@ -26,11 +26,11 @@ from benchmarks._studio_engine import bare_engine
 from benchmarks._studio_faults import judge_under_faults
 from benchmarks._studio_house import Server, furnish, running
 from benchmarks._studio_next import FEW, MANY, seconds_to_the_next_task
-from podium.studio.database import connect, in_transaction
-from podium.studio.prepared import Prepared
-from podium.studio.projects import ProjectSettings, create_project
+from podium.studio.projects.service import ProjectSettings, create_project
 from podium.studio.settings import Settings
-from podium.studio.tables import Lease
+from podium.studio.store.database import connect, in_transaction
+from podium.studio.store.prepared import Prepared
+from podium.studio.store.tables import Lease
 from tests.ports import free_port
 from tests.studio.postgres import Postgres
 

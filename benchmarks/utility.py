@@ -37,7 +37,7 @@ from podium.studies.metric_curves import (
 from podium.studies.metric_grades import grade_settings
 from podium.utility import DCGLearn, RankingPreferences
 from podium.utility import report as utility_report
-from podium.utility.learned import accuracy
+from podium.utility.learned_utility import accuracy
 
 _DATA = Path(__file__).parents[2] / "shared" / "data"
 _PAGES = "preferences/image-search"

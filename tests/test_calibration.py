@@ -6,7 +6,7 @@ from scipy import stats
 
 from benchmarks import statistics as calibration
 from benchmarks.statistics import Findings, Row, binomial_range, sizes_of
-from podium.measures import statistics
+from podium.measures.comparison import statistics
 
 
 def wrong(found: Findings) -> list[Row]:

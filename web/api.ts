@@ -92,7 +92,7 @@ export class Api {
     this.root = `/api/v1/projects/${project}`;
   }
 
-  // This page says that someone is there, so its leases are short: see podium/studio/leases.py.
+  // This page says that someone is there, so its leases are short: see podium/studio/judging/leases.py.
 
   next(tab: string): Promise<Next> {
     return this.post("/next", { tab, renews: true });

@@ -19,14 +19,14 @@ from hypothesis import strategies as st
 from benchmarks._raylets import Raylets
 from podium.cluster import Cluster, fit
 from podium.cluster.assignment import by_bytes
-from podium.cluster.holders import Holders
-from podium.cluster.resuming import claim, facts_of
+from podium.cluster.checkpoints import claim, facts_of
+from podium.cluster.shard_actors import Holders
 from podium.cluster.sources import open_source
 from podium.data import Dataset, ShardSet, concat, write_shards
 from podium.errors import ArgumentError, DataError, PodiumError
 from podium.losses import parse_loss
 from podium.rankers import BoostedRanker, LinearRanker, NeuralRanker, Ranker, TreeRanker
-from podium.rankers.whiten import Spread
+from podium.rankers.preconditioner import Spread
 from tests.ports import free_port
 from tests.rankers.made_up import made_up
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from podium.cluster import Cluster, evaluate, open_source, shard_tasks
-from podium.cluster.holders import _PATIENCE, Holders
+from podium.cluster.shard_actors import _PATIENCE, Holders
 from podium.cluster.sources import ShardSource
 from podium.losses import parse_loss
 from tests.cluster.test_cluster_evaluate import MEASURES, assert_equal, cut, scored

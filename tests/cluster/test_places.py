@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from podium.cluster.places import exists, read_whole, write_whole
+from podium.cluster.filesystems import exists, read_whole, write_whole
 from podium.errors import DataError
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from podium.judging import Mark, Outcome, Overlap, Session, Verdict
-from podium.judging.careful import telling_pairs
-from podium.judging.worths import Duels, fit_worths
+from podium.judging.active_sampling import telling_pairs
+from podium.judging.bradley_terry import Duels, fit_worths
 
 
 def names(count):
@@ -132,7 +132,7 @@ def test_no_item_is_in_two_of_the_pairs_asked_at_once():
 
 def test_the_value_of_a_pair_is_its_formula():
     """The most telling pair, by the docstring's formula spelled out over the same draws."""
-    from podium.judging.careful import by_expected_gain, expected_gains
+    from podium.judging.active_sampling import by_expected_gain, expected_gains
 
     items, k = 7, 3
     random = np.random.default_rng(4)

@@ -31,7 +31,7 @@ from podium.judging import (
     Undo,
     Verdict,
 )
-from podium.judging.journal import _parse
+from podium.judging.session_file import _parse
 from tests.judging.histories import random_entry, random_session, state
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from podium.judging import Outcome
 from podium.judging.contradictions import contradictions
-from podium.judging.knowledge import Knowledge
+from podium.judging.transitive_closure import Knowledge
 
 ITEMS = 7
 VERDICTS = st.dictionaries(

@@ -6,7 +6,7 @@ import pytest
 
 from podium.errors import ArgumentError, DataError
 from podium.judging import Grade, Mark, Outcome, Overlap, Session, SideBySide, Undo, Verdict
-from podium.judging.draws import draw, drawn_order
+from podium.judging.seeded_hash import draw, drawn_order
 
 LEFT, TIE, RIGHT = Outcome.LEFT, Outcome.TIE, Outcome.RIGHT
 

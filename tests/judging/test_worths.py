@@ -18,10 +18,10 @@ from podium.judging import (
     Verdict,
     judge_session,
 )
+from podium.judging.active_sampling import by_expected_gain, expected_gains, telling_pairs
 from podium.judging.agreement import Ballots, dawid_skene, majority
-from podium.judging.careful import by_expected_gain, expected_gains, telling_pairs
-from podium.judging.quality import k_ndcg
-from podium.judging.worths import Duels, Worths, fit_worths, prior_worths
+from podium.judging.bradley_terry import Duels, Worths, fit_worths, prior_worths
+from podium.judging.kndcg import k_ndcg
 
 ITEMS = 6
 ROWS = st.lists(

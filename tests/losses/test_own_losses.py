@@ -106,7 +106,7 @@ def test_functions_that_are_no_losses_are_refused() -> None:
 
 OWN_FILE = """
     from podium.losses import loss
-    from podium.losses.jit import over_range
+    from podium.losses.compile import over_range
 
     @loss
     def factor_times_score(scores, labels, gradient, curvature):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from podium.data import Dataset, Judgments, Rankings
 from podium.errors import ArgumentError
 from podium.measures import PRESETS, Conventions, coherence, compare, evaluate
-from podium.measures.coherence import BASES, STEEPNESS, Member
+from podium.measures.comparison.coherence import BASES, STEEPNESS, Member
 from tests.measures.queries import judged_runs
 
 DEPTH = 4

@@ -9,9 +9,9 @@ import pytest
 from podium.data import Dataset
 from podium.errors import ArgumentError
 from podium.measures import ByMeasure, Comparison, as_markdown, compare, evaluate, nDCG
-from podium.measures.comparison import HEADINGS
+from podium.measures.comparison.result import HEADINGS
+from podium.measures.comparison.statistics import holm, mean_interval, paired_difference, tukey
 from podium.measures.conventions import Conventions
-from podium.measures.statistics import holm, mean_interval, paired_difference, tukey
 
 SYSTEMS = ("old", "new", "other")
 

@@ -11,8 +11,8 @@ from scipy import stats
 from statsmodels.regression.linear_model import OLS
 
 from podium.errors import ArgumentError, DataError
-from podium.measures import statistics
-from podium.measures.statistics import holm, mean_interval, paired_difference, tukey
+from podium.measures.comparison import statistics
+from podium.measures.comparison.statistics import holm, mean_interval, paired_difference, tukey
 
 values = arrays(np.float64, st.integers(2, 8), elements=st.integers(0, 20).map(lambda n: n / 20))
 

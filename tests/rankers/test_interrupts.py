@@ -76,7 +76,7 @@ def test_a_fit_that_ends_before_its_first_step_leaves_the_ranker_unfitted(
     def fail(*_: object, **__: object) -> None:
         raise stop
 
-    target = "podium.rankers.watch.Watch.__call__"
+    target = "podium.rankers.validation_monitor.Watch.__call__"
     monkeypatch.setattr(target, fail)
     with pytest.raises(stop) as raised:
         ranker.fit(made_up())

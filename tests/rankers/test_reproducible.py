@@ -7,7 +7,7 @@ from sklearn.base import clone
 from podium.data import Dataset
 from podium.losses import ListNet
 from podium.rankers import BoostedRanker, CascadeRanker, LinearRanker, Ranker, TreeRanker
-from podium.rankers.risk import block_risk
+from podium.rankers.empirical_risk import block_risk
 from podium.threads import over_queries
 from tests.rankers.made_up import made_up
 

@@ -7,9 +7,9 @@ import time
 
 import httpx
 
-from podium.studio.accounts import new_api_token
-from podium.studio.database import in_transaction, reading
-from podium.studio.projects import project_row
+from podium.studio.accounts.service import new_api_token
+from podium.studio.projects.service import project_row
+from podium.studio.store.database import in_transaction, reading
 from tests.studio.making import PASSWORD
 
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import Engine
 
-from podium.studio.database import connect
-from podium.studio.desk import Desk
-from podium.studio.migrate import upgrade
+from podium.studio.judging.service import Desk
 from podium.studio.settings import Settings
+from podium.studio.store.database import connect
+from podium.studio.store.migrate import upgrade
 from tests.studio.desks import ByNumber, Clock
 from tests.studio.postgres import BINARIES, Postgres
 

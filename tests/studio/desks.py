@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sqlalchemy import select
 
-from podium.studio.database import reading
-from podium.studio.desk import Given
-from podium.studio.projects import project_row
-from podium.studio.tables import LogEntry, Query
+from podium.studio.judging.service import Given
+from podium.studio.projects.service import project_row
+from podium.studio.store.database import reading
+from podium.studio.store.tables import LogEntry, Query
 
 
 class Clock:

@@ -5,11 +5,16 @@ from __future__ import annotations
 from sqlalchemy import Engine, insert
 
 from podium.data import Candidate, CandidateList
-from podium.studio.accounts import add_user
-from podium.studio.database import in_transaction
-from podium.studio.kinds import Role
-from podium.studio.projects import ProjectSettings, add_queries, create_project, project_row
-from podium.studio.tables import Membership
+from podium.studio.accounts.service import add_user
+from podium.studio.projects.service import (
+    ProjectSettings,
+    add_queries,
+    create_project,
+    project_row,
+)
+from podium.studio.store.database import in_transaction
+from podium.studio.store.enums import Role
+from podium.studio.store.tables import Membership
 
 PASSWORD = "correct horse battery"
 

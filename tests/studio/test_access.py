@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import insert
 
 from podium.studio.app import create_app
-from podium.studio.database import in_transaction
-from podium.studio.kinds import Role
 from podium.studio.settings import Settings
-from podium.studio.tables import Membership
+from podium.studio.store.database import in_transaction
+from podium.studio.store.enums import Role
+from podium.studio.store.tables import Membership
 from tests.studio.making import make_people, make_project
 from tests.studio.serving import serving
 from tests.studio.test_app import bearer
@@ -177,7 +177,7 @@ def test_members_of_one_project_cannot_name_parts_of_another(house):
 def test_accounts_that_are_disabled_are_out(engine, house):
     from sqlalchemy import update
 
-    from podium.studio.tables import User
+    from podium.studio.store.tables import User
 
     project, clients = house
     in_transaction(engine, lambda c: c.execute(update(User).values(disabled=True)))

@@ -8,7 +8,7 @@ import pytest
 from argon2 import PasswordHasher, extract_parameters
 from sqlalchemy import insert, select, update
 
-from podium.studio.accounts import (
+from podium.studio.accounts.service import (
     accept,
     add_user,
     check_password,
@@ -23,11 +23,10 @@ from podium.studio.accounts import (
     sign_in,
     sign_out,
 )
-from podium.studio.database import in_transaction, reading
 from podium.studio.errors import RefusedError
-from podium.studio.kinds import Role
-from podium.studio.secrets import digest
-from podium.studio.tables import (
+from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.enums import Role
+from podium.studio.store.tables import (
     ApiToken,
     AuthSession,
     Invitation,
@@ -36,6 +35,7 @@ from podium.studio.tables import (
     SignInFailure,
     User,
 )
+from podium.studio.store.tokens import digest
 from tests.studio.making import PASSWORD, make_people, make_project
 
 NOW = 1_700_000_000.0
@@ -44,7 +44,7 @@ DAY = 24 * 60 * 60
 
 @pytest.fixture(autouse=True)
 def _now(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("podium.studio.accounts.time", SimpleNamespace(time=lambda: NOW))
+    monkeypatch.setattr("podium.studio.accounts.service.time", SimpleNamespace(time=lambda: NOW))
 
 
 def rows(engine, table):

@@ -7,11 +7,11 @@ import time
 import pytest
 from sqlalchemy import select, update
 
-from podium.studio.accounts import add_user, new_api_token
-from podium.studio.database import in_transaction, reading
-from podium.studio.desk import Desk
+from podium.studio.accounts.service import add_user, new_api_token
+from podium.studio.judging.service import Desk
 from podium.studio.settings import Settings
-from podium.studio.tables import AuditRecord, LogEntry, Membership, SignInFailure, User
+from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.tables import AuditRecord, LogEntry, Membership, SignInFailure, User
 from tests.studio.browsing import Browser, program, row_of
 from tests.studio.making import PASSWORD, make_project
 from tests.studio.serving import serving

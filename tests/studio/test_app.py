@@ -9,12 +9,12 @@ import httpx
 import pytest
 from sqlalchemy import insert, update
 
-from podium.studio.accounts import add_user, invite, new_api_token
-from podium.studio.database import in_transaction
-from podium.studio.kinds import Role
+from podium.studio.accounts.service import add_user, invite, new_api_token
+from podium.studio.jobs.worker import Worker
 from podium.studio.settings import Settings
-from podium.studio.tables import Membership, SignInFailure
-from podium.studio.worker import Worker
+from podium.studio.store.database import in_transaction
+from podium.studio.store.enums import Role
+from podium.studio.store.tables import Membership, SignInFailure
 from tests.studio.making import PASSWORD, make_people, make_project
 from tests.studio.serving import serving
 

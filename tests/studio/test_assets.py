@@ -7,8 +7,8 @@ import re
 import httpx
 import pytest
 
-from podium.studio.assets import asset
 from podium.studio.settings import Settings
+from podium.studio.web.assets import asset
 from tests.studio.serving import serving
 
 

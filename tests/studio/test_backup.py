@@ -12,12 +12,12 @@ import pytest
 from sqlalchemy import func, select, text
 
 from podium.errors import ArgumentError, DataError
-from podium.studio.backup import back_up, log_digest, restore
-from podium.studio.database import connect, in_transaction, reading
-from podium.studio.desk import Desk, Given
-from podium.studio.migrate import downgrade, revisions
+from podium.studio.judging.service import Desk, Given
 from podium.studio.settings import Settings
-from podium.studio.tables import LogEntry, Project
+from podium.studio.store.backup import back_up, log_digest, restore
+from podium.studio.store.database import connect, in_transaction, reading
+from podium.studio.store.migrate import downgrade, revisions
+from podium.studio.store.tables import LogEntry, Project
 from tests.studio.browsing import row_of
 from tests.studio.conftest import next_number
 from tests.studio.making import make_people, make_project

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from podium.data import Dataset, read_jsonl, read_qrels, write_letor
-from podium.studio.accounts import new_api_token
+from podium.studio.accounts.service import new_api_token
 from podium.studio.client import StudioClient, StudioError, project_at
-from podium.studio.database import in_transaction
 from podium.studio.demo import demo_queries
 from podium.studio.settings import Settings
+from podium.studio.store.database import in_transaction
 from tests.studio.making import make_people
 from tests.studio.serving import serving
 

@@ -13,11 +13,11 @@ import httpx
 import pytest
 
 from podium.data import read_qrels, write_jsonl
-from podium.studio.accounts import check_password
-from podium.studio.database import connect, in_transaction
+from podium.studio.accounts.service import check_password
 from podium.studio.demo import demo_queries, prepare_demo
-from podium.studio.desk import Desk, Given
+from podium.studio.judging.service import Desk, Given
 from podium.studio.settings import Settings
+from podium.studio.store.database import connect, in_transaction
 from tests.cli.run_podium import PODIUM, podium
 from tests.ports import free_port
 from tests.studio.browsing import Browser, row_of

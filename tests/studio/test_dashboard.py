@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from sqlalchemy import insert, select, update
 
-from podium.studio import reports
-from podium.studio.accounts import add_user
-from podium.studio.database import in_transaction, reading
-from podium.studio.desk import Desk, Given
-from podium.studio.jobs import Work, claim, enqueue
-from podium.studio.secrets import new_token
+from podium.studio.accounts.service import add_user
+from podium.studio.jobs.queue import Work, claim, enqueue
+from podium.studio.judging.service import Desk, Given
+from podium.studio.reporting import reports
 from podium.studio.settings import Settings
-from podium.studio.tables import Gold, Job, LogEntry, Query, QueryFigures
+from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.tables import Gold, Job, LogEntry, Query, QueryFigures
+from podium.studio.store.tokens import new_token
 from tests.studio.browsing import Browser, program, row_of
 from tests.studio.making import PASSWORD, make_people, make_project
 from tests.studio.postgres import wait_until

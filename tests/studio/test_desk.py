@@ -7,12 +7,12 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import select
 
-from podium.studio.database import reading
-from podium.studio.desk import Desk, Given
 from podium.studio.errors import RefusedError
-from podium.studio.handing import Nothing
-from podium.studio.secrets import new_token
-from podium.studio.tables import Lease
+from podium.studio.judging.service import Desk, Given
+from podium.studio.judging.task_selection import Nothing
+from podium.studio.store.database import reading
+from podium.studio.store.tables import Lease
+from podium.studio.store.tokens import new_token
 from tests.studio.desks import ByNumber, judge_all, log_of, queries_of, top_of, truth
 from tests.studio.making import make_people, make_project
 

@@ -9,11 +9,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from sqlalchemy import select
 
-from podium.studio.database import reading
-from podium.studio.engines import allowed
 from podium.studio.errors import RefusedError
 from podium.studio.settings import Settings
-from podium.studio.tables import Candidate
+from podium.studio.store.database import reading
+from podium.studio.store.tables import Candidate
+from podium.studio.transfer.search_engines import allowed
 from tests.studio.browsing import ended, program
 from tests.studio.making import make_people, make_project
 from tests.studio.serving import serving

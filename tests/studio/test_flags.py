@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 
-from podium.studio.flags import Watched, flags_of
-from podium.studio.overview import Standing
-from podium.studio.pace import pace_of
+from podium.studio.projects.progress import Standing
+from podium.studio.reporting.flags import Watched, flags_of
+from podium.studio.reporting.pace import pace_of
 
 
 def times(*seconds, characters=400.0):

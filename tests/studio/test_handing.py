@@ -7,14 +7,14 @@ import random
 import pytest
 from sqlalchemy import delete, insert, select, update
 
-from podium.studio.database import in_transaction, reading
-from podium.studio.desk import Desk, Given
 from podium.studio.errors import RefusedError
-from podium.studio.handing import Nothing
-from podium.studio.kinds import Purpose
-from podium.studio.leases import RENEWED_SECONDS, Holder
-from podium.studio.secrets import new_token
-from podium.studio.tables import Assigned, Gold, Lease, Project, Query, Tally
+from podium.studio.judging.leases import RENEWED_SECONDS, Holder
+from podium.studio.judging.service import Desk, Given
+from podium.studio.judging.task_selection import Nothing
+from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.enums import Purpose
+from podium.studio.store.tables import Assigned, Gold, Lease, Project, Query, Tally
+from podium.studio.store.tokens import new_token
 from tests.studio.browsing import row_of
 from tests.studio.desks import ByNumber, judge_all, log_of, queries_of, truth
 from tests.studio.making import make_people, make_project

@@ -9,12 +9,10 @@ import time
 import pytest
 from sqlalchemy import insert, select, update
 
-from podium.studio import jobs
-from podium.studio.access import COOKIE
-from podium.studio.accounts import forget_expired, invite, sign_in
-from podium.studio.database import in_transaction, reading
+from podium.studio.accounts.service import forget_expired, invite, sign_in
 from podium.studio.errors import RefusedError
-from podium.studio.jobs import (
+from podium.studio.jobs import queue as jobs
+from podium.studio.jobs.queue import (
     DEAD_AFTER,
     MOST_UNDER_WAY,
     LostError,
@@ -24,12 +22,14 @@ from podium.studio.jobs import (
     enqueue,
     make_room,
 )
-from podium.studio.kinds import Role
+from podium.studio.jobs.worker import Worker
 from podium.studio.metrics import Metrics
-from podium.studio.secrets import new_secret
 from podium.studio.settings import Settings
-from podium.studio.tables import Invitation, Job, SignInFailure
-from podium.studio.worker import Worker
+from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.enums import Role
+from podium.studio.store.tables import Invitation, Job, SignInFailure
+from podium.studio.store.tokens import new_secret
+from podium.studio.web.access import COOKIE
 from tests.studio.browsing import Browser, program
 from tests.studio.making import make_people, make_project
 from tests.studio.postgres import wait_until
@@ -145,8 +145,8 @@ def test_the_worker_goes_on_after_any_error(engine, database, project, tmp_path,
         failed.set()
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("podium.studio.worker.files_folder", no_space)
-    monkeypatch.setattr("podium.studio.worker._AFTER_FAILURE", 0.05)
+    monkeypatch.setattr("podium.studio.jobs.worker.files_folder", no_space)
+    monkeypatch.setattr("podium.studio.jobs.worker._AFTER_FAILURE", 0.05)
     done = threading.Event()
 
     def work(job):

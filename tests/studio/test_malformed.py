@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from podium.studio.database import in_transaction
 from podium.studio.settings import Settings
-from podium.studio.tables import User
+from podium.studio.store.database import in_transaction
+from podium.studio.store.tables import User
 from tests.studio.making import make_people, make_project
 from tests.studio.serving import serving
 from tests.studio.test_app import bearer

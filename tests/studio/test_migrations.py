@@ -8,11 +8,11 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import insert, inspect, select, text
 
-from podium.studio.database import connect
-from podium.studio.migrate import downgrade, revisions, upgrade
-from podium.studio.secrets import new_token
 from podium.studio.settings import Settings
-from podium.studio.tables import Assigned, Base, Judge, LogEntry, Query, Tally
+from podium.studio.store.database import connect
+from podium.studio.store.migrate import downgrade, revisions, upgrade
+from podium.studio.store.tables import Assigned, Base, Judge, LogEntry, Query, Tally
+from podium.studio.store.tokens import new_token
 from tests.studio.attacks.test_html import NESTED
 from tests.studio.desks import queries_of
 from tests.studio.making import make_people, make_project

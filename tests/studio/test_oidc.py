@@ -13,11 +13,11 @@ import httpx
 import pytest
 from sqlalchemy import select, update
 
-from podium.studio.accounts import add_user, invite, new_api_token
-from podium.studio.database import in_transaction, reading
-from podium.studio.kinds import Role
+from podium.studio.accounts.service import add_user, invite, new_api_token
 from podium.studio.settings import Settings
-from podium.studio.tables import User
+from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.enums import Role
+from podium.studio.store.tables import User
 from tests.ports import free_port
 from tests.studio.browsing import Browser
 from tests.studio.making import make_people, make_project

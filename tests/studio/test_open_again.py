@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from podium.studio.changing import delete_project
-from podium.studio.database import in_transaction, reading
-from podium.studio.desk import Desk, Given
-from podium.studio.handing import Nothing, why_nothing
-from podium.studio.secrets import new_token
-from podium.studio.tables import Query, Tally
+from podium.studio.judging.service import Desk, Given
+from podium.studio.judging.task_selection import Nothing, why_nothing
+from podium.studio.projects.changes import delete_project
+from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.tables import Query, Tally
+from podium.studio.store.tokens import new_token
 from tests.studio.browsing import row_of
 from tests.studio.desks import log_of
 from tests.studio.making import make_people, make_project

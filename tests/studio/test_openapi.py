@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from podium.studio.accounts import new_api_token
+from podium.studio.accounts.service import new_api_token
 from podium.studio.app import create_app
-from podium.studio.database import connect, in_transaction
-from podium.studio.migrate import upgrade
 from podium.studio.settings import Settings
+from podium.studio.store.database import connect, in_transaction
+from podium.studio.store.migrate import upgrade
 from tests.studio.making import make_people, make_project
 from tests.studio.serving import serving
 

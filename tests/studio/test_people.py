@@ -7,13 +7,13 @@ import re
 import pytest
 from sqlalchemy import select, update
 
-from podium.studio.accounts import add_user
-from podium.studio.database import in_transaction, reading
-from podium.studio.desk import Desk, Given
-from podium.studio.handing import Nothing
-from podium.studio.kinds import Role
+from podium.studio.accounts.service import add_user
+from podium.studio.judging.service import Desk, Given
+from podium.studio.judging.task_selection import Nothing
 from podium.studio.settings import Settings
-from podium.studio.tables import Assigned, Membership, Query
+from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.enums import Role
+from podium.studio.store.tables import Assigned, Membership, Query
 from tests.studio.browsing import Browser, program, row_of
 from tests.studio.making import PASSWORD, make_people, make_project
 from tests.studio.serving import serving

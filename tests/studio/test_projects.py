@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from podium.studio.accounts import add_user
-from podium.studio.database import in_transaction, reading
-from podium.studio.desk import Desk, Given
-from podium.studio.overview import Standing
+from podium.studio.accounts.service import add_user
+from podium.studio.judging.service import Desk, Given
+from podium.studio.projects.progress import Standing
 from podium.studio.settings import Settings
-from podium.studio.tables import Query
+from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.tables import Query
 from tests.studio.browsing import Browser, program, row_of
 from tests.studio.making import PASSWORD, make_people, make_project
 from tests.studio.serving import serving
@@ -80,7 +80,7 @@ def test_how_pairs_are_chosen_is_fixed_once_there_are_judgments(engine, address)
 
 
 def test_a_change_reaches_a_process_that_has_handed_out_before(engine):
-    from podium.studio.changing import change_project
+    from podium.studio.projects.changes import change_project
 
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=6, k=3)

@@ -10,13 +10,13 @@ import pytest
 from argon2 import PasswordHasher, extract_parameters
 from sqlalchemy import select, update
 
-from podium.studio.access import COOKIE
-from podium.studio.accounts import add_user, check_password
-from podium.studio.database import in_transaction, reading
+from podium.studio.accounts.service import add_user, check_password
+from podium.studio.accounts.throttling import count_try, take_back
 from podium.studio.errors import RefusedError
 from podium.studio.settings import Settings
-from podium.studio.tables import AuthSession, SignInFailure
-from podium.studio.throttling import count_try, take_back
+from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.tables import AuthSession, SignInFailure
+from podium.studio.web.access import COOKIE
 from tests.studio.making import PASSWORD, make_project
 from tests.studio.serving import serving
 from tests.studio.test_app import sign_in

@@ -11,12 +11,12 @@ from sqlalchemy import select
 
 from podium.data import read_jsonl, read_pairs, read_parquet, read_prefs, read_qrels
 from podium.data.judged import Judgments
-from podium.studio.accounts import add_user
-from podium.studio.database import in_transaction, reading
-from podium.studio.desk import Desk, Given
-from podium.studio.importing import Upload, opened
+from podium.studio.accounts.service import add_user
+from podium.studio.judging.service import Desk, Given
 from podium.studio.settings import Settings
-from podium.studio.tables import Candidate, Gold, Query, Ranking
+from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.tables import Candidate, Gold, Query, Ranking
+from podium.studio.transfer.readers import Upload, opened
 from tests.studio.browsing import Browser, ended, program, row_of
 from tests.studio.making import PASSWORD, make_people, make_project
 from tests.studio.serving import serving

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sqlalchemy import insert, select, update
 
-from podium.studio.database import in_transaction, reading
-from podium.studio.handing import Nothing
-from podium.studio.kinds import Purpose
-from podium.studio.tables import Assigned, Candidate, Gold, Project
+from podium.studio.judging.task_selection import Nothing
+from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.enums import Purpose
+from podium.studio.store.tables import Assigned, Candidate, Gold, Project
 from tests.studio.desks import judge_all, log_of, queries_of, top_of, truth
 from tests.studio.making import make_people, make_project
 

@@ -14,7 +14,7 @@ from podium.utility import (
     choose_pairs,
     next_places,
 )
-from podium.utility.choose import informative
+from podium.utility.next_pair import informative
 from tests.utility.people import judged, preferences, random_pairs
 
 TRUTH = np.outer([1, 0.7, 0.5, 0.2], [0.0, 0.4, 1.0])

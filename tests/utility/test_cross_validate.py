@@ -9,8 +9,8 @@ from podium.data.seeds import generator
 from podium.errors import DataError
 from podium.utility import DCGLearn, RankingPreferences, choose_C, report
 from podium.utility.cross_validate import GRID, folds_of, held_out_leads
-from podium.utility.learned import accuracy
-from podium.utility.shapes import NoGainsError
+from podium.utility.learned_utility import accuracy
+from podium.utility.utility_tables import NoGainsError
 from tests.utility.people import judged, random_pairs
 
 GAINS, DISCOUNTS = np.array([0.0, 0.3, 1.0]), np.array([1.0, 0.6, 0.3])

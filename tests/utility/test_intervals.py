@@ -9,7 +9,7 @@ from podium.data.gains import GainsName
 from podium.errors import ArgumentError, DataError
 from podium.utility import DCGLearn, RankingPreferences, bootstrap, position_test, report
 from podium.utility.report import _ends
-from podium.utility.shapes import usual_table
+from podium.utility.utility_tables import usual_table
 from tests.utility.people import judged, random_pairs
 
 MODEL = DCGLearn(2.0, "by-position")

@@ -11,8 +11,8 @@ from podium.losses import LambdaLoss
 from podium.measures import DCG, compare, evaluate, nDCG, parse_measure
 from podium.utility import DCGLearn, RankingPreferences, choose_C
 from podium.utility.cross_validate import folds_of, held_out_leads
-from podium.utility.learned import accuracy
-from podium.utility.shapes import factor, similarity, usual_table
+from podium.utility.learned_utility import accuracy
+from podium.utility.utility_tables import factor, similarity, usual_table
 from tests.utility.people import judged, preferences, random_pairs
 
 DISCOUNTS = np.array([1.0, 0.7, 0.5, 0.2])

@@ -9,11 +9,11 @@ from scipy import optimize
 
 from podium.errors import DataError
 from podium.utility import DCGLearn, RankingPreferences
-from podium.utility.bounded import minimise_quadratic
-from podium.utility.learned import LearnedUtility
+from podium.utility.bounded_quadratic import minimise_quadratic
+from podium.utility.learned_utility import LearnedUtility
 from podium.utility.newton import minimise, ridge_of
-from podium.utility.passes import Pairs
-from podium.utility.shapes import increments
+from podium.utility.pair_kernels import Pairs
+from podium.utility.utility_tables import increments
 from tests.utility.people import judged, preferences, random_pairs
 
 

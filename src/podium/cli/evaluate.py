@@ -20,7 +20,7 @@ from podium.data import Dataset, Judgments, Rankings, dataset_judgments, format_
 from podium.data.files import numbered_lines
 from podium.errors import DataError
 from podium.measures import Evaluation, conventions_text, evaluate, evaluate_table
-from podium.measures.statistics import mean_interval
+from podium.measures.comparison.statistics import mean_interval
 
 Measure = Annotated[
     list[str],

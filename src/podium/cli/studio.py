@@ -77,7 +77,7 @@ def migrate(
     ] = False,
 ) -> None:
     """Bring the database's tables up to date, or back."""
-    from podium.studio.migrate import downgrade, known_revisions, revisions, upgrade
+    from podium.studio.store.migrate import downgrade, known_revisions, revisions, upgrade
 
     # Nothing relative such as -2 or 0002-1: it would not show what is lost.
     if down is not None and down not in {"base", *known_revisions()}:
@@ -104,7 +104,7 @@ def backup(
     database: Database = None,
 ) -> None:
     """Write everything into one file; servers may go on running."""
-    from podium.studio.backup import back_up
+    from podium.studio.store.backup import back_up
 
     with engine_for(database) as engine:
         made = back_up(engine, settings_for(database), output)
@@ -117,7 +117,7 @@ def restore(
     database: Database = None,
 ) -> None:
     """Restore a backup into an empty database, and check that all judgments are there."""
-    from podium.studio import backup as backups
+    from podium.studio.store import backup as backups
 
     with engine_for(database) as engine:
         made = backups.restore(engine, settings_for(database), source)
@@ -137,10 +137,10 @@ def create_project_command(
     from pydantic import ValidationError
     from sqlalchemy import select
 
-    from podium.studio.database import in_transaction
-    from podium.studio.projects import ProjectSettings, create_project
-    from podium.studio.replies import first_problem
-    from podium.studio.tables import User
+    from podium.studio.errors import first_problem
+    from podium.studio.projects.service import ProjectSettings, create_project
+    from podium.studio.store.database import in_transaction
+    from podium.studio.store.tables import User
 
     try:
         settings = ProjectSettings(name=name, mode=mode, k=k, algorithm=algorithm)  # type: ignore[arg-type]
@@ -174,10 +174,10 @@ def import_command(
     database: Database = None,
 ) -> None:
     """Put queries into a project: all of them, or none if one is wrong."""
-    from podium.studio.database import in_transaction
-    from podium.studio.importing import Upload, read_candidates, read_runs
-    from podium.studio.kinds import Mode
-    from podium.studio.projects import add_queries, project_row
+    from podium.studio.projects.service import add_queries, project_row
+    from podium.studio.store.database import in_transaction
+    from podium.studio.store.enums import Mode
+    from podium.studio.transfer.readers import Upload, read_candidates, read_runs
 
     def upload(path: Path) -> Upload:
         return Upload(path, str(path))
@@ -231,11 +231,12 @@ def export_command(
     """Write what a project came to into a file."""
     from podium.data.atomic import atomic_write
     from podium.data.files import writing
-    from podium.studio.database import reading
-    from podium.studio.export_jobs import ExportOrder
-    from podium.studio.exporting import WAYS, judged_queries, parts_of
-    from podium.studio.kinds import Mode
-    from podium.studio.projects import project_row
+    from podium.studio.judging.judged import judged_queries
+    from podium.studio.projects.service import project_row
+    from podium.studio.store.database import reading
+    from podium.studio.store.enums import Mode
+    from podium.studio.transfer.exports import ExportOrder
+    from podium.studio.transfer.writers import WAYS, parts_of
 
     with engine_for(database) as engine:
         row = reading(engine, lambda c: project_row(c, project))

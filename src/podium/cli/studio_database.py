@@ -51,7 +51,7 @@ def settings_for(database: str | None) -> Settings:
 @contextmanager
 def engine_for(database: str | None) -> Iterator[Engine]:
     """Connections to a database."""
-    from podium.studio.database import connect
+    from podium.studio.store.database import connect
 
     engine = connect(settings_for(database))
     try:

@@ -15,12 +15,12 @@ import uvicorn
 
 from podium.errors import DataError
 from podium.studio.app import create_app
-from podium.studio.database import connect, in_transaction
 from podium.studio.demo import prepare_demo
 from podium.studio.logs import set_up_logs
-from podium.studio.migrate import revisions, upgrade
-from podium.studio.secrets import digest, new_secret
 from podium.studio.settings import Settings
+from podium.studio.store.database import connect, in_transaction
+from podium.studio.store.migrate import revisions, upgrade
+from podium.studio.store.tokens import digest, new_secret
 
 _HOST = "127.0.0.1"
 

@@ -32,9 +32,9 @@ def add_user_command(
     database: Database = None,
 ) -> None:
     """Make an account. Without a password its owner signs in by OpenID."""
-    from podium.studio.accounts import add_user
-    from podium.studio.audit import record
-    from podium.studio.database import in_transaction
+    from podium.studio.accounts.audit import record
+    from podium.studio.accounts.service import add_user
+    from podium.studio.store.database import in_transaction
 
     word = None
     if password:
@@ -60,8 +60,8 @@ def list_users(
     database: Database = None,
 ) -> None:
     """Print accounts, one a line: number, address, name, and what is special about it."""
-    from podium.studio.administration import accounts
-    from podium.studio.database import reading
+    from podium.studio.accounts.administration import accounts
+    from podium.studio.store.database import reading
 
     with engine_for(database) as engine:
         after = 0
@@ -83,7 +83,7 @@ def list_users(
 @user_app.command()
 def disable(who: Who, database: Database = None) -> None:
     """Close an account: signed out everywhere, and no way in."""
-    from podium.studio.administration import set_disabled
+    from podium.studio.accounts.administration import set_disabled
 
     _change(who, database, lambda c, n: set_disabled(c, None, n, disabled=True), "is disabled")
 
@@ -91,7 +91,7 @@ def disable(who: Who, database: Database = None) -> None:
 @user_app.command()
 def enable(who: Who, database: Database = None) -> None:
     """Open an account again."""
-    from podium.studio.administration import set_disabled
+    from podium.studio.accounts.administration import set_disabled
 
     _change(who, database, lambda c, n: set_disabled(c, None, n, disabled=False), "is enabled")
 
@@ -103,7 +103,7 @@ def admin(
     database: Database = None,
 ) -> None:
     """Make someone an administrator of the server."""
-    from podium.studio.administration import set_admin
+    from podium.studio.accounts.administration import set_admin
 
     words = "is no administrator" if remove else "is an administrator"
     _change(who, database, lambda c, n: set_admin(c, None, n, admin=not remove), words)
@@ -112,7 +112,7 @@ def admin(
 @user_app.command("reset-password")
 def reset_password_command(who: Who, database: Database = None) -> None:
     """Print a new password for someone; their sessions and API tokens end."""
-    from podium.studio.administration import reset_password
+    from podium.studio.accounts.administration import reset_password
 
     typer.echo(
         _change(who, database, lambda c, n: reset_password(c, None, n), "has a new password")
@@ -122,7 +122,7 @@ def reset_password_command(who: Who, database: Database = None) -> None:
 @user_app.command("end-access")
 def end_access_command(who: Who, database: Database = None) -> None:
     """Sign someone out everywhere and end their API tokens."""
-    from podium.studio.administration import end_someones_access
+    from podium.studio.accounts.administration import end_someones_access
 
     _change(who, database, lambda c, n: end_someones_access(c, None, n), "is signed out everywhere")
 
@@ -130,7 +130,7 @@ def end_access_command(who: Who, database: Database = None) -> None:
 @user_app.command("anonymise")
 def anonymise_command(who: Who, yes: Sure = False, database: Database = None) -> None:
     """Forget who someone is, for good; what they judged stays under their number."""
-    from podium.studio.administration import anonymise
+    from podium.studio.accounts.administration import anonymise
 
     confirm(f"Forget who {who} is, for good?", yes=yes)
     _change(who, database, lambda c, n: anonymise(c, None, n), "is anonymous")
@@ -139,8 +139,8 @@ def anonymise_command(who: Who, yes: Sure = False, database: Database = None) ->
 def _change(who: str, database: str | None, work: Callable[[Any, int], Any], words: str) -> Any:
     from sqlalchemy import select
 
-    from podium.studio.database import in_transaction
-    from podium.studio.tables import User
+    from podium.studio.store.database import in_transaction
+    from podium.studio.store.tables import User
 
     def found(connection: Any) -> tuple[int, Any]:
         number = int(who) if who.isascii() and who.isdigit() and len(who) < 18 else None

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from podium.cluster.places import as_url, exists, file_system, shown, write_whole
+from podium.cluster.filesystems import as_url, exists, file_system, shown, write_whole
 from podium.data.formats.parquet_file import open_parquet
 from podium.errors import ArgumentError, DataError
 

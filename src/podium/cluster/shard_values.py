@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from podium.cluster.places import as_url, file_system, read_whole, shown, write_whole
+from podium.cluster.filesystems import as_url, file_system, read_whole, shown, write_whole
 from podium.data.formats.parquet_file import open_parquet
 from podium.data.grouping import as_strings
 from podium.errors import ArgumentError, DataError

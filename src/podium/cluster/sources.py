@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from podium.cluster.places import as_url, exists, file_system, reaching, read_whole, shown
+from podium.cluster.filesystems import as_url, exists, file_system, reaching, read_whole, shown
 from podium.data import Dataset, Shard, ShardSet
 from podium.data.shards import MANIFEST, parse_manifest
 from podium.errors import DataError

@@ -23,9 +23,9 @@ from podium.judging.entries import (
     standing,
 )
 from podium.judging.grading import GradingSession, side_by_side_totals
-from podium.judging.journal import Journal
 from podium.judging.result import Result, log_preferences, session_judgments
 from podium.judging.session import Session
+from podium.judging.session_file import Journal
 from podium.judging.stopwatch import Stopwatch
 from podium.judging.workload import Workload, plan, plan_grading
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from podium.errors import ArgumentError
-from podium.judging.draws import draw
+from podium.judging.seeded_hash import draw
 
 
 @dataclass(frozen=True)

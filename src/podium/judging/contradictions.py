@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Generic
 
 from podium.judging.algorithms.selection import Item, Pair
-from podium.judging.knowledge import Knowledge
+from podium.judging.transitive_closure import Knowledge
 
 
 @dataclass(frozen=True)

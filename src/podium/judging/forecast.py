@@ -15,7 +15,7 @@ from podium.data.seeds import generator
 from podium.judging.algorithms.beliefs import SPREADS, quantiles
 from podium.judging.algorithms.selection import Algorithm, play
 from podium.judging.entries import Outcome
-from podium.judging.knowledge import Knowledge
+from podium.judging.transitive_closure import Knowledge
 from podium.kernels import Doubles
 
 Answer = Callable[[Knowledge, int, int], Outcome | None]

@@ -16,7 +16,6 @@ from podium.judging.algorithms import CAREFUL, algorithm_called
 from podium.judging.algorithms.selection import Pair
 from podium.judging.assignment import Overlap
 from podium.judging.contradictions import Contradiction, contradictions
-from podium.judging.draws import draw, drawn_order
 from podium.judging.entries import (
     Entry,
     Grade,
@@ -27,9 +26,10 @@ from podium.judging.entries import (
     check_entry,
     standing,
 )
-from podium.judging.plans import CarefulPlan, Plan, SelectionPlan, Task, estimated_order
-from podium.judging.record import Record
+from podium.judging.log_summary import Record
 from podium.judging.result import Result, levels
+from podium.judging.seeded_hash import draw, drawn_order
+from podium.judging.strategies import CarefulPlan, Plan, SelectionPlan, Task, estimated_order
 
 _LARGEST_K = 10**6
 """Labels are single-precision numbers, exact to some millions."""

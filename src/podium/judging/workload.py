@@ -13,7 +13,7 @@ from podium.judging.algorithms import algorithm_called
 from podium.judging.algorithms.selection import run
 from podium.judging.assessors.simulated import GRADE_SECONDS, HABITS, Habits, SimulatedAssessor
 from podium.judging.assignment import Overlap
-from podium.judging.quality import k_ndcg
+from podium.judging.kndcg import k_ndcg
 from podium.kernels import Doubles, Ints
 
 

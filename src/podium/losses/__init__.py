@@ -24,11 +24,11 @@ a function under the decorator ``loss``.
 
 from podium.losses.base import Batch, Loss, LossValues
 from podium.losses.compiled import CompiledLoss
+from podium.losses.custom import loss
 from podium.losses.focused import Focused
 from podium.losses.lambda_loss import LambdaLoss
 from podium.losses.list_mle import ListMLE
 from podium.losses.list_net import ListNet
-from podium.losses.own import loss
 from podium.losses.pair_exponential import PairExponential
 from podium.losses.pair_hinge import PairHinge
 from podium.losses.pair_logistic import PairLogistic

@@ -11,7 +11,7 @@ import numpy as np
 
 from podium.kernels import Doubles, Ints
 from podium.losses.base import Batch, Loss, settle_k
-from podium.losses.jit import over_range
+from podium.losses.compile import over_range
 
 EVERYTHING = 2**62
 """A k that no query reaches, which stands for ``k=None`` in kernels."""

@@ -1,16 +1,13 @@
 """Measures as values, every convention by name."""
 
-from podium.measures.by_measure import ByMeasure
-from podium.measures.coherence import Coherence, coherence
-from podium.measures.compare import compare
-from podium.measures.comparison import Comparison
-from podium.measures.comparison_html import as_html
-from podium.measures.comparison_text import as_json, as_latex, as_markdown
+from podium.measures.comparison.coherence import Coherence, coherence
+from podium.measures.comparison.compare import compare
+from podium.measures.comparison.html import as_html
+from podium.measures.comparison.result import Comparison
+from podium.measures.comparison.text import as_json, as_latex, as_markdown
+from podium.measures.compiled.ranked import Ranked, RankedPairs, Settings
 from podium.measures.conventions import Conventions
-from podium.measures.evaluate import evaluate
-from podium.measures.evaluation import Evaluation, concat
-from podium.measures.inputs import Pairs
-from podium.measures.kinds import (
+from podium.measures.definitions import (
     AP,
     DCG,
     ERR,
@@ -32,12 +29,15 @@ from podium.measures.kinds import (
     rpref,
     wpref,
 )
+from podium.measures.evaluate import evaluate
+from podium.measures.evaluation import Evaluation, concat
+from podium.measures.inputs import Pairs
+from podium.measures.measure_dict import ByMeasure
 from podium.measures.names import parse_measure
 from podium.measures.presets import PRESETS, conventions_for, conventions_named, conventions_text
-from podium.measures.ranked import Ranked, RankedPairs, Settings
 from podium.measures.reference import reference_page
 from podium.measures.registry import measure
-from podium.measures.tables import evaluate_table
+from podium.measures.streaming import evaluate_table
 from podium.measures.value import Measure, Parameter
 
 __all__ = [

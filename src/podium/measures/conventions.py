@@ -123,7 +123,7 @@ class Conventions:
 def _name_of(measure: str | Measure) -> str:
     """The name under which a measure is registered."""
     # Imported here: presets have exceptions, and are made while measures are being imported.
-    import podium.measures.kinds  # noqa: F401 (registers them)
+    import podium.measures.definitions  # noqa: F401 (registers them)
     from podium.measures.names import parse_measure
 
     found = parse_measure(measure)

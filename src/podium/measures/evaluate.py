@@ -12,14 +12,14 @@ from numpy.typing import ArrayLike
 from podium.data import Dataset, Joined, Judgments, Preferences, Rankings
 from podium.errors import ArgumentError
 from podium.kernels import Doubles
-from podium.measures.blocks import Plan, blocks
-from podium.measures.by_measure import ByMeasure
+from podium.measures.compiled.blocks import Plan, blocks
+from podium.measures.compiled.tasks import Task
 from podium.measures.conventions import Conventions
 from podium.measures.evaluation import Evaluation
 from podium.measures.inputs import Inputs, Pairs, comparable_scores, inputs_of
+from podium.measures.measure_dict import ByMeasure
 from podium.measures.names import parse_measure
 from podium.measures.presets import conventions_for
-from podium.measures.tasks import Task
 from podium.measures.value import Measure
 from podium.threads import over_queries
 

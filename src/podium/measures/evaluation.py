@@ -12,8 +12,8 @@ import pyarrow as pa
 from podium.data.grouping import Strings
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
-from podium.measures.by_measure import ByMeasure
 from podium.measures.conventions import Conventions
+from podium.measures.measure_dict import ByMeasure
 from podium.measures.names import parse_measure
 from podium.measures.value import Measure
 

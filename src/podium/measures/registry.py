@@ -10,8 +10,8 @@ from functools import cached_property
 from numba.core.errors import NumbaError
 
 from podium.errors import ArgumentError
-from podium.measures.loops import Compiled, compile_function
-from podium.measures.ranked import MeasureFunction
+from podium.measures.compiled.loops import Compiled, compile_function
+from podium.measures.compiled.ranked import MeasureFunction
 from podium.measures.value import Measure, Parameter, Value
 from podium.registry import same_definition
 from podium.registry import unknown as no_such

@@ -21,7 +21,7 @@ from podium.errors import ArgumentError, DataError, PodiumError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss, parse_loss
 from podium.measures import Measure, evaluate, parse_measure
-from podium.rankers.columns import aligned_dataset, aligned_matrix
+from podium.rankers.feature_columns import aligned_dataset, aligned_matrix
 from podium.rankers.storage import Archive, archive_bytes, read_archive, write_archive
 from podium.registry import Registry
 

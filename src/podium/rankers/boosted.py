@@ -16,8 +16,8 @@ from podium.losses import PairExponential
 from podium.losses.top_documents import top_documents
 from podium.measures import Measure, evaluate, parse_measure
 from podium.rankers.base import FitInterrupted, Progress, Ranker, Training, in_memory
-from podium.rankers.checks import check_integer, check_number, check_patience
-from podium.rankers.products import linear_scores, missing_feature
+from podium.rankers.linear_kernels import linear_scores, missing_feature
+from podium.rankers.parameter_checks import check_integer, check_number, check_patience
 from podium.rankers.storage import Archive
 from podium.rankers.stumps import (
     AVERAGE_PRECISION,
@@ -28,7 +28,7 @@ from podium.rankers.stumps import (
     discount_sums,
     stump_scores,
 )
-from podium.rankers.watch import Watch
+from podium.rankers.validation_monitor import Watch
 
 # A weak ranker that makes no mistake would get infinite weight.
 _SUREST = 1 - 1e-9

@@ -25,7 +25,7 @@ from podium.rankers.base import (
     mean_value,
     members_of,
 )
-from podium.rankers.columns import aligned_dataset
+from podium.rankers.feature_columns import aligned_dataset
 from podium.rankers.storage import Archive
 
 

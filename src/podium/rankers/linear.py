@@ -14,13 +14,13 @@ from podium.losses import Loss
 from podium.measures import Measure
 from podium.rankers.base import FitInterrupted, Progress, Ranker, Training
 from podium.rankers.bundle import BundleResult, Plane, minimise_bundle
-from podium.rankers.checks import check_integer, check_number
-from podium.rankers.descent import descend
-from podium.rankers.products import linear_scores, missing_feature
-from podium.rankers.risk import BlockRisk, LinearRisk, block_scores
+from podium.rankers.empirical_risk import BlockRisk, LinearRisk, block_scores
+from podium.rankers.gradient_descent import descend
+from podium.rankers.linear_kernels import linear_scores, missing_feature
+from podium.rankers.parameter_checks import check_integer, check_number
+from podium.rankers.preconditioner import MOST_FEATURES, whitening
 from podium.rankers.storage import Archive
-from podium.rankers.watch import Watch
-from podium.rankers.whiten import MOST_FEATURES, whitening
+from podium.rankers.validation_monitor import Watch
 
 # Over which a hinge's kink is rounded: coarse first, for a start, then finer.
 _WIDTHS = (0.1, 0.02, 0.004)

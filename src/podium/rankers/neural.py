@@ -16,11 +16,11 @@ from podium.kernels import Doubles, Floats
 from podium.losses import Loss
 from podium.measures import Measure
 from podium.rankers.base import FitInterrupted, Progress, Ranker, Training, blocks_of
-from podium.rankers.checks import check_integer, check_number, check_patience
-from podium.rankers.epochs import arrays_under, resume_epochs, saved_epochs, share_gradients
+from podium.rankers.communicator import ALONE, Together
+from podium.rankers.neural_epochs import arrays_under, resume_epochs, saved_epochs, share_gradients
+from podium.rankers.parameter_checks import check_integer, check_number, check_patience
 from podium.rankers.storage import Archive
-from podium.rankers.together import ALONE, Together
-from podium.rankers.watch import Watch
+from podium.rankers.validation_monitor import Watch
 
 
 class NeuralRanker(Ranker):

@@ -13,7 +13,7 @@ from podium.data.seeds import generator
 from podium.errors import ArgumentError
 from podium.measures import Measure, parse_measure
 from podium.rankers.base import Ranker, Training, in_memory, mean_value, members_of
-from podium.rankers.checks import check_integer
+from podium.rankers.parameter_checks import check_integer
 
 
 @dataclass(frozen=True)

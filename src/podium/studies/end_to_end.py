@@ -12,11 +12,11 @@ from podium.data import Dataset
 from podium.data.labels import from_ranks, to_full_order
 from podium.data.seeds import generator
 from podium.judging import HABITS, Session, SimulatedAssessor
+from podium.judging.active_sampling import by_expected_gain, expected_gains
 from podium.judging.algorithms import ALGORITHMS, run
 from podium.judging.assessors.simulated import GRADE_SECONDS, PAIR_SECONDS
-from podium.judging.careful import by_expected_gain, expected_gains
+from podium.judging.bradley_terry import Duels, fit_worths
 from podium.judging.entries import Outcome, Verdict
-from podium.judging.worths import Duels, fit_worths
 from podium.kernels import Doubles, Floats
 from podium.measures import evaluate, parse_measure
 from podium.rankers import LinearRanker, Ranker, TreeRanker

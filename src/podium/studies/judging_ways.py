@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.judging import HABITS, Grade, Habits, Outcome, Session, SimulatedAssessor, Verdict
+from podium.judging.active_sampling import by_expected_gain, expected_gains
 from podium.judging.algorithms import ALGORITHMS
 from podium.judging.algorithms.selection import play
-from podium.judging.careful import by_expected_gain, expected_gains
-from podium.judging.knowledge import Knowledge
-from podium.judging.quality import k_ndcg
-from podium.judging.worths import Duels, fit_worths
+from podium.judging.bradley_terry import Duels, fit_worths
+from podium.judging.kndcg import k_ndcg
+from podium.judging.transitive_closure import Knowledge
 
 ITEMS, K = 50, 10
 NOISES = {

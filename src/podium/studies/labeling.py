@@ -13,7 +13,7 @@ from podium.judging import HABITS, Grade, Habits, Outcome, SimulatedAssessor, Ve
 from podium.judging.agreement import Agreement, Ballots, compare_agreement, inferred_verdicts
 from podium.judging.algorithms import ALGORITHMS, Algorithm, run
 from podium.judging.assessors.simulated import GRADE_SECONDS, PAIR_SECONDS
-from podium.judging.quality import k_ndcg
+from podium.judging.kndcg import k_ndcg
 from podium.studies.heap_readings import WITH_TIES, papers_heap, textbook
 from podium.studies.judging_ways import OTHERS, PODIUM, mean_and_error, play_ways
 from podium.studies.labeling_page import write

@@ -10,7 +10,7 @@ import numpy as np
 
 from podium.judging.agreement import Agreement
 from podium.judging.assessors.simulated import GRADE_SECONDS, PAIR_SECONDS
-from podium.measures.statistics import mean_interval
+from podium.measures.comparison.statistics import mean_interval
 from podium.studies.plots import Line, Panel, draw_panels
 from podium.studies.study import Setup, Written
 from podium.studies.verdicts import Claim, Verdict, on_a_stand_in, table

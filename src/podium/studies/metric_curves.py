@@ -11,8 +11,8 @@ import numpy as np
 
 from podium.kernels import Doubles
 from podium.utility import DCGLearn, RankingPreferences, choose_pairs
-from podium.utility.learned import accuracy
-from podium.utility.shapes import similarity
+from podium.utility.learned_utility import accuracy
+from podium.utility.utility_tables import similarity
 
 LIST = (4, 4, 3, 3, 2, 2, 1, 1, 0, 0)
 """The paper's [5, 5, 4, 4, 3, 3, 2, 2, 1, 1], counted from 0."""

@@ -10,7 +10,7 @@ import numpy as np
 from podium.kernels import Doubles
 from podium.studies.metric_curves import PAPER, paper_settings
 from podium.utility import RankingPreferences, simulated_choices
-from podium.utility.learned import accuracy
+from podium.utility.learned_utility import accuracy
 
 _NOISE, _SAME, _MUCH = 0.3, 0.4, 1.5
 """In standard deviations of the true lead: the noise, what seems the same, what seems much."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from podium.kernels import Doubles
-from podium.measures.statistics import mean_interval, paired_difference
+from podium.measures.comparison.statistics import mean_interval, paired_difference
 from podium.studies.entries import ENTRIES, K, Truth
 from podium.studies.leaderboard import CHOSEN_BY, Task, read_result
 

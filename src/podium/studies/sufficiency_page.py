@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from podium.kernels import Doubles
-from podium.measures.statistics import mean_interval, paired_difference
+from podium.measures.comparison.statistics import mean_interval, paired_difference
 from podium.studies.plots import Line, Panel, draw_panels
 from podium.studies.study import Setup, Written
 from podium.studies.verdicts import Claim, Verdict, on_a_stand_in, table

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from podium.measures.statistics import paired_difference
+from podium.measures.comparison.statistics import paired_difference
 from podium.studies.leaderboard import Plan
 from podium.studies.plots import Line, Panel, draw_panels
 from podium.studies.standings import Standing, collect

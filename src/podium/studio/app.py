@@ -19,19 +19,24 @@ from starlette.exceptions import HTTPException
 
 import podium
 from podium.errors import PodiumError
-from podium.studio.assets import Assets
-from podium.studio.database import connect
-from podium.studio.desk import Desk
+from podium.studio.accounts.openid import Provider
+from podium.studio.accounts.service import forget_expired
 from podium.studio.errors import RefusedError
-from podium.studio.export_jobs import run_export
-from podium.studio.import_jobs import run_import
+from podium.studio.jobs.worker import Worker
+from podium.studio.judging.leases import forget_old_leases
+from podium.studio.judging.service import Desk
 from podium.studio.logs import described, set_up_logs
 from podium.studio.metrics import Metrics, forget_process
-from podium.studio.pages import render
-from podium.studio.provider import Provider
-from podium.studio.replies import PROBLEMS
-from podium.studio.reports import run_report
-from podium.studio.routes import (
+from podium.studio.reporting.reports import run_report
+from podium.studio.settings import Settings
+from podium.studio.store.database import connect
+from podium.studio.transfer.exports import run_export
+from podium.studio.transfer.imports import run_import
+from podium.studio.web.assets import Assets
+from podium.studio.web.middleware import Wrapping
+from podium.studio.web.pages import render
+from podium.studio.web.problems import PROBLEMS
+from podium.studio.web.routes import (
     account_pages,
     accounts,
     dashboard,
@@ -49,9 +54,6 @@ from podium.studio.routes import (
     signing_in,
     transfer_pages,
 )
-from podium.studio.settings import Settings
-from podium.studio.worker import Worker
-from podium.studio.wrapping import Wrapping
 
 _API = (judging, projects, jobs, people, dashboard, accounts)
 _PAGES = (
@@ -81,7 +83,7 @@ def create_app(settings: Settings) -> FastAPI:
     probe = connect(settings, seconds=_PROBE_SECONDS, pooled=False)
     metrics = Metrics(engine)
     kinds = {"import": run_import, "export": run_export, "report": run_report}
-    worker = Worker(settings, kinds, metrics)
+    worker = Worker(settings, kinds, metrics, tidying=(forget_expired, forget_old_leases))
 
     @asynccontextmanager
     async def running(_app: FastAPI) -> AsyncIterator[None]:

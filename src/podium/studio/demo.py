@@ -8,9 +8,14 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from podium.data import CandidateList, read_jsonl
-from podium.studio.accounts import add_user
-from podium.studio.projects import ProjectSettings, add_queries, create_project, project_row
-from podium.studio.tables import Project, User
+from podium.studio.accounts.service import add_user
+from podium.studio.projects.service import (
+    ProjectSettings,
+    add_queries,
+    create_project,
+    project_row,
+)
+from podium.studio.store.tables import Project, User
 
 EMAIL = "you@localhost"
 

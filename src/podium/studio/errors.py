@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import ValidationError
+
 from podium.errors import PodiumError
 
 
@@ -17,3 +19,10 @@ class RefusedError(PodiumError):
         super().__init__(problem)
         self.status = status
         self.problem = problem
+
+
+def first_problem(error: ValidationError) -> str:
+    """What is wrong with values that do not fit a model, in one line."""
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return f"{where}: {first['msg']}" if where else str(first["msg"])

@@ -25,9 +25,8 @@ from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
-from podium.studio.database import reading
-from podium.studio.desk import Taken
-from podium.studio.tables import Job
+from podium.studio.store.database import reading
+from podium.studio.store.tables import Job
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -99,9 +98,9 @@ class Metrics:
         if self._engine is not None and isinstance(self._engine.pool, QueuePool):
             self._connections.set(self._engine.pool.checkedout())
 
-    def judged(self, mode: str, taken: Taken) -> None:
+    def judged(self, mode: str, *, repeated: bool, late: bool) -> None:
         """Count an answer."""
-        outcome = "repeated" if taken.repeated else "late" if taken.late else "recorded"
+        outcome = "repeated" if repeated else "late" if late else "recorded"
         self._judgments.labels(mode, outcome).inc()
 
     def database_failed(self, error: str) -> None:

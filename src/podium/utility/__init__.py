@@ -1,10 +1,10 @@
 """DCG's gains and discounts learned from preferences between rankings, and what to ask next."""
 
-from podium.utility.choose import Question, choose_pairs, next_places
 from podium.utility.cross_validate import choose_C
 from podium.utility.intervals import Intervals, bootstrap
 from podium.utility.learn import DCGLearn
-from podium.utility.learned import LearnedUtility, read_learned, write_learned
+from podium.utility.learned_utility import LearnedUtility, read_learned, write_learned
+from podium.utility.next_pair import Question, choose_pairs, next_places
 from podium.utility.position_test import PositionTest, position_test
 from podium.utility.preferences import RankingPreferences
 from podium.utility.preferences_file import read_preferences, write_preferences

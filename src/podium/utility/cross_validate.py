@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from podium.data.seeds import generator
 from podium.errors import DataError
 from podium.kernels import Doubles
-from podium.utility.learned import LearnedUtility, accuracy
+from podium.utility.learned_utility import LearnedUtility, accuracy
 from podium.utility.preferences import RankingPreferences
-from podium.utility.shapes import NoGainsError
+from podium.utility.utility_tables import NoGainsError
 
 if TYPE_CHECKING:
     from podium.utility.learn import DCGLearn

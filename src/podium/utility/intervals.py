@@ -12,9 +12,9 @@ from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
 from podium.utility.cross_validate import Progress
 from podium.utility.learn import DCGLearn
-from podium.utility.learned import LearnedUtility
+from podium.utility.learned_utility import LearnedUtility
 from podium.utility.preferences import RankingPreferences
-from podium.utility.shapes import NoGainsError
+from podium.utility.utility_tables import NoGainsError
 
 
 @dataclass(frozen=True, eq=False)

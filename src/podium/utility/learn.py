@@ -9,11 +9,18 @@ import numpy as np
 
 from podium.errors import ArgumentError
 from podium.kernels import Doubles
-from podium.utility.learned import LearnedUtility
+from podium.utility.learned_utility import LearnedUtility
 from podium.utility.newton import Solution, minimise, ridge_of
-from podium.utility.passes import Pairs
+from podium.utility.pair_kernels import Pairs
 from podium.utility.preferences import RankingPreferences
-from podium.utility.shapes import as_table, factor, in_units, increments, of_discounts, of_gains
+from podium.utility.utility_tables import (
+    as_table,
+    factor,
+    in_units,
+    increments,
+    of_discounts,
+    of_gains,
+)
 
 Form = Literal["rank-one", "by-position"]
 

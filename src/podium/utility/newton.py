@@ -15,8 +15,8 @@ import numpy as np
 
 from podium.errors import PodiumError
 from podium.kernels import Doubles
-from podium.utility.bounded import minimise_quadratic
-from podium.utility.passes import Curvature, Pairs, slack_sum, slope
+from podium.utility.bounded_quadratic import minimise_quadratic
+from podium.utility.pair_kernels import Curvature, Pairs, slack_sum, slope
 
 _MOST_STEPS = 200
 _PRECISION = 1e-13

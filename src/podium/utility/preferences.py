@@ -218,7 +218,7 @@ class RankingPreferences:
             >>> pairs.leads(np.array([[0, 1.0], [0, 0.25]])).tolist()
             [0.75]
         """
-        from podium.utility.passes import leads_of
+        from podium.utility.pair_kernels import leads_of
 
         if table.shape != (self.depth, self.grades):
             raise DataError(

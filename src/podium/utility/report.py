@@ -14,11 +14,11 @@ from podium.kernels import Doubles, Ints
 from podium.utility.cross_validate import Progress, choose_C, held_out_leads
 from podium.utility.intervals import Intervals, bootstrap
 from podium.utility.learn import DCGLearn
-from podium.utility.learned import LearnedUtility, hits
+from podium.utility.learned_utility import LearnedUtility, hits
 from podium.utility.position_test import PositionTest, position_test
 from podium.utility.preferences import RankingPreferences
-from podium.utility.shapes import usual_table
 from podium.utility.systems import Flips
+from podium.utility.utility_tables import usual_table
 
 LEARNED = "learned, held out"
 BASELINES: dict[str, GainsName] = {"2^l - 1": "exponential", "l": "linear"}

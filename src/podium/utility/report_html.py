@@ -11,8 +11,8 @@ from podium.kernels import Doubles
 from podium.measures.report_page import report_page
 from podium.utility.charts import FIRST, LEARNED, SECOND, Line, line_chart
 from podium.utility.report import BASELINES, UtilityReport
-from podium.utility.shapes import in_units, usual_table
 from podium.utility.systems import Flips
+from podium.utility.utility_tables import in_units, usual_table
 
 _STYLE = """
 h3 { margin: 4px 0 10px; } th, td { padding: 4px 10px; }

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from podium.data import Dataset, Judgments, Rankings
 from podium.errors import ArgumentError
 from podium.measures import DCG, Measure, coherence, evaluate, nDCG
-from podium.utility.learned import LearnedUtility
+from podium.utility.learned_utility import LearnedUtility
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from uuid import uuid4
 import httpx
 from sqlalchemy import select, update
 
-from podium.studio.database import in_transaction, reading
-from podium.studio.tables import Lease, LogEntry, Query
+from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.tables import Lease, LogEntry, Query
 
 
 class JudgeClient:

@@ -6,11 +6,11 @@ import time
 
 from sqlalchemy import select
 
-from podium.studio import leases as leases_module
-from podium.studio.database import reading
-from podium.studio.desk import Desk
-from podium.studio.leases import RENEW_EVERY, RENEWED_SECONDS
-from podium.studio.tables import Lease
+from podium.studio.judging import leases as leases_module
+from podium.studio.judging.leases import RENEW_EVERY, RENEWED_SECONDS
+from podium.studio.judging.service import Desk
+from podium.studio.store.database import reading
+from podium.studio.store.tables import Lease
 from tests.studio.attacks.judges import let_leases_end, log, pair
 from tests.studio.browser.chromium import Judging
 from tests.studio.browsing import row_of

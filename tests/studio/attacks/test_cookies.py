@@ -13,9 +13,9 @@ import pytest
 from joserfc.jwk import RSAKey
 from pydantic import ValidationError
 
-from podium.studio.accounts import add_user
-from podium.studio.database import in_transaction
+from podium.studio.accounts.service import add_user
 from podium.studio.settings import Settings
+from podium.studio.store.database import in_transaction
 from tests.studio.making import PASSWORD
 from tests.studio.serving import serving
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import select
 
-from podium.studio.database import reading
-from podium.studio.tables import Judge, Query, Tally
+from podium.studio.store.database import reading
+from podium.studio.store.tables import Judge, Query, Tally
 from tests.studio.attacks.judges import best, let_leases_end, log, pair
 from tests.studio.making import make_people, make_project
 from tests.studio.postgres import wait_until
@@ -69,8 +69,8 @@ def test_whoever_marked_both_documents_as_bad_has_judged_the_pair(engine, judge)
 def _forget(engine, token):
     from uuid import UUID
 
-    from podium.studio.database import in_transaction
-    from podium.studio.leases import not_again
+    from podium.studio.judging.leases import not_again
+    from podium.studio.store.database import in_transaction
 
     in_transaction(engine, lambda c: not_again(c, UUID(token)))
 

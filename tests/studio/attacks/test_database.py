@@ -14,13 +14,13 @@ from sqlalchemy import insert, select
 from sqlalchemy.exc import IntegrityError
 
 from podium.errors import DataError
-from podium.studio.accounts import add_user
-from podium.studio.database import connect, in_transaction, reading
+from podium.studio.accounts.service import add_user
 from podium.studio.logs import described
-from podium.studio.migrate import upgrade
-from podium.studio.projects import add_query, check_unchanged
+from podium.studio.projects.service import add_query, check_unchanged
 from podium.studio.settings import Settings
-from podium.studio.tables import Query, User
+from podium.studio.store.database import connect, in_transaction, reading
+from podium.studio.store.migrate import upgrade
+from podium.studio.store.tables import Query, User
 from tests.studio.browsing import program, row_of
 from tests.studio.making import make_people, make_project, make_query
 from tests.studio.postgres import Postgres, wait_until

@@ -7,9 +7,9 @@ import math
 import pytest
 from sqlalchemy import delete, update
 
-from podium.studio.accounts import add_user
-from podium.studio.database import in_transaction
-from podium.studio.tables import Assigned, Membership, Project, User
+from podium.studio.accounts.service import add_user
+from podium.studio.store.database import in_transaction
+from podium.studio.store.tables import Assigned, Membership, Project, User
 from tests.studio.attacks.judges import log
 from tests.studio.browser.chromium import Judging
 from tests.studio.desks import queries_of

@@ -11,9 +11,9 @@ import pytest
 from sqlalchemy import select
 
 from podium.errors import DataError
-from podium.studio.database import reading
-from podium.studio.sanitizing import MOST_CLEANED, MOST_HTML, Sanitizer, sanitized
-from podium.studio.tables import Candidate
+from podium.studio.store.database import reading
+from podium.studio.store.sanitizing import MOST_CLEANED, MOST_HTML, Sanitizer, sanitized
+from podium.studio.store.tables import Candidate
 from tests.studio.browsing import ended, program
 from tests.studio.making import make_people, make_project
 

@@ -7,12 +7,12 @@ import itertools
 import pytest
 from sqlalchemy import select
 
-from podium.studio.accounts import invite, sign_in
-from podium.studio.database import in_transaction, reading
-from podium.studio.engines import EngineSearch, check_search
+from podium.studio.accounts.service import invite, sign_in
 from podium.studio.errors import RefusedError
-from podium.studio.kinds import Role
-from podium.studio.tables import Candidate, LogEntry
+from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.enums import Role
+from podium.studio.store.tables import Candidate, LogEntry
+from podium.studio.transfer.search_engines import EngineSearch, check_search
 from tests.studio.browsing import Browser, program
 from tests.studio.making import make_people, make_project
 

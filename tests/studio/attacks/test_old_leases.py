@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from sqlalchemy import insert, select, text
 
-from podium.studio.database import in_transaction, reading
-from podium.studio.leases import KEPT_DAYS, forget_old_leases
-from podium.studio.secrets import new_token
+from podium.studio.app import create_app
+from podium.studio.judging.leases import KEPT_DAYS, forget_old_leases
 from podium.studio.settings import Settings
-from podium.studio.tables import Lease
-from podium.studio.worker import Worker
+from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.tables import Lease
+from podium.studio.store.tokens import new_token
 from tests.studio.desks import queries_of
 from tests.studio.making import make_people, make_project
 
@@ -46,9 +46,10 @@ def test_a_server_forgets_them_by_itself(engine, database):
     (ann,) = make_people(engine, 1)
     query = queries_of(engine, make_project(engine, [ann], queries=1))[0].id
     put(engine, query, ann, 1.0, 1e12)
-    worker = Worker(Settings(database=database), {})
-    worker._tidy()
-    worker._engine.dispose()
+    app = create_app(Settings(database=database))
+    app.state.worker._tidy()
+    app.state.worker._engine.dispose()
+    app.state.engine.dispose()
     assert expiries(engine) == [1e12]
 
 

@@ -8,11 +8,11 @@ import threading
 import pytest
 from sqlalchemy import event, insert, select, text, update
 
-from podium.studio.database import connect, in_transaction, reading
-from podium.studio.desk import Desk, Given
-from podium.studio.open_work import OpenWork, begin_anew_if_restored
+from podium.studio.judging.open_work import OpenWork, begin_anew_if_restored
+from podium.studio.judging.service import Desk, Given
 from podium.studio.settings import Settings
-from podium.studio.tables import Exhausted, Judge, Query
+from podium.studio.store.database import connect, in_transaction, reading
+from podium.studio.store.tables import Exhausted, Judge, Query
 from tests.studio.attacks.judges import let_leases_end
 from tests.studio.browsing import row_of
 from tests.studio.making import make_people, make_project, make_query
@@ -76,7 +76,7 @@ def advance(engine, project, user):
 
 def plan_of(engine, project, user):
     """How PostgreSQL finds the next query, run by run."""
-    from podium.studio.open_work import _FIND
+    from podium.studio.judging.open_work import _FIND
 
     def work(connection):
         statement = _FIND[False]
@@ -148,7 +148,7 @@ def test_work_that_opens_late_is_found_by_all(engine):
     row = row_of(engine, project)
     slow = engine.connect()
     begun = slow.begin()
-    from podium.studio.projects import add_query
+    from podium.studio.projects.service import add_query
 
     add_query(slow, row, make_query("slow", 2))  # has its number, and is not committed
     in_transaction(engine, lambda c: add_query(c, row, make_query("quick", 2)))
@@ -208,7 +208,7 @@ def test_every_task_reaches_someone_whatever_people_do(engine, database):
                     let_leases_end(engine)
                 elif draw < 0.25:
                     desk.answer(row, user, found.token, "left", seconds=1, tab="t", more=False)
-                    from podium.studio.secrets import new_token
+                    from podium.studio.store.tokens import new_token
 
                     desk.undo(row, user, new_token(), "t")
                 else:

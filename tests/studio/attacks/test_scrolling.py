@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import update
 
-from podium.studio.database import in_transaction
-from podium.studio.tables import Candidate
+from podium.studio.store.database import in_transaction
+from podium.studio.store.tables import Candidate
 from tests.studio.attacks.judges import log
 from tests.studio.making import make_people, make_project
 from tests.studio.postgres import wait_until

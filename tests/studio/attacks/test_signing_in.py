@@ -11,10 +11,10 @@ import httpx
 import pytest
 from sqlalchemy import func, select, update
 
-from podium.studio.accounts import add_user
-from podium.studio.database import in_transaction, reading
-from podium.studio.tables import AuditRecord, SignInFailure
-from podium.studio.throttling import FREE
+from podium.studio.accounts.service import add_user
+from podium.studio.accounts.throttling import FREE
+from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.tables import AuditRecord, SignInFailure
 from tests.studio.making import PASSWORD
 
 ANN, EVE = "ann@example.org", "eve@example.org"

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 from podium.errors import DataError
-from podium.studio.access import COOKIE
-from podium.studio.accounts import sign_in
-from podium.studio.database import in_transaction
-from podium.studio.importing import Upload, opened, read_candidates, read_queries
+from podium.studio.accounts.service import sign_in
+from podium.studio.store.database import in_transaction
+from podium.studio.transfer.readers import Upload, opened, read_candidates, read_queries
+from podium.studio.web.access import COOKIE
 from tests.studio.browsing import Browser, program
 from tests.studio.making import make_people, make_project
 

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from podium.studio.accounts import new_api_token
+from podium.studio.accounts.service import new_api_token
 from podium.studio.client import StudioClient, StudioError
-from podium.studio.database import in_transaction
+from podium.studio.store.database import in_transaction
 from tests.studio.browser.chromium import Judging
 from tests.studio.making import make_people, make_project
 
@@ -59,7 +59,7 @@ def test_the_page_looks_again_by_itself(engine, person_browser, judge):
 
 
 def test_the_page_of_someone_who_is_done_shows_new_queries(engine, person_browser, judge):
-    from podium.studio.projects import add_queries, project_row
+    from podium.studio.projects.service import add_queries, project_row
     from tests.studio.making import make_query
 
     (ann,) = make_people(engine, 1)
@@ -103,7 +103,7 @@ def test_a_program_judges_to_the_end_though_it_has_to_wait_for_others(engine, cl
     )
     # Fifteen seconds at a time would make this test long.
     real = time.sleep
-    monkeypatch.setattr("podium.studio.client_project.time.sleep", lambda s: real(min(s, 0.2)))
+    monkeypatch.setattr("podium.studio.client.project.time.sleep", lambda s: real(min(s, 0.2)))
     counts = {}
 
     def judge(user):
@@ -154,12 +154,12 @@ def test_a_program_that_fails_gives_its_task_up(engine, clients, judge):
 def test_a_program_keeps_its_task_for_as_long_as_it_thinks(engine, clients, monkeypatch):
     from sqlalchemy import select, update
 
-    from podium.studio.database import reading
-    from podium.studio.tables import Lease
+    from podium.studio.store.database import reading
+    from podium.studio.store.tables import Lease
 
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=2, k=1)
-    monkeypatch.setattr("podium.studio.client_project._RENEW_EVERY", 0.05)
+    monkeypatch.setattr("podium.studio.client.project._RENEW_EVERY", 0.05)
 
     def think(_asked):
         # The lease is about to end, and is renewed meanwhile.

@@ -7,8 +7,13 @@ from typing import Any
 from sqlalchemy import Engine
 
 from podium.data import Candidate, CandidateList
-from podium.studio.database import in_transaction
-from podium.studio.projects import ProjectSettings, add_queries, create_project, project_row
+from podium.studio.projects.service import (
+    ProjectSettings,
+    add_queries,
+    create_project,
+    project_row,
+)
+from podium.studio.store.database import in_transaction
 
 QUERY = "How do honey bees find their way home?"
 DESCRIPTION = (

@@ -10,13 +10,13 @@ from typing import Any
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from sqlalchemy import Engine
 
-from podium.studio.access import COOKIE
-from podium.studio.accounts import sign_in
-from podium.studio.database import in_transaction
+from podium.studio.accounts.service import sign_in
+from podium.studio.store.database import in_transaction
+from podium.studio.web.access import COOKIE
 
 CHROMIUM = Path("/usr/bin/chromium")
 ROOT = Path(__file__).parents[3]
-BUILT = ROOT / "src/podium/studio/static/built/judge.js"
+BUILT = ROOT / "src/podium/studio/web/static/built/judge.js"
 _ARGUMENTS = [
     "--headless",
     "--no-sandbox",

@@ -10,9 +10,9 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext
 from sqlalchemy import Engine
 
-from podium.studio.database import connect
-from podium.studio.migrate import upgrade
 from podium.studio.settings import Settings
+from podium.studio.store.database import connect
+from podium.studio.store.migrate import upgrade
 from tests.studio.browser.chromium import BUILT, CHROMIUM, Judging, chromium, signed_in
 from tests.studio.serving import serving
 

@@ -8,13 +8,18 @@ from playwright.sync_api import Page
 from sqlalchemy import insert
 
 from podium.data import Candidate, CandidateList
-from podium.studio.access import COOKIE
-from podium.studio.accounts import sign_in
-from podium.studio.database import in_transaction, reading
-from podium.studio.desk import Desk, Given
-from podium.studio.kinds import Role
-from podium.studio.projects import ProjectSettings, add_queries, create_project, project_row
-from podium.studio.tables import Gold, Membership
+from podium.studio.accounts.service import sign_in
+from podium.studio.judging.service import Desk, Given
+from podium.studio.projects.service import (
+    ProjectSettings,
+    add_queries,
+    create_project,
+    project_row,
+)
+from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.enums import Role
+from podium.studio.store.tables import Gold, Membership
+from podium.studio.web.access import COOKIE
 from tests.studio.browser.bees import GUIDELINES
 from tests.studio.browser.scenes import Stage, blocked_project, scene
 
@@ -51,7 +56,7 @@ def busy_project(stage: Stage) -> int:
     def gold(connection):
         from sqlalchemy import select
 
-        from podium.studio.tables import Query
+        from podium.studio.store.tables import Query
 
         for query in connection.scalars(select(Query.id).where(Query.project_id == project_id)):
             connection.execute(insert(Gold).values(query_id=query, left=0, right=7, outcome=1))

@@ -13,12 +13,12 @@ from typing import Any
 from playwright.sync_api import Page, Route
 from sqlalchemy import Engine, update
 
-from podium.studio.accounts import add_user, invite
-from podium.studio.database import in_transaction, reading
-from podium.studio.desk import Desk, Given
-from podium.studio.kinds import Role
-from podium.studio.projects import project_row
-from podium.studio.tables import Project
+from podium.studio.accounts.service import add_user, invite
+from podium.studio.judging.service import Desk, Given
+from podium.studio.projects.service import project_row
+from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.enums import Role
+from podium.studio.store.tables import Project
 from tests.studio.browser.bees import bees_project
 from tests.studio.browser.chromium import Judging
 

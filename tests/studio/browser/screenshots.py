@@ -15,9 +15,9 @@ from typing import Literal
 from PIL import Image
 from playwright.sync_api import Page
 
-from podium.studio.database import connect
-from podium.studio.migrate import upgrade
 from podium.studio.settings import Settings
+from podium.studio.store.database import connect
+from podium.studio.store.migrate import upgrade
 from tests.studio.browser import project_scenes  # noqa: F401 - adds its scenes
 from tests.studio.browser.chromium import ROOT, chromium, signed_in
 from tests.studio.browser.scenes import SCENES, set_up

@@ -13,13 +13,13 @@ import pytest
 from sqlalchemy import select
 
 from podium.data import Candidate, CandidateList
-from podium.studio.database import connect, in_transaction, reading
-from podium.studio.desk import Desk
-from podium.studio.kinds import Kind
-from podium.studio.migrate import upgrade
-from podium.studio.projects import add_queries, project_row
+from podium.studio.judging.service import Desk
+from podium.studio.projects.service import add_queries, project_row
 from podium.studio.settings import Settings
-from podium.studio.tables import LogEntry, Query
+from podium.studio.store.database import connect, in_transaction, reading
+from podium.studio.store.enums import Kind
+from podium.studio.store.migrate import upgrade
+from podium.studio.store.tables import LogEntry, Query
 from tests.studio.browser.chromium import Judging, signed_in
 from tests.studio.making import make_people, make_project
 from tests.studio.serving import serving

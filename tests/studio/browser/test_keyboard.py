@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select
 
-from podium.studio.choices import CHOICES, SKIP
-from podium.studio.database import reading
-from podium.studio.kinds import Mode
-from podium.studio.routes.judging_pages import ANSWERS
-from podium.studio.tables import LogEntry
+from podium.studio.judging.answers import CHOICES, SKIP
+from podium.studio.store.database import reading
+from podium.studio.store.enums import Mode
+from podium.studio.store.tables import LogEntry
+from podium.studio.web.routes.judging_pages import ANSWERS
 from tests.studio.making import make_people, make_project
 from tests.studio.postgres import wait_until
 
@@ -110,8 +110,8 @@ def test_a_held_key_and_one_pressed_too_soon_answer_once(engine, judging):
 
 
 def test_keys_work_after_a_click_into_a_frame(engine, judging):
-    from podium.studio.database import in_transaction
-    from podium.studio.tables import Candidate
+    from podium.studio.store.database import in_transaction
+    from podium.studio.store.tables import Candidate
 
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=6)

@@ -8,10 +8,10 @@ import pytest
 from playwright.sync_api import expect
 from sqlalchemy import delete, select, update
 
-from podium.studio.accounts import sign_in
-from podium.studio.database import in_transaction, reading
+from podium.studio.accounts.service import sign_in
 from podium.studio.settings import Settings
-from podium.studio.tables import AuthSession, Lease, LogEntry
+from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.tables import AuthSession, Lease, LogEntry
 from tests.ports import free_port
 from tests.studio.browser.chromium import Judging, signed_in
 from tests.studio.making import make_people, make_project

@@ -6,11 +6,16 @@ import pytest
 from sqlalchemy import insert, update
 
 from podium.data import Candidate, CandidateList
-from podium.studio.accounts import add_user, invite
-from podium.studio.database import in_transaction
-from podium.studio.kinds import Role
-from podium.studio.projects import ProjectSettings, add_queries, create_project, project_row
-from podium.studio.tables import Membership, Project
+from podium.studio.accounts.service import add_user, invite
+from podium.studio.projects.service import (
+    ProjectSettings,
+    add_queries,
+    create_project,
+    project_row,
+)
+from podium.studio.store.database import in_transaction
+from podium.studio.store.enums import Role
+from podium.studio.store.tables import Membership, Project
 from tests.studio.browser.chromium import Judging
 
 SCRIPT = "<script>window.ran = 1; parent.ran = 1</script>"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select, update
 
-from podium.studio.database import in_transaction, reading
-from podium.studio.tables import Lease, LogEntry
+from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.tables import Lease, LogEntry
 from tests.studio.making import make_people, make_project
 
 NEAR = 2.5
@@ -110,7 +110,7 @@ def test_absence_is_noticed_and_taken_off(engine, tab):
 
 
 def test_long_texts_give_more_time(engine, person_browser):
-    from podium.studio.tables import Candidate
+    from podium.studio.store.tables import Candidate
     from tests.studio.browser.chromium import Judging
 
     (ann,) = make_people(engine, 1)

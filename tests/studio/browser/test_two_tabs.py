@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import select
 
-from podium.studio.database import reading
-from podium.studio.tables import Lease, LogEntry
+from podium.studio.store.database import reading
+from podium.studio.store.tables import Lease, LogEntry
 from tests.studio.browser.chromium import Judging
 from tests.studio.making import make_people, make_project
 

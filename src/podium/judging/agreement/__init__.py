@@ -1,7 +1,6 @@
 """How far people agree, how sure that is, and what they agree on."""
 
-from podium.judging.agreement.ballots import Ballots
-from podium.judging.agreement.chance import (
+from podium.judging.agreement.coefficients import (
     Interval,
     bootstrap,
     cohen_kappa,
@@ -16,6 +15,7 @@ from podium.judging.agreement.matrix import (
     inferred_verdicts,
     self_consistency,
 )
+from podium.judging.agreement.ratings import Ballots
 from podium.judging.votes import majority
 
 __all__ = [

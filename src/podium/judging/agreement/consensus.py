@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from podium.errors import DataError
-from podium.judging.agreement.ballots import Ballots
+from podium.judging.agreement.ratings import Ballots
 from podium.kernels import Doubles
 
 _SMOOTHING = 0.01

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import chdtrc
 
 from podium.errors import DataError
-from podium.judging.agreement.ballots import Ballots
+from podium.judging.agreement.ratings import Ballots
 from podium.judging.entries import Entry, Grade, Outcome, Verdict, standing
 from podium.kernels import Doubles, Ints
 

@@ -37,7 +37,7 @@ ALGORITHMS: Registry[Algorithm[Any]] = Registry(
 """Every selection algorithm; the default is first."""
 
 CAREFUL = "careful"
-"""The name of the one way that is no selection algorithm: see `podium.judging.careful`."""
+"""The name of the one way that is no selection algorithm: see `podium.judging.active_sampling`."""
 
 
 def algorithm_called(name: str) -> Algorithm[Any]:

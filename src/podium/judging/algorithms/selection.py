@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from podium.judging.entries import Outcome, as_outcome
-from podium.judging.knowledge import Knowledge
+from podium.judging.transitive_closure import Knowledge
 
 Item = TypeVar("Item")
 

@@ -10,7 +10,7 @@ from scipy.special import expit
 from podium.data.preferences import Preferences
 from podium.errors import DataError
 from podium.judging.assessors.simulated import Habits
-from podium.judging.worths import Duels, better_tie, fit_worths
+from podium.judging.bradley_terry import Duels, better_tie, fit_worths
 from podium.kernels import Doubles
 
 _ROUNDS = 12

@@ -8,8 +8,8 @@ from typing import Protocol
 
 from podium.judging.algorithms.selection import Pair
 from podium.judging.entries import Entry, Verdict
-from podium.judging.journal import Journal
 from podium.judging.session import Session
+from podium.judging.session_file import Journal
 
 
 class Assessor(Protocol):

@@ -1,0 +1,76 @@
+"""What a resume point belongs to: nobody goes on from the checkpoint or table of another fit."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from podium.cluster.filesystems import exists, read_whole, shown, write_whole
+from podium.cluster.sources import ShardSource
+from podium.data import Dataset
+from podium.errors import DataError
+
+if TYPE_CHECKING:
+    from podium.rankers import Ranker
+    from podium.rankers.base import Training
+
+_FACTS = "fit.json"
+
+
+def facts_of(
+    ranker: Ranker, train: ShardSource, validation: ShardSource | None, *, but: Collection[str] = ()
+) -> dict[str, Any]:
+    """What a fit is: the ranker with its parameters, and the shards; for JSON.
+
+    Args:
+        ranker: What is fitted.
+        train: To what.
+        validation: What chooses the best model met, if anything does.
+        but: Parameters that may change when the fit goes on.
+    """
+    parameters = ranker.get_params()
+    return {
+        "ranker": type(ranker).__name__,
+        "parameters": {name: repr(parameters[name]) for name in sorted(parameters.keys() - but)},
+        "train": [shard.sha256 for shard in train.shards],
+        "validation": None if validation is None else [one.sha256 for one in validation.shards],
+    }
+
+
+def claim(url: str, facts: dict[str, Any]) -> None:
+    """Take a folder for the checkpoints of a fit; raises DataError if it is another one's."""
+    if not exists(url, _FACTS):
+        write_whole(json.dumps(facts, indent=1).encode(), url, _FACTS)
+        return
+    found = read_whole(url, _FACTS)
+    try:
+        same = json.loads(found) == facts
+    except ValueError:
+        same = False
+    if not same:
+        refuse_another(url)
+
+
+def refuse_another(url: str) -> NoReturn:
+    """Say that a folder's checkpoints are of another fit."""
+    raise DataError(
+        "holds the checkpoint of another fit", path=shown(url), hint="Choose a new folder."
+    )
+
+
+def fingerprint(ranker: Ranker, measure: object, *sets: Training) -> str:
+    """A short name of what trials are of: the ranker, the measure, and all values of the data."""
+    digest = hashlib.sha256()
+    parameters = sorted((name, repr(value)) for name, value in ranker.get_params().items())
+    digest.update(repr((type(ranker).__name__, parameters, repr(measure))).encode())
+    for each in sets:
+        if isinstance(each, Dataset):
+            for values in (each.labels, each.offsets, each.features):
+                digest.update(np.ascontiguousarray(values).view(np.uint8).data)
+        else:
+            digest.update(repr([shard.sha256 for shard in each.shards]).encode())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,216 @@
+"""Actors that hold shards in memory, and what is summed over them.
+
+Every answer is by shard, and the driver adds shards up in their order: a sum does not depend on
+how many actors there are, on which of them holds what, or on what was moved or lost meanwhile.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from podium.cluster.assignment import by_bytes, hand_over, relieve
+from podium.cluster.connection import Cluster, prepare_worker
+from podium.cluster.sources import ShardSource
+from podium.data import Dataset
+from podium.errors import PodiumError
+from podium.kernels import Doubles
+from podium.losses import Loss
+from podium.measures import Measure
+from podium.rankers.empirical_risk import block_risk, block_scores, refuse_missing
+from podium.rankers.preconditioner import Spread, spread_of
+from podium.rankers.validation_monitor import value_sums
+
+_Answer = TypeVar("_Answer")
+
+_PATIENCE = 3
+"""A worker must lag behind so many times in a row before a shard is taken from it."""
+
+
+class Holder:
+    """Holds some shards of a set, and answers for each of them; lives in a process of its own."""
+
+    def __init__(self, source: ShardSource, threads: int, modules: Sequence[str]) -> None:
+        prepare_worker(threads, modules)
+        self._source = source
+        self._clock: Callable[[], float] = time.perf_counter
+        self._held: dict[int, list[Dataset]] = {}
+
+    def answer(self, places: Sequence[int], what: str, *arguments: Any) -> tuple[Any, float]:
+        """An answer for each shard, reading those that are not held yet; and the time it took."""
+        for place in places:
+            if place not in self._held:
+                self._held[place] = self._read(place)
+        start = self._clock()
+        found = {place: getattr(self, f"_{what}")(place, *arguments) for place in places}
+        return found, self._clock() - start
+
+    def release(self, places: Sequence[int]) -> None:
+        """Let go of shards that another worker holds now."""
+        for place in places:
+            self._held.pop(place, None)
+
+    def _read(self, place: int) -> list[Dataset]:
+        blocks = list(self._source.blocks(place))
+        for block in blocks:
+            refuse_missing(block)
+        return blocks
+
+    def _risk(self, place: int, loss: Loss, weights: Doubles) -> tuple[float, Doubles]:
+        parts = [block_risk(loss, weights, block) for block in self._held[place]]
+        return sum(value for value, _ in parts), sum((slope for _, slope in parts[1:]), parts[0][1])
+
+    def _spread(self, place: int, loss: Loss) -> Spread:
+        first, *others = (spread_of(loss, block) for block in self._held[place])
+        return sum(others, start=first)
+
+    def _measured(self, place: int, measure: str | Measure, weights: Doubles) -> Doubles:
+        first, *others = (
+            value_sums(measure, block, block_scores(weights, block)) for block in self._held[place]
+        )
+        return sum(others, start=first)
+
+
+class Holders:
+    """The actors that share a shard set; those that are lost leave their shards to the others.
+
+    Args:
+        source: The set.
+        cluster: Where the actors live.
+        idle: Whether they work only while others wait, and need no processors of their own.
+    """
+
+    def __init__(self, source: ShardSource, cluster: Cluster, *, idle: bool = False) -> None:
+        self._ray = cluster.connect()
+        self._cluster = cluster
+        self._processors = 0 if idle else cluster.cpus_per_worker
+        self._source = source
+        self._sizes = [shard.bytes for shard in source.shards]
+        self._actors: dict[int, Any] = {}
+        self._shares: dict[int, list[int]] = {}
+        self._lags = 0
+        self.lost = 0
+        """How many actors were lost so far."""
+        self.moved = 0
+        """How many shards were moved from slow actors to quick ones."""
+        self._start()
+
+    def _start(self) -> None:
+        workers = min(self._cluster.workers, len(self._sizes))
+        if self._processors:
+            workers = min(workers, self._cluster.capacity)  # more would wait for ever
+        first = max(self._shares, default=-1) + 1
+        options = {"num_cpus": self._processors, "scheduling_strategy": "SPREAD"}
+        remote = self._ray.remote(Holder).options(**options)
+        arguments = (self._source, self._cluster.cpus_per_worker, self._cluster.modules)
+        self._shares = {}
+        for number, share in enumerate(by_bytes(self._sizes, workers), start=first):
+            self._shares[number] = share
+            self._actors[number] = remote.remote(*arguments)
+
+    def gather(self, what: str, *arguments: Any, places: Sequence[int] | None = None) -> list[Any]:
+        """The answers for all shards, or for some, in the order of shards.
+
+        A question depends on nothing but its arguments, so asking again after a loss gives what
+        the lost worker would have given.
+        """
+        wanted = range(len(self._sizes)) if places is None else places
+        missing = set(wanted)
+        answers: dict[int, Any] = {}
+        seconds: dict[int, float] = {}
+        in_vain = 0
+        lost = (self._ray.exceptions.RayActorError, self._ray.exceptions.ObjectLostError)
+        while missing:
+            asked = {}
+            for number, share in self._shares.items():
+                own = [place for place in share if place in missing]
+                if own:
+                    asked[number] = self._actors[number].answer.remote(own, what, *arguments)
+            for number, reference in asked.items():
+                try:
+                    found, seconds[number] = self._ray.get(reference)
+                    answers |= found
+                    missing -= found.keys()
+                    in_vain = 0
+                except lost as error:
+                    in_vain += 1
+                    _refuse_hopeless(error, in_vain, len(self._sizes))
+                    self._lose(number)
+                except self._ray.exceptions.RayTaskError as error:
+                    if isinstance(error.cause, PodiumError):
+                        raise error.cause from None
+                    raise
+        if len(wanted) == len(self._sizes):
+            self._rebalance(seconds)
+        return [answers[place] for place in wanted]
+
+    def total(
+        self,
+        what: str,
+        *arguments: Any,
+        add: Callable[[Any, Any], _Answer],
+        at_once: int | None = None,
+    ) -> _Answer:
+        """The answers for all shards, added up in the order of shards.
+
+        Args:
+            what: The question.
+            arguments: What belongs to it.
+            add: Adds two answers.
+            at_once: Hold so many answers at a time, where one is large.
+        """
+        every = range(len(self._sizes))
+        step = at_once or len(every)
+        parts = (
+            part
+            for first in every[::step]
+            for part in self.gather(what, *arguments, places=every[first : first + step])
+        )
+        answer: _Answer = functools.reduce(add, parts)
+        return answer
+
+    def close(self) -> None:
+        """End the actors."""
+        for actor in self._actors.values():
+            self._ray.kill(actor)
+        self._actors, self._shares = {}, {}
+
+    def _lose(self, number: int) -> None:
+        orphans = self._shares.pop(number)
+        del self._actors[number]
+        self.lost += 1
+        if not self._shares:
+            self._shares = {number: orphans}  # so that new ones get new numbers
+            self._start()
+            return
+        for other, places in hand_over(self._shares, orphans, self._sizes).items():
+            self._shares[other] += places
+
+    def _rebalance(self, seconds: dict[int, float]) -> None:
+        present = {number: value for number, value in seconds.items() if number in self._shares}
+        move = relieve(self._shares, present, self._sizes)
+        self._lags = self._lags + 1 if move else 0
+        if move is None or self._lags < _PATIENCE:
+            return
+        place, slow, quick = move
+        self._shares[slow].remove(place)
+        self._shares[quick].append(place)
+        self._actors[slow].release.remote([place])
+        self._lags = 0
+        self.moved += 1
+
+
+def _refuse_hopeless(error: Exception, in_vain: int, shards: int) -> None:
+    """Losses are made good, but not those that would come again and again."""
+    if getattr(error, "actor_init_failed", False):
+        raise PodiumError(
+            f"a worker could not start ({str(error).strip().splitlines()[-1]})",
+            hint="Are all modules that the cluster was given on every machine?",
+        ) from error
+    if in_vain > max(10, 2 * shards):
+        raise PodiumError(
+            f"workers died {in_vain} times without an answer",
+            hint="Have they memory enough for their shards? More workers hold less each.",
+        ) from error

@@ -1,0 +1,127 @@
+"""Which pair to ask next when judges err: the one whose order matters most and is least known.
+
+The result is what κ-NDCG@k will be measured on, so items are ranked by their expected gain. If
+item i is ranked above j, that the truth may be the other way round costs, in expectation,
+(discount of i - discount of j) E max(gain of j - gain of i, 0). This times the information that a
+verdict on the pair brings, p (1 - p) var(w_i - w_j), says what to ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from podium.judging.algorithms.selection import Pair
+from podium.judging.bradley_terry import Worths
+from podium.judging.kndcg import discounts, place_gains
+from podium.kernels import Doubles, Ints
+
+_DRAWS = 64
+_OUTSIDERS = 8
+"""How many items below the top k may be asked about; the next ones take the place of losers."""
+
+
+def expected_gains(
+    worths: Worths, k: int, *, out: Collection[int] = (), draws: int = 256, seed: int = 0
+) -> Doubles:
+    """The gain of each item in draws from the posterior: a row an item.
+
+    Args:
+        worths: What is known.
+        k: How many items have a gain.
+        out: Items that have none.
+        draws: How many columns to draw.
+        seed: Draws them.
+    """
+    drawn = worths.draws(draws, seed)
+    drawn[list(out)] = -np.inf
+    order = np.argsort(-drawn, axis=0)
+    gains = np.empty_like(drawn)
+    np.put_along_axis(gains, order, place_gains(len(drawn), k)[:, None], axis=0)
+    return gains
+
+
+def by_expected_gain(gains: Doubles) -> Ints:
+    """Items by their mean gain, best first: the ranking with the best expected κ-NDCG."""
+    return np.argsort(-gains.mean(axis=1), kind="stable")
+
+
+def telling_pairs(
+    worths: Worths,
+    k: int,
+    *,
+    count: int = 1,
+    without: Collection[tuple[int, int]] = (),
+    out: Collection[int] = (),
+    seed: int = 0,
+) -> list[Pair[int]]:
+    """The pairs whose next verdict is worth most, no item in two of them.
+
+    They are among the top k and the few items next to it. Only where none of those pairs is left
+    are items further down looked at, and at last all other pairs.
+
+    Args:
+        worths: What is known.
+        k: How many items matter.
+        count: How many pairs to return at most.
+        without: Pairs that are not to be asked.
+        out: Items that are not to be asked about.
+        seed: Draws from the posterior.
+
+    Example:
+        >>> from podium.judging.bradley_terry import Duels, fit_worths
+        >>> rows = [(0, 2, 1, 0), (0, 3, 1, 0), (1, 2, 1, 0), (1, 3, 1, 0)]
+        >>> sorted(telling_pairs(fit_worths(4, Duels.of(rows)), k=1)[0])
+        [0, 1]
+    """
+    gains = expected_gains(worths, k, out=out, draws=_DRAWS, seed=seed)
+    ranked = [item for item in by_expected_gain(gains).tolist() if item not in out]
+    if len(ranked) < 2:
+        return []
+    asked = {pair for one, other in without for pair in [(one, other), (other, one)]}
+    # First what may be wrong in the top k as far as draws show it, then whatever tells most.
+    for rows, drawn in ((k, gains), (len(ranked), None)):
+        size = k + _OUTSIDERS
+        while True:
+            near = np.array(ranked[:size], np.int64)
+            pairs = _best_pairs(near, _values(worths, drawn, near, rows, asked), count)
+            if pairs or size >= len(ranked):
+                break
+            size *= 2
+        if pairs:
+            break
+    return pairs
+
+
+def _values(
+    worths: Worths, gains: Doubles | None, near: Ints, k: int, asked: Collection[tuple[int, int]]
+) -> Doubles:
+    """What a verdict on each two of some items is worth, which are ranked best first.
+
+    A row an item of the top k, a column an item: an order of two items below costs nothing.
+    Without gains, any order is as likely to be wrong.
+    """
+    top = near[:k]
+    weights = discounts(len(near), k)
+    loss = np.subtract.outer(weights[: len(top)], weights)
+    if gains is not None:
+        loss *= [np.maximum(gains[near] - gains[one], 0).mean(axis=1) for one in top]
+    covariance = worths.covariance(near)
+    variance = np.diag(covariance)
+    apart = np.add.outer(variance[: len(top)], variance) - 2 * covariance[: len(top)]
+    chance = 1 / (1 + np.exp(-np.subtract.outer(worths.means[top], worths.means[near])))
+    fresh = [[(one, other) not in asked for other in near.tolist()] for one in top.tolist()]
+    return np.triu(loss * chance * (1 - chance) * apart * fresh, 1)
+
+
+def _best_pairs(near: Ints, value: Doubles, count: int) -> list[Pair[int]]:
+    """The pairs of the largest values, no item in two of them."""
+    pairs: list[Pair[int]] = []
+    while len(pairs) < count and value.max(initial=0) > 0:
+        one, other = np.unravel_index(int(value.argmax()), value.shape)
+        pairs.append(Pair(int(near[one]), int(near[other])))
+        for item in (one, other):
+            value[item : item + 1] = 0  # an item below the top k has no row
+            value[:, item] = 0
+    return pairs

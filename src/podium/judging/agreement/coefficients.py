@@ -1,0 +1,173 @@
+"""Agreement beyond chance, and how sure a figure is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from podium.data.seeds import generator
+from podium.errors import ArgumentError, DataError
+from podium.judging.agreement.ratings import Ballots
+from podium.kernels import Doubles
+
+Level = Literal["nominal", "ordinal", "interval"]
+
+
+def cohen_kappa(one: ArrayLike, other: ArrayLike) -> float:
+    """Cohen's kappa of two people's values of the same things: 1 is full agreement, 0 is chance.
+
+    Example:
+        >>> cohen_kappa([1, 1, 0, 0], [1, 0, 0, 0])
+        0.5
+    """
+    first, second = np.asarray(one), np.asarray(other)
+    if first.shape != second.shape or first.ndim != 1 or not len(first):
+        raise DataError("two people's values do not fit", hint="Give one of each for each thing.")
+    categories = np.unique(np.concatenate([first, second]))
+    table = np.zeros((len(categories), len(categories)))
+    np.add.at(table, (np.searchsorted(categories, first), np.searchsorted(categories, second)), 1)
+    table /= len(first)
+    chance = float(table.sum(axis=0) @ table.sum(axis=1))
+    return _beyond_chance(float(np.trace(table)), chance)
+
+
+def fleiss_kappa(ballots: Ballots) -> float:
+    """Fleiss' kappa: any people, as many votes on each thing as there are.
+
+    Things with one vote do not count. Where all have the same number of votes it is Fleiss' own.
+
+    Example:
+        >>> round(fleiss_kappa(Ballots.from_table([[1, 1, 1], [0, 0, 0], [1, 0, 0]])), 3)
+        0.55
+    """
+    counts = _paired(ballots)
+    votes = counts.sum(axis=1)
+    agreed = (counts * (counts - 1)).sum(axis=1) / (votes * (votes - 1))
+    shares = counts.sum(axis=0) / counts.sum()
+    return _beyond_chance(float(agreed.mean()), float(shares @ shares))
+
+
+def krippendorff_alpha(ballots: Ballots, level: Level = "nominal") -> float:
+    """Krippendorff's alpha: any people, votes missing or not.
+
+    Args:
+        ballots: The votes; things with one vote do not count.
+        level: What values mean: mere names, an order (grades, or -1 to 1), or distances.
+
+    Example:
+        >>> votes = Ballots.from_table([[1, 1, 1], [0, 0, np.nan], [1, 0, 0]])
+        >>> round(krippendorff_alpha(votes), 3)
+        0.562
+    """
+    counts = _paired(ballots)
+    votes = counts.sum(axis=1)
+    seen = counts.sum(axis=0)
+    # Coincidences: every two votes on a thing, a thing's votes weighing as much as it has votes.
+    pairs = counts.T @ (counts / (votes - 1)[:, None]) - np.diag(
+        (counts / (votes - 1)[:, None]).sum(axis=0)
+    )
+    distances = _distances(ballots.categories, seen, level)
+    expected = float((np.outer(seen, seen) * distances).sum()) / float(seen.sum() - 1)
+    if expected == 0:
+        return 1.0  # there is one value only
+    observed = float((pairs * distances).sum())
+    return 1 - observed / expected
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A figure and the range that it is in with some confidence.
+
+    Attributes:
+        value: The figure.
+        low: The lower end of the range.
+        high: The upper end.
+        draws: How many samples the ends are taken from.
+    """
+
+    value: float
+    low: float
+    high: float
+    draws: int
+
+
+def bootstrap(
+    statistic: Callable[[Ballots], float],
+    ballots: Ballots,
+    *,
+    draws: int = 1000,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Interval:
+    """A figure's percentile interval, from drawing the things judged again and again.
+
+    Samples of which there is no figure, as none of their things was judged by two people, are left
+    out; where that is most of them, there is no interval.
+
+    Args:
+        statistic: The figure, such as `fleiss_kappa`.
+        ballots: The votes.
+        draws: How many samples to draw.
+        confidence: How often the range is to hold the figure, between 0 and 1.
+        seed: Draws the samples.
+
+    Example:
+        >>> votes = Ballots.from_table([[1, 1], [0, 0], [1, 0], [1, 1]] * 25)
+        >>> found = bootstrap(fleiss_kappa, votes, draws=200)
+        >>> found.low < found.value < found.high
+        True
+    """
+    if draws < 1 or not 0 < confidence < 1:
+        raise ArgumentError(
+            f"{draws} draws at confidence {confidence}",
+            hint="Give 1 or more, and a confidence between 0 and 1.",
+        )
+    random = generator(seed)
+    size = int(ballots.units.max(initial=-1)) + 1
+    if size == 0:
+        raise DataError("there are no votes", hint="Give some.")
+    value = statistic(ballots)
+    values = [
+        _figure(statistic, ballots.take(random.integers(0, size, size))) for _ in range(draws)
+    ]
+    there = [found for found in values if not np.isnan(found)]
+    if 2 * len(there) <= draws:
+        raise DataError(
+            f"only {len(there)} of {draws} samples have the figure",
+            hint="Let more be judged by two people: see Overlap.",
+        )
+    low, high = np.quantile(there, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Interval(value, float(low), float(high), len(there))
+
+
+def _figure(statistic: Callable[[Ballots], float], sample: Ballots) -> float:
+    try:
+        return statistic(sample)
+    except DataError:  # nothing in the sample was judged by two people
+        return float("nan")
+
+
+def _paired(ballots: Ballots) -> Doubles:
+    every = ballots.counts().astype(float)
+    counts: Doubles = every[every.sum(axis=1) > 1]
+    if not len(counts):
+        raise DataError("nothing was judged by two people", hint="Let people overlap: see Overlap.")
+    return counts
+
+
+def _beyond_chance(agreed: float, chance: float) -> float:
+    return 1.0 if chance == 1 else (agreed - chance) / (1 - chance)
+
+
+def _distances(categories: Doubles, seen: Doubles, level: Level) -> Doubles:
+    if level == "nominal":
+        return 1 - np.eye(len(categories))
+    places = categories
+    if level == "ordinal":
+        places = np.cumsum(seen) - seen / 2
+    difference: Doubles = np.subtract.outer(places, places) ** 2
+    return difference

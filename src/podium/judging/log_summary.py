@@ -1,0 +1,100 @@
+"""What the entries of a log that stand come to: votes, outcomes, marks and grades."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from podium.judging.assignment import Overlap
+from podium.judging.entries import Entry, Grade, Mark, Outcome, Verdict
+from podium.judging.transitive_closure import Knowledge
+from podium.judging.votes import majority
+
+
+class Record:
+    """What was said of items, which are called by their place in the session's list.
+
+    Args:
+        places: The place of each item.
+        overlap: Which pairs count only when several people have judged them.
+
+    Attributes:
+        known: The outcomes of pairs, told or implied.
+        votes: To each pair, lower place first, what each person said.
+        bad: The items that were marked as bad.
+        grades: To each item, the grade that each person gave.
+    """
+
+    def __init__(self, places: Mapping[str, int], overlap: Overlap | None) -> None:
+        self.known = Knowledge(len(places))
+        self.votes: dict[tuple[int, int], dict[str, Outcome]] = {}
+        self.bad: set[int] = set()
+        self.grades: dict[int, dict[str, int]] = {}
+        self._places = places
+        self._overlap = overlap
+        self._names = list(places)
+
+    def take_all(self, entries: Iterable[Entry]) -> None:
+        """Take all entries that stand, in order, before any other."""
+        for entry in entries:
+            if isinstance(entry, Verdict):
+                self._vote(entry)
+            else:
+                self.take(entry)
+        settled = [
+            (pair, outcome)
+            for pair, said in self.votes.items()
+            if (outcome := self._settled(pair, said)) is not None
+        ]
+        self.known.tell_all(settled)
+
+    def take(self, entry: Entry) -> bool:
+        """Take one more entry; returns whether it leaves all that was known as it was.
+
+        Where it does not, whoever went on by what was known has to start again, and this record
+        has to be made again from the log.
+        """
+        if isinstance(entry, Mark):
+            self.bad.add(self._places[entry.item])
+            return False
+        if isinstance(entry, Grade):
+            self.grades.setdefault(self._places[entry.item], {})[entry.assessor] = entry.grade
+            return True
+        if not isinstance(entry, Verdict):
+            return True
+        pair = self._vote(entry)
+        outcome = self._settled(pair, self.votes[pair])
+        if outcome is None:
+            return True
+        if pair in self.known.told:
+            return outcome is self.known.told[pair]
+        before = self.known.outcome(*pair)
+        self.known.tell(*pair, outcome)
+        return before is None or before is outcome
+
+    def answer(self, known: Knowledge, left: int, right: int) -> Outcome | None:
+        """A pair's outcome, if the marks or what is known tell it: bad items lose to all others."""
+        if self.bad and (left in self.bad or right in self.bad):
+            if left not in self.bad:
+                return Outcome.LEFT
+            return Outcome.TIE if right in self.bad else Outcome.RIGHT
+        return known.outcome(left, right)
+
+    def _vote(self, verdict: Verdict) -> tuple[int, int]:
+        """Count a verdict, which replaces an earlier one of the same person on the same pair."""
+        left, right = self._places[verdict.left], self._places[verdict.right]
+        pair, outcome = (left, right), verdict.outcome
+        if left > right:
+            pair, outcome = (right, left), outcome.flipped
+        said = self.votes.get(pair)
+        if said is None:
+            self.votes[pair] = {verdict.assessor: outcome}
+        else:
+            said[verdict.assessor] = outcome
+        return pair
+
+    def _settled(self, pair: tuple[int, int], said: dict[str, Outcome]) -> Outcome | None:
+        if self._overlap is not None:
+            left, right = pair
+            if len(said) < self._overlap.needed(self._names[left], self._names[right]):
+                return None
+        return next(iter(said.values())) if len(said) == 1 else majority(said.values())

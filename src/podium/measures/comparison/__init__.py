@@ -1,0 +1,1 @@
+"""Comparing systems: tests, intervals, the coherence of verdicts, and reports."""

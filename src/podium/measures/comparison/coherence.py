@@ -1,0 +1,356 @@
+"""Whether a verdict between two systems survives other sensible gains and discounts.
+
+DCG's gains and discounts are conventions, and with more than two grades two sensible choices can
+disagree on which system is better (Zhou et al. 2012, section 3). Here a verdict is tried over a
+documented family around the measure that was evaluated:
+
+- gains ``(b^label - 1) / (b - 1)``: b = 0 counts every relevant document alike, 1 is linear, 2 is
+  the usual exponential, 4 makes the highest grades count nearly alone; and the measure's own gains
+  if they are given one by one;
+- the measure's own discounts to the power a: a = 0 is none, 1 is the measure's, 3 looks at little
+  but the top.
+
+Everything else is as in the measure: its cut-off, its pool, how ties are broken or averaged over,
+what a query with nothing relevant counts. The measure itself is a member, and its difference is
+that of the table.
+
+The fraction of the family that keeps the verdict says how much of it is the systems and how much
+the parameters; the nearest member that turns it says which parameters would do so. Sometimes there
+is a stronger statement: no increasing gains and decreasing discounts put the other system ahead.
+For DCG that is so if the better system has, over all queries, at least as many documents of each
+grade or above within each cut-off. nDCG divides each query by a number of its own that changes with
+gains and discounts, so there the same must hold in every single query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from podium.data import Dataset, Judgments, Rankings
+from podium.data.gains import exponential_gains
+from podium.errors import ArgumentError
+from podium.kernels import Doubles, Floats
+from podium.measures.comparison.gain_family import add_counts, ahead_in_every_query, member_values
+from podium.measures.compiled.lists import Lists, ranked_lists
+from podium.measures.compiled.ranked import EXPONENTIAL, LINEAR, TABLE, Flags
+from podium.measures.compiled.tasks import Task
+from podium.measures.conventions import Conventions
+from podium.measures.evaluate import evaluate
+from podium.measures.inputs import Inputs, comparable_scores, inputs_of
+from podium.measures.names import parse_measure
+from podium.measures.presets import conventions_for
+from podium.measures.value import Measure
+from podium.threads import ordered_map
+
+BASES = tuple(place / 4 for place in range(17))
+STEEPNESS = tuple(place / 4 for place in range(13))
+_OWN_STEEPNESS = STEEPNESS.index(1.0)
+# Queries at a time: their values under all members are a few megabytes a system.
+_CHUNK = 512
+# A table of more grades and ranks is not made to find out whether DCG's verdict is unanimous.
+_MOST_COUNTS = 1 << 22
+_TIE = 1e-12
+
+
+@dataclass(frozen=True)
+class Member:
+    """One choice of gains and discounts.
+
+    Attributes:
+        base: Of the gains; None means the measure's own, given one by one.
+        steepness: The power of the measure's discounts.
+        discounts: The name of the measure's discounts; "given" if given one by one.
+    """
+
+    base: float | None
+    steepness: float
+    discounts: str = "log2"
+
+    def __str__(self) -> str:
+        gains = {None: "its own gains", 0.0: "binary gains", 1.0: "linear gains"}.get(
+            self.base, f"gains of base {self.base:g}" if self.base is not None else ""
+        )
+        if self.steepness == 0.0:
+            return f"{gains} and no discount"
+        formula = {"log2": "1/log2(1 + rank)", "reciprocal": "(1/rank)"}.get(self.discounts)
+        if formula is not None:
+            return f"{gains} and discount {formula}^{self.steepness:g}"
+        return f"{gains} and its own discounts to the power {self.steepness:g}"
+
+
+@dataclass(frozen=True)
+class Coherence:
+    """How far a verdict depends on gains and discounts.
+
+    Attributes:
+        difference: The mean difference under the measure itself, as the table has it.
+        keeps: The fraction of the family under which the same system is ahead; 0 if none is ahead
+            under the measure itself.
+        keeps_clearly: The fraction under which it is ahead with p < 0.05 (paired t-test).
+        turns: The fraction under which the other system is ahead with p < 0.05.
+        nearest: The member nearest to the measure itself under which the other system is ahead.
+        unanimous: Whether it is certain that no increasing gains and decreasing discounts put the
+            other system ahead.
+        differences: The mean difference of each member, a row for each base (and last the measure's
+            own gains if they are given one by one), a column for each steepness. For DCG they are
+            in units of the highest label's gain.
+    """
+
+    difference: float
+    keeps: float
+    keeps_clearly: float
+    turns: float
+    nearest: Member | None
+    unanimous: bool
+    differences: NDArray[np.float64]
+
+
+def coherence(
+    measure: Measure | str,
+    truth: Judgments | Dataset,
+    ours: Rankings | ArrayLike,
+    theirs: Rankings | ArrayLike,
+    *,
+    conventions: Conventions | str | None = None,
+) -> Coherence:
+    """Try a verdict between two systems by a DCG or nDCG over the family of gains and discounts.
+
+    Args:
+        measure: A DCG or nDCG with any parameters and cut-off.
+        truth: Judgments, for rankings; or a data set, for scores of its rows.
+        ours: What one system returned.
+        theirs: What the other one returned.
+        conventions: What to do where tools disagree, as ``evaluate`` takes it.
+
+    Example:
+        >>> judgments = Judgments.from_columns(["q"] * 3, ["a", "b", "c"], [2, 1, 1])
+        >>> one = Rankings.from_columns(["q"], ["a"], [1])
+        >>> other = Rankings.from_columns(["q"] * 2, ["b", "c"], [2, 1])
+        >>> found = coherence("nDCG@3", judgments, one, other)
+        >>> found.difference > 0, found.unanimous, str(found.nearest)
+        (True, False, 'gains of base 0.75 and discount 1/log2(1 + rank)^0.5')
+    """
+    chosen = conventions_for(measure, conventions)
+    wanted = parse_measure(measure)
+    systems = (theirs, ours)
+    values = [evaluate(wanted, truth, each, conventions=chosen)[wanted] for each in systems]
+    keep = np.asarray(~np.isnan(np.column_stack(values)).any(axis=1))
+    inputs = [inputs_of(truth, each) for each in systems]
+    found = coherences(wanted, chosen, inputs, keep)
+    if found is None:
+        raise ArgumentError(
+            f"{wanted!r} has no gains and discounts to change",
+            hint="Give a DCG or nDCG whose discounts are at least 0.",
+        )
+    return found[0]
+
+
+def coherences(
+    measure: Measure, conventions: Conventions, systems: Sequence[Inputs], keep: Flags
+) -> list[Coherence] | None:
+    """The coherence of each other system's verdict against the first; None if there is no family.
+
+    Args:
+        measure: What was evaluated.
+        conventions: What it followed.
+        systems: What each system returned, for the same queries.
+        keep: Which queries count.
+    """
+    if measure.name not in ("DCG", "nDCG") or not keep.any():
+        return None
+    family = _Family.of(measure, conventions, systems)
+    if np.any(family.discounts[_OWN_STEEPNESS] < 0.0):
+        return None
+
+    def sums(first: int) -> _Sums:
+        return family.sums(first, min(first + _CHUNK, len(keep)), keep)
+
+    # Chunks are the same however many threads there are, and so are their sums.
+    total = reduce(_Sums.plus, ordered_map(sums, range(0, len(keep), _CHUNK)))
+    return [family.verdict(total, place, int(keep.sum())) for place in range(len(systems) - 1)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """What chunks of queries come to, for each system but the first."""
+
+    differences: NDArray[np.float64]
+    squares: NDArray[np.float64]
+    counts: NDArray[np.float64]
+    ahead: NDArray[np.bool_]
+
+    def plus(self, other: _Sums) -> _Sums:
+        return _Sums(
+            self.differences + other.differences,
+            self.squares + other.squares,
+            self.counts + other.counts,
+            self.ahead & other.ahead,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Family:
+    """A measure, the family around it, and the systems that it is tried on."""
+
+    task: Task
+    systems: list[Inputs]
+    own_gains: Doubles
+    own_row: int
+    discounts: NDArray[np.float64]
+    highest: float
+    grades: Floats
+
+    @classmethod
+    def of(cls, measure: Measure, conventions: Conventions, systems: Sequence[Inputs]) -> _Family:
+        longest = max(systems, key=lambda each: each.longest)
+        task = Task.of(measure, conventions, longest)
+        precision = task.conventions.score_precision
+        ready = [
+            replace(each, scores=comparable_scores(each.scores, precision)) for each in systems
+        ]
+        settings = task.settings
+        row = {EXPONENTIAL: BASES.index(2.0), LINEAR: BASES.index(1.0), TABLE: len(BASES)}
+        plain = settings.discounts
+        # A rank that does not count does not count under any power.
+        powers = [np.where(plain > 0, np.abs(plain) ** power, 0.0) for power in STEEPNESS]
+        discounts = np.stack(powers)
+        discounts[_OWN_STEEPNESS] = plain
+        labels: list[Any] = [
+            each.labels if task.conventions.pool == "retrieved" else each.judged_labels
+            for each in ready
+        ]
+        grades = np.unique(np.concatenate([each[each > 0] for each in labels]))[::-1]
+        return cls(
+            task,
+            ready,
+            settings.gains if settings.curve == TABLE else np.zeros(0),
+            row[settings.curve],
+            discounts,
+            float(grades[0]) if len(grades) else 0.0,
+            np.ascontiguousarray(grades, np.float32),
+        )
+
+    @property
+    def normalised(self) -> bool:
+        return self.task.measure.name == "nDCG"
+
+    @property
+    def regular(self) -> bool:
+        """Whether the measure's own gains rise from 0, and its discounts fall."""
+        gains, discounts = self.own_gains, self.discounts[_OWN_STEEPNESS]
+        rises = not len(gains) or (gains[0] == 0.0 and bool(np.all(np.diff(gains) >= 0)))
+        return rises and bool(np.all(np.diff(discounts) <= 0))
+
+    @property
+    def counts_grades(self) -> bool:
+        cells = len(self.grades) * self.discounts.shape[1]
+        return not self.normalised and self.regular and cells <= _MOST_COUNTS
+
+    def sums(self, first: int, last: int, keep: Flags) -> _Sums:
+        """The sums over some queries."""
+        own, depth = keep[first:last], self.discounts.shape[1]
+        lists = [ranked_lists(self.task, each, first, last) for each in self.systems]
+        values = [self._values(each)[own] for each in lists]
+        others = range(1, len(lists))
+        differences = [values[place] - values[0] for place in others]
+        shape = (len(self.grades), depth) if self.counts_grades else (0, 0)
+        counts = np.zeros((len(lists) - 1, *shape))
+        ahead = np.zeros((len(lists) - 1, 2), np.bool_)
+        for place in others:
+            if self.counts_grades:
+                add_counts(lists[place], own, self.grades, 1.0, counts[place - 1])
+                add_counts(lists[0], own, self.grades, -1.0, counts[place - 1])
+            # With a pool of what was retrieved the two are divided by different ideals.
+            elif self.regular and self.normalised and self.task.conventions.pool == "judged":
+                ahead[place - 1] = ahead_in_every_query(lists[place], lists[0], own, depth)
+        return _Sums(
+            np.stack([each.sum(axis=0) for each in differences]),
+            np.stack([np.sum(each**2, axis=0) for each in differences]),
+            counts,
+            ahead,
+        )
+
+    def _values(self, lists: Lists) -> NDArray[np.float64]:
+        nothing = self.task.conventions.nothing_relevant
+        return member_values(
+            lists,
+            np.array(BASES),
+            self.own_gains,
+            self.discounts,
+            self.highest,
+            self.normalised,
+            0.0 if isinstance(nothing, str) else nothing,
+        )
+
+    def verdict(self, sums: _Sums, place: int, queries: int) -> Coherence:
+        """What the sums say of one system against the first."""
+        mean = sums.differences[place] / queries
+        variance = np.maximum(sums.squares[place] / queries - mean**2, 0.0)
+        spread = np.sqrt(variance * queries / max(queries - 1, 1))
+        own = float(mean[self.own_row, _OWN_STEEPNESS])
+        sign = float(np.sign(own)) if abs(own) > _TIE else 0.0
+        ahead = np.where(np.abs(mean) < _TIE, 0.0, mean * sign)
+        clear = _clear(mean, spread, queries)
+        return Coherence(
+            difference=own * self._unit if sign else 0.0,
+            keeps=float(np.mean(ahead > 0)),
+            keeps_clearly=float(np.mean((ahead > 0) & clear)),
+            turns=float(np.mean((ahead < 0) & clear)),
+            nearest=self._nearest(ahead < 0),
+            unanimous=sign != 0.0 and self._unanimous(sums, place, sign),
+            differences=mean,
+        )
+
+    @property
+    def _unit(self) -> float:
+        """What DCG's own gains are in units of."""
+        if self.normalised or self.task.settings.curve == TABLE:
+            return 1.0
+        if self.task.settings.curve == LINEAR:
+            return self.highest
+        return float(exponential_gains(np.array(min(self.highest, 1023.0))))
+
+    def _unanimous(self, sums: _Sums, place: int, sign: float) -> bool:
+        if self.normalised:
+            return bool(sums.ahead[place, 0 if sign > 0 else 1])
+        if not self.counts_grades:
+            return False
+        surplus = sign * np.cumsum(np.cumsum(sums.counts[place], axis=0), axis=1)
+        return bool(np.all(surplus > -1e-9))
+
+    def _nearest(self, turned: NDArray[np.bool_]) -> Member | None:
+        if not turned.any():
+            return None
+        bases = np.array(BASES)
+        # Both ranges count alike, though bases go to 4 and steepness to 3.
+        if self.own_row < len(BASES):
+            away = (bases - bases[self.own_row]) / BASES[-1]
+        else:  # gains given one by one have no base: any other gains are further than they are
+            away = np.append(1.0 + np.abs(bases - 2.0) / BASES[-1], 0.0)
+        steps = (np.array(STEEPNESS) - 1.0) / STEEPNESS[-1]
+        distance = np.where(turned, away[:, None] ** 2 + steps[None, :] ** 2, np.inf)
+        row, column = np.unravel_index(int(np.argmin(distance)), turned.shape)
+        given = self.task.measure["discounts"] or self.task.conventions.discounts
+        return Member(
+            BASES[row] if row < len(BASES) else None,
+            STEEPNESS[column],
+            given if isinstance(given, str) else "given",
+        )
+
+
+def _clear(
+    mean: NDArray[np.float64], spread: NDArray[np.float64], queries: int
+) -> NDArray[np.bool_]:
+    """Which mean differences have p < 0.05 by the paired t-test."""
+    from scipy import stats
+
+    if queries < 2:
+        return np.zeros(mean.shape, bool)
+    bound = float(stats.t.ppf(0.975, queries - 1)) / np.sqrt(queries)
+    return np.asarray(np.abs(mean) > bound * spread)

@@ -1,0 +1,286 @@
+"""A DCG or nDCG under every member of a family of gains and discounts (in kernels)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.kernels import Doubles, Floats, Ints, inner, kernel
+from podium.measures.compiled.lists import Lists
+from podium.measures.compiled.ranked import Flags, Places
+
+
+def member_values(
+    lists: Lists,
+    bases: Doubles,
+    own_gains: Doubles,
+    discounts: NDArray[np.float64],
+    highest: float,
+    normalised: bool,
+    nothing: float,
+) -> NDArray[np.float64]:
+    """The value of each query under each member: queries x gains x discounts.
+
+    Args:
+        lists: Of the queries.
+        bases: Of gains ``(b^label - 1) / (b - 1)``, in units of the highest label's gain.
+        own_gains: The gain of each whole label, which is one more kind of gains; or empty.
+        discounts: A row for each kind of discounts, a column for each rank that counts. All rows
+            fall and rise together.
+        highest: The highest label of all queries, in units of whose gain DCG's are.
+        normalised: Whether the measure is nDCG, whose gains are in units of that of each query's
+            own highest label.
+        nothing: The value of nDCG where the pool is worth nothing.
+    """
+    values = np.empty((len(lists.sizes), len(bases) + bool(len(own_gains)), len(discounts)))
+    _fill(*lists, bases, own_gains, discounts, highest, normalised, nothing, values)
+    return values
+
+
+@inner
+def _relative_gain(label: float, base: float, highest: float) -> float:
+    """The gain of a label in units of the highest one's: no base overflows."""
+    if not label > 0.0:
+        return 0.0
+    if base == 0.0:
+        return 1.0
+    if base == 1.0:
+        return label / highest
+    step = math.log(base)
+    if base < 1.0:
+        return math.expm1(label * step) / math.expm1(highest * step)
+    return (math.exp((label - highest) * step) - math.exp(-highest * step)) / -math.expm1(
+        -highest * step
+    )
+
+
+@inner
+def _code(grades: Floats, count: int, label: float) -> int:
+    """Where a label is among the first so many grades, which come largest first."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) // 2
+        if grades[middle] > label:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def _fill(
+    labels: Floats,
+    ends: Places,
+    starts: Ints,
+    ideal: Floats,
+    ideal_starts: Ints,
+    sizes: Ints,
+    zero: Flags,
+    bases: Doubles,
+    own_gains: Doubles,
+    discounts: NDArray[np.float64],
+    highest: float,
+    normalised: bool,
+    nothing: float,
+    values: NDArray[np.float64],
+) -> None:
+    kinds, depth = discounts.shape
+    steepest = discounts[kinds - 1]
+    for query in range(len(sizes)):
+        if zero[query]:
+            values[query] = 0.0
+            continue
+        listed = labels[starts[query] : starts[query + 1]]
+        after = ends[starts[query] : starts[query + 1]]
+        pool = ideal[ideal_starts[query] : ideal_starts[query + 1]]
+        grades = np.empty(len(pool), np.float32)
+        count = 0
+        for label in pool:
+            if count == 0 or grades[count - 1] > label:
+                grades[count] = label
+                count += 1
+        # What the discounts of all documents of a grade add up to, in the mean over ties.
+        weights, best = np.zeros((count, kinds)), np.zeros((count, kinds))
+        mean = np.empty(kinds)
+        place = 0
+        while place < min(len(listed), depth):
+            end = after[place]
+            for kind in range(kinds):
+                mean[kind] = 0.0
+                for rank in range(place, min(end, depth)):
+                    mean[kind] += discounts[kind, rank] / (end - place)
+            for other in range(place, end):
+                if listed[other] >= 0.0:
+                    code = _code(grades, count, listed[other])
+                    for kind in range(kinds):
+                        weights[code, kind] += mean[kind]
+            place = end
+        reach = min(max(len(pool), sizes[query]), depth)
+        ranks = np.arange(reach)
+        for rank in range(1, reach):
+            if steepest[rank] > steepest[rank - 1]:
+                ranks = np.argsort(-steepest[:reach], kind="mergesort")
+                break
+        for place in range(min(len(pool), reach)):
+            code = _code(grades, count, pool[place])
+            for kind in range(kinds):
+                best[code, kind] += discounts[kind, ranks[place]]
+        unit = highest
+        if normalised and count:
+            unit = float(grades[0])
+        for row in range(len(bases)):
+            total, ideal_total = np.zeros(kinds), np.zeros(kinds)
+            for code in range(count):
+                gain = _relative_gain(float(grades[code]), bases[row], unit)
+                for kind in range(kinds):
+                    total[kind] += gain * weights[code, kind]
+                    ideal_total[kind] += gain * best[code, kind]
+            _share(total, ideal_total, normalised, nothing, values[query, row])
+        if len(own_gains):
+            # These need not rise with the labels, so the ideal order may be another.
+            worth = np.empty(len(pool))
+            for place in range(len(pool)):
+                worth[place] = own_gains[int(pool[place])]
+            worth = np.sort(worth)[::-1]
+            total, ideal_total = np.zeros(kinds), np.zeros(kinds)
+            for kind in range(kinds):
+                for code in range(count):
+                    total[kind] += own_gains[int(grades[code])] * weights[code, kind]
+                for place in range(min(len(pool), reach)):
+                    ideal_total[kind] += worth[place] * discounts[kind, ranks[place]]
+            _share(total, ideal_total, normalised, nothing, values[query, len(bases)])
+
+
+@inner
+def _share(
+    total: Doubles, best: Doubles, normalised: bool, nothing: float, values: Doubles
+) -> None:
+    """The totals, as a share of the best ones if they are to be."""
+    for kind in range(len(values)):
+        values[kind] = total[kind]
+        if normalised:
+            values[kind] = total[kind] / best[kind] if best[kind] > 0.0 else nothing
+
+
+def add_counts(
+    lists: Lists, keep: Flags, grades: Floats, sign: float, counts: NDArray[np.float64]
+) -> None:
+    """Add how many documents of each grade are at each rank, in the mean over ties.
+
+    Args:
+        lists: Of the queries.
+        keep: Which queries count.
+        grades: All grades above 0, largest first.
+        sign: 1 to add, -1 to take off.
+        counts: A row for each grade, a column for each rank that counts.
+    """
+    _add_counts(lists.labels, lists.ends, lists.starts, keep & ~lists.zero, grades, sign, counts)
+
+
+@kernel
+def _add_counts(
+    labels: Floats,
+    ends: Places,
+    starts: Ints,
+    keep: Flags,
+    grades: Floats,
+    sign: float,
+    counts: NDArray[np.float64],
+) -> None:
+    depth = counts.shape[1]
+    for query in range(len(keep)):
+        if not keep[query]:
+            continue
+        begin, size = starts[query], starts[query + 1] - starts[query]
+        place = 0
+        while place < min(size, depth):
+            end = ends[begin + place]
+            for other in range(place, end):
+                label = labels[begin + other]
+                if label > 0.0:
+                    code = _code(grades, len(grades), label)
+                    for rank in range(place, min(end, depth)):
+                        counts[code, rank] += sign / (end - place)
+            place = end
+
+
+def ahead_in_every_query(one: Lists, other: Lists, keep: Flags, depth: int) -> tuple[bool, bool]:
+    """Whether one of two systems is never behind, and whether the other never is.
+
+    A system is not behind in a query if it has at least as many documents of each grade or above
+    within each cut-off, in the mean over ties.
+    """
+    return _ahead(
+        one.labels,
+        one.ends,
+        one.starts,
+        ~one.zero,
+        other.labels,
+        other.ends,
+        other.starts,
+        ~other.zero,
+        one.ideal,
+        one.ideal_starts,
+        keep,
+        depth,
+    )
+
+
+@kernel
+def _ahead(
+    labels: Floats,
+    ends: Places,
+    starts: Ints,
+    counts: Flags,
+    other_labels: Floats,
+    other_ends: Places,
+    other_starts: Ints,
+    other_counts: Flags,
+    ideal: Floats,
+    ideal_starts: Ints,
+    keep: Flags,
+    depth: int,
+) -> tuple[bool, bool]:
+    first = second = True
+    for query in range(len(keep)):
+        if not keep[query]:
+            continue
+        if not (first or second):
+            break
+        last = np.float32(np.inf)
+        for at in range(ideal_starts[query], ideal_starts[query + 1]):
+            grade = ideal[at]
+            if grade == last or not grade > 0.0:
+                continue
+            last = grade
+            surplus = np.zeros(depth)
+            if counts[query]:
+                begin, end = starts[query], starts[query + 1]
+                _add_share(labels[begin:end], ends[begin:end], grade, 1.0, surplus)
+            if other_counts[query]:
+                begin, end = other_starts[query], other_starts[query + 1]
+                _add_share(other_labels[begin:end], other_ends[begin:end], grade, -1.0, surplus)
+            total = 0.0
+            for share in surplus:
+                total += share
+                if total < -1e-9:
+                    first = False
+                if total > 1e-9:
+                    second = False
+    return first, second
+
+
+@inner
+def _add_share(labels: Floats, ends: Places, grade: float, sign: float, surplus: Doubles) -> None:
+    """Add the chance that the document at each rank is of a grade or above."""
+    place = 0
+    while place < min(len(labels), len(surplus)):
+        end = ends[place]
+        inside = 0
+        for other in range(place, end):
+            inside += labels[other] >= grade
+        for rank in range(place, min(end, len(surplus))):
+            surplus[rank] += sign * inside / (end - place)
+        place = end

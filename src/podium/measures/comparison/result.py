@@ -1,0 +1,153 @@
+"""What a comparison of systems found, whatever it is printed as."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.measures.comparison.coherence import Coherence
+from podium.measures.comparison.statistics import Difference, TestName
+from podium.measures.measure_dict import ByMeasure
+from podium.measures.value import Measure
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A system's mean under a measure, with the ends of its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A system against the baseline under one measure.
+
+    Attributes:
+        difference: Mean difference, interval, effect size, wins, ties and losses, p-values.
+        corrected: The p-values after Holm's correction over all systems of this measure.
+        tukey: The p-value of Tukey's honestly significant difference over all systems.
+        coherence: How far the verdict depends on gains and discounts; None for measures that
+            have none.
+        moved: The positions of the queries that moved most, best gains first, then worst losses.
+    """
+
+    difference: Difference
+    corrected: Mapping[TestName, float]
+    tukey: float
+    coherence: Coherence | None
+    moved: tuple[int, ...] = field(repr=False)
+
+    def is_significant(self, test: TestName, level: float = 0.05) -> bool:
+        """Whether the corrected p-value of a test is below a level."""
+        return self.corrected[test] < level
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A system's means over the cut-offs of one measure."""
+
+    cut_offs: tuple[int, ...]
+    means: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Systems compared on the same queries.
+
+    Attributes:
+        systems: Their names; the first is the baseline.
+        measures: The measures.
+        query_ids: The queries that all systems have a value for under all measures.
+        left_out: How many judged queries are not among them.
+        values: For each measure, by any of its names, a row a query and a column a system.
+        summaries: For each measure, by any of its names, each system's mean and interval.
+        verdicts: For each measure, by any of its names, each other system against the baseline.
+        curves: For the first measure with a cut-off, each system's means over cut-offs.
+        curve_of: The name of that measure without its cut-off.
+        conventions: The conventions the values follow, in words.
+        test: The test that decides what is called significant.
+    """
+
+    systems: tuple[str, ...]
+    measures: tuple[Measure, ...]
+    query_ids: tuple[str, ...] = field(repr=False)
+    left_out: int
+    values: ByMeasure[NDArray[np.float64]] = field(repr=False)
+    summaries: ByMeasure[Mapping[str, Summary]] = field(repr=False)
+    verdicts: ByMeasure[Mapping[str, Verdict]] = field(repr=False)
+    curves: Mapping[str, Curve] = field(repr=False)
+    curve_of: str
+    conventions: str
+    test: TestName
+
+    def __str__(self) -> str:
+        from podium.measures.comparison.text import as_markdown
+
+        return as_markdown(self)
+
+    @property
+    def baseline(self) -> str:
+        """The system that the others are compared with."""
+        return self.systems[0]
+
+    def rows(self) -> list[list[str]]:
+        """The main table as text: a row a system and measure, as every report shows it."""
+        rows = []
+        for measure in self.measures:
+            for system in self.systems:
+                found = self.summaries[measure][system]
+                row = [repr(measure), system, f"{found.mean:.4f}", _interval(found.low, found.high)]
+                verdict = self.verdicts[measure].get(system)
+                row += [""] * len(HEADINGS[4:]) if verdict is None else self._against(verdict)
+                rows.append(row)
+        return rows
+
+    def _against(self, verdict: Verdict) -> list[str]:
+        found = verdict.difference
+        mark = "*" if verdict.is_significant(self.test) else ""
+        return [
+            f"{found.mean:+.4f}{mark}",
+            _interval(found.low, found.high, "+"),
+            f"{verdict.corrected[self.test]:.3g}",
+            f"{verdict.tukey:.3g}",
+            "-" if math.isnan(found.effect) else f"{found.effect:+.2f}",
+            f"{found.wins}/{found.ties}/{found.losses}",
+            _coherent(verdict.coherence),
+        ]
+
+
+def _interval(low: float, high: float, sign: str = "") -> str:
+    return "-" if math.isnan(low) else f"{low:{sign}.4f} to {high:{sign}.4f}"
+
+
+def _coherent(found: Coherence | None) -> str:
+    if found is None:
+        return ""
+    if found.unanimous:
+        return "all"
+    if found.difference == 0.0:  # there is no verdict to keep
+        return "-"
+    # 100 % is said of the whole family alone, 0 % of none of it.
+    share = min(max(round(100 * found.keeps), int(found.keeps > 0)), 100 - int(found.keeps < 1))
+    return f"{share}%"
+
+
+HEADINGS = (
+    "measure",
+    "system",
+    "mean",
+    "95 % interval",
+    "difference",
+    "its interval",
+    "p (Holm)",
+    "p (Tukey)",
+    "effect",
+    "win/tie/loss",
+    "coherent",
+)

@@ -1,0 +1,96 @@
+"""Sums of gains times discounts (in kernels).
+
+These take arrays, not the records that hold them: handing a record on counts the references to
+all its arrays, which costs more than the sums.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from podium.data.gains import exponential_gain
+from podium.kernels import Doubles, Floats, kernel
+from podium.measures.compiled.ranked import EXPONENTIAL, LINEAR, Places
+
+
+@kernel
+def scale_of(highest: float, gains: Doubles, curve: int) -> float:
+    """0, or the highest label of a query whose gains must be taken relative to it.
+
+    An order of more than 1023 documents has gains beyond any double; ratios of gains need only
+    ``2^(y - highest) - 2^-highest``.
+    """
+    return highest if curve == EXPONENTIAL and highest >= len(gains) else 0.0
+
+
+@kernel
+def gain(label: float, scale: float, gains: Doubles, curve: int) -> float:
+    """What a label is worth; a document that was not judged is worth nothing."""
+    if not label >= 0.0:
+        return 0.0
+    whole = int(label)
+    if whole == label and whole < len(gains) and scale == 0.0:
+        return float(gains[whole])
+    if curve == LINEAR:
+        return label
+    return exponential_gain(label, scale)
+
+
+@kernel
+def dcg_of(labels: Floats, scale: float, gains: Doubles, discounts: Doubles, curve: int) -> float:
+    """The sum of gains times discounts."""
+    total = 0.0
+    for place in range(min(len(labels), len(discounts))):
+        total += gain(labels[place], scale, gains, curve) * discounts[place]
+    return total
+
+
+@kernel
+def best_dcg_of(
+    ideal: Floats,
+    documents: int,
+    scale: float,
+    gains: Doubles,
+    discounts: Doubles,
+    best_discounts: Doubles,
+    curve: int,
+) -> float:
+    """The largest DCG that any order of a query's documents has.
+
+    The largest gain meets the largest discount of the ranks that there are documents for.
+
+    Args:
+        ideal: The labels of the pool, largest gain first.
+        documents: How many documents can be ranked.
+        scale: As ``scale_of`` has it.
+        gains: The gain of each label.
+        discounts: The discount of each rank.
+        best_discounts: The same, largest first.
+        curve: How a label becomes a gain.
+    """
+    if documents < len(discounts):
+        for rank in range(1, documents):
+            if discounts[rank] > discounts[rank - 1]:
+                reachable = np.sort(discounts[:documents])[::-1].copy()
+                return dcg_of(ideal, scale, gains, reachable, curve)
+        return dcg_of(ideal, scale, gains, discounts, curve)
+    return dcg_of(ideal, scale, gains, best_discounts, curve)
+
+
+@kernel
+def expected_dcg_of(
+    labels: Floats, ties: Places, scale: float, gains: Doubles, discounts: Doubles, curve: int
+) -> float:
+    """The mean of the DCG over all orders of ties: each document has the mean gain of its tie."""
+    total = 0.0
+    place = 0
+    while place < min(len(labels), len(discounts)):
+        end = ties[place]
+        worth = counts = 0.0
+        for other in range(place, end):
+            worth += gain(labels[other], scale, gains, curve)
+        for other in range(place, min(end, len(discounts))):
+            counts += discounts[other]
+        total += worth / (end - place) * counts
+        place = end
+    return total

@@ -1,0 +1,170 @@
+"""Labels in ranked order, and the labels of the pool in their best order."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from podium.kernels import Doubles, Floats, Ints, kernel
+from podium.measures.compiled.ranked import Places
+from podium.measures.compiled.ranking import sort_by_score
+
+REFUSE, AS_ZERO, AS_UNJUDGED = range(3)
+"""What to do with a label below 0."""
+
+# Whole labels below this are sorted by counting.
+_GRADES = 64
+
+
+@kernel
+def _read(label: float, negative: int) -> float:
+    if label < 0.0 and negative != REFUSE:
+        return 0.0 if negative == AS_ZERO else np.nan
+    return label
+
+
+@kernel
+def drop_unjudged(
+    labels: Floats, offsets: Ints, first: int, order: Places, kept: Ints, negative: int
+) -> None:
+    """Take documents that were not judged out of the rankings."""
+    base = offsets[first]
+    for query in range(len(kept)):
+        begin = offsets[first + query]
+        count = 0
+        for at in range(begin - base, begin - base + kept[query]):
+            if not np.isnan(_read(labels[begin + order[at]], negative)):
+                order[begin - base + count] = order[at]
+                count += 1
+        kept[query] = count
+
+
+@kernel
+def take_labels(
+    labels: Floats,
+    offsets: Ints,
+    first: int,
+    order: Places,
+    kept: Ints,
+    negative: int,
+    ranked: Floats,
+) -> float:
+    """Write the labels of ranked documents, best first; return the least label met."""
+    base = offsets[first]
+    least = np.float32(0.0)
+    for query in range(len(kept)):
+        begin = offsets[first + query]
+        for at in range(begin - base, begin - base + kept[query]):
+            label = np.float32(_read(labels[begin + order[at]], negative))
+            ranked[at] = label
+            least = min(least, label) if label < least else least
+    return float(least)
+
+
+def sort_pool(
+    labels: Floats,
+    offsets: Ints,
+    first: int,
+    last: int,
+    negative: int,
+    ideal: Floats,
+    judged: Ints,
+) -> tuple[float, float, bool]:
+    """Write the known labels of each query, largest first, and how many there are.
+
+    Returns:
+        The least and the largest label met, and whether all are whole numbers.
+    """
+    largest, left = _count_grades(labels, offsets, first, last, ideal, judged)
+    if left == 0:
+        return 0.0, largest, True
+    # A kernel of its own: plain grades need not wait for it to compile.
+    least, other, whole = _sort_labels(labels, offsets, first, last, negative, ideal, judged)
+    return least, max(largest, other), whole
+
+
+@kernel
+def _count_grades(
+    labels: Floats, offsets: Ints, first: int, last: int, ideal: Floats, judged: Ints
+) -> tuple[float, int]:
+    """Sort labels that are small whole numbers by counting them.
+
+    Returns:
+        The largest, and how many queries are left to sort, whose ``judged`` is -1.
+    """
+    base = offsets[first]
+    largest = left = 0
+    counts = np.zeros(_GRADES, np.int64)
+    for query in range(first, last):
+        begin, end = offsets[query], offsets[query + 1]
+        highest = 0
+        row = begin
+        while row < end:
+            label = labels[row]
+            if not (label >= 0.0 and label < _GRADES and int(label) == label):
+                break
+            counts[int(label)] += 1
+            highest = max(highest, int(label))
+            row += 1
+        if row == end:
+            at = begin - base
+            for grade in range(highest, -1, -1):
+                for _ in range(counts[grade]):
+                    ideal[at] = grade
+                    at += 1
+                counts[grade] = 0
+            judged[query - first] = end - begin
+            largest = max(largest, highest)
+        else:
+            counts[: highest + 1] = 0
+            judged[query - first] = -1
+            left += 1
+    return float(largest), left
+
+
+@kernel
+def _sort_labels(
+    labels: Floats,
+    offsets: Ints,
+    first: int,
+    last: int,
+    negative: int,
+    ideal: Floats,
+    judged: Ints,
+) -> tuple[float, float, bool]:
+    """Sort the labels of the queries that are left."""
+    base = offsets[first]
+    least = largest = 0.0
+    whole = True
+    for query in range(first, last):
+        if judged[query - first] >= 0:
+            continue
+        begin, end = offsets[query], offsets[query + 1]
+        known = np.empty(end - begin, np.float32)
+        size = 0
+        for row in range(begin, end):
+            label = _read(labels[row], negative)
+            if not np.isnan(label):
+                known[size] = label
+                size += 1
+                least, largest = min(least, label), max(largest, label)
+                whole = whole and label == np.floor(label)
+        places = np.arange(size, dtype=np.int32)
+        sort_by_score(known, places, size, np.empty(size, np.int32))
+        for at in range(size):
+            ideal[begin - base + at] = known[places[at]]
+        judged[query - first] = size
+    return least, largest, whole
+
+
+@kernel
+def sort_by_gain(ideal: Floats, starts: Ints, judged: Ints, gains: Doubles) -> None:
+    """Put the labels of each query, whole numbers that have a gain each, in the order of gains."""
+    for query in range(len(judged)):
+        labels = ideal[starts[query] : starts[query] + judged[query]]
+        for at in range(1, len(labels)):
+            label = labels[at]
+            place = at
+            while place > 0 and gains[int(labels[place - 1])] < gains[int(label)]:
+                labels[place] = labels[place - 1]
+                place -= 1
+            labels[place] = label

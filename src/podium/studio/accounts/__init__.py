@@ -1,0 +1,1 @@
+"""Accounts, members of projects, OpenID, and the audit trail."""

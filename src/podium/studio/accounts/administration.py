@@ -1,0 +1,158 @@
+"""What administrators do with accounts, on the page, in the API and on the command line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, delete, func, or_, select, update
+
+from podium.studio.accounts.audit import record
+from podium.studio.accounts.service import check_password, end_access, hash_password
+from podium.studio.errors import RefusedError
+from podium.studio.store.tables import AuditRecord, Membership, SignInFailure, User
+from podium.studio.store.tokens import new_secret
+
+_PAGE = 200
+
+
+def accounts(connection: Connection, *, search: str = "", after: int = 0) -> list[Any]:
+    """Accounts in the order of their numbers, a page at a time, with how many projects they have.
+
+    Args:
+        connection: Where to look.
+        search: A part of a name or address.
+        after: The last number seen.
+    """
+    projects = (
+        select(func.count()).where(Membership.user_id == User.id).correlate(User).scalar_subquery()
+    )
+    found = select(
+        User.id, User.name, User.email, User.email_verified, User.is_admin, User.disabled,
+        User.created_at, User.password.is_not(None).label("has_password"),
+        User.subject.is_not(None).label("has_openid"), projects.label("projects"),
+    ).where(User.id > after)  # fmt: skip
+    if search:
+        part = f"%{search.lower().replace('%', '')[:200]}%"
+        found = found.where(or_(func.lower(User.name).like(part), User.email.like(part)))
+    return list(connection.execute(found.order_by(User.id).limit(_PAGE)).all())
+
+
+def account_numbered(connection: Connection, user_id: int) -> Any:
+    """An account's row, locked."""
+    row = connection.execute(
+        select(User.__table__).where(User.id == user_id).with_for_update()
+    ).one_or_none()
+    if row is None:
+        raise RefusedError(404, "There is no such account.")
+    return row
+
+
+def set_disabled(connection: Connection, by: int | None, user_id: int, *, disabled: bool) -> None:
+    """Close an account, which signs it out everywhere, or open it again."""
+    row = account_numbered(connection, user_id)
+    if disabled:
+        _check_other_admin(connection, row)
+        end_access(connection, user_id)
+    connection.execute(update(User).where(User.id == user_id).values(disabled=disabled))
+    what = "disabled an account" if disabled else "enabled an account"
+    record(connection, by, None, what, user=user_id)
+
+
+def set_admin(connection: Connection, by: int | None, user_id: int, *, admin: bool) -> None:
+    """Make someone an administrator of the server, or no longer."""
+    row = account_numbered(connection, user_id)
+    if not admin:
+        _check_other_admin(connection, row)
+    connection.execute(update(User).where(User.id == user_id).values(is_admin=admin))
+    what = "made an administrator" if admin else "took administration away"
+    record(connection, by, None, what, user=user_id)
+
+
+def reset_password(connection: Connection, by: int | None, user_id: int) -> str:
+    """A new password for someone, which is shown once; what they signed in with ends."""
+    account_numbered(connection, user_id)
+    word = new_secret()[:20]
+    connection.execute(update(User).where(User.id == user_id).values(password=hash_password(word)))
+    end_access(connection, user_id)
+    record(connection, by, None, "reset a password", user=user_id)
+    return word
+
+
+def change_password(connection: Connection, user_id: int, old: str, new: str) -> None:
+    """Change one's own password; all other sessions and API tokens end."""
+    row = account_numbered(connection, user_id)
+    if row.password is None:
+        raise RefusedError(409, "You sign in by OpenID: change your password there.")
+    if check_password(connection, row.email, old) is None:
+        raise RefusedError(403, "The old password is wrong.")
+    connection.execute(update(User).where(User.id == user_id).values(password=hash_password(new)))
+    end_access(connection, user_id)
+    record(connection, user_id, None, "changed the password")
+
+
+def end_someones_access(connection: Connection, by: int | None, user_id: int) -> None:
+    """Sign someone out everywhere and end their API tokens."""
+    account_numbered(connection, user_id)
+    end_access(connection, user_id)
+    record(connection, by, None, "ended sessions and tokens", user=user_id)
+
+
+def anonymise(connection: Connection, by: int | None, user_id: int) -> None:
+    """Forget who someone is. What they judged stays, under their number."""
+    row = account_numbered(connection, user_id)
+    _check_other_admin(connection, row)
+    end_access(connection, user_id)
+    connection.execute(delete(Membership).where(Membership.user_id == user_id))
+    connection.execute(
+        delete(SignInFailure).where(
+            or_(
+                SignInFailure.key == f"account:{row.email}",
+                SignInFailure.key.startswith(f"pair:{row.email}|", autoescape=True),
+            )
+        )
+    )
+    mine = or_(
+        AuditRecord.user_id == user_id, AuditRecord.details["email"].as_string() == row.email
+    )
+    signing = AuditRecord.action.in_(["signed in", "failed to sign in"])
+    connection.execute(update(AuditRecord).where(mine, signing).values(details={}))
+    connection.execute(
+        update(User)
+        .where(User.id == user_id)
+        .values(
+            email=f"removed-{user_id}@invalid",
+            name=f"Person {user_id}",
+            email_verified=False,
+            password=None,
+            subject=None,
+            is_admin=False,
+            disabled=True,
+        )
+    )
+    record(connection, by, None, "anonymised an account", user=user_id)
+
+
+def server_audit(connection: Connection, before: int, limit: int) -> list[Any]:
+    """What was done on the whole server, newest first, a page at a time."""
+    return list(
+        connection.execute(
+            select(AuditRecord.__table__, User.name)
+            .outerjoin(User, User.id == AuditRecord.user_id)
+            .where(AuditRecord.id < before)
+            .order_by(AuditRecord.id.desc())
+            .limit(limit)
+        ).all()
+    )
+
+
+def _check_other_admin(connection: Connection, row: Any) -> None:
+    if not row.is_admin or row.disabled:
+        return
+    admins = connection.scalars(
+        select(User.id)
+        .where(User.is_admin.is_(True), User.disabled.is_(False))
+        .order_by(User.id)
+        .with_for_update()
+    ).all()
+    if len(admins) < 2:
+        raise RefusedError(409, "The server needs an administrator: make someone else one first.")

@@ -1,0 +1,29 @@
+"""Who changed what."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from sqlalchemy import Connection, insert
+
+from podium.studio.store.tables import AuditRecord
+
+
+def record(
+    connection: Connection,
+    user_id: int | None,
+    project_id: int | None,
+    action: str,
+    **details: Any,
+) -> None:
+    """Write down that someone did something, in the transaction in which they do it."""
+    connection.execute(
+        insert(AuditRecord).values(
+            at=time.time(),
+            user_id=user_id,
+            project_id=project_id,
+            action=action,
+            details=details,
+        )
+    )

@@ -1,0 +1,195 @@
+"""Who belongs to a project: members and their roles, invitations, and what was done by whom."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from sqlalchemy import Connection, delete, func, select, update
+
+from podium.studio.accounts.audit import record
+from podium.studio.accounts.identity import Member
+from podium.studio.accounts.service import invite
+from podium.studio.errors import RefusedError
+from podium.studio.store.enums import Role
+from podium.studio.store.tables import (
+    ApiToken,
+    Assigned,
+    AuditRecord,
+    Invitation,
+    Lease,
+    Membership,
+    Query,
+    User,
+)
+
+
+def members_of(connection: Connection, project_id: int) -> list[Any]:
+    """The members of a project, owners first: number, name, address and its check, role."""
+    rows = connection.execute(
+        select(User.id, User.name, User.email, User.email_verified, Membership.role)
+        .join(Membership, Membership.user_id == User.id)
+        .where(Membership.project_id == project_id)
+        .order_by(User.name, User.id)
+    ).all()
+    order = {Role.OWNER.value: 0, Role.MANAGER.value: 1, Role.ASSESSOR.value: 2}
+    return sorted(rows, key=lambda row: order[row.role])
+
+
+def set_role(connection: Connection, who: Member, user_id: int, role: Role) -> None:
+    """Give a member another role; nobody gives or takes more than they have."""
+    present = _role_of(connection, who, user_id)
+    if not who.may(role) or not who.may(present):
+        raise RefusedError(403, "Only owners may make owners, or change them.")
+    if present is Role.OWNER and role is not Role.OWNER:
+        _check_other_owner(connection, who.project.id)
+    connection.execute(
+        update(Membership)
+        .where(Membership.project_id == who.project.id, Membership.user_id == user_id)
+        .values(role=role.value)
+    )
+    record(
+        connection, who.person.id, who.project.id, "changed a role", user=user_id, role=role.value
+    )
+
+
+def remove_member(connection: Connection, who: Member, user_id: int) -> None:
+    """Take someone out of a project. What they judged stays; what they hold is free again.
+
+    The project's invitations end, unless people leave by themselves: whoever was removed could come
+    back by a link, with the same account or with another.
+    """
+    present = _role_of(connection, who, user_id)
+    if not who.may(present):
+        raise RefusedError(403, "Only owners may remove owners.")
+    if present is Role.OWNER:
+        _check_other_owner(connection, who.project.id)
+    queries = select(Query.id).where(Query.project_id == who.project.id)
+    held = [Lease.user_id == user_id, Lease.query_id.in_(queries), ~Lease.released]
+    now = time.time()
+    freed = connection.scalars(select(Lease.query_id).where(*held)).all()
+    if freed:
+        connection.execute(update(Lease).where(*held).values(released=True, expires_at=now))
+        # Whoever looks for something free next sees what is free there.
+        connection.execute(update(Query).where(Query.id.in_(freed)).values(lease_expiry=0.0))
+    connection.execute(
+        delete(Assigned).where(Assigned.user_id == user_id, Assigned.query_id.in_(queries))
+    )
+    connection.execute(
+        delete(Membership).where(
+            Membership.project_id == who.project.id, Membership.user_id == user_id
+        )
+    )
+    ended = 0
+    if user_id != who.person.id:
+        ended = connection.execute(
+            delete(Invitation).where(Invitation.project_id == who.project.id)
+        ).rowcount
+    record(
+        connection, who.person.id, who.project.id, "removed a member", user=user_id,
+        invitations_ended=ended,
+    )  # fmt: skip
+
+
+def make_invitation(connection: Connection, who: Member, role: Role, uses: int, days: float) -> str:
+    """The secret of a new invitation, which is shown once."""
+    if not who.may(role):
+        raise RefusedError(403, "Only owners may invite owners.")
+    record(connection, who.person.id, who.project.id, "made an invitation", role=role.value)
+    return invite(connection, who.project.id, role, uses=uses, days=days)
+
+
+def invitations_of(connection: Connection, project_id: int) -> list[Any]:
+    """The invitations that still hold."""
+    return list(
+        connection.execute(
+            select(Invitation.id, Invitation.role, Invitation.uses_left, Invitation.expires_at)
+            .where(
+                Invitation.project_id == project_id,
+                Invitation.expires_at > time.time(),
+                Invitation.uses_left > 0,
+            )
+            .order_by(Invitation.id)
+        ).all()
+    )
+
+
+def revoke_invitation(connection: Connection, who: Member, invitation_id: int) -> None:
+    """End an invitation."""
+    gone = connection.execute(
+        delete(Invitation).where(
+            Invitation.id == invitation_id, Invitation.project_id == who.project.id
+        )
+    )
+    if gone.rowcount == 0:
+        raise RefusedError(404, "There is no such invitation.")
+    record(connection, who.person.id, who.project.id, "revoked an invitation")
+
+
+def tokens_of(connection: Connection, user_id: int) -> list[Any]:
+    """Someone's API tokens, without what opens anything."""
+    return list(
+        connection.execute(
+            select(ApiToken.id, ApiToken.name, ApiToken.created_at, ApiToken.expires_at)
+            .where(ApiToken.user_id == user_id)
+            .order_by(ApiToken.id)
+        ).all()
+    )
+
+
+def revoke_token(connection: Connection, user_id: int, token_id: int) -> None:
+    """End an API token of someone's."""
+    gone = connection.execute(
+        delete(ApiToken).where(ApiToken.id == token_id, ApiToken.user_id == user_id)
+    )
+    if gone.rowcount == 0:
+        raise RefusedError(404, "There is no such token.")
+    record(connection, user_id, None, "revoked an API token")
+
+
+def audit_of(connection: Connection, project_id: int, before: int, limit: int) -> list[Any]:
+    """What was done in a project, newest first, a page at a time."""
+    return list(
+        connection.execute(
+            select(
+                AuditRecord.id,
+                AuditRecord.at,
+                AuditRecord.action,
+                AuditRecord.details,
+                User.name,
+                User.email,
+            )
+            .outerjoin(User, User.id == AuditRecord.user_id)
+            .where(AuditRecord.project_id == project_id, AuditRecord.id < before)
+            .order_by(AuditRecord.id.desc())
+            .limit(limit)
+        ).all()
+    )
+
+
+def _role_of(connection: Connection, who: Member, user_id: int) -> Role:
+    role = connection.scalar(
+        select(Membership.role)
+        .where(Membership.project_id == who.project.id, Membership.user_id == user_id)
+        .with_for_update()
+    )
+    if role is None:
+        raise RefusedError(404, "There is no such member.")
+    return Role(role)
+
+
+def _check_other_owner(connection: Connection, project_id: int) -> None:
+    # Both of two owners who leave at the same time would see the other one stay.
+    connection.execute(
+        select(Membership.user_id)
+        .where(Membership.project_id == project_id, Membership.role == Role.OWNER.value)
+        .order_by(Membership.user_id)
+        .with_for_update()
+    )
+    owners = connection.scalar(
+        select(func.count()).where(
+            Membership.project_id == project_id, Membership.role == Role.OWNER.value
+        )
+    )
+    if (owners or 0) < 2:
+        raise RefusedError(409, "A project needs an owner: make someone else one first.")

@@ -1,0 +1,122 @@
+"""How often someone may try to sign in.
+
+A try is counted before the password is looked at, so that many at the same time count too, and
+taken back if the password was right. There are three counts: of an account from one address, which
+stops guessing; of an address, which stops trying many accounts; and of an account from everywhere,
+which stops guessing from many addresses. The last does not hold where its owner has signed in
+before, so that nobody can be locked out by others.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from typing import Any
+
+from sqlalchemy import Connection, case, delete, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from podium.studio.errors import RefusedError
+from podium.studio.store.tables import KnownAddress, SignInFailure, User
+
+FREE = {"pair": 5, "address": 20, "account": 50}
+"""How many tries may fail before there is a wait, which then doubles up to a limit."""
+LONGEST_WAIT = 900.0
+WINDOW = 3600.0
+"""Seconds without a failure after which counting starts over."""
+
+_INSERT: dict[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
+
+
+def count_try(connection: Connection, email: str, address: str) -> None:
+    """Count a try to sign in, or refuse it if there were too many; commit it before going on."""
+    now = time.time()
+    for kind, key in _keys(connection, email, address):
+        count = _add_one(connection, key, now)
+        if count is None:
+            locked = connection.scalar(
+                select(SignInFailure.locked_until).where(SignInFailure.key == key)
+            )
+            left = int((locked or now) - now) + 1
+            raise RefusedError(429, f"Too many tries: wait {left} seconds.")
+        if count >= FREE[kind]:
+            wait = min(2.0 ** (count - FREE[kind]), LONGEST_WAIT)
+            connection.execute(
+                update(SignInFailure)
+                .where(SignInFailure.key == key)
+                .values(locked_until=now + wait)
+            )
+
+
+def take_back(connection: Connection, user_id: int, email: str, address: str) -> None:
+    """The last try was right: it does not count, and others keep counting."""
+    keys = dict(_keys(connection, email, address))
+    connection.execute(delete(SignInFailure).where(SignInFailure.key == keys.pop("pair")))
+    for kind, key in keys.items():
+        fewer = case((SignInFailure.count > 0, SignInFailure.count - 1), else_=0)
+        connection.execute(
+            update(SignInFailure)
+            .where(SignInFailure.key == key)
+            .values(
+                count=fewer,
+                locked_until=case(
+                    (SignInFailure.count <= FREE[kind], 0.0), else_=SignInFailure.locked_until
+                ),
+            )
+        )
+    statement = _INSERT[connection.dialect.name](KnownAddress).values(
+        user_id=user_id, address=network(address), last_at=time.time()
+    )
+    connection.execute(
+        statement.on_conflict_do_update(
+            index_elements=[KnownAddress.user_id, KnownAddress.address],
+            set_={"last_at": statement.excluded.last_at},
+        )
+    )
+
+
+def network(address: str) -> str:
+    """An address as it is counted: a household's or office's IPv6 network has one prefix.
+
+    Example:
+        >>> network("192.0.2.7"), network("2001:db8:1:2:aaaa::1")
+        ('192.0.2.7', '2001:db8:1:2::/64')
+    """
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address[:64]
+    if parsed.version == 4:
+        return str(parsed)
+    return str(ipaddress.ip_network((int(parsed), 64), strict=False))
+
+
+def _keys(connection: Connection, email: str, address: str) -> list[tuple[str, str]]:
+    """What is counted, in an order that is the same for everyone."""
+    account, place = email.strip().lower()[:320], network(address)
+    known = connection.scalar(
+        select(KnownAddress.user_id)
+        .join(User, User.id == KnownAddress.user_id)
+        .where(User.email == account, KnownAddress.address == place)
+    )
+    keys = [("pair", f"pair:{account}|{place}"), ("address", f"address:{place}")]
+    return keys if known is not None else [*keys, ("account", f"account:{account}")]
+
+
+def _add_one(connection: Connection, key: str, now: float) -> int | None:
+    """The count with one more, or None while there is a wait."""
+    statement = _INSERT[connection.dialect.name](SignInFailure).values(
+        key=key, count=1, locked_until=0.0, last_at=now
+    )
+    over = SignInFailure.last_at < now - WINDOW
+    found = connection.execute(
+        statement.on_conflict_do_update(
+            index_elements=[SignInFailure.key],
+            set_={
+                "count": case((over, 1), else_=SignInFailure.count + 1),
+                "last_at": statement.excluded.last_at,
+            },
+            where=SignInFailure.locked_until <= now,
+        ).returning(SignInFailure.count)
+    ).scalar_one_or_none()
+    return None if found is None else int(found)

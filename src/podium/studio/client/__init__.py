@@ -1,0 +1,16 @@
+"""Talk to a Podium Studio from Python: projects, imports, judging, exports, labels.
+
+from podium.studio.client import StudioClient
+
+studio = StudioClient("https://judging.example.org")  # the token is in PODIUM_STUDIO_TOKEN
+project = studio.create_project("Shoes", k=10)
+project.import_candidates("candidates.jsonl")
+…
+labels = project.labels()  # podium.data.Judgments, for podium.rankers
+"""
+
+from podium.studio.client.client import StudioClient, project_at
+from podium.studio.client.project import StudioProject
+from podium.studio.client.values import Asked, Shown, StudioError
+
+__all__ = ["Asked", "Shown", "StudioClient", "StudioError", "StudioProject", "project_at"]

@@ -1,0 +1,287 @@
+"""A project of a studio, for Python programs; see `podium.studio.client`."""
+
+from __future__ import annotations
+
+import io
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+from uuid import uuid4
+
+from podium.data import CandidateList, Judgments, Preferences, read_parquet, write_jsonl
+from podium.data.atomic import atomic_write
+from podium.data.files import writing
+from podium.studio.client.renewing import Renewing
+from podium.studio.client.values import Asked, Shown, StudioError
+
+if TYPE_CHECKING:
+    from podium.studio.client.client import StudioClient
+
+_RENEW_EVERY = 15.0
+"""How often a program that judges says that it is still at it, in seconds."""
+_LOOK_AGAIN = 5.0
+"""How soon to look whether a project that is paused goes on, in seconds."""
+
+
+class StudioProject:
+    """A project of a studio.
+
+    Attributes:
+        about: What the studio told of it: id, role, settings, progress.
+    """
+
+    def __init__(self, studio: StudioClient, about: dict[str, Any]) -> None:
+        self.about = about
+        self._studio = studio
+        self._path = f"/projects/{about['id']}"
+        self._tab = uuid4().hex
+
+    @property
+    def id(self) -> int:
+        """The project's number."""
+        return int(self.about["id"])
+
+    def refresh(self) -> StudioProject:
+        """The project as it is now."""
+        return self._studio.project(self.id)
+
+    def change(self, **settings: Any) -> None:
+        """Change settings, or ``paused``."""
+        self.about = self._studio.call("PATCH", self._path, json=settings)
+
+    def delete(self) -> None:
+        """Delete the project with all its judgments."""
+        name = self.about["settings"]["name"]
+        self._studio.send("DELETE", self._path, json={"name": name})
+
+    def import_candidates(self, source: str | Path | Iterable[CandidateList]) -> dict[str, Any]:
+        """Put queries with their candidates into the project, and wait until they are in.
+
+        Args:
+            source: A JSONL file, or lists of candidates.
+
+        Returns:
+            How many queries were added and skipped.
+        """
+        if isinstance(source, str | Path):
+            return self._upload("candidates", [("candidates", Path(source))])
+        stream = io.BytesIO()
+        write_jsonl(source, stream)
+        stream.seek(0)
+        return self._upload("candidates", [("candidates", stream)])
+
+    def import_runs(
+        self,
+        runs: Sequence[str | Path],
+        documents: str | Path,
+        queries: str | Path | None = None,
+        *,
+        depth: int = 50,
+    ) -> dict[str, Any]:
+        """Put the queries of TREC runs into the project, with the texts of their documents."""
+        files = [("runs", Path(run)) for run in runs] + [("documents", Path(documents))]
+        if queries is not None:
+            files.append(("queries", Path(queries)))
+        return self._upload("runs", files, depth=depth)
+
+    def import_gold(self, source: str | Path) -> dict[str, Any]:
+        """Put gold pairs into the project, from JSONL."""
+        return self._upload("gold", [("gold", Path(source))])
+
+    def import_from_engine(self, **search: Any) -> dict[str, Any]:
+        """Put queries into the project with candidates that a search engine finds for them.
+
+        Args:
+            search: The fields of `podium.studio.transfer.search_engines.EngineSearch`: url, …
+        """
+        path = f"{self._path}/imports/engine"
+        result: dict[str, Any] = self._wait(self._studio.call("POST", path, json=search))["result"]
+        return result
+
+    def next(self, *, wait: float | None = 60.0) -> Asked | None:
+        """What to judge next, or None if there is nothing (for now).
+
+        Args:
+            wait: For how many seconds to wait for others at most, where what they do may open
+                something; None is as long as it takes.
+        """
+        return self._asked(self._next(), wait)
+
+    def answer(
+        self, asked: Asked, choice: str, *, seconds: float = 0.0, wait: float | None = 60.0
+    ) -> Asked | None:
+        """Answer, and get what to judge next, or None if there is nothing (for now)."""
+        return self._asked(self._answer(asked, choice, seconds), wait)
+
+    def undo(self) -> Asked | None:
+        """Take back your last answer; the same is asked again."""
+        wanted = {"token": str(uuid4()), "tab": self._tab}
+        return self._asked(self._studio.call("POST", f"{self._path}/undo", json=wanted), 60.0)
+
+    def release(self, asked: Asked) -> None:
+        """Give a task up unanswered, so that others need not wait for it."""
+        self._studio.call("POST", f"{self._path}/release", json={"token": asked.token})
+
+    def judge(self, choose: Callable[[Asked], str], *, wait: float | None = None) -> int:
+        """Judge until there is nothing left to you; returns how many answers that took.
+
+        Where the rest depends on others, it waits for them. A task is kept for as long as `choose`
+        takes, and given up if it fails.
+
+        Args:
+            choose: Gives one of the choices of what is asked: a model, say.
+            wait: For how many seconds to wait for others at a time, and while the project is
+                paused; None is as long as it takes.
+
+        Raises:
+            StudioError: If work is left that nobody can do; it says what would help.
+        """
+        count = 0
+        with Renewing(self._renew, _RENEW_EVERY) as renewing:
+            asked = self._asked(self._next(renews=True), wait, renews=True)
+            while asked is not None:
+                renewing.token = asked.token
+                begun = time.monotonic()
+                try:
+                    choice = choose(asked)
+                except BaseException:
+                    self.release(asked)
+                    raise
+                answer = self._answer(asked, choice, time.monotonic() - begun, renews=True)
+                renewing.token = None
+                count += 1
+                asked = self._asked(answer, wait, renews=True)
+        return count
+
+    def export(
+        self,
+        target: str | Path | IO[bytes],
+        content: str = "labels",
+        format: str = "qrels",  # noqa: A002 - what it is called everywhere
+        *,
+        only_done: bool = False,
+        ties: bool = False,
+    ) -> dict[str, Any]:
+        """Write what the project came to into a file.
+
+        Args:
+            target: The file, or an open stream.
+            content: ``labels``, ``grades``, ``preferences``, ``totals`` or ``log``.
+            format: One that fits: ``qrels``, ``prefs``, ``pairs``, ``jsonl`` or with ``-parquet``.
+            only_done: Whether to leave out queries that are not done yet.
+            ties: Whether documents that were judged equal get equal labels.
+
+        Returns:
+            How many queries, rows and bytes it has.
+        """
+        order = {"content": content, "format": format, "only_done": only_done, "ties": ties}
+        job = self._wait(self._studio.call("POST", f"{self._path}/exports", json=order))
+        path = f"{self._path}/jobs/{job['id']}/file"
+        if isinstance(target, str | Path):
+            with writing(target), atomic_write(target) as stream:
+                self._studio.fetch(path, stream)
+        else:
+            self._studio.fetch(path, target)
+        result: dict[str, Any] = job["result"]
+        return result
+
+    def labels(self, *, only_done: bool = False, ties: bool = False) -> Judgments:
+        """The labels so far: the ordered top k of each query, or mean grades."""
+        content = "grades" if self.about["settings"]["mode"] == "grades" else "labels"
+        stream = io.BytesIO()
+        self.export(stream, content, "qrels-parquet", only_done=only_done, ties=ties)
+        stream.seek(0)
+        return read_parquet(stream, Judgments)
+
+    def preferences(self) -> Preferences:
+        """The verdicts on pairs that stand."""
+        stream = io.BytesIO()
+        self.export(stream, "preferences", "pairs-parquet")
+        stream.seek(0)
+        return read_parquet(stream, Preferences)
+
+    def _next(self, *, renews: bool = False) -> dict[str, Any]:
+        ask = {"tab": self._tab, "renews": renews}
+        found: dict[str, Any] = self._studio.call("POST", f"{self._path}/next", json=ask)
+        return found
+
+    def _answer(
+        self, asked: Asked, choice: str, seconds: float, *, renews: bool = False
+    ) -> dict[str, Any]:
+        given = {
+            "token": asked.token,
+            "choice": choice,
+            "seconds": seconds,
+            "tab": self._tab,
+            "renews": renews,
+        }
+        answer = self._studio.call("POST", f"{self._path}/answers", json=given)
+        return answer["next"] or {"state": "paused"}
+
+    def _renew(self, token: str) -> None:
+        wanted = {"token": token, "tab": self._tab, "renews": True}
+        self._studio.call("POST", f"{self._path}/renew", json=wanted)
+
+    def _asked(
+        self, answer: dict[str, Any], wait: float | None, *, renews: bool = False
+    ) -> Asked | None:
+        end = math.inf if wait is None else time.monotonic() + wait
+        waits = ("wait", "paused") if renews else ("wait",)
+        while answer["state"] in waits:
+            pause = answer.get("wait_seconds") or _LOOK_AGAIN
+            left = end - time.monotonic()
+            if left <= 0:
+                return None
+            time.sleep(min(pause, left))
+            answer = self._next(renews=renews)
+        if answer["state"] == "blocked":
+            raise StudioError(409, " ".join(answer["problems"]))
+        if answer["state"] != "task":
+            return None
+        task = answer["task"]
+        sides = tuple(
+            tuple(self._document(task["query_id"], document) for document in side["documents"])
+            for side in task["sides"]
+        )
+        return Asked(
+            task["token"], task["query"], task["description"], sides, tuple(task["choices"])
+        )
+
+    def _document(self, query: int, document: dict[str, Any]) -> Shown:
+        path = f"{self._path}/queries/{query}/documents/{document['place']}"
+        if document["format"] == "html":
+            text = self._studio.send("GET", f"{path}/page").text
+        else:
+            text = self._studio.call("GET", path)["text"]
+        return Shown(document["place"], document["title"], document["url"], text)
+
+    def _upload(
+        self, source: str, files: Sequence[tuple[str, Path | IO[bytes]]], **more: Any
+    ) -> dict[str, Any]:
+        streams: list[tuple[str, tuple[str, IO[bytes]]]] = []
+        try:
+            for role, file in files:
+                if isinstance(file, Path):
+                    streams.append((role, (file.name, file.open("rb"))))
+                else:
+                    streams.append((role, (role, file)))
+            job = self._studio.call(
+                "POST", f"{self._path}/imports", data={"source": source, **more}, files=streams
+            )
+        finally:
+            for _, (_, stream) in streams:
+                stream.close()
+        result: dict[str, Any] = self._wait(job)["result"]
+        return result
+
+    def _wait(self, job: dict[str, Any]) -> dict[str, Any]:
+        pause = 0.05
+        while job["state"] in ("waiting", "running"):
+            time.sleep(pause)
+            pause = min(1.5 * pause, 2.0)
+            job = self._studio.call("GET", f"{self._path}/jobs/{job['id']}")
+        if job["state"] != "done":
+            raise StudioError(422, str(job["error"]))
+        return job

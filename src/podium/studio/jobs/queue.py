@@ -1,0 +1,229 @@
+"""Work that takes longer than a request: it waits in a table until a server's worker takes it.
+
+A worker says every few seconds that it is at it. What a worker began that says nothing any more
+is begun again by another, and the one that was given up can no longer finish it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, and_, func, insert, or_, select, update
+
+from podium.studio.errors import RefusedError
+from podium.studio.settings import Settings
+from podium.studio.store.database import in_transaction
+from podium.studio.store.tables import Job
+from podium.studio.store.tokens import new_secret
+
+_OURS = re.compile(r"[A-Za-z0-9_-]{43}(\.[a-z]+){1,2}")
+DEAD_AFTER = 30.0
+"""After how many seconds without a word a worker is given up."""
+
+_MOST_ATTEMPTS = 3
+MOST_UNDER_WAY = 20
+"""How many jobs of one kind may wait or run in a project at the same time."""
+MOST_FILES = 50
+"""How many files of exports a project keeps; the oldest make room."""
+
+
+class State(StrEnum):
+    """Where a job stands."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+ENDED = (State.DONE.value, State.FAILED.value, State.CANCELLED.value)
+UNDER_WAY = (State.WAITING.value, State.RUNNING.value)
+
+
+class LostError(Exception):
+    """Another worker has taken the job over, or someone has cancelled it."""
+
+
+@dataclass
+class Work:
+    """A job that a worker has in its hands.
+
+    Attributes:
+        engine: The worker's own connections.
+        settings: The server's settings.
+        job: The job's row.
+        share: How much of it is done, from 0 to 1; the worker passes it on.
+        lost: Whether it is no longer theirs: it was cancelled, or another worker has it.
+    """
+
+    engine: Engine
+    settings: Settings
+    job: Any
+    share: float = field(default=0.0)
+    lost: bool = field(default=False)
+
+    def progress(self, share: float) -> None:
+        """Note how much is done; LostError if nobody waits for the rest."""
+        self.share = share
+        if self.lost:
+            raise LostError
+
+    def finish(
+        self, connection: Connection, result: dict[str, Any], file: str | None = None
+    ) -> None:
+        """Say in the transaction that does the work that it is done: both hold, or neither."""
+        done = connection.execute(
+            update(Job)
+            .where(_mine(self.job))
+            .values(state=State.DONE.value, progress=1.0, result=result, file=file)
+        )
+        if done.rowcount == 0:
+            raise LostError
+
+    def alive(self) -> bool:
+        """Tell that someone is at it, and how far; whether it is still theirs."""
+
+        def tell(connection: Connection) -> bool:
+            told = connection.execute(
+                update(Job)
+                .where(_mine(self.job))
+                .values(alive_at=time.time(), progress=min(max(self.share, 0.0), 1.0))
+            )
+            return told.rowcount > 0
+
+        self.lost = not in_transaction(self.engine, tell)
+        return not self.lost
+
+    def fail(self, problem: str) -> None:
+        """Say that it cannot be done, and why."""
+        in_transaction(
+            self.engine,
+            lambda c: c.execute(
+                update(Job)
+                .where(_mine(self.job))
+                .values(state=State.FAILED.value, error=problem[:2000])
+            ),
+        )
+
+
+def enqueue(
+    connection: Connection, project_id: int, user_id: int, kind: str, parameters: dict[str, Any]
+) -> int:
+    """Put a job into the queue, and return its number."""
+    waiting = connection.scalar(
+        select(func.count()).where(
+            Job.project_id == project_id, Job.kind == kind, Job.state.in_(UNDER_WAY)
+        )
+    )
+    if (waiting or 0) >= MOST_UNDER_WAY:
+        raise RefusedError(429, f"{waiting} {kind}s of this project wait: cancel some, or wait.")
+    now = time.time()
+    return int(
+        connection.execute(
+            insert(Job)
+            .values(
+                project_id=project_id,
+                user_id=user_id,
+                kind=kind,
+                parameters=parameters,
+                state=State.WAITING.value,
+                progress=0.0,
+                attempts=0,
+                result={},
+                created_at=now,
+                alive_at=now,
+            )
+            .returning(Job.id)
+        ).scalar_one()
+    )
+
+
+def claim(connection: Connection, worker: str, kinds: list[str]) -> Any:
+    """The oldest job that nobody is at, now this worker's, or None."""
+    now = time.time()
+    row = connection.execute(
+        select(Job.id, Job.attempts)
+        .where(
+            Job.kind.in_(kinds),
+            or_(
+                Job.state == State.WAITING.value,
+                and_(Job.state == State.RUNNING.value, Job.alive_at < now - DEAD_AFTER),
+            ),
+        )
+        .order_by(Job.id)
+        .limit(1)
+        .with_for_update(skip_locked=True)
+    ).one_or_none()
+    if row is None:
+        return None
+    given_up = row.attempts >= _MOST_ATTEMPTS
+    connection.execute(
+        update(Job)
+        .where(Job.id == row.id)
+        .values(
+            state=State.FAILED.value if given_up else State.RUNNING.value,
+            error=f"It was begun {row.attempts} times and never ended." if given_up else None,
+            # A name for each attempt: a worker that took a job back is another than it was.
+            worker=f"{worker}.{row.attempts}",
+            attempts=row.attempts + 1,
+            alive_at=now,
+            progress=0.0,
+        )
+    )
+    if given_up:
+        return None
+    return connection.execute(select(Job.__table__).where(Job.id == row.id)).one()
+
+
+def cancel(connection: Connection, job: Any) -> None:
+    """End a job that is not done; a worker that is at it notices in a few seconds and stops."""
+    found = connection.execute(
+        update(Job)
+        .where(Job.id == job.id, Job.state.in_(UNDER_WAY))
+        .values(state=State.CANCELLED.value, error="It was cancelled.")
+    )
+    if found.rowcount == 0:
+        raise RefusedError(409, "It has ended already.")
+
+
+def make_room(connection: Connection, project_id: int) -> list[str]:
+    """Forget the files of a project's oldest exports, and return their names."""
+    rows = connection.execute(
+        select(Job.id, Job.file)
+        .where(Job.project_id == project_id, Job.file.is_not(None))
+        .order_by(Job.id.desc())
+        .offset(MOST_FILES - 1)
+    ).all()
+    connection.execute(update(Job).where(Job.id.in_([row.id for row in rows])).values(file=None))
+    return [row.file for row in rows]
+
+
+def files_folder(settings: Settings) -> Path:
+    """The folder for files that come and go with jobs."""
+    settings.exports.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return settings.exports
+
+
+def new_file(settings: Settings, ending: str) -> Path:
+    """A path for a new file, with a name that nobody can guess."""
+    return files_folder(settings) / f"{new_secret()}{ending}"
+
+
+def is_ours(name: str) -> bool:
+    """Whether a file's name is one that `new_file` gives; others in the folder are not touched.
+
+    Example:
+        >>> is_ours(f"{new_secret()}.upload"), is_ours("thesis.txt")
+        (True, False)
+    """
+    return bool(_OURS.fullmatch(name))
+
+
+def _mine(job: Any) -> Any:
+    return and_(Job.id == job.id, Job.worker == job.worker, Job.state == State.RUNNING.value)

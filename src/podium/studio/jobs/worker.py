@@ -1,0 +1,174 @@
+"""The worker of a server process: a thread that takes jobs one after the other."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import structlog
+from sqlalchemy import Connection, delete, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from podium.errors import PodiumError
+from podium.studio.jobs.queue import ENDED, LostError, Work, claim, files_folder, is_ours
+from podium.studio.logs import described
+from podium.studio.metrics import Metrics
+from podium.studio.settings import Settings
+from podium.studio.store.database import connect, in_transaction
+from podium.studio.store.tables import Job
+from podium.studio.store.tokens import new_secret
+
+Kinds = Mapping[str, Callable[[Work], None]]
+"""To each kind of job the function that does it."""
+
+_LOOK_EVERY = 1.0
+_TELL_EVERY = 2.0
+_TIDY_EVERY = 3600.0
+_AFTER_FAILURE = 5.0
+_KEPT_DAYS = 7.0
+
+
+class Worker:
+    """Takes jobs until it is stopped.
+
+    Args:
+        settings: The server's settings; the worker has connections of its own.
+        kinds: What it can do.
+        metrics: Where jobs and failures are counted.
+        tidying: What removes expired rows of other packages, every hour; it is given the time.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        kinds: Kinds,
+        metrics: Metrics | None = None,
+        *,
+        tidying: Sequence[Callable[[Connection, float], object]] = (),
+    ) -> None:
+        self._settings = settings
+        self._kinds = dict(kinds)
+        self._metrics = metrics or Metrics()
+        self._engine = connect(settings.model_copy(update={"pool_size": 3}))
+        self._name = new_secret()
+        self._wake = threading.Event()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="podium-worker", daemon=True)
+        self._log = structlog.get_logger("podium.studio")
+        self._tidying = tuple(tidying)
+        self._tidied = 0.0
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Take no more jobs; the one at hand may take a moment to its end, or goes to another."""
+        self._stopping = True
+        self._wake.set()
+        self._thread.join(5)
+        self._engine.dispose()
+
+    def is_alive(self) -> bool:
+        """Whether its thread runs."""
+        return self._thread.is_alive() and not self._stopping
+
+    def nudge(self) -> None:
+        """There is something new: look at once."""
+        self._wake.set()
+
+    def _run(self) -> None:
+        self._metrics.set_worker(running=True)
+        try:
+            self._work()
+        finally:
+            self._metrics.set_worker(running=False)
+
+    def _work(self) -> None:
+        while not self._stopping:
+            self._wake.clear()
+            try:
+                while not self._stopping and self._take_one():
+                    pass
+                self._tidy()
+            except SQLAlchemyError as error:
+                # The database is away, or its tables are of another version: it may come back.
+                self._metrics.worker_failed()
+                self._log.warning("worker", **described(error))
+            except Exception as error:
+                # A full disk, a folder that is gone: whatever it is, later jobs may well succeed.
+                self._metrics.worker_failed()
+                self._log.error("worker", **described(error))
+                self._wake.wait(_AFTER_FAILURE)
+            self._wake.wait(_LOOK_EVERY)
+
+    def _take_one(self) -> bool:
+        kinds = list(self._kinds)
+        job = in_transaction(self._engine, lambda c: claim(c, self._name[:32], kinds))
+        if job is None:
+            return False
+        work = Work(self._engine, self._settings, job)
+        ended = threading.Event()
+        teller = threading.Thread(target=self._tell, args=(work, ended), daemon=True)
+        teller.start()
+        outcome = "failed"
+        try:
+            self._kinds[job.kind](work)
+            outcome = "done"
+        except LostError:
+            outcome = "lost"
+            self._log.warning("job", job=job.id, problem="cancelled or taken over")
+        except PodiumError as error:
+            work.fail(str(error))
+        except SQLAlchemyError:
+            outcome = "interrupted"  # it is begun again
+            raise
+        except Exception as error:
+            # Whatever it is, the others wait for their turn, and who asked for it is told.
+            self._log.error("job", job=job.id, **described(error))
+            work.fail("Something went wrong; the server's log tells what.")
+        finally:
+            self._metrics.job_ended(job.kind, outcome)
+            ended.set()
+            teller.join()
+        return True
+
+    def _tell(self, work: Work, ended: threading.Event) -> None:
+        while not ended.wait(_TELL_EVERY):
+            with suppress(SQLAlchemyError):
+                work.alive()
+
+    def _tidy(self) -> None:
+        """Remove jobs that are long done, and files that belong to none."""
+        now = time.time()
+        if now < self._tidied + _TIDY_EVERY:
+            return
+        self._tidied = now
+        oldest = now - 86400 * _KEPT_DAYS
+
+        def forget(connection: Connection) -> None:
+            connection.execute(delete(Job).where(Job.state.in_(ENDED), Job.created_at < oldest))
+            for tidy in self._tidying:
+                tidy(connection, now)
+
+        in_transaction(self._engine, forget)
+        wanted = in_transaction(
+            self._engine, lambda c: set(c.scalars(select(Job.file).where(Job.file.is_not(None))))
+        )
+        for path in files_folder(self._settings).iterdir():
+            # The folder may be a shared one: what is not ours stays, whatever its age.
+            if not is_ours(path.name) or path.name in wanted:
+                continue
+            if path.is_file() and _written(path) < oldest:
+                with suppress(OSError):
+                    path.unlink()
+
+
+def _written(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:  # another worker was quicker
+        return time.time()

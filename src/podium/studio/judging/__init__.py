@@ -1,0 +1,1 @@
+"""The judging service: leases, the log, query state, judging modes, and answers."""

@@ -1,0 +1,67 @@
+"""What people can answer, and what each answer adds to the log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from podium.judging import Outcome
+from podium.judging.entries import GRADES
+from podium.studio.judging.modes import NOTHING, Task
+from podium.studio.store.enums import Kind, Mode, Purpose
+
+SKIP = "skip"
+_VERDICTS = {"left": Outcome.LEFT, "tie": Outcome.TIE, "right": Outcome.RIGHT}
+_MARKS = {"bad-left": (0,), "bad-right": (1,), "bad-both": (0, 1)}
+_GRADES = {name: grade for grade, name in enumerate(GRADES)}
+_POINTS = {
+    "left-much": 2,
+    "left": 1,
+    "same": 0,
+    "right": -1,
+    "right-much": -2,
+}
+
+CHOICES: dict[Mode, tuple[str, ...]] = {
+    Mode.PAIRS: (*_VERDICTS, *_MARKS, SKIP),
+    Mode.GRADES: (*_GRADES, SKIP),
+    Mode.RANKINGS: (*_POINTS, SKIP),
+}
+"""To each judging screen what can be answered there."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One entry of an answer: most have one; that both documents are bad has two."""
+
+    kind: Kind
+    left: int
+    right: int | None
+    value: int | None
+
+
+def parts_of(mode: Mode, task: Task, choice: str) -> list[Part] | None:
+    """The entries that an answer to a task adds, or None if the screen has no such answer.
+
+    Bad marks on repeated and gold pairs are verdicts: the point of those is to compare.
+
+    Example:
+        >>> parts_of(Mode.PAIRS, Task(3, 5), "bad-both")[1]
+        Part(kind=<Kind.BAD: 'bad'>, left=5, right=None, value=None)
+    """
+    right = None if task.right == NOTHING else task.right
+    if choice not in CHOICES[mode]:
+        return None
+    if choice == SKIP:
+        return [Part(Kind.SKIP, task.left, right, None)]
+    if mode is Mode.GRADES:
+        return [Part(Kind.GRADE, task.left, None, _GRADES[choice])]
+    if mode is Mode.RANKINGS:
+        return [Part(Kind.SIDE_BY_SIDE, task.left, right, _POINTS[choice])]
+    if choice in _VERDICTS:
+        return [Part(Kind.VERDICT, task.left, right, _VERDICTS[choice])]
+    marked = _MARKS[choice]
+    if task.purpose is not Purpose.MAIN:
+        worth = (0 not in marked) - (1 not in marked)
+        return [Part(Kind.VERDICT, task.left, right, worth)]
+    sides = (task.left, task.right)
+    return [Part(Kind.BAD, sides[side], None, None) for side in marked]

@@ -1,0 +1,215 @@
+"""Work that nobody can do: what is blocked, why, and what would unblock it.
+
+Pairs that several people judge need that many people, each query its own where people judge only
+what is assigned to them. And whatever all have skipped is left for nobody. ``careful`` needs nobody
+in particular: it ends when those who judge have judged every pair, even with budget left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Select, func, literal, select
+
+from podium.judging.algorithms import CAREFUL
+from podium.studio.errors import RefusedError
+from podium.studio.store.enums import Mode
+from podium.studio.store.tables import (
+    Assigned,
+    Exhausted,
+    Membership,
+    Query,
+    User,
+)
+
+_KEPT_SECONDS = 5.0
+"""How long what was found holds: people who wait ask again and again."""
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """Queries that wait for people who are not there.
+
+    Attributes:
+        queries: How many.
+        why: What keeps them.
+        remedy: What would unblock them.
+    """
+
+    queries: int
+    why: str
+    remedy: str
+
+    def __str__(self) -> str:
+        noun = "query is" if self.queries == 1 else "queries are"
+        return f"{self.queries:,} {noun} blocked: {self.why} {self.remedy}"
+
+
+class BlockedWork:
+    """Finds what is blocked, for people who wait, at most every few seconds.
+
+    Args:
+        clock: Tells the time in seconds since 1970.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._found: dict[int, tuple[float, tuple[str, ...]]] = {}
+
+    def problems(self, connection: Connection, project: Any) -> tuple[str, ...]:
+        """What is blocked in a project, in words."""
+        now = self._clock()
+        made_at, problems = self._found.get(project.id, (-math.inf, ()))
+        if not made_at <= now < made_at + _KEPT_SECONDS:
+            problems = tuple(str(each) for each in blocked_work(connection, project))
+            self._found[project.id] = now, problems
+        return problems
+
+
+def people_needed(project: Any) -> int:
+    """How many people each query of a project takes at the least.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> overlap = SimpleNamespace(
+        ...     mode="pairs", algorithm="adaptive", overlap_share=0.5, overlap_assessors=2
+        ... )
+        >>> people_needed(overlap)
+        2
+    """
+    careful = project.mode == Mode.PAIRS and project.algorithm == CAREFUL
+    return int(project.overlap_assessors) if project.overlap_share > 0 and not careful else 1
+
+
+def blocked_work(connection: Connection, project: Any) -> list[Blocked]:
+    """What is blocked in a project."""
+    people = int(connection.scalar(_members(project.id)) or 0)
+    short = _short_of_people(connection, project, None if project.assigned_only else people)
+    if not short:
+        return _nothing_for_anyone(connection, project, people)
+    found = []
+    alone = sum(each.queries for each in short if each.people == 0)
+    if alone:
+        remedy = "Share the queries out on the page Assignment, or let everyone judge all of them."
+        found.append(Blocked(alone, "nobody is assigned.", remedy))
+    others = [each for each in short if each.people]
+    if others:
+        needed, most = people_needed(project), max(each.people for each in others)
+        can = "can judge"
+        if project.assigned_only:
+            can = "is assigned" if most == 1 else "are assigned"
+        why = f"{needed} people are needed, and only {most} {can}."
+        count = sum(each.queries for each in others)
+        found.append(Blocked(count, why, _remedy(project, needed)))
+    return found
+
+
+def check_shares(connection: Connection, project: Any) -> None:
+    """Refuse assignments with which nobody could finish a query.
+
+    Queries that are assigned to nobody are no problem here: they may be yet.
+    """
+    if not project.assigned_only:
+        return
+    short = [each for each in _short_of_people(connection, project, None) if each.people]
+    if short:
+        needed, fewest = people_needed(project), min(each.people for each in short)
+        count = sum(each.queries for each in short)
+        raise RefusedError(
+            422,
+            f"{needed} people must judge a query, but {count:,} would be assigned to fewer: "
+            f"to {fewest}. {_remedy(project, needed)}",
+        )
+
+
+@dataclass(frozen=True)
+class _Short:
+    """Queries that are open to fewer people than they need."""
+
+    queries: int
+    people: int
+
+
+def _members(project_id: int) -> Select[Any]:
+    """How many people can judge in a project."""
+    return (
+        select(func.count())
+        .select_from(Membership)
+        .join(User, User.id == Membership.user_id)
+        .where(Membership.project_id == project_id, User.disabled.is_(False))
+    )
+
+
+def _assigned() -> Any:
+    """To how many people who can judge it a query is assigned."""
+    return (
+        select(func.count())
+        .select_from(Assigned)
+        .join(User, User.id == Assigned.user_id)
+        .where(Assigned.query_id == Query.id, User.disabled.is_(False))
+        .correlate(Query)
+        .scalar_subquery()
+    )
+
+
+def _short_of_people(connection: Connection, project: Any, people: int | None) -> list[_Short]:
+    """Queries that are not done and that fewer people may judge than they need.
+
+    Args:
+        connection: A transaction.
+        project: The project's row.
+        people: How many may judge each query; None is those to whom it is assigned.
+    """
+    needed = people_needed(project)
+    if people is not None and people >= needed:
+        return []
+    each = (
+        select((_assigned() if people is None else literal(people)).label("people"))
+        .where(Query.project_id == project.id, Query.done.is_(False))
+        .subquery()
+    )
+    rows = connection.execute(select(each.c.people, func.count()).group_by(each.c.people))
+    return [_Short(count, have) for have, count in rows if have < needed]
+
+
+def _nothing_for_anyone(connection: Connection, project: Any, people: int) -> list[Blocked]:
+    """Queries in which everyone who may judge them has looked, and found nothing left to judge."""
+    looked = (
+        select(func.count())
+        .select_from(Exhausted)
+        .join(Membership, Membership.user_id == Exhausted.user_id)
+        .join(User, User.id == Exhausted.user_id)
+        .where(
+            Exhausted.query_id == Query.id,
+            Exhausted.changed == Query.changed,
+            Membership.project_id == project.id,
+            User.disabled.is_(False),
+        )
+        .correlate(Query)
+        .scalar_subquery()
+    )
+    count = connection.scalar(
+        select(func.count())
+        .select_from(Query)
+        .where(
+            Query.project_id == project.id,
+            Query.available,
+            Query.lease_expiry.is_(None),
+            looked >= (_assigned() if project.assigned_only else people),
+        )
+    )
+    if not count:
+        return []
+    why = "everyone who can judge has judged or skipped what is left."
+    remedy = "Invite someone else, or ask those who skipped pairs to take that back."
+    return [Blocked(int(count), why, remedy)]
+
+
+def _remedy(project: Any, needed: int) -> str:
+    lower = "lower the number of people who judge a pair in the settings"
+    if project.assigned_only:
+        return f"Assign each query to {needed} people, or {lower}."
+    return f"Invite more people, or {lower}."

@@ -1,0 +1,103 @@
+"""Pairs whose outcome is known, which are mixed in to see who is careful."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import IO, Any
+
+from sqlalchemy import Connection, insert, select
+
+from podium.data.json_lines import json_lines
+from podium.errors import DataError
+from podium.studio.store.enums import Mode
+from podium.studio.store.tables import Candidate, Gold, Query
+
+_OUTCOMES = {"left": 1, "tie": 0, "right": -1, 1: 1, 0: 0, -1: -1}
+MOST = 100_000
+
+
+@dataclass(frozen=True)
+class KnownPair:
+    """A pair and which side is better: 1 is left, -1 right, 0 neither."""
+
+    query_id: str
+    left: str
+    right: str
+    outcome: int
+
+
+def read_gold(stream: IO[bytes]) -> list[KnownPair]:
+    r"""Pairs from JSONL, a pair a line.
+
+    Example:
+        >>> import io
+        >>> line = b'{"query_id": "q1", "left": "a", "right": "b", "outcome": "left"}\n'
+        >>> read_gold(io.BytesIO(line))
+        [KnownPair(query_id='q1', left='a', right='b', outcome=1)]
+    """
+    found: list[KnownPair] = []
+    for pair in json_lines(stream, _pair):
+        found.append(pair)
+        if len(found) > MOST:
+            raise DataError(f"there are more than {MOST} gold pairs", hint="Fewer will do.")
+    return found
+
+
+def add_gold(connection: Connection, project: Any, pairs: list[KnownPair]) -> int:
+    """Put gold pairs into a project; returns how many were not there yet."""
+    if project.mode != Mode.PAIRS:
+        raise DataError("gold pairs are for projects that judge pairs", hint="Make one.")
+    by_query: dict[str, list[KnownPair]] = {}
+    for pair in pairs:
+        by_query.setdefault(pair.query_id, []).append(pair)
+    added = 0
+    for name, known in by_query.items():
+        query_id = connection.scalar(
+            select(Query.id).where(Query.project_id == project.id, Query.name == name)
+        )
+        if query_id is None:
+            raise DataError(f"there is no query {name!r}", hint="Import the queries first.")
+        rows = connection.execute(
+            select(Candidate.item, Candidate.place).where(Candidate.query_id == query_id)
+        ).all()
+        places: dict[str, int] = {row.item: row.place for row in rows}
+        present = {
+            frozenset((row.left, row.right))
+            for row in connection.execute(
+                select(Gold.left, Gold.right).where(Gold.query_id == query_id)
+            )
+        }
+        for pair in known:
+            for item in (pair.left, pair.right):
+                if item not in places:
+                    raise DataError(
+                        f"query {name!r} has no document {item!r}", hint="See its candidates."
+                    )
+            left, right = places[pair.left], places[pair.right]
+            if frozenset((left, right)) not in present:
+                present.add(frozenset((left, right)))
+                connection.execute(
+                    insert(Gold).values(
+                        query_id=query_id, left=left, right=right, outcome=pair.outcome
+                    )
+                )
+                added += 1
+    return added
+
+
+def _pair(content: dict[str, Any]) -> KnownPair:
+    texts = [content.get(name) for name in ("query_id", "left", "right")]
+    outcome = content.get("outcome")
+    known = isinstance(outcome, str | int) and not isinstance(outcome, bool)
+    if set(content) != {"query_id", "left", "right", "outcome"} or not all(
+        isinstance(text, str) for text in texts
+    ):
+        raise DataError("is no gold pair", hint="Give query_id, left, right and outcome.")
+    if not known or outcome not in _OUTCOMES:
+        raise DataError(f"the outcome is {outcome!r}", hint='Give "left", "tie" or "right".')
+    if any("\0" in str(text) for text in texts):
+        raise DataError("an id has a NUL character", hint="No document has such an id.")
+    if texts[1] == texts[2]:
+        raise DataError("a document is compared with itself", hint="Name two.")
+    query_id, left, right = map(str, texts)
+    return KnownPair(query_id, left, right, _OUTCOMES[outcome])

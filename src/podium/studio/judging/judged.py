@@ -1,0 +1,94 @@
+"""What was said of a query and what it came to, read back from its log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Engine, select
+
+from podium.data import Judgments, Preferences
+from podium.judging import log_preferences
+from podium.judging.agreement import inferred_verdicts
+from podium.studio.judging.modes import GradesPanel, PairsPanel, Said
+from podium.studio.judging.query_state import Board
+from podium.studio.judging.state_cache import log_of, new_board
+from podium.studio.store.database import reading
+from podium.studio.store.enums import Kind
+from podium.studio.store.tables import Query
+
+_PAGE = 50
+"""How many queries are in memory at once."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A query with all that was said of it.
+
+    Attributes:
+        query: The query's row.
+        items: Its documents by id.
+        log: What was said, with the row's number of the person.
+        board: What it came to.
+    """
+
+    query: Any
+    items: list[str]
+    log: list[Said]
+    board: Board
+
+    def labels(self, *, ties: bool) -> Judgments:
+        """The top k as labels, or the mean grades."""
+        panel = self.board.panel
+        if isinstance(panel, GradesPanel):
+            values = panel.session.labels()
+        else:
+            assert isinstance(panel, PairsPanel)
+            values = panel.session.result().labels(self.items, ties=ties)
+        return Judgments.from_columns([self.query.name] * len(self.items), self.items, values)
+
+    def preferences(self) -> Preferences | None:
+        """The verdicts that stand, or those that grades imply; None if there is none."""
+        log = self.board.panel.log
+        if isinstance(self.board.panel, GradesPanel):
+            log = tuple(inferred_verdicts(log))
+        if not any(said.kind in (Kind.VERDICT, Kind.GRADE) for said in self.log) or not log:
+            return None
+        try:
+            return log_preferences({self.query.name: log})
+        except ValueError:  # all were taken back
+            return None
+
+
+def judged_queries(engine: Engine, project: Any, *, only_done: bool) -> Iterator[Judged]:
+    """The queries of a project that anything was said of, a few at a time."""
+    after = 0
+    while True:
+        page = reading(engine, lambda c, after=after: _page(c, project, after, only_done))  # type: ignore[misc]
+        if not page:
+            return
+        yield from page
+        after = page[-1].query.id
+
+
+def _page(connection: Connection, project: Any, after: int, only_done: bool) -> list[Judged]:
+    statement = (
+        select(Query.__table__)
+        .where(Query.project_id == project.id, Query.id > after, Query.entries > 0)
+        .order_by(Query.id)
+        .limit(_PAGE)
+    )
+    if only_done:
+        statement = statement.where(Query.done)
+    return [judged(connection, project, row) for row in connection.execute(statement).all()]
+
+
+def judged(connection: Connection, project: Any, query: Any) -> Judged:
+    """A query with all that was said of it."""
+    board = new_board(connection, project, query)
+    log = list(log_of(connection, query.id))
+    for said in log:
+        board.take(said)
+    items = [document.item for document in board.documents]
+    return Judged(query, items, log, board)

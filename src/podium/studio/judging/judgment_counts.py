@@ -1,0 +1,94 @@
+"""How much everyone has judged, counted as they go: answers that stand, and their seconds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, literal_column, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from podium.studio.store.prepared import Prepared
+from podium.studio.store.tables import Judge, Tally
+
+
+def _of_query(insert: Any) -> Prepared:
+    statement = insert(Tally).values(
+        query_id=bindparam("query"),
+        user_id=bindparam("user"),
+        judgments=bindparam("more"),
+        seconds=bindparam("spent"),
+        last_at=bindparam("last"),
+    )
+    return Prepared(
+        statement.on_conflict_do_update(
+            index_elements=[Tally.query_id, Tally.user_id],
+            set_={
+                "judgments": Tally.judgments + statement.excluded.judgments,
+                "seconds": Tally.seconds + statement.excluded.seconds,
+                "last_at": statement.excluded.last_at,
+            },
+        )
+    )
+
+
+def _of_project(insert: Any) -> Prepared:
+    statement = insert(Judge).values(
+        user_id=bindparam("user"),
+        project_id=bindparam("project"),
+        judgments=bindparam("more"),
+        seconds=bindparam("spent"),
+        open_changed=literal_column("0"),
+        open_id=literal_column("0"),
+        assigned_changed=literal_column("0"),
+        assigned_id=literal_column("0"),
+    )
+    return Prepared(
+        statement.on_conflict_do_update(
+            index_elements=[Judge.user_id, Judge.project_id],
+            set_={
+                "judgments": Judge.judgments + statement.excluded.judgments,
+                "seconds": Judge.seconds + statement.excluded.seconds,
+            },
+        )
+    )
+
+
+_INSERTS = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
+_OF_QUERY = {name: _of_query(insert) for name, insert in _INSERTS.items()}
+_OF_PROJECT = {name: _of_project(insert) for name, insert in _INSERTS.items()}
+_MINE = Prepared(
+    select(Judge.judgments, Judge.seconds).where(
+        Judge.user_id == bindparam("user"), Judge.project_id == bindparam("project")
+    )
+)
+
+
+def count_judgment(
+    connection: Connection,
+    query: Any,
+    user_id: int,
+    *,
+    judgments: int,
+    seconds: float,
+    last_at: float,
+) -> None:
+    """Count an answer of someone's, or that it was taken back.
+
+    Args:
+        connection: The transaction.
+        query: The query's row.
+        user_id: Whose answer.
+        judgments: 1 if it is a judgment that counts, 0 if not, less if some were taken back.
+        seconds: How long those took.
+        last_at: When the last answer was given that they have not taken back; 0 if there is none.
+    """
+    name = connection.dialect.name
+    values = {"user": user_id, "more": judgments, "spent": seconds}
+    _OF_QUERY[name].run(connection, query=query.id, last=last_at, **values)
+    _OF_PROJECT[name].run(connection, project=query.project_id, **values)
+
+
+def judged_by(connection: Connection, project_id: int, user_id: int) -> tuple[int, float]:
+    """How much someone has judged in a project, and how many seconds that took."""
+    row = _MINE.one(connection, user=user_id, project=project_id)
+    return (0, 0.0) if row is None else (int(row.judgments), float(row.seconds))

@@ -1,0 +1,222 @@
+"""Leases: who holds which task, for how long, and who gets it back.
+
+A page that says every few seconds that someone is there has a short lease, which ends soon after
+its last word. A program that says nothing in between has the project's `lease_seconds`. A lease
+that ended stays, so that a late answer finds it, until `forget_old_leases`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, bindparam, delete, insert, or_, select, update
+
+from podium.studio.judging.modes import Task
+from podium.studio.store.prepared import Prepared
+from podium.studio.store.tables import Lease, Query
+from podium.studio.store.tokens import new_token
+
+RENEWED_SECONDS = 45.0
+"""How long a page's lease lasts from its last word on: whoever waits for it waits no minute."""
+RENEW_EVERY = 15.0
+"""After how many seconds a page says that someone is still there."""
+KEPT_DAYS = 30.0
+"""How long an answer may come late: after that, nobody remembers what was asked."""
+
+MOST_TABS = 10
+"""How many tasks one person may hold in a project."""
+
+_HELD = Prepared(
+    select(Lease.token, Lease.left, Lease.right, Lease.user_id, Lease.expires_at).where(
+        Lease.query_id == bindparam("query"), ~Lease.released
+    )
+)
+# Its page may have renewed it since it was read.
+_END = Prepared(
+    update(Lease)
+    .where(Lease.token == bindparam("wanted"), Lease.expires_at < bindparam("now"))
+    .values(released=True)
+)
+_OF_USER = Prepared(
+    select(Lease.__table__)
+    .join(Query, Query.id == Lease.query_id)
+    .where(
+        Lease.user_id == bindparam("user"),
+        Query.project_id == bindparam("project"),
+        ~Lease.released,
+        Lease.expires_at >= bindparam("now"),
+    )
+    .order_by(Lease.granted_at.desc())
+)
+_LOST = Prepared(
+    select(Lease.token, Lease.query_id)
+    .join(Query, Query.id == Lease.query_id)
+    .where(
+        Lease.user_id == bindparam("user"),
+        Query.project_id == bindparam("project"),
+        Lease.tab != "",
+        or_(Lease.released, Lease.expires_at < bindparam("now")),
+    )
+    .order_by(Lease.granted_at.desc())
+    .limit(1)
+)
+_RENEW = Prepared(
+    update(Lease)
+    .where(Lease.token == bindparam("wanted"), Lease.user_id == bindparam("user"), ~Lease.released)
+    .values(expires_at=bindparam("until"), renewed=bindparam("does_renew"))
+)
+_GIVE_BACK = Prepared(
+    update(Lease)
+    .where(Lease.token == bindparam("wanted"))
+    .values(
+        released=False,
+        expires_at=bindparam("until"),
+        renewed=bindparam("does_renew"),
+        tab=bindparam("by"),
+    )
+)
+_RELEASE = Prepared(
+    update(Lease)
+    .where(Lease.token == bindparam("wanted"))
+    .values(released=True, expires_at=bindparam("now"))
+)
+_NOT_AGAIN = Prepared(update(Lease).where(Lease.token == bindparam("wanted")).values(tab=""))
+_GIVE = Prepared(insert(Lease))
+_REMOVE = Prepared(delete(Lease).where(Lease.token == bindparam("wanted")))
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who asks: a person's browser tab, or a program's.
+
+    Attributes:
+        user_id: The person.
+        tab: The tab.
+        renews: Whether it says every `RENEW_EVERY` seconds that someone is there.
+    """
+
+    user_id: int
+    tab: str
+    renews: bool = False
+
+    def until(self, project: Any, now: float) -> float:
+        """When a lease that it gets now ends."""
+        longest = float(project.lease_seconds)
+        return now + (min(longest, RENEWED_SECONDS) if self.renews else longest)
+
+
+@dataclass(frozen=True)
+class Held:
+    """A pair that someone holds until some time."""
+
+    pair: tuple[int, int]
+    user_id: int
+    expires_at: float
+
+
+@dataclass
+class Holding:
+    """What is held of a query.
+
+    Attributes:
+        since: When that was looked up.
+        held: The pairs.
+        freed: Whether anything is free again that was held before.
+    """
+
+    since: float
+    held: list[Held] = field(default_factory=list)
+    freed: bool = False
+
+
+def held_leases(connection: Connection, query_id: int, now: float) -> Holding:
+    """What is held of a query; leases that ran out end."""
+    found = Holding(now)
+    for row in _HELD.rows(connection, query=query_id):
+        if row.expires_at < now and _END.run(connection, wanted=row.token, now=now):
+            found.freed = True
+        else:
+            pair = (min(row.left, row.right), max(row.left, row.right))
+            found.held.append(Held(pair, row.user_id, max(row.expires_at, now)))
+    return found
+
+
+def leases_of(connection: Connection, project_id: int, user_id: int, now: float) -> list[Any]:
+    """What someone holds in a project, newest first."""
+    return _OF_USER.rows(connection, user=user_id, project=project_id, now=now)
+
+
+def lost_lease(connection: Connection, project_id: int, user_id: int, now: float) -> Any:
+    """The task that someone had last and neither answered nor kept: its token and its query."""
+    return _LOST.one(connection, user=user_id, project=project_id, now=now)
+
+
+def grant(
+    connection: Connection, project: Any, query_id: int, who: Holder, task: Task, now: float
+) -> tuple[UUID, float]:
+    """Lease a task to someone; its token, and when it ends."""
+    token, until = new_token(), who.until(project, now)
+    _GIVE.run(
+        connection,
+        token=token,
+        query_id=query_id,
+        user_id=who.user_id,
+        tab=who.tab,
+        left=task.left,
+        right=task.right,
+        purpose=task.purpose.value,
+        granted_at=now,
+        expires_at=until,
+        released=False,
+        renewed=who.renews,
+    )
+    return token, until
+
+
+def renew(
+    connection: Connection, project: Any, who: Holder, token: UUID, now: float
+) -> float | None:
+    """Keep a task from now on as long as a new one; None if it has gone to others."""
+    until = who.until(project, now)
+    values = {"wanted": token, "user": who.user_id, "until": until, "does_renew": who.renews}
+    return until if _RENEW.run(connection, **values) else None
+
+
+def give_back(connection: Connection, project: Any, who: Holder, token: UUID, now: float) -> float:
+    """Give a task that had ended to whoever had it, in the tab that asks; returns its end."""
+    until = who.until(project, now)
+    _GIVE_BACK.run(connection, wanted=token, until=until, does_renew=who.renews, by=who.tab)
+    return until
+
+
+def release(connection: Connection, token: UUID, now: float) -> None:
+    """End a lease; the query's row must be locked."""
+    _RELEASE.run(connection, wanted=token, now=now)
+
+
+def not_again(connection: Connection, token: UUID) -> None:
+    """Do not give a task back: it is wanted no longer."""
+    _NOT_AGAIN.run(connection, wanted=token)
+
+
+def remove(connection: Connection, token: UUID) -> bool:
+    """Remove a lease that is answered; False if the same answer was quicker."""
+    return _REMOVE.run(connection, wanted=token) > 0
+
+
+def give_up_tab(connection: Connection, user_id: int, tab: str, now: float) -> None:
+    """A tab that takes an answer back no longer holds what it was asked since."""
+    held = [Lease.user_id == user_id, Lease.tab == tab, ~Lease.released]
+    queries = connection.scalars(select(Lease.query_id).where(*held)).all()
+    if queries:
+        connection.execute(update(Lease).where(*held).values(released=True, expires_at=now, tab=""))
+        # Whoever looks for something free next sees what is free there.
+        connection.execute(update(Query).where(Query.id.in_(queries)).values(lease_expiry=0.0))
+
+
+def forget_old_leases(connection: Connection, now: float) -> int:
+    """Remove leases that ended so long ago that nobody will answer; returns how many."""
+    oldest = now - 86400 * KEPT_DAYS
+    return int(connection.execute(delete(Lease).where(Lease.expires_at < oldest)).rowcount)

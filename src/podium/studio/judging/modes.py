@@ -1,0 +1,253 @@
+"""The three ways of judging a query, over `podium.judging`: what can be asked, what was said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Protocol
+
+from podium.judging import (
+    Entry,
+    Grade,
+    GradingSession,
+    Mark,
+    Outcome,
+    Overlap,
+    Session,
+    SideBySide,
+    Verdict,
+    standing,
+)
+from podium.judging.seeded_hash import draw
+from podium.studio.store.enums import Kind, Mode, Purpose
+
+NOTHING = -1
+"""Stands for the right side where one item is graded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What someone is asked: two places to compare, or one to grade."""
+
+    left: int
+    right: int = NOTHING
+    purpose: Purpose = Purpose.MAIN
+
+    @property
+    def pair(self) -> tuple[int, int]:
+        """The same for both ways round."""
+        return (min(self.left, self.right), max(self.left, self.right))
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """An entry of a query's log, as the table has it."""
+
+    place: int
+    user: int
+    kind: Kind
+    left: int | None
+    right: int | None
+    value: int | None
+    undoes: int | None
+    purpose: Purpose
+    counts: bool
+    token: Any
+    at: float
+    seconds: float
+
+    @property
+    def is_judgment(self) -> bool:
+        """Whether it is a judgment that counts, for its own sake or as a check."""
+        return self.counts and self.kind not in (Kind.SKIP, Kind.UNDO)
+
+
+class Panel(Protocol):
+    """One way of judging a query."""
+
+    def tasks(self, assessor: str | None) -> list[Task]:
+        """What can be asked now, of a person or of anyone."""
+
+    def missing(self, task: Task) -> int:
+        """How many people may be asked this at the same time."""
+
+    def entry(self, said: Said) -> Entry:
+        """What was said, in the words of `podium.judging`."""
+
+    def add(self, entry: Entry) -> int:
+        """Take an entry, and return its place among those that count."""
+
+    @property
+    def log(self) -> tuple[Entry, ...]:
+        """All entries that count, oldest first."""
+
+    def expected_left(self) -> float:
+        """About how many judgments are still needed."""
+
+
+class PairsPanel:
+    """Pairs of documents, chosen by a selection algorithm until the top k is in order."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self._places = {item: place for place, item in enumerate(session.items)}
+
+    def tasks(self, assessor: str | None) -> list[Task]:
+        """The session's open pairs."""
+        return [
+            Task(self._places[left], self._places[right])
+            for left, right in self.session.open_pairs(assessor)
+        ]
+
+    def missing(self, task: Task) -> int:
+        """As many votes as the pair needs and has not."""
+        items = self.session.items
+        return self.session.votes_missing(items[task.left], items[task.right])
+
+    def entry(self, said: Said) -> Entry:
+        """A verdict, or a mark on one item."""
+        items, who = self.session.items, str(said.user)
+        if said.kind is Kind.BAD:
+            return Mark(items[said.left or 0], who, said.at, said.seconds)
+        return Verdict(
+            items[said.left or 0],
+            items[said.right or 0],
+            Outcome(said.value or 0),
+            who,
+            said.at,
+            said.seconds,
+        )
+
+    def add(self, entry: Entry) -> int:
+        """Move the session on."""
+        return self.session.add(entry)
+
+    @property
+    def log(self) -> tuple[Entry, ...]:
+        """The session's log."""
+        return self.session.log
+
+    def expected_left(self) -> float:
+        """The session's forecast, over few draws: a progress bar needs no more."""
+        return self.session.expected_left(draws=2)
+
+
+class GradesPanel:
+    """Five grades, one document at a time."""
+
+    def __init__(self, session: GradingSession) -> None:
+        self.session = session
+        self._places = {item: place for place, item in enumerate(session.items)}
+
+    def tasks(self, assessor: str | None) -> list[Task]:
+        """The items that need more grades."""
+        return [Task(self._places[item]) for item in self.session.open_items(assessor)]
+
+    def missing(self, task: Task) -> int:
+        """As many grades as the item needs and has not."""
+        item = self.session.items[task.left]
+        return self.session.people - len(self.session.grades()[item])
+
+    def entry(self, said: Said) -> Entry:
+        """A grade."""
+        item = self.session.items[said.left or 0]
+        return Grade(item, said.value or 0, str(said.user), said.at, said.seconds)
+
+    def add(self, entry: Entry) -> int:
+        """Take a grade."""
+        return self.session.add(entry)
+
+    @property
+    def log(self) -> tuple[Entry, ...]:
+        """The session's log."""
+        return self.session.log
+
+    def expected_left(self) -> float:
+        """The grades that are missing."""
+        given = self.session.grades().values()
+        return float(sum(max(self.session.people - len(each), 0) for each in given))
+
+
+class RankingsPanel:
+    """Whole rankings side by side, every two of them."""
+
+    def __init__(self, names: Sequence[str], people: int, seed: int) -> None:
+        self._names = tuple(names)
+        self._people = people
+        self._seed = seed
+        self._log: list[Entry] = []
+
+    def tasks(self, assessor: str | None) -> list[Task]:
+        """Two rankings that too few have compared, on sides drawn at random."""
+        voters = self._voters()
+        found = []
+        for one, other in combinations(range(len(self._names)), 2):
+            who = voters.get((one, other), set())
+            if len(who) < self._people and assessor not in who:
+                swapped = draw(self._seed, "side", self._names[one], self._names[other]) < 0.5
+                found.append(Task(other, one) if swapped else Task(one, other))
+        return found
+
+    def missing(self, task: Task) -> int:
+        """As many verdicts as the two need and have not."""
+        return self._people - len(self._voters().get(task.pair, ()))
+
+    def entry(self, said: Said) -> Entry:
+        """A verdict of five points."""
+        left, right = self._names[said.left or 0], self._names[said.right or 0]
+        return SideBySide(left, right, said.value or 0, str(said.user), said.at, said.seconds)
+
+    def add(self, entry: Entry) -> int:
+        """Take a verdict."""
+        self._log.append(entry)
+        return len(self._log) - 1
+
+    @property
+    def log(self) -> tuple[Entry, ...]:
+        """All verdicts."""
+        return tuple(self._log)
+
+    def expected_left(self) -> float:
+        """The verdicts that are missing."""
+        return float(sum(self.missing(task) for task in self.tasks(None)))
+
+    def _voters(self) -> dict[tuple[int, int], set[str]]:
+        places = {name: place for place, name in enumerate(self._names)}
+        found: dict[tuple[int, int], set[str]] = {}
+        for place in standing(self._log):
+            entry = self._log[place]
+            if isinstance(entry, SideBySide):
+                one, other = sorted((places[entry.left], places[entry.right]))
+                found.setdefault((one, other), set()).add(entry.assessor)
+        return found
+
+
+def new_panel(project: Any, ordered: bool, items: Sequence[str], rankings: Sequence[str]) -> Panel:
+    """The panel of a query by its project's settings.
+
+    Args:
+        project: A row of the projects.
+        ordered: Whether the items are in the order of a prior ranking.
+        items: The query's documents.
+        rankings: The names of its rankings, where those are compared.
+    """
+    people = project.overlap_assessors if project.overlap_share > 0 else 1
+    if project.mode == Mode.GRADES:
+        return GradesPanel(GradingSession(items, people=people))
+    if project.mode == Mode.RANKINGS:
+        return RankingsPanel(rankings, people, project.seed)
+    overlap = None
+    if project.overlap_share > 0:
+        overlap = Overlap(project.overlap_share, project.overlap_assessors, project.seed)
+    return PairsPanel(
+        Session(
+            items,
+            project.k,
+            algorithm=project.algorithm,
+            seed=project.seed,
+            ordered=ordered,
+            overlap=overlap,
+            budget=project.budget,
+        )
+    )

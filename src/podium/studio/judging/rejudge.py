@@ -1,0 +1,81 @@
+"""Asking again: all verdicts of a loop are taken back, so that the algorithm needs them anew.
+
+All of them, because nobody knows which one is wrong: of a loop less one, the rest implies the
+answer, and nobody would be asked.
+
+The log only grows: each verdict is undone by an entry in the name of whoever gave it, with a
+reason that says who wanted it, and the audit log has it too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Engine, select
+
+from podium.studio.accounts.audit import record
+from podium.studio.accounts.identity import Member
+from podium.studio.errors import RefusedError
+from podium.studio.judging.judged import judged
+from podium.studio.judging.leases import held_leases
+from podium.studio.judging.log import append_undo, settle
+from podium.studio.store.database import in_transaction
+from podium.studio.store.enums import Kind, Mode, Purpose
+from podium.studio.store.tables import Project, Query
+from podium.studio.store.tokens import new_token
+
+
+def ask_again(engine: Engine, who: Member, query_id: int, loop: Sequence[int]) -> int:
+    """Take back what everyone said of neighbours in a loop; returns how many verdicts that were.
+
+    Args:
+        engine: The database.
+        who: The manager who wants it.
+        query_id: The query.
+        loop: Places of documents, the last of which is a neighbour of the first; two are a pair.
+    """
+
+    def work(connection: Connection) -> int:
+        query = connection.execute(
+            select(Query.__table__)
+            .where(Query.id == query_id, Query.project_id == who.project.id)
+            .with_for_update()
+        ).one_or_none()
+        if query is None:
+            raise RefusedError(404, "There is no such query.")
+        if who.project.mode != Mode.PAIRS:
+            raise RefusedError(409, "Only pairs can be asked again.")
+        return _take_back(connection, who, query, loop)
+
+    return in_transaction(engine, work)
+
+
+def _take_back(connection: Connection, who: Member, query: Any, loop: Sequence[int]) -> int:
+    pairs = {frozenset(pair) for pair in zip(loop, [*loop[1:], loop[0]], strict=True)}
+    project = connection.execute(
+        select(Project.__table__).where(Project.id == who.project.id)
+    ).one()
+    found = judged(connection, project, query)
+    gone = {said.undoes for said in found.log if said.kind is Kind.UNDO}
+    verdicts = [
+        said
+        for said in found.log
+        if said.kind is Kind.VERDICT
+        and said.purpose is Purpose.MAIN
+        and {said.left, said.right} in pairs
+        and said.place not in gone
+    ]
+    if not verdicts:
+        raise RefusedError(404, "Nobody's verdict on these documents stands.")
+    now, token = time.time(), new_token()
+    reason = f"asked again by {who.person.id}"
+    append_undo(connection, found.board, query, verdicts, token, now, reason)
+    holding = held_leases(connection, query.id, now)
+    settle(connection, query, found.board, holding, opened=True)
+    record(
+        connection, who.person.id, who.project.id, "asked again",
+        query=query.name, documents=list(loop), verdicts=len(verdicts),
+    )  # fmt: skip
+    return len(verdicts)

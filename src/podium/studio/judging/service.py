@@ -1,0 +1,334 @@
+"""The desk where tasks are handed out and answers taken: each call is one transaction.
+
+A task that was handed out is a lease with a token, and the token names its answer: the same answer
+sent twice is one, and whose lease ran out can still answer. A query's row is locked while its log
+grows, so entries of a query are in one order everywhere.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, Engine, bindparam, select
+from sqlalchemy.exc import IntegrityError
+
+from podium.studio.errors import RefusedError
+from podium.studio.judging import leases
+from podium.studio.judging.answers import parts_of
+from podium.studio.judging.judgment_counts import count_judgment
+from podium.studio.judging.leases import Held, Holder, held_leases
+from podium.studio.judging.log import append, append_undo, settle
+from podium.studio.judging.modes import Said, Task
+from podium.studio.judging.next_task import Given as Given
+from podium.studio.judging.next_task import Giving, Here, Next, Used
+from podium.studio.judging.open_work import begin_anew_if_restored
+from podium.studio.judging.query_state import Board
+from podium.studio.judging.state_cache import Shelf
+from podium.studio.judging.task_selection import Nothing, query_to_undo
+from podium.studio.store.database import Found, in_transaction
+from podium.studio.store.enums import Kind, Mode, Purpose
+from podium.studio.store.prepared import Prepared
+from podium.studio.store.tables import Lease, LogEntry, Query
+
+_LEASE = Prepared(
+    select(
+        Query.__table__,
+        Lease.user_id,
+        Lease.left,
+        Lease.right,
+        Lease.purpose,
+        Lease.granted_at,
+        Lease.expires_at,
+        Lease.released,
+    )
+    .join(Lease, Lease.query_id == Query.id)
+    .where(Lease.token == bindparam("wanted"))
+    .with_for_update(of=Query)
+)
+_QUERY = Prepared(select(Query.__table__).where(Query.id == bindparam("query")).with_for_update())
+_RECORDED = Prepared(
+    select(LogEntry.user_id, LogEntry.late, LogEntry.counts, Query.project_id)
+    .join(Query, Query.id == LogEntry.query_id)
+    .where(LogEntry.token == bindparam("wanted"), LogEntry.part == 0)
+)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What became of an answer.
+
+    Attributes:
+        repeated: Whether it had been taken before: the same answer, sent again.
+        late: Whether its lease had run out.
+        counts: Whether it takes part: neither late to what was asked of others, nor what the same
+            person has answered already.
+    """
+
+    repeated: bool
+    late: bool
+    counts: bool
+
+
+class Desk:
+    """Hands out tasks and takes answers.
+
+    Args:
+        engine: The database.
+        clock: Tells the time in seconds since 1970.
+        chance: Draws whether a pair is a check, and which.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        clock: Callable[[], float] = time.time,
+        chance: random.Random | None = None,
+    ) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._shelf = Shelf()
+        drawn = chance or random.Random()  # noqa: S311 - no secret
+        self._giving = Giving(self._shelf, clock, drawn)
+        self._numbers_are_ours = False
+
+    def carry_out(self, work: Callable[[Connection], tuple[Found, Used]]) -> Found:
+        """Run a transaction, and put the boards that it used back once it is committed."""
+        if not self._numbers_are_ours:
+            in_transaction(self._engine, begin_anew_if_restored)
+            self._numbers_are_ours = True
+        try:
+            found, boards = in_transaction(self._engine, work)
+        except IntegrityError:
+            # Two of the same answer met: by now the other is in, and this one finds it.
+            found, boards = in_transaction(self._engine, work)
+        for query_id, board in boards:
+            self._shelf.put(query_id, board)
+        return found
+
+    def next(self, project: Any, user_id: int, tab: str, *, renews: bool = False) -> Next:
+        """As `next_in`, in a transaction of its own."""
+        who = Holder(user_id, tab, renews)
+        return self.carry_out(lambda connection: self.next_in(connection, project, who))
+
+    def answer(
+        self, project: Any, user_id: int, *answer: Any, tab: str, renews: bool = False, **more: Any
+    ) -> tuple[Taken, Next | None]:
+        """As `answer_in`, in a transaction of its own."""
+        who = Holder(user_id, tab, renews)
+        return self.carry_out(
+            lambda connection: self.answer_in(connection, project, who, *answer, **more)
+        )
+
+    def undo(self, project: Any, user_id: int, token: UUID, tab: str, *undo: Any) -> Next:
+        """As `undo_in`, in a transaction of its own."""
+        who = Holder(user_id, tab)
+        return self.carry_out(
+            lambda connection: self.undo_in(connection, project, who, token, *undo)
+        )
+
+    def release(self, project: Any, user_id: int, *lease: Any) -> bool:
+        """As `release_in`, in a transaction of its own."""
+        return self.carry_out(
+            lambda connection: self.release_in(connection, project, user_id, *lease)
+        )
+
+    def next_in(self, connection: Connection, project: Any, who: Holder) -> tuple[Next, Used]:
+        """A task for someone's browser tab: the one it holds, one they lost, or another.
+
+        Args:
+            connection: The transaction.
+            project: The project's row.
+            who: Who asks.
+        """
+        if project.paused:
+            return Nothing("paused"), []
+        return self._giving.hand_out(connection, project, who, None)
+
+    def answer_in(
+        self,
+        connection: Connection,
+        project: Any,
+        who: Holder,
+        token: UUID,
+        choice: str,
+        *,
+        seconds: float,
+        reason: str | None = None,
+        more: bool = True,
+    ) -> tuple[tuple[Taken, Next | None], Used]:
+        """Take an answer, and hand out the next task at once.
+
+        Args:
+            connection: The transaction.
+            project: The project's row.
+            who: Who answers, and which browser tab the next task is for.
+            token: Of the lease.
+            choice: One of `podium.studio.judging.answers.CHOICES`.
+            seconds: How long it took, breaks left out.
+            reason: Why it was skipped, if it was.
+            more: Whether to hand out another task.
+        """
+        lease = _LEASE.one(connection, wanted=token)
+        if lease is not None and lease.project_id != project.id:
+            raise RefusedError(404, "This task belongs to another project.")
+        # Two of the same answer may both see the lease; only one of them finds it to remove.
+        if lease is None or not leases.remove(connection, token):
+            taken = self._recorded(connection, project, who.user_id, token)
+            if not more or project.paused:
+                return (taken, None), []
+            given, boards = self._giving.hand_out(connection, project, who, None)
+            return (taken, given), boards
+        if lease.user_id != who.user_id:
+            raise RefusedError(403, "This pair was given to someone else.")
+        task = Task(lease.left, lease.right, Purpose(lease.purpose))
+        parts = parts_of(Mode(project.mode), task, choice)
+        if parts is None:
+            raise RefusedError(422, f"{choice!r} is no answer here.")
+        now = self._clock()
+        late = bool(lease.released) or lease.expires_at < now
+        # The row holds the query's columns too.
+        here = self._giving.at(connection, project, lease, now)
+        board = here.board
+        counts = not late or _still_wanted(board, task, who.user_id, here.holding.held)
+        if task.purpose is Purpose.MAIN and board.says_again(who.user_id, task.pair, parts):
+            counts = False
+        spent = max(min(seconds, now - lease.granted_at), 0.0)
+        append(
+            connection, board, lease.id, who.user_id, parts, task.purpose, token,
+            late=late, counts=counts, reason=reason, at=now, seconds=spent,
+        )  # fmt: skip
+        judged = counts and parts[0].kind is not Kind.SKIP
+        count_judgment(
+            connection, lease, who.user_id,
+            judgments=int(judged), seconds=spent if judged else 0.0, last_at=now,
+        )  # fmt: skip
+        # What was held and is not judged is free for others.
+        here.opened = here.opened or not judged or task.purpose is not Purpose.MAIN
+        taken = Taken(False, late, counts)
+        if not more or project.paused:
+            settle(connection, lease, board, here.holding, opened=here.opened)
+            return (taken, None), [(lease.id, board)]
+        given, boards = self._giving.hand_out(connection, project, who, here)
+        return (taken, given), boards
+
+    def undo_in(
+        self,
+        connection: Connection,
+        project: Any,
+        who: Holder,
+        token: UUID,
+        answer: UUID | None = None,
+    ) -> tuple[Next, Used]:
+        """Take back an answer of someone's, by default the last, and ask the same again.
+
+        While the project is paused, it is taken back and nothing is asked.
+
+        Args:
+            connection: The transaction.
+            project: The project's row.
+            who: Whose answer, and which browser tab to ask.
+            token: Names this undo: the same undo sent twice is one.
+            answer: The token of the answer.
+        """
+        if _RECORDED.one(connection, wanted=token) is not None:
+            return self.next_in(connection, project, who)
+        query_id = query_to_undo(connection, project.id, who.user_id, answer)
+        if query_id is None:
+            raise RefusedError(404, "There is nothing to take back.")
+        now = self._clock()
+        query = _QUERY.one(connection, query=query_id)
+        board = self._shelf.take(connection, project, query)
+        gone = (
+            board.last_answer(who.user_id)
+            if answer is None
+            else board.answered(who.user_id, answer)
+        )
+        if not gone:
+            self._shelf.put(query.id, board)
+            raise RefusedError(404, "There is nothing to take back.")
+        append_undo(connection, board, query, gone, token, now)
+        leases.give_up_tab(connection, who.user_id, who.tab, now)
+        here = Here(query, board, held_leases(connection, query.id, now), opened=True)
+        if project.paused:
+            settle(connection, query, board, here.holding, opened=True)
+            return Nothing("paused"), [(query.id, board)]
+        again = _task_of(gone, board, who.user_id)
+        if again is not None:
+            return self._giving.give(connection, project, here, who, again), [(query.id, board)]
+        return self._giving.hand_out(connection, project, who, here)
+
+    def renew_in(
+        self, connection: Connection, project: Any, who: Holder, token: UUID
+    ) -> float | None:
+        """Keep a task, because someone is at it; until when, or None if it has gone to others."""
+        return leases.renew(connection, project, who, token, self._clock())
+
+    def release_in(
+        self,
+        connection: Connection,
+        project: Any,
+        user_id: int,
+        token: UUID,
+        expires_at: float | None = None,
+    ) -> tuple[bool, Used]:
+        """Give a task up, so that others need not wait; returns whether it was held.
+
+        Args:
+            connection: The transaction.
+            project: The project's row.
+            user_id: Who had it.
+            token: Of the lease.
+            expires_at: When it ends, as whoever gives it up was told. If it ends later by now, it
+                was asked for again since, by the same page loaded anew say: then it stays.
+        """
+        lease = _LEASE.one(connection, wanted=token)
+        if lease is None or lease.user_id != user_id or lease.project_id != project.id:
+            return False, []
+        if lease.released or (expires_at is not None and lease.expires_at > expires_at):
+            return False, []
+        now = self._clock()
+        leases.release(connection, token, now)
+        here = self._giving.at(connection, project, lease, now)
+        settle(connection, lease, here.board, here.holding, opened=True)
+        return True, [(lease.id, here.board)]
+
+    def board(self, connection: Connection, project: Any, query: Any) -> Board:
+        """A query's board for reading; it is not put back."""
+        return self._shelf.take(connection, project, query)
+
+    def _recorded(self, connection: Connection, project: Any, user_id: int, token: UUID) -> Taken:
+        """An answer whose lease is gone: it was taken before, or it never was a task."""
+        row = _RECORDED.one(connection, wanted=token)
+        if row is None or row.project_id != project.id:
+            raise RefusedError(404, "There is no such task.")
+        if row.user_id != user_id:
+            raise RefusedError(403, "This pair was given to someone else.")
+        return Taken(True, row.late, row.counts)
+
+
+def _still_wanted(board: Board, task: Task, user_id: int, held: list[Held]) -> bool:
+    """Whether a late answer still counts: nobody else was asked, and it is still open."""
+    if task.purpose is not Purpose.MAIN:
+        return True
+    if any(each.pair == task.pair and each.user_id != user_id for each in held):
+        return False
+    return any(each.pair == task.pair for each in board.open(user_id))
+
+
+def _task_of(gone: list[Said], board: Board, user_id: int) -> Task | None:
+    """The task that an answer that was taken back had answered, if it can be asked again."""
+    first = gone[0]
+    if first.purpose is not Purpose.MAIN and first.left is not None and first.right is not None:
+        return Task(first.left, first.right, first.purpose)
+    named = {item for said in gone for item in (said.left, said.right) if item is not None}
+    for task in board.open(user_id):
+        if named <= {task.left, task.right}:
+            if first.kind is Kind.VERDICT and first.left is not None and first.right is not None:
+                return Task(first.left, first.right)
+            return task
+    return None

@@ -1,0 +1,122 @@
+"""The boards of queries that were in use lately, so that most answers need no replay.
+
+A board is taken off the shelf while a transaction works with it and put back after the commit. If
+the transaction fails it is not put back, so no board is ever ahead of the database; one that is
+behind, because another process went on, catches up by the entries that it has not seen.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from threading import Lock
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, func, select
+
+from podium.studio.judging.modes import Said, new_panel
+from podium.studio.judging.query_state import Board, Document
+from podium.studio.store.enums import Kind, Purpose
+from podium.studio.store.tables import Candidate, LogEntry, Ranking
+
+_LATER = (
+    select(
+        LogEntry.place,
+        LogEntry.user_id,
+        LogEntry.kind,
+        LogEntry.left,
+        LogEntry.right,
+        LogEntry.value,
+        LogEntry.undoes,
+        LogEntry.purpose,
+        LogEntry.counts,
+        LogEntry.token,
+        LogEntry.at,
+        LogEntry.seconds,
+    )
+    .where(LogEntry.query_id == bindparam("query"), LogEntry.place >= bindparam("seen"))
+    .order_by(LogEntry.place)
+)
+_DOCUMENTS = (
+    select(
+        Candidate.reference,
+        Candidate.item,
+        Candidate.title,
+        Candidate.url,
+        func.length(Candidate.text),
+        func.length(Candidate.html),
+    )
+    .where(Candidate.query_id == bindparam("query"))
+    .order_by(Candidate.place)
+)
+_RANKINGS = (
+    select(Ranking.name, Ranking.items)
+    .where(Ranking.query_id == bindparam("query"))
+    .order_by(Ranking.place)
+)
+
+_SETTINGS = (
+    "mode", "k", "algorithm", "seed", "budget", "overlap_share", "overlap_assessors", "incarnation",
+)  # fmt: skip
+"""What a board is made from, besides its query; restoring a backup changes the incarnation."""
+
+
+def log_of(connection: Connection, query_id: int, *, seen: int = 0) -> Iterator[Said]:
+    """A query's log as boards take it, without the entries that were seen before."""
+    for row in connection.execute(_LATER, {"query": query_id, "seen": seen}):
+        place, user, kind, left, right, value, undoes, purpose, *rest = row
+        yield Said(place, user, Kind(kind), left, right, value, undoes, Purpose(purpose), *rest)
+
+
+def new_board(connection: Connection, project: Any, query: Any) -> Board:
+    """A query's board before anything was said."""
+    documents = tuple(Document(*row) for row in connection.execute(_DOCUMENTS, {"query": query.id}))
+    rankings = connection.execute(_RANKINGS, {"query": query.id}).all()
+    items = [document.item for document in documents]
+    panel = new_panel(project, query.ordered, items, [name for name, _ in rankings])
+    return Board(panel, documents, tuple(tuple(ranked) for _, ranked in rankings))
+
+
+class Shelf:
+    """Boards by query; the one that was used longest ago makes room.
+
+    Args:
+        size: How many boards to keep.
+    """
+
+    def __init__(self, size: int = 4096) -> None:
+        self._size = size
+        self._boards: OrderedDict[int, Board] = OrderedDict()
+        self._settings: dict[int, tuple[Any, ...]] = {}
+        self._lock = Lock()
+
+    def take(self, connection: Connection, project: Any, query: Any) -> Board:
+        """A query's board as the database has it; nobody else in this process has it until `put`.
+
+        Args:
+            connection: A transaction in which the query's row is locked.
+            project: The project's row.
+            query: The query's row.
+        """
+        settings = tuple(getattr(project, name) for name in _SETTINGS)
+        with self._lock:
+            board = self._boards.pop(query.id, None)
+            if self._settings.get(query.id) != settings:
+                # Another process changed the project before anyone had answered.
+                board = None
+                self._settings[query.id] = settings
+        if board is None or board.seen > query.entries:
+            board = new_board(connection, project, query)
+        if board.seen < query.entries:
+            for said in log_of(connection, query.id, seen=board.seen):
+                board.take(said)
+        return board
+
+    def put(self, query_id: int, board: Board) -> None:
+        """Put a board back, once what it took is committed."""
+        with self._lock:
+            self._boards[query_id] = board
+            self._boards.move_to_end(query_id)
+            while len(self._boards) > self._size:
+                oldest, _ = self._boards.popitem(last=False)
+                self._settings.pop(oldest, None)

@@ -1,0 +1,1 @@
+"""Projects, changes to them, assignments and guidelines."""

@@ -1,0 +1,151 @@
+"""Who judges which queries: shared out evenly, and taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from sqlalchemy import Connection, delete, func, insert, select
+
+from podium.errors import PodiumError
+from podium.judging import balance, rotate
+from podium.studio.accounts.audit import record
+from podium.studio.accounts.identity import Member
+from podium.studio.errors import RefusedError
+from podium.studio.judging.blocked import check_shares
+from podium.studio.judging.open_work import open_again
+from podium.studio.store.tables import Assigned, Membership, Query, User
+
+Method = Literal["balance", "rotate"]
+_AT_ONCE = 1000
+
+
+def share_out(
+    connection: Connection,
+    who: Member,
+    people: Sequence[int],
+    *,
+    method: Method = "balance",
+    copies: int = 1,
+    seed: int = 0,
+) -> dict[int, int]:
+    """Share the queries that are not done among people, in place of what they had.
+
+    Args:
+        connection: A transaction.
+        who: The manager who does it.
+        people: Members of the project; everyone if none is named.
+        method: ``balance`` by what each query is expected to take, or ``rotate`` by folds drawn
+            at random.
+        copies: How many people judge each query.
+        seed: Draws who gets what among equals.
+
+    Returns:
+        How many queries each person got.
+    """
+    members = set(
+        connection.scalars(
+            select(Membership.user_id).where(Membership.project_id == who.project.id)
+        )
+    )
+    chosen = sorted(set(people) or members)
+    if not set(chosen) <= members:
+        raise RefusedError(422, "Queries can be shared among members only.")
+    work = {
+        str(query): left
+        for query, left in connection.execute(
+            select(Query.id, Query.expected_left).where(
+                Query.project_id == who.project.id, Query.done.is_(False)
+            )
+        )
+    }
+    names = [str(person) for person in chosen]
+    shares: dict[str, list[str]] = {name: [] for name in names}
+    try:
+        if method == "rotate":
+            for one in rotate(list(work), names, modes=("all",), rounds=copies, seed=seed):
+                shares[one.assessor].append(one.query)
+        else:
+            shares = balance(work, names, copies=copies, seed=seed)
+    except PodiumError as error:
+        raise RefusedError(422, str(error)) from error
+    before = {
+        (row.query_id, row.user_id)
+        for row in connection.execute(
+            select(Assigned.query_id, Assigned.user_id)
+            .join(Query, Query.id == Assigned.query_id)
+            .where(Query.project_id == who.project.id, Query.done.is_(False))
+        )
+    }
+    _clear(connection, who.project.id, only_open=True)
+    rows = [
+        {"query_id": int(query), "user_id": int(name), "done": False}
+        for name, queries in shares.items()
+        for query in queries
+    ]
+    for begin in range(0, len(rows), _AT_ONCE):
+        connection.execute(insert(Assigned), rows[begin : begin + _AT_ONCE])
+    check_shares(connection, who.project)
+    # Whoever got a query looks at it, also if they had passed it before it was theirs.
+    new = {row["query_id"] for row in rows if (row["query_id"], row["user_id"]) not in before}
+    changed = sorted(new)
+    for begin in range(0, len(changed), _AT_ONCE):
+        open_again(connection, Query.id.in_(changed[begin : begin + _AT_ONCE]))
+    counts = {int(name): len(queries) for name, queries in shares.items()}
+    record(
+        connection, who.person.id, who.project.id, "shared the queries out",
+        people=chosen, method=method, copies=copies, queries=len(work),
+    )  # fmt: skip
+    return counts
+
+
+def unassign(connection: Connection, who: Member, person: int | None) -> int:
+    """Take queries back from someone, or from everyone; returns how many assignments that were."""
+    gone = _clear(connection, who.project.id, person=person)
+    record(
+        connection, who.person.id, who.project.id, "took assignments back",
+        user=person, assignments=gone,
+    )  # fmt: skip
+    return gone
+
+
+def shares_of(connection: Connection, project_id: int) -> list[Any]:
+    """What everyone has: number, name, role, queries, and what these are expected to take yet."""
+    mine = (
+        select(
+            Assigned.user_id,
+            func.count().label("queries"),
+            func.sum(Query.expected_left).label("left"),
+        )
+        .join(Query, Query.id == Assigned.query_id)
+        .where(Query.project_id == project_id)
+        .group_by(Assigned.user_id)
+        .subquery()
+    )
+    return list(
+        connection.execute(
+            select(
+                User.id,
+                User.name,
+                Membership.role,
+                func.coalesce(mine.c.queries, 0).label("queries"),
+                func.coalesce(mine.c.left, 0.0).label("left"),
+            )
+            .join(Membership, Membership.user_id == User.id)
+            .outerjoin(mine, mine.c.user_id == User.id)
+            .where(Membership.project_id == project_id)
+            .order_by(User.name, User.id)
+        ).all()
+    )
+
+
+def _clear(
+    connection: Connection, project_id: int, *, person: int | None = None, only_open: bool = False
+) -> int:
+    queries = select(Query.id).where(Query.project_id == project_id)
+    if only_open:
+        queries = queries.where(Query.done.is_(False))
+    statement = delete(Assigned).where(Assigned.query_id.in_(queries))
+    if person is not None:
+        statement = statement.where(Assigned.user_id == person)
+    return int(connection.execute(statement).rowcount)

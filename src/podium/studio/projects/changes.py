@@ -1,0 +1,166 @@
+"""Changes to a project that is there: its settings, pausing it, ending it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError
+from sqlalchemy import Connection, delete, exists, func, select, update
+
+from podium.studio.accounts.audit import record
+from podium.studio.errors import RefusedError, first_problem
+from podium.studio.judging.blocked import check_shares
+from podium.studio.judging.modes import new_panel
+from podium.studio.judging.open_work import open_again
+from podium.studio.projects.service import JUDGING, ProjectSettings
+from podium.studio.store.tables import Candidate, Lease, Project, Query
+from podium.studio.store.transaction_ids import transaction_number
+
+_LOWERED = ("budget", "overlap_share", "overlap_assessors")
+"""Of these less may be asked later, so that a project that lacks people can be finished."""
+
+
+class ProjectChange(ProjectSettings):
+    """What to change of a project; what is left out stays.
+
+    Example:
+        >>> ProjectChange(k=5).model_dump(exclude_unset=True)
+        {'k': 5}
+    """
+
+    name: Annotated[str, Field(min_length=1, max_length=200)] = ""
+    paused: bool = False
+
+
+def settings_of(project: Any) -> ProjectSettings:
+    """A project's settings, from its row."""
+    values = {name: getattr(project, name) for name in ProjectSettings.model_fields}
+    return ProjectSettings(**values)
+
+
+def has_answers(connection: Connection, project_id: int) -> bool:
+    """Whether anyone has answered anything."""
+    return bool(
+        connection.scalar(select(exists().where(Query.project_id == project_id, Query.entries > 0)))
+    )
+
+
+def change_project(
+    connection: Connection, user_id: int, project_id: int, changes: dict[str, Any]
+) -> Any:
+    """Change a project's settings, and return its row as it is then.
+
+    Args:
+        connection: A transaction.
+        user_id: Who changes it.
+        project_id: The project.
+        changes: Some of the fields of `ProjectChange`, checked.
+    """
+    # An import refers to the project's row until it ends: a stronger lock would wait for it.
+    project = connection.execute(
+        select(Project.__table__).where(Project.id == project_id).with_for_update(key_share=True)
+    ).one()
+    before = {**settings_of(project).model_dump(mode="json"), "paused": project.paused}
+    changed = {name: value for name, value in changes.items() if before[name] != value}
+    if not changed:
+        return project
+    paused = changed.get("paused", project.paused)
+    # Checked as a whole, as a new project's are.
+    wanted = {**before, **changed}
+    del wanted["paused"]
+    try:
+        values = ProjectSettings(**wanted).model_dump(mode="json")
+    except ValidationError as error:
+        raise RefusedError(422, first_problem(error)) from error
+    fixed = [name for name in JUDGING if name in changed]
+    answered = bool(fixed) and has_answers(connection, project_id)
+    if "mode" in changed and connection.scalar(
+        select(exists().where(Query.project_id == project_id))
+    ):
+        raise RefusedError(409, "There are queries: the way of judging them stays as it is.")
+    raised = []
+    if answered:
+        if before["budget"] is None:
+            before["budget"] = _smallest_budget(connection, project_id)
+        raised = [name for name in fixed if not _is_lower(name, before[name], changed[name])]
+    if raised:
+        raise RefusedError(
+            409,
+            f"There are judgments: {' and '.join(raised)} cannot be changed any more, except that "
+            "fewer people may judge a pair, a smaller share of pairs, or a lower budget.",
+        )
+    connection.execute(
+        update(Project).where(Project.id == project_id).values(**values, paused=paused)
+    )
+    values_then = {name: [_short(before[name]), _short(changed[name])] for name in sorted(changed)}
+    record(connection, user_id, project_id, "changed the settings", **values_then)
+    project = connection.execute(select(Project.__table__).where(Project.id == project_id)).one()
+    if answered:
+        # What was settled stays settled; whoever asks next works out what is left.
+        open_again(connection, Query.project_id == project_id)
+    elif fixed:
+        _start_over(connection, project)
+    check_shares(connection, project)
+    return project
+
+
+def _short(value: Any) -> Any:
+    """A value for the audit log; guidelines are long."""
+    return f"{value[:100]}…" if isinstance(value, str) and len(value) > 100 else value
+
+
+def _is_lower(name: str, before: Any, after: Any) -> bool:
+    """Whether less is asked than before."""
+    return name in _LOWERED and after is not None and bool(after <= before)
+
+
+def _smallest_budget(connection: Connection, project_id: int) -> int:
+    """The lowest budget that any query has by default, which goes by its documents."""
+    sizes = (
+        select(func.count().label("documents"))
+        .select_from(Candidate)
+        .join(Query, Query.id == Candidate.query_id)
+        .where(Query.project_id == project_id)
+        .group_by(Candidate.query_id)
+        .subquery()
+    )
+    return 3 * int(connection.scalar(select(func.min(sizes.c.documents))) or 0)
+
+
+def delete_project(connection: Connection, user_id: int, project: Any, name: str) -> None:
+    """End a project for good, if whoever asks for it can name it."""
+    if name.strip() != project.name:
+        raise RefusedError(409, "Type the project's name to delete it with all its judgments.")
+    connection.execute(delete(Project).where(Project.id == project.id))
+    record(connection, user_id, project.id, "deleted the project", name=project.name)
+
+
+def _start_over(connection: Connection, project: Any) -> None:
+    """Work out anew what can be asked, where nothing has been answered."""
+    connection.execute(
+        delete(Lease).where(
+            Lease.query_id.in_(select(Query.id).where(Query.project_id == project.id))
+        )
+    )
+    rows = connection.execute(
+        select(Query.id, Query.ordered, func.count())
+        .join(Candidate, Candidate.query_id == Query.id)
+        .where(Query.project_id == project.id)
+        .group_by(Query.id, Query.ordered)
+    ).all()
+    sizes: dict[tuple[bool, int], list[int]] = {}
+    for query_id, ordered, count in rows:
+        sizes.setdefault((ordered, count), []).append(query_id)
+    for (ordered, count), queries in sizes.items():
+        # Queries of one size are alike before anything is known of them.
+        panel = new_panel(project, ordered, [str(place) for place in range(count)], ["a", "b"])
+        state = {
+            "free": len(panel.tasks(None)),
+            "available": bool(panel.tasks(None)),
+            "changed": transaction_number(),
+            "lease_expiry": None,
+            "expected_left": panel.expected_left(),
+        }
+        for begin in range(0, len(queries), 500):
+            some = queries[begin : begin + 500]
+            connection.execute(update(Query).where(Query.id.in_(some)).values(**state))

@@ -1,0 +1,92 @@
+"""Where projects stand, from the queries' rows; the log of judgments is never counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Integer, and_, cast, func, select
+
+from podium.studio.store.enums import Role
+from podium.studio.store.tables import Membership, Project, Query
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a project is.
+
+    Attributes:
+        queries: How many queries it has.
+        done: How many of them are done.
+        judgments: How many judgments stand.
+        expected_left: About how many judgments are still needed.
+        entries: How many entries their logs have, what was taken back and skipped among them.
+    """
+
+    queries: int
+    done: int
+    judgments: int
+    expected_left: float
+    entries: int = 0
+
+    @property
+    def share(self) -> float:
+        """The share of all judgments that is made, from 0 to 1.
+
+        Example:
+            >>> Standing(queries=2, done=1, judgments=30, expected_left=10.0).share
+            0.75
+        """
+        if self.queries and self.done == self.queries:
+            return 1.0
+        total = self.judgments + self.expected_left
+        return self.judgments / total if total else 0.0
+
+
+_FIGURES = (
+    func.count(Query.id),
+    func.coalesce(func.sum(cast(Query.done, Integer)), 0),
+    func.coalesce(func.sum(Query.judgments), 0),
+    func.coalesce(func.sum(Query.expected_left), 0.0),
+    func.coalesce(func.sum(Query.entries), 0),
+)
+
+
+def standing_of(connection: Connection, project_id: int) -> Standing:
+    """How far a project is."""
+    row = connection.execute(select(*_FIGURES).where(Query.project_id == project_id)).one()
+    return _standing(row)
+
+
+def projects_of(
+    connection: Connection, user_id: int, *, every: bool = False
+) -> list[tuple[Any, str, Standing]]:
+    """Someone's projects, newest first: each project's row, their role there, how far it is.
+
+    Args:
+        connection: Where to look.
+        user_id: Who.
+        every: Whether to list all projects, as administrators see them; they may do there what an
+            owner may.
+    """
+    mine = and_(Membership.project_id == Project.id, Membership.user_id == user_id)
+    rows = connection.execute(
+        select(Project.__table__, func.coalesce(Membership.role, Role.OWNER.value).label("role"))
+        .join(Membership, mine, isouter=every)
+        .order_by(Project.id.desc())
+    ).all()
+    figures = {
+        row[0]: _standing(row[1:])
+        for row in connection.execute(
+            select(Query.project_id, *_FIGURES)
+            .where(Query.project_id.in_([row.id for row in rows]))
+            .group_by(Query.project_id)
+        )
+    }
+    return [(row, row.role, figures.get(row.id, Standing(0, 0, 0, 0.0))) for row in rows]
+
+
+def _standing(figures: Sequence[Any]) -> Standing:
+    queries, done, judgments, left, entries = figures
+    return Standing(queries, int(done), int(judgments), float(left), int(entries))

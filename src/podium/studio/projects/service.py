@@ -1,0 +1,279 @@
+"""Projects: their settings, and the queries that are put into them."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+from sqlalchemy import Connection, func, insert, select
+
+from podium import data
+from podium.data import CandidateList
+from podium.errors import DataError
+from podium.judging.algorithms import ALGORITHMS, CAREFUL
+from podium.studio.accounts.audit import record
+from podium.studio.errors import RefusedError
+from podium.studio.judging.modes import new_panel
+from podium.studio.store.enums import Mode, Role
+from podium.studio.store.sanitizing import sanitized
+from podium.studio.store.tables import Candidate, Membership, Project, Query, Ranking
+from podium.studio.store.text import storable
+from podium.studio.store.transaction_ids import transaction_number
+
+MOST_PROJECTS = 1_000
+"""How many projects a server holds."""
+MOST_QUERIES = 200_000
+"""How many queries a project holds."""
+_MOST_CANDIDATES = 10_000
+_LONGEST_NAME = 400
+
+
+class ProjectSettings(BaseModel):
+    """How a project is judged.
+
+    Example:
+        >>> ProjectSettings(name="Shoes", k=5).algorithm
+        'adaptive'
+    """
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    """What it is called."""
+
+    mode: Mode = Mode.PAIRS
+    """The screen: pairs, grades or rankings."""
+
+    k: Annotated[int, Field(ge=1, le=1000)] = 10
+    """How many documents to put in order."""
+
+    algorithm: str = "adaptive"
+    """How pairs are chosen: by a name in ``podium.judging.ALGORITHMS``, or ``careful``."""
+
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    """Draws the order of documents and the sides."""
+
+    budget: Annotated[int, Field(ge=1, lt=2**31)] | None = None
+    """How many judgments ``careful`` may ask for in a query; None is three for each document."""
+
+    overlap_share: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """The share of pairs that several people judge."""
+
+    overlap_assessors: Annotated[int, Field(ge=1, le=100)] = 2
+    """How many people judge each of those."""
+
+    assigned_only: bool = False
+    """Whether people judge only the queries that were assigned to them."""
+
+    guidelines: Annotated[str, Field(max_length=100_000)] = ""
+    """Markdown that everyone who judges can read."""
+
+    lease_seconds: Annotated[float, Field(ge=5, le=86400)] = 900.0
+    """How long someone may keep a task before others get it."""
+
+    repeat_rate: Annotated[float, Field(ge=0, le=0.5)] = 0.0
+    """The share of pairs that the same person is asked again, sides exchanged."""
+
+    gold_rate: Annotated[float, Field(ge=0, le=0.5)] = 0.0
+    """The share of gold pairs mixed in."""
+
+    @field_validator("algorithm")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name not in ALGORITHMS and name != CAREFUL:
+            raise ValueError(f"known algorithms are {', '.join([*ALGORITHMS, CAREFUL])}")
+        return name
+
+    @field_validator("name", "guidelines")
+    @classmethod
+    def _storable(cls, text: str) -> str:
+        return storable(text).strip()
+
+
+def create_project(connection: Connection, owner_id: int, settings: ProjectSettings) -> int:
+    """Make a project that someone owns, and return its number."""
+    count = connection.scalar(select(func.count()).select_from(Project))
+    if (count or 0) >= MOST_PROJECTS:
+        raise RefusedError(429, f"There are {count} projects: delete one that nobody needs.")
+    project_id = connection.execute(
+        insert(Project)
+        .values(
+            **settings.model_dump(mode="json"),
+            paused=False,
+            created_at=time.time(),
+            incarnation=random.SystemRandom().getrandbits(62),
+        )
+        .returning(Project.id)
+    ).scalar_one()
+    connection.execute(
+        insert(Membership).values(project_id=project_id, user_id=owner_id, role=Role.OWNER.value)
+    )
+    record(connection, owner_id, project_id, "created the project", name=settings.name)
+    return int(project_id)
+
+
+def project_row(connection: Connection, project_id: int) -> Any:
+    """A project's row."""
+    row = connection.execute(
+        select(Project.__table__).where(Project.id == project_id)
+    ).one_or_none()
+    if row is None:
+        raise RefusedError(404, "There is no such project.")
+    return row
+
+
+JUDGING = ("k", "algorithm", "seed", "budget", "overlap_share", "overlap_assessors")
+"""What decides which pairs are asked: it stays once there are answers, which were asked for it."""
+
+
+def check_unchanged(connection: Connection, project: Any) -> None:
+    """Refuse queries that were added for settings which someone has changed since; lock them."""
+    now = connection.execute(
+        select(Project.__table__).where(Project.id == project.id).with_for_update(read=True)
+    ).one_or_none()
+    names = ("mode", *JUDGING)
+    if now is None or any(getattr(now, name) != getattr(project, name) for name in names):
+        raise DataError(
+            "the project's way of judging was changed during the import", hint="Import it again."
+        )
+
+
+def add_query(
+    connection: Connection,
+    project: Any,
+    entry: CandidateList,
+    rankings: Mapping[str, Sequence[str]] | None = None,
+) -> int:
+    """Put a query with its candidates into a project, and return its number.
+
+    Args:
+        connection: A transaction.
+        project: The project's row.
+        entry: The query. If all candidates have scores, they are put in that order, which saves
+            judgments.
+        rankings: Whole rankings to compare, by name, each a list of document ids.
+    """
+    items = [candidate.document_id for candidate in entry.candidates]
+    _check(entry, items)
+    if project.mode == Mode.RANKINGS and len(rankings or {}) < 2:
+        raise DataError(
+            f"query {entry.query_id!r} has {len(rankings or {})} rankings",
+            hint="Give at least two to compare.",
+        )
+    ordered = all(candidate.score is not None for candidate in entry.candidates)
+    candidates = sorted(entry.candidates, key=lambda each: -(each.score or 0.0) if ordered else 0)
+    items = [candidate.document_id for candidate in candidates]
+    panel = new_panel(project, ordered, items, list(rankings or {}))
+    query_id = connection.execute(
+        insert(Query)
+        .values(
+            project_id=project.id,
+            name=entry.query_id,
+            text=storable(entry.query),
+            description=storable(entry.description),
+            ordered=ordered,
+            entries=0,
+            free=len(panel.tasks(None)),
+            available=bool(panel.tasks(None)),
+            changed=transaction_number(),
+            judgments=0,
+            done=not panel.tasks(None),
+            expected_left=panel.expected_left(),
+        )
+        .returning(Query.id)
+    ).scalar_one()
+    references = random.SystemRandom().sample(range(2**31), len(candidates))
+    connection.execute(
+        insert(Candidate),
+        [
+            {
+                "query_id": query_id,
+                "place": place,
+                "reference": reference,
+                "item": candidate.document_id,
+                "title": storable(candidate.title),
+                "text": storable(candidate.text),
+                "html": _sanitized(candidate, entry),
+                "url": storable(candidate.url),
+                "score": candidate.score,
+            }
+            for place, (candidate, reference) in enumerate(zip(candidates, references, strict=True))
+        ],
+    )
+    if rankings:
+        _add_rankings(connection, query_id, entry.query_id, items, rankings)
+    return int(query_id)
+
+
+def add_queries(
+    connection: Connection,
+    project: Any,
+    entries: Iterable[CandidateList],
+    rankings: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
+) -> int:
+    """Put queries into a project that are not there yet, and return how many."""
+    known = set(connection.scalars(select(Query.name).where(Query.project_id == project.id)))
+    count = 0
+    for entry in entries:
+        if entry.query_id not in known:
+            known.add(entry.query_id)
+            add_query(connection, project, entry, (rankings or {}).get(entry.query_id))
+            count += 1
+    return count
+
+
+def _sanitized(candidate: data.Candidate, entry: CandidateList) -> str:
+    try:
+        return storable(sanitized(candidate.html))
+    except DataError as error:
+        raise DataError(
+            f"document {candidate.document_id!r} of query {entry.query_id!r}: {error.problem}",
+            hint=error.hint,
+        ) from error
+
+
+def _check(entry: CandidateList, items: Sequence[str]) -> None:
+    for name in (entry.query_id, *items):
+        if not 0 < len(name) <= _LONGEST_NAME or storable(name) != name:
+            raise DataError(
+                f"{name[:50]!r} is no id", hint=f"Give 1 to {_LONGEST_NAME} characters."
+            )
+    if len(set(items)) < len(items):
+        raise DataError(f"query {entry.query_id!r} has a document twice", hint="Give it once.")
+    if not 2 <= len(items) <= _MOST_CANDIDATES:
+        raise DataError(
+            f"query {entry.query_id!r} has {len(items)} documents",
+            hint=f"Give 2 to {_MOST_CANDIDATES}.",
+        )
+
+
+def _add_rankings(
+    connection: Connection,
+    query_id: int,
+    name: str,
+    items: Sequence[str],
+    rankings: Mapping[str, Sequence[str]],
+) -> None:
+    places = {item: place for place, item in enumerate(items)}
+    for ranking, ranked in rankings.items():
+        missing = [item for item in ranked if item not in places]
+        if missing:
+            raise DataError(
+                f"ranking {ranking!r} of query {name!r} has {missing[0]!r}, which is no candidate",
+                hint="Give the texts of all ranked documents.",
+            )
+    connection.execute(
+        insert(Ranking),
+        [
+            {
+                "query_id": query_id,
+                "place": place,
+                "name": ranking[:_LONGEST_NAME],
+                "items": [places[item] for item in ranked],
+            }
+            for place, (ranking, ranked) in enumerate(rankings.items())
+        ],
+    )

@@ -1,0 +1,1 @@
+"""What dashboards show: figures of queries, summaries, pace and flags."""

@@ -1,0 +1,239 @@
+"""A project's report: what takes too long to work out while a page waits.
+
+The worker reads only the queries whose logs have grown, keeps what each adds, and puts all of it
+together. A report is made when someone looks, at most every few seconds, and only if there is
+anything new.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import Connection, Engine, delete, exists, func, insert, or_, select, update
+
+from podium.studio.jobs.queue import State, Work, enqueue
+from podium.studio.judging.judged import judged
+from podium.studio.projects.progress import standing_of
+from podium.studio.projects.service import project_row
+from podium.studio.reporting.query_figures import figures_of
+from podium.studio.reporting.summary import Summary
+from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.tables import (
+    Candidate,
+    Gold,
+    Job,
+    Query,
+    QueryFigures,
+    Report,
+    Tally,
+    User,
+)
+
+KIND = "report"
+_EVERY = 4.0
+"""The fewest seconds between two reports of a project."""
+_PAGE = 50
+_SLOWEST = 20
+_POINTS = 200
+_POINT_EVERY = 60.0
+
+
+def report_of(connection: Connection, project_id: int) -> Any:
+    """The last report of a project, or None."""
+    return connection.execute(
+        select(Report.__table__).where(Report.project_id == project_id, Report.kind == KIND)
+    ).one_or_none()
+
+
+def is_stale(report: Any, entries: int, now: float) -> bool:
+    """Whether a report should be made anew."""
+    if report is None:
+        return True
+    return bool(report.entries != entries and report.made_at < now - _EVERY)
+
+
+def ask_for_report(engine: Engine, project_id: int, user_id: int) -> bool:
+    """Have a report made, unless that is under way; returns whether it was asked for."""
+
+    def work(connection: Connection) -> bool:
+        waiting = connection.scalar(
+            select(
+                exists().where(
+                    Job.project_id == project_id,
+                    Job.kind == KIND,
+                    Job.state.in_([State.WAITING.value, State.RUNNING.value]),
+                )
+            )
+        )
+        if waiting:
+            return False
+        enqueue(connection, project_id, user_id, KIND, {})
+        return True
+
+    return in_transaction(engine, work)
+
+
+def run_report(work: Work) -> None:
+    """Do a report job."""
+    project = reading(work.engine, lambda c: project_row(c, work.job.project_id))
+    standing = reading(work.engine, lambda c: standing_of(c, project.id))
+    _read_what_moved(work, project)
+    summary = Summary()
+    for row in _all_figures(work.engine, project.id):
+        summary.add(row.query_id, row.name, row.content)
+    content = summary.content(project.mode)
+    content |= reading(work.engine, lambda c: _times(c, project.id))
+    before = reading(work.engine, lambda c: report_of(c, project.id))
+    now = time.time()
+    history = list(before.content.get("history", [])) if before is not None else []
+    if not history or now - history[-1][0] >= _POINT_EVERY:
+        history.append([now, standing.judgments])
+    content["history"] = history[-_POINTS:]
+
+    def keep(connection: Connection) -> None:
+        connection.execute(
+            delete(Report).where(Report.project_id == project.id, Report.kind == KIND)
+        )
+        connection.execute(
+            insert(Report).values(
+                project_id=project.id,
+                kind=KIND,
+                content=content,
+                entries=standing.entries,
+                made_at=now,
+            )
+        )
+        work.finish(connection, {})
+        # Reports come every few seconds: the jobs that made them would fill the table.
+        connection.execute(delete(Job).where(Job.id == work.job.id))
+
+    in_transaction(work.engine, keep)
+
+
+def _read_what_moved(work: Work, project: Any) -> None:
+    after = 0
+    while True:
+        rows = reading(work.engine, lambda c, after=after: _moved(c, project.id, after))  # type: ignore[misc]
+        if not rows:
+            return
+        for query in rows:
+            in_transaction(work.engine, lambda c, query=query: _refresh(c, project, query))  # type: ignore[misc]
+        after = rows[-1].id
+
+
+def _moved(connection: Connection, project_id: int, after: int) -> list[Any]:
+    return list(
+        connection.execute(
+            select(Query.__table__)
+            .outerjoin(QueryFigures, QueryFigures.query_id == Query.id)
+            .where(
+                Query.project_id == project_id,
+                Query.id > after,
+                Query.entries > 0,
+                or_(QueryFigures.entries.is_(None), QueryFigures.entries != Query.entries),
+            )
+            .order_by(Query.id)
+            .limit(_PAGE)
+        ).all()
+    )
+
+
+def _refresh(connection: Connection, project: Any, query: Any) -> None:
+    found = judged(connection, project, query)
+    gold = {
+        (min(row.left, row.right), max(row.left, row.right)): row.outcome
+        if row.left < row.right
+        else -row.outcome
+        for row in connection.execute(
+            select(Gold.left, Gold.right, Gold.outcome).where(Gold.query_id == query.id)
+        )
+    }
+    lengths = connection.scalars(
+        select(func.length(Candidate.text) + func.length(Candidate.html))
+        .where(Candidate.query_id == query.id)
+        .order_by(Candidate.place)
+    ).all()
+    values = {"entries": len(found.log), "content": figures_of(found, gold, lengths)}
+    changed = connection.execute(
+        update(QueryFigures).where(QueryFigures.query_id == query.id).values(**values)
+    )
+    if changed.rowcount == 0:
+        connection.execute(insert(QueryFigures).values(query_id=query.id, **values))
+
+
+def _all_figures(engine: Engine, project_id: int) -> Iterator[Any]:
+    after = 0
+    while True:
+        rows = reading(engine, lambda c, after=after: _figures_page(c, project_id, after))  # type: ignore[misc]
+        if not rows:
+            return
+        yield from rows
+        after = rows[-1].query_id
+
+
+def _figures_page(connection: Connection, project_id: int, after: int) -> list[Any]:
+    return list(
+        connection.execute(
+            select(QueryFigures.query_id, Query.name, QueryFigures.content)
+            .join(Query, Query.id == QueryFigures.query_id)
+            .where(Query.project_id == project_id, QueryFigures.query_id > after)
+            .order_by(QueryFigures.query_id)
+            .limit(500)
+        ).all()
+    )
+
+
+def _times(connection: Connection, project_id: int) -> dict[str, Any]:
+    """Judgments and seconds of everyone, and the queries that take longest, from the tallies."""
+    people = connection.execute(
+        select(
+            User.id,
+            User.name,
+            func.sum(Tally.judgments).label("judgments"),
+            func.sum(Tally.seconds).label("seconds"),
+            func.max(Tally.last_at).label("last_at"),
+        )
+        .join(Tally, Tally.user_id == User.id)
+        .join(Query, Query.id == Tally.query_id)
+        .where(Query.project_id == project_id, Tally.judgments > 0)
+        .group_by(User.id, User.name)
+        .order_by(func.sum(Tally.judgments).desc(), User.id)
+    ).all()
+    slowest = connection.execute(
+        select(
+            Query.id,
+            Query.name,
+            Query.text,
+            func.sum(Tally.judgments).label("judgments"),
+            func.sum(Tally.seconds).label("seconds"),
+        )
+        .join(Tally, Tally.query_id == Query.id)
+        .where(Query.project_id == project_id, Tally.judgments > 0)
+        .group_by(Query.id, Query.name, Query.text)
+        .order_by((func.sum(Tally.seconds) / func.sum(Tally.judgments)).desc(), Query.id)
+        .limit(_SLOWEST)
+    ).all()
+    return {
+        "times": [
+            {
+                "user": row.id,
+                "name": row.name,
+                "judgments": int(row.judgments),
+                "seconds": float(row.seconds),
+                "last_at": row.last_at,
+            }
+            for row in people
+        ],
+        "slowest": [
+            {
+                "query": row.id,
+                "query_id": row.name,
+                "text": row.text[:200],
+                "judgments": int(row.judgments),
+                "seconds": float(row.seconds),
+            }
+            for row in slowest
+        ],
+    }

@@ -1,0 +1,158 @@
+"""All queries' figures put together: agreement, care, contradictions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from podium.judging.agreement import (
+    Agreement,
+    Ballots,
+    bootstrap,
+    cohen_kappa,
+    fleiss_kappa,
+    krippendorff_alpha,
+)
+from podium.studio.reporting.flags import Watched, flags_of
+from podium.studio.store.enums import Mode
+
+_MOST_LOOPS = 50
+_MOST_COUPLES = 100
+_FEWEST_SHARED = 10
+"""Kappas of fewer things that two people both judged say nothing."""
+_LARGEST_BOOTSTRAP = 20_000
+_LATEST = 60
+
+
+class Summary:
+    """Gathers figures, query by query.
+
+    Example:
+        >>> summary = Summary()
+        >>> summary.add(7, "q1", {"units": [[0, 1, [[1, 1], [2, 1]]]], "again": {}, "gold": {},
+        ...     "sides": {}, "recent": {}, "loops": []})
+        >>> summary.content("pairs")["agreement"]["overall"]
+        1.0
+    """
+
+    def __init__(self) -> None:
+        self._units: list[int] = []
+        self._raters: list[int] = []
+        self._values: list[int] = []
+        self._unit_count = 0
+        self._again: dict[str, list[int]] = {}
+        self._gold: dict[str, list[int]] = {}
+        self._sides: dict[str, list[int]] = {}
+        self._recent: dict[str, list[list[float]]] = {}
+        self._loops: list[dict[str, Any]] = []
+        self._loop_count = 0
+
+    def add(self, query: int, name: str, figures: dict[str, Any]) -> None:
+        """Take a query's figures."""
+        for _, _, votes in figures["units"]:
+            for user, value in votes:
+                self._units.append(self._unit_count)
+                self._raters.append(user)
+                self._values.append(value)
+            self._unit_count += 1
+        for mine, theirs in (
+            (self._again, figures["again"]),
+            (self._gold, figures["gold"]),
+            (self._sides, figures["sides"]),
+        ):
+            for who, counts in theirs.items():
+                before = mine.get(who, [0] * len(counts))
+                mine[who] = [one + other for one, other in zip(before, counts, strict=True)]
+        for who, latest in figures["recent"].items():
+            both = sorted([*self._recent.get(who, []), *latest])
+            self._recent[who] = both[-_LATEST:]
+        self._loop_count += len(figures["loops"])
+        for loop in figures["loops"][: _MOST_LOOPS - len(self._loops)]:
+            self._loops.append({"query": query, "query_id": name, **loop})
+
+    def content(self, mode: str) -> dict[str, Any]:
+        """The report."""
+        people = sorted({*self._again, *self._gold, *self._sides, *self._recent}, key=int)
+        return {
+            **self._agreement(mode),
+            "care": {who: self._care(who) for who in people},
+            "loops": self._loops,
+            "loop_count": self._loop_count,
+        }
+
+    def _care(self, who: str) -> dict[str, Any]:
+        gold = self._gold.get(who, [0, 0])
+        again = self._again.get(who, [0, 0])
+        sides = self._sides.get(who, [0, 0, 0])
+        recent = self._recent.get(who, [])
+        flags = flags_of(
+            Watched(
+                (gold[0], gold[1]), (again[0], again[1]), (sides[0], sides[1], sides[2]), recent
+            )
+        )
+        return {"gold": gold, "again": again, "sides": sides, "flags": flags}
+
+    def _agreement(self, mode: str) -> dict[str, Any]:
+        if not self._units:
+            return {"agreement": None, "couples": []}
+        people, raters = np.unique(np.array(self._raters, np.int64), return_inverse=True)
+        values = np.array(self._values, float)
+        units = np.array(self._units, np.int64)
+        names = tuple(str(person) for person in people)
+        ballots = Ballots(units, raters, values, names)
+        level = "nominal" if mode == Mode.PAIRS else "ordinal"
+        found: dict[str, Any] = {
+            "units": self._unit_count,
+            "alpha": krippendorff_alpha(ballots, level),  # type: ignore[arg-type]
+            "fleiss": fleiss_kappa(ballots),
+            "fleiss_interval": None,
+        }
+        if self._unit_count <= _LARGEST_BOOTSTRAP:
+            interval = bootstrap(fleiss_kappa, ballots, draws=200)
+            found["fleiss_interval"] = [interval.low, interval.high]
+        if mode == Mode.GRADES:
+            found |= {"table": None, "overall": _same_share(ballots), "without_ties": None}
+        else:
+            table = Agreement.of(Ballots(units, raters, np.sign(values), names))
+            strict = sum(table.ratio(ties=False))
+            found |= {
+                "table": table.table.tolist(),
+                "overall": table.overall,
+                "without_ties": table.without_ties if strict else None,
+            }
+        return {"agreement": found, "couples": _couples(ballots)}
+
+
+def _same_share(ballots: Ballots) -> float:
+    """The share of every two votes on a thing that are the same."""
+    counts = ballots.counts()
+    votes = counts.sum(axis=1)
+    return float((counts * (counts - 1)).sum() / (votes * (votes - 1)).sum())
+
+
+def _couples(ballots: Ballots) -> list[dict[str, Any]]:
+    """Cohen's kappa of every two people who judged enough of the same things."""
+    order = np.lexsort((ballots.raters, ballots.units))
+    units, raters, values = ballots.units[order], ballots.raters[order], ballots.values[order]
+    found: dict[tuple[int, int], tuple[list[float], list[float]]] = {}
+    most = int(np.bincount(units).max())
+    for shift in range(1, most):
+        together = np.flatnonzero(units[shift:] == units[:-shift])
+        for place in together.tolist():
+            couple = (int(raters[place]), int(raters[place + shift]))
+            one, other = found.setdefault(couple, ([], []))
+            one.append(values[place])
+            other.append(values[place + shift])
+    couples = [
+        {
+            "one": int(ballots.rater_names[first]),
+            "other": int(ballots.rater_names[second]),
+            "units": len(one),
+            "kappa": cohen_kappa(one, other),
+        }
+        for (first, second), (one, other) in found.items()
+        if len(one) >= _FEWEST_SHARED
+    ]
+    couples.sort(key=lambda couple: -couple["units"])
+    return couples[:_MOST_COUPLES]

@@ -1,0 +1,179 @@
+"""Backups of a whole server in one file, and restoring them into an empty database.
+
+A backup is a zip with the database's own dump and a manifest. The manifest has a digest of the
+judgments as of the dump's snapshot: after restoring, the digest of the new database must be the
+same. Uploads and exported files are not part of it; they can be made again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import shutil
+import sqlite3
+import subprocess
+import tempfile
+import zipfile
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, column, inspect, select, table, text, update
+
+import podium
+from podium.data.files import writing
+from podium.errors import ArgumentError, DataError
+from podium.studio.settings import Settings
+from podium.studio.store.migrate import known_revisions, revisions, upgrade
+from podium.studio.store.tables import Project
+
+_MANIFEST, _DUMP = "manifest.json", "database.dump"
+_PAGE = 10_000
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a backup holds.
+
+    Attributes:
+        podium: The version that made it.
+        database: ``postgresql`` or ``sqlite``.
+        revision: Of the tables.
+        log_entries: How many judgments and other entries the log has.
+        log_digest: Their digest, see `log_digest`.
+    """
+
+    podium: str
+    database: str
+    revision: str
+    log_entries: int
+    log_digest: str
+
+
+def log_digest(connection: Connection) -> tuple[int, str]:
+    """How many entries the log of all judgments has, and a digest of every column of them."""
+    names = [column["name"] for column in inspect(connection).get_columns("log")]
+    log = table("log", *(column(name) for name in names))
+    found, count, last = hashlib.sha256(), 0, 0
+    while rows := connection.execute(
+        select(log).where(log.c.id > last).order_by(log.c.id).limit(_PAGE)
+    ).all():
+        for row in rows:
+            found.update(json.dumps([str(value) for value in row]).encode())
+        count += len(rows)
+        last = rows[-1].id
+    return count, found.hexdigest()
+
+
+def back_up(engine: Engine, settings: Settings, target: Path) -> Manifest:
+    """Write a backup; it appears under its name only when it is complete."""
+    kind = engine.dialect.name
+    revision = revisions(engine)[0]
+    if revision is None:
+        raise DataError("the database has no tables of Podium Studio", hint="Check --database.")
+    unfinished = target.with_name(target.name + ".partial")
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder, writing(target):
+        dump = Path(folder) / _DUMP
+        with engine.connect() as connection:
+            count, digest = _dump(connection, settings, dump)
+        manifest = Manifest(podium.__version__, kind, revision, count, digest)
+        with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_STORED) as file:
+            file.writestr(_MANIFEST, json.dumps(asdict(manifest), indent=1))
+            file.write(dump, _DUMP)
+        unfinished.chmod(0o600)  # it holds addresses and hashes of passwords
+        unfinished.replace(target)
+    return manifest
+
+
+def restore(engine: Engine, settings: Settings, source: Path) -> Manifest:
+    """Restore a backup into a database that is empty, and check that all judgments are there.
+
+    Tables of an older version are brought up to date afterwards.
+    """
+    with zipfile.ZipFile(source) as file:
+        manifest = Manifest(**json.loads(file.read(_MANIFEST)))
+        if manifest.database != engine.dialect.name:
+            raise DataError(
+                f"is a backup of {manifest.database}", path=source, hint="Restore it there."
+            )
+        if manifest.revision not in known_revisions():
+            raise DataError(
+                "was made by a newer version of Podium", path=source, hint="Install that version."
+            )
+        if inspect(engine).get_table_names():
+            raise ArgumentError(
+                "the database is not empty", hint="Make a new one, and name it by --database."
+            )
+        with tempfile.TemporaryDirectory() as folder:
+            file.extract(_DUMP, folder)
+            _load(settings, Path(folder) / _DUMP)
+    engine.dispose()
+    with engine.connect() as connection:
+        if log_digest(connection) != (manifest.log_entries, manifest.log_digest):
+            raise DataError("the log is not as it was", path=source, hint="Restore it again.")
+    upgrade(engine)
+    with engine.begin() as connection:
+        # Servers that ran meanwhile keep queries in memory: they must not take them for these.
+        connection.execute(update(Project).values(incarnation=new_incarnation()))
+    return manifest
+
+
+def new_incarnation() -> int:
+    """A number that no other state of a database has."""
+    return random.SystemRandom().getrandbits(62)
+
+
+def _dump(connection: Connection, settings: Settings, target: Path) -> tuple[int, str]:
+    if connection.dialect.name == "sqlite":
+        # The transaction that reads the log keeps others from writing until it is copied, by a
+        # connection of its own: one within a transaction would wait for itself.
+        found = log_digest(connection)
+        with (
+            closing(sqlite3.connect(str(connection.engine.url.database))) as source,
+            closing(sqlite3.connect(target)) as copy,
+        ):
+            source.backup(copy)
+        return found
+    connection = connection.execution_options(isolation_level="REPEATABLE READ")
+    snapshot = connection.scalar(text("SELECT pg_export_snapshot()"))
+    found = log_digest(connection)
+    _run(
+        "pg_dump", "--format=custom", "--no-owner", f"--snapshot={snapshot}", f"--file={target}",
+        f"--dbname={_plain_url(settings)}",
+    )  # fmt: skip
+    return found
+
+
+def _load(settings: Settings, source: Path) -> None:
+    if settings.database.startswith("sqlite"):
+        path = settings.database.removeprefix("sqlite:///")
+        shutil.copyfile(source, path)
+        return
+    _run(
+        "pg_restore", "--no-owner", "--exit-on-error", "--single-transaction",
+        f"--dbname={_plain_url(settings)}", str(source),
+    )  # fmt: skip
+
+
+def _run(program: str, *words: str) -> None:
+    path = shutil.which(program) or _newest(program)
+    if path is None:
+        raise ArgumentError(
+            f"{program} is not installed", hint="Install PostgreSQL's client programs."
+        )
+    done = subprocess.run(  # noqa: S603 - our own words
+        [path, *words], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise DataError(f"{program} failed: {done.stderr.strip()[-500:]}", hint="See above.")
+
+
+def _newest(program: str) -> str | None:
+    """Debian keeps the programs of each version in a folder of its own."""
+    found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{program}"))
+    return str(found[-1]) if found else None
+
+
+def _plain_url(settings: Settings) -> str:
+    return settings.database.replace("postgresql+psycopg://", "postgresql://", 1)

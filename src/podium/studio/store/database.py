@@ -1,0 +1,157 @@
+"""The connection to the database, and transactions that survive its restarts."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.pool import NullPool
+
+from podium.studio.settings import Settings
+from podium.studio.store.connection import AnsweringConnection, NoAnswerError
+
+Found = TypeVar("Found")
+
+_ATTEMPTS = 5
+_RETRY_SECONDS = 8.0
+"""People wait for an answer: after this long they are told that there is none."""
+_CONNECT_SECONDS = 5
+_RETRIED = {"40001", "40P01"}
+"""Serialisation failure and deadlock, by PostgreSQL's numbers: trying again is the answer."""
+
+_READING: dict[str, dict[str, Any]] = {
+    "postgresql": {"isolation_level": "AUTOCOMMIT"},  # saves two messages, begin and commit
+    "sqlite": {"podium_reads": True},
+}
+
+
+def connect(settings: Settings, *, seconds: float | None = None, pooled: bool = True) -> Engine:
+    """An engine for the settings' database.
+
+    Args:
+        settings: Where it is, and how many connections to hold.
+        seconds: How long a statement may take before it is given up; None for as long as it needs.
+        pooled: Whether connections are kept for the next transaction.
+    """
+    if settings.database.startswith("sqlite"):
+        # Values can be passwords' hashes and people's addresses: no error may quote them.
+        engine = create_engine(
+            settings.database, connect_args={"timeout": 30}, hide_parameters=True
+        )
+        _prepare_sqlite(engine)
+        return engine
+    pool: dict[str, Any] = {"poolclass": NullPool}
+    if pooled:
+        pool = {"pool_size": settings.pool_size, "max_overflow": 0, "pool_timeout": 10,
+                "pool_recycle": 3600}  # fmt: skip
+    engine = create_engine(
+        settings.database,
+        hide_parameters=True,
+        connect_args={
+            "connect_timeout": _CONNECT_SECONDS,
+            "prepare_threshold": 3,
+            # A server that is gone without a word is noticed in half a minute.
+            "keepalives_idle": 15,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 15_000,
+            **_limits(settings, seconds),
+        },
+        **pool,
+    )
+
+    @event.listens_for(engine, "do_connect")
+    def _connect(_dialect: Any, _record: Any, words: Any, named: Any) -> AnsweringConnection:
+        connection = AnsweringConnection.connect(*words, **named)
+        # The server gives statements up first, and says so; this is for one that hangs.
+        connection.answer_seconds = None if seconds is None else seconds + 1
+        return connection
+
+    return engine
+
+
+def _limits(settings: Settings, seconds: float | None) -> dict[str, str]:
+    """What the server itself gives up: statements, waits for locks, and forgotten transactions."""
+    if seconds is None or "options" in make_url(settings.database).query:
+        return {}
+    whole = int(seconds * 1000)
+    limits = {
+        "statement_timeout": whole,
+        "lock_timeout": max(whole // 3, 1),
+        "idle_in_transaction_session_timeout": 4 * whole,
+    }
+    return {"options": " ".join(f"-c {name}={value}" for name, value in limits.items())}
+
+
+def in_transaction(engine: Engine, work: Callable[[Connection], Found]) -> Found:
+    """Do something in one transaction; once more if the connection broke or two met in a deadlock.
+
+    What is done must be safe to repeat, because a commit whose answer was lost may have happened:
+    tokens see to that where people answer.
+
+    Example:
+        >>> from sqlalchemy import text
+        >>> engine = connect(Settings(database="sqlite://"))
+        >>> in_transaction(engine, lambda connection: connection.scalar(text("select 6 * 7")))
+        42
+    """
+    end = time.monotonic() + _RETRY_SECONDS
+    for attempt in range(_ATTEMPTS):
+        try:
+            with engine.begin() as connection:
+                return work(connection)
+        except DBAPIError as error:
+            if attempt == _ATTEMPTS - 1 or not _passes(error) or time.monotonic() > end:
+                raise
+            time.sleep(random.uniform(0.5, 1) * 0.05 * 2**attempt)  # noqa: S311 - no secret
+    raise AssertionError("unreachable")
+
+
+def reading(engine: Engine, work: Callable[[Connection], Found]) -> Found:
+    """Read something; each statement sees what is committed when it starts.
+
+    Example:
+        >>> from sqlalchemy import text
+        >>> engine = connect(Settings(database="sqlite://"))
+        >>> reading(engine, lambda connection: connection.scalar(text("select 6 * 7")))
+        42
+    """
+    return in_transaction(_reader(engine), work)
+
+
+@lru_cache(maxsize=16)
+def _reader(engine: Engine) -> Engine:
+    return engine.execution_options(**_READING[engine.dialect.name])
+
+
+def _passes(error: DBAPIError) -> bool:
+    """Whether trying again may help."""
+    if isinstance(error.orig, NoAnswerError):
+        return False
+    if error.connection_invalidated or getattr(error.orig, "sqlstate", None) in _RETRIED:
+        return True
+    message = str(error.orig)
+    return isinstance(error, OperationalError) and (
+        "database is locked" in message or getattr(error.orig, "sqlstate", "") is None
+    )
+
+
+def _prepare_sqlite(engine: Engine) -> None:
+    """One writer at a time from the first statement on; what is committed is on disk."""
+
+    @event.listens_for(engine, "connect")
+    def _settings(connection: Any, _record: object) -> None:
+        connection.isolation_level = None  # SQLAlchemy begins transactions, see below
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        # A transaction that reads first and writes later could meet another writer half-way.
+        reads = connection.get_execution_options().get("podium_reads", False)
+        connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")

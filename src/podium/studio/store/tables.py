@@ -1,0 +1,415 @@
+"""The tables. The log of judgments only grows; what stands of a query is its replay.
+
+Items are named by their place in the query's list, people by the number of their account, and
+times are seconds since 1970, as in `podium.judging`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    JSON,
+    ForeignKey,
+    Index,
+    SmallInteger,
+    String,
+    Text,
+    UniqueConstraint,
+)
+from sqlalchemy import text as sql
+from sqlalchemy.orm import Mapped, mapped_column
+
+from podium.studio.store.table_base import Base as Base
+from podium.studio.store.work_tables import Exhausted as Exhausted
+from podium.studio.store.work_tables import Judge as Judge
+
+
+class User(Base):
+    """Someone with an account."""
+
+    __tablename__ = "users"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    email: Mapped[str] = mapped_column(String(320), unique=True)
+    email_verified: Mapped[bool]
+    """Whether an administrator or the OpenID provider vouches for the address."""
+    name: Mapped[str] = mapped_column(String(200))
+    password: Mapped[str | None] = mapped_column(String(200))
+    subject: Mapped[str | None] = mapped_column(String(600), unique=True)
+    """Who they are to the OpenID provider, with its issuer."""
+    is_admin: Mapped[bool] = mapped_column(default=False)
+    disabled: Mapped[bool] = mapped_column(default=False)
+    created_at: Mapped[float]
+
+
+class SignInFailure(Base):
+    """How often signing in failed lately, for an account or an address."""
+
+    __tablename__ = "sign_in_failures"
+
+    key: Mapped[str] = mapped_column(String(400), primary_key=True)
+    count: Mapped[int]
+    locked_until: Mapped[float]
+    last_at: Mapped[float]
+
+
+class KnownAddress(Base):
+    """Where someone has signed in from: strangers who fail elsewhere do not lock them out there."""
+
+    __tablename__ = "known_addresses"
+
+    user_id: Mapped[int] = mapped_column(
+        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True
+    )
+    address: Mapped[str] = mapped_column(String(64), primary_key=True)
+    last_at: Mapped[float]
+
+
+class AuthSession(Base):
+    """A browser that signed in; its cookie is kept as a digest only."""
+
+    __tablename__ = "auth_sessions"
+
+    key: Mapped[str] = mapped_column(String(64), primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    csrf: Mapped[str] = mapped_column(String(64))
+    expires_at: Mapped[float]
+
+
+class ApiToken(Base):
+    """A program's way in, kept as a digest only."""
+
+    __tablename__ = "api_tokens"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    name: Mapped[str] = mapped_column(String(200))
+    key: Mapped[str] = mapped_column(String(64), unique=True)
+    created_at: Mapped[float]
+    expires_at: Mapped[float]
+
+
+class Project(Base):
+    """Queries that are judged in one way."""
+
+    __tablename__ = "projects"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(String(200))
+    mode: Mapped[str] = mapped_column(String(10))
+    k: Mapped[int]
+    algorithm: Mapped[str] = mapped_column(String(100))
+    seed: Mapped[int]
+    budget: Mapped[int | None]
+    overlap_share: Mapped[float]
+    overlap_assessors: Mapped[int]
+    assigned_only: Mapped[bool]
+    """Whether people judge only the queries that were assigned to them."""
+    guidelines: Mapped[str] = mapped_column(Text)
+    lease_seconds: Mapped[float]
+    repeat_rate: Mapped[float]
+    gold_rate: Mapped[float]
+    paused: Mapped[bool] = mapped_column(default=False)
+    created_at: Mapped[float]
+    incarnation: Mapped[int]
+    """Drawn when it is made and when a backup is restored: what servers keep in memory of another
+    state of the database is told from this one by it."""
+
+
+class Membership(Base):
+    """Who belongs to a project, and as what."""
+
+    __tablename__ = "memberships"
+
+    project_id: Mapped[int] = mapped_column(
+        ForeignKey("projects.id", ondelete="CASCADE"), primary_key=True
+    )
+    user_id: Mapped[int] = mapped_column(
+        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+    role: Mapped[str] = mapped_column(String(10))
+
+
+class Invitation(Base):
+    """A link that makes its readers members."""
+
+    __tablename__ = "invitations"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    project_id: Mapped[int] = mapped_column(
+        ForeignKey("projects.id", ondelete="CASCADE"), index=True
+    )
+    role: Mapped[str] = mapped_column(String(10))
+    key: Mapped[str] = mapped_column(String(64), unique=True)
+    uses_left: Mapped[int]
+    expires_at: Mapped[float]
+
+
+class Query(Base):
+    """A query, and where its judging stands as of the last entry."""
+
+    __tablename__ = "queries"
+    __table_args__ = (
+        UniqueConstraint("project_id", "name"),
+        Index("ix_queries_open", "project_id", "done", "id"),
+        # What `podium.studio.judging.open_work` looks through: queries with something free, and
+        # those with leases that may have ended. Both leave out queries that are done.
+        Index(
+            "ix_queries_available",
+            "project_id",
+            "changed",
+            "id",
+            postgresql_where=sql("available"),
+            sqlite_where=sql("available"),
+        ),
+        Index(
+            "ix_queries_leased",
+            "project_id",
+            "lease_expiry",
+            postgresql_where=sql("lease_expiry IS NOT NULL"),
+            sqlite_where=sql("lease_expiry IS NOT NULL"),
+        ),
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    name: Mapped[str] = mapped_column(String(400))
+    text: Mapped[str] = mapped_column(Text)
+    description: Mapped[str] = mapped_column(Text)
+    ordered: Mapped[bool]
+    """Whether its candidates are in the order of a prior ranking."""
+    entries: Mapped[int] = mapped_column(default=0)
+    free: Mapped[int] = mapped_column(default=1)
+    """How many tasks nobody holds, as of the last change."""
+    lease_expiry: Mapped[float | None]
+    """When to look for leases that ended, at the latest when the first does; 0 is at once."""
+    available: Mapped[bool] = mapped_column(default=True)
+    """Whether anything is free, as of the last change."""
+    changed: Mapped[int] = mapped_column(default=0)
+    """The number of the transaction in which something in it last became free."""
+    judgments: Mapped[int] = mapped_column(default=0)
+    """How many answers stand: neither skipped, nor taken back, nor too late to count."""
+    done: Mapped[bool] = mapped_column(default=False)
+    expected_left: Mapped[float]
+
+
+class Candidate(Base):
+    """A document of a query. Its HTML was sanitised before it was stored."""
+
+    __tablename__ = "candidates"
+    __table_args__ = (Index("ix_candidates_reference", "query_id", "reference", unique=True),)
+
+    query_id: Mapped[int] = mapped_column(
+        ForeignKey("queries.id", ondelete="CASCADE"), primary_key=True
+    )
+    place: Mapped[int] = mapped_column(primary_key=True)
+    reference: Mapped[int]
+    """What assessors' browsers call it: drawn at random, for its place may be its prior rank."""
+    item: Mapped[str] = mapped_column(String(1000))
+    title: Mapped[str] = mapped_column(Text)
+    text: Mapped[str] = mapped_column(Text)
+    html: Mapped[str] = mapped_column(Text)
+    url: Mapped[str] = mapped_column(Text)
+    score: Mapped[float | None]
+
+
+class Ranking(Base):
+    """A system's ranking of a query's candidates, for verdicts on whole rankings."""
+
+    __tablename__ = "rankings"
+
+    query_id: Mapped[int] = mapped_column(
+        ForeignKey("queries.id", ondelete="CASCADE"), primary_key=True
+    )
+    place: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(String(400))
+    items: Mapped[list[int]] = mapped_column(JSON)
+
+
+class Gold(Base):
+    """A pair whose outcome is known, to see who is careful."""
+
+    __tablename__ = "gold"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    query_id: Mapped[int] = mapped_column(ForeignKey("queries.id", ondelete="CASCADE"), index=True)
+    left: Mapped[int]
+    right: Mapped[int]
+    outcome: Mapped[int] = mapped_column(SmallInteger)
+
+
+class Assigned(Base):
+    """A query that someone is to judge."""
+
+    __tablename__ = "assigned"
+    __table_args__ = (
+        Index(
+            "ix_assigned_open",
+            "user_id",
+            "query_id",
+            postgresql_where=sql("NOT done"),
+            sqlite_where=sql("NOT done"),
+        ),
+        Index("ix_assigned_user_id", "user_id"),
+    )
+
+    query_id: Mapped[int] = mapped_column(
+        ForeignKey("queries.id", ondelete="CASCADE"), primary_key=True
+    )
+    user_id: Mapped[int] = mapped_column(
+        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True
+    )
+    done: Mapped[bool] = mapped_column(default=False)
+    """Whether the query is done, so that nobody has to look through what they finished."""
+
+
+class Lease(Base):
+    """A task that someone holds. Answering removes it; one that ran out stays, for late answers."""
+
+    __tablename__ = "leases"
+    __table_args__ = (
+        # Of all leases: without it, deleting queries would look through the table for each.
+        Index("ix_leases_query_id", "query_id"),
+        Index("ix_leases_recent", "user_id", "granted_at"),
+    )
+
+    token: Mapped[UUID] = mapped_column(primary_key=True)
+    query_id: Mapped[int] = mapped_column(ForeignKey("queries.id", ondelete="CASCADE"))
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
+    tab: Mapped[str] = mapped_column(String(64))
+    """The browser tab that has it; empty if nobody wants it back."""
+    left: Mapped[int]
+    right: Mapped[int]
+    purpose: Mapped[str] = mapped_column(String(10))
+    granted_at: Mapped[float]
+    expires_at: Mapped[float]
+    released: Mapped[bool] = mapped_column(default=False)
+    renewed: Mapped[bool] = mapped_column(default=False)
+    """Whether its page says every few seconds that someone is there."""
+
+
+class LogEntry(Base):
+    """One thing that someone said of a query. Rows are added, never changed."""
+
+    __tablename__ = "log"
+    __table_args__ = (
+        UniqueConstraint("query_id", "place"),
+        UniqueConstraint("token", "part"),
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    query_id: Mapped[int] = mapped_column(ForeignKey("queries.id", ondelete="CASCADE"))
+    place: Mapped[int]
+    """From 0, without gaps in each query."""
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"))
+    kind: Mapped[str] = mapped_column(String(12))
+    left: Mapped[int | None]
+    """The item on the left, or the only one; a ranking, where those are compared."""
+    right: Mapped[int | None]
+    value: Mapped[int | None] = mapped_column(SmallInteger)
+    """The outcome, the grade or the choice."""
+    undoes: Mapped[int | None]
+    """The place of the entry that no longer stands."""
+    purpose: Mapped[str] = mapped_column(String(10))
+    counts: Mapped[bool] = mapped_column(default=True)
+    """Whether it takes part in the replay: late answers to what went to others do not."""
+    late: Mapped[bool] = mapped_column(default=False)
+    token: Mapped[UUID]
+    """The lease it answers, or what the browser named its undo: saying it twice changes nothing."""
+    part: Mapped[int] = mapped_column(SmallInteger, default=0)
+    reason: Mapped[str | None] = mapped_column(Text)
+    at: Mapped[float]
+    seconds: Mapped[float]
+
+
+class Tally(Base):
+    """How much someone has judged of a query, so that no dashboard has to count the log.
+
+    As `Query.judgments`, it has only answers that stand.
+    """
+
+    __tablename__ = "tallies"
+    __table_args__ = (Index("ix_tallies_recent", "user_id", "last_at"),)
+
+    query_id: Mapped[int] = mapped_column(
+        ForeignKey("queries.id", ondelete="CASCADE"), primary_key=True
+    )
+    user_id: Mapped[int] = mapped_column(
+        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True
+    )
+    judgments: Mapped[int]
+    seconds: Mapped[float]
+    last_at: Mapped[float]
+    """When the last of their answers that can be taken back was given; 0 if there is none."""
+
+
+class AuditRecord(Base):
+    """Who changed what, apart from judging, which has its own log."""
+
+    __tablename__ = "audit"
+    __table_args__ = (Index("ix_audit_project", "project_id", "id"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    at: Mapped[float]
+    user_id: Mapped[int | None]
+    project_id: Mapped[int | None]
+    action: Mapped[str] = mapped_column(String(100))
+    details: Mapped[dict[str, Any]]
+
+
+class Job(Base):
+    """Work for later: an import or an export, with the file it came to."""
+
+    __tablename__ = "jobs"
+    __table_args__ = (Index("ix_jobs_waiting", "state", "id"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    project_id: Mapped[int] = mapped_column(
+        ForeignKey("projects.id", ondelete="CASCADE"), index=True
+    )
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"))
+    kind: Mapped[str] = mapped_column(String(20))
+    parameters: Mapped[dict[str, Any]]
+    state: Mapped[str] = mapped_column(String(10))
+    progress: Mapped[float] = mapped_column(default=0.0)
+    file: Mapped[str | None] = mapped_column(String(400))
+    error: Mapped[str | None] = mapped_column(Text)
+    created_at: Mapped[float]
+    alive_at: Mapped[float]
+    """When its worker last said that it is at it."""
+    worker: Mapped[str | None] = mapped_column(String(64))
+    """Who is at it: a worker that was given up for dead must not finish it."""
+    attempts: Mapped[int] = mapped_column(SmallInteger, default=0)
+    result: Mapped[dict[str, Any]]
+    """What it came to, in figures."""
+
+
+class Report(Base):
+    """A figure that takes long to work out, as it was last."""
+
+    __tablename__ = "reports"
+
+    project_id: Mapped[int] = mapped_column(
+        ForeignKey("projects.id", ondelete="CASCADE"), primary_key=True
+    )
+    kind: Mapped[str] = mapped_column(String(20), primary_key=True)
+    content: Mapped[dict[str, Any]]
+    entries: Mapped[int]
+    made_at: Mapped[float]
+
+
+class QueryFigures(Base):
+    """What a query adds to its project's reports, so that only queries that moved are read again.
+
+    `entries` tells up to which entry of the log they go.
+    """
+
+    __tablename__ = "query_figures"
+
+    query_id: Mapped[int] = mapped_column(
+        ForeignKey("queries.id", ondelete="CASCADE"), primary_key=True
+    )
+    entries: Mapped[int]
+    content: Mapped[dict[str, Any]]

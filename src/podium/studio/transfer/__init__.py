@@ -1,0 +1,1 @@
+"""Imports and exports: files, search engines, and the sanitising of HTML."""

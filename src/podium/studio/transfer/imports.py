@@ -1,0 +1,147 @@
+"""Imports: what is sent is kept, read by a worker, and put into a project all at once or not."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import IO, Any, Literal
+
+from sqlalchemy import Connection, func, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from podium.errors import DataError
+from podium.studio.accounts.audit import record
+from podium.studio.jobs.queue import LostError, State, Work, files_folder, new_file
+from podium.studio.judging.gold import add_gold, read_gold
+from podium.studio.projects.service import MOST_QUERIES, add_query, check_unchanged, project_row
+from podium.studio.settings import Settings
+from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.enums import Mode
+from podium.studio.store.tables import Job, Query
+from podium.studio.transfer.readers import (
+    Read,
+    Upload,
+    counted,
+    opened,
+    queries_of,
+    read_candidates,
+    read_runs,
+)
+from podium.studio.transfer.search_engines import EngineSearch, fetch
+
+KIND = "import"
+Source = Literal["candidates", "runs", "engine", "gold"]
+
+
+def keep(settings: Settings, stream: IO[bytes], name: str) -> list[str]:
+    """Write an upload to a file of its own: its name there, and what it was called."""
+    path = new_file(settings, ".upload")
+    with path.open("wb") as file:
+        shutil.copyfileobj(stream, file)
+    return [path.name, name[:200] or "upload"]
+
+
+def run_import(work: Work) -> None:
+    """Do an import job."""
+    try:
+        # A search engine may take its time: no transaction waits for it.
+        fetched = _fetched(work) if work.job.parameters["source"] == "engine" else None
+        in_transaction(work.engine, lambda c: _put_in(c, work, fetched))
+    except LostError:
+        if _was_cancelled(work):
+            drop_files(work.settings, work.job)
+        raise
+    except SQLAlchemyError:
+        raise  # another worker will need the files
+    except Exception:
+        drop_files(work.settings, work.job)
+        raise
+    drop_files(work.settings, work.job)
+
+
+def _was_cancelled(work: Work) -> bool:
+    state = reading(work.engine, lambda c: c.scalar(select(Job.state).where(Job.id == work.job.id)))
+    return state == State.CANCELLED
+
+
+def drop_files(settings: Settings, job: Any) -> None:
+    """Remove what was sent for an import."""
+    for uploads in job.parameters.get("files", {}).values():
+        for upload in _uploads(settings, uploads):
+            with suppress(OSError):
+                upload.path.unlink()
+
+
+def _put_in(connection: Connection, work: Work, fetched: list[Read] | None) -> None:
+    job = work.job
+    project = project_row(connection, job.project_id)
+    if job.parameters["source"] == "gold":
+        with opened(_uploads(work.settings, job.parameters["files"]["gold"])[0]) as stream:
+            result = {"gold": add_gold(connection, project, read_gold(stream))}
+    else:
+        result = _add_all(connection, project, work, fetched)
+    check_unchanged(connection, project)
+    record(connection, job.user_id, job.project_id, "imported", **result)
+    work.finish(connection, result)
+
+
+def _add_all(
+    connection: Connection, project: Any, work: Work, fetched: list[Read] | None
+) -> dict[str, int]:
+    known = set(connection.scalars(select(Query.name).where(Query.project_id == project.id)))
+    added = skipped = 0
+    for read in _entries(work) if fetched is None else fetched:
+        if read.entry.query_id in known:
+            skipped += 1
+            continue
+        known.add(read.entry.query_id)
+        rankings = read.rankings if project.mode == Mode.RANKINGS else None
+        if len(known) > MOST_QUERIES:
+            raise DataError(
+                f"the project would have more than {MOST_QUERIES} queries",
+                hint="Make another project.",
+            )
+        add_query(connection, project, read.entry, rankings)
+        added += 1
+        if fetched is None:
+            # How many there will be is not known: the bar nears its end without reaching it.
+            work.progress(0.95 * (added + skipped) / (added + skipped + 50))
+    if not added and not skipped:
+        raise DataError("there is no query in it", hint="Is it the right file?")
+    total = connection.scalar(select(func.count()).where(Query.project_id == project.id))
+    return {"added": added, "skipped": skipped, "queries": int(total or 0)}
+
+
+def _fetched(work: Work) -> list[Read]:
+    search = EngineSearch(**work.job.parameters["search"])
+    asked = list(queries_of(io.BytesIO(search.queries.encode())))
+    found = []
+    for read in counted(fetch(search, asked, work.settings.engines)):
+        found.append(read)
+        work.progress(0.95 * len(found) / len(asked))
+    return found
+
+
+def _entries(work: Work) -> Iterator[Read]:
+    parameters = work.job.parameters
+    files = {
+        role: _uploads(work.settings, uploads) for role, uploads in parameters["files"].items()
+    }
+    if parameters["source"] == "candidates":
+        return counted(read_candidates(files["candidates"][0]))
+    queries = files.get("queries", [])
+    return counted(
+        read_runs(
+            files["runs"],
+            files["documents"][0],
+            queries[0] if queries else None,
+            int(parameters["depth"]),
+        )
+    )
+
+
+def _uploads(settings: Settings, kept: list[list[str]]) -> list[Upload]:
+    folder = files_folder(settings)
+    return [Upload(folder / stored, name) for stored, name in kept]

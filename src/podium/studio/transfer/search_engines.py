@@ -1,0 +1,272 @@
+"""Candidates from a running search engine: OpenSearch, Elasticsearch or Solr.
+
+A server that fetches what its users name could be made to call anything it can reach. So only
+engines that the server's settings list are called, by exact host and port, only where they search
+and not where they write, redirects are not followed, and answers are cut off by size and time.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import httpx
+from pydantic import BaseModel, ConfigDict, Field
+
+from podium.data import Candidate, CandidateList
+from podium.data.json_lines import parse_json
+from podium.errors import DataError
+from podium.studio.errors import RefusedError
+from podium.studio.transfer.readers import DEEPEST, Asked, Read
+
+_SECONDS = 20.0
+_MOST_BYTES = 32 << 20
+_PORTS = {"http": 80, "https": 443}
+_SEARCHES = {"opensearch": ("_search",), "elasticsearch": ("_search",), "solr": ("select", "query")}
+"""The last part of the paths that search; every other may write, as ``_delete_by_query`` does."""
+_READS = {"routing", "preference", "search_pipeline", "search_type", "request_cache",
+          "ignore_unavailable", "allow_no_indices", "expand_wildcards"}  # fmt: skip
+"""What may stand after the path of OpenSearch and Elasticsearch; Solr takes all in the body."""
+_SEARCH_BODY = {"aggregations", "aggs", "collapse", "docvalue_fields", "explain", "ext", "fields",
+                "from", "highlight", "indices_boost", "knn", "min_score", "post_filter", "query",
+                "rank", "rescore", "retriever", "runtime_mappings", "script_fields", "search_after",
+                "search_pipeline", "size", "sort", "_source", "stats", "stored_fields", "suggest",
+                "terminate_after", "timeout", "track_scores", "track_total_hits"}  # fmt: skip
+"""What a search of OpenSearch or Elasticsearch may have in its body: no document is among it."""
+_SOLR_BODY = {"query", "filter", "fields", "sort", "limit", "offset", "params", "queries", "facet"}
+_INDEX = re.compile(r"[A-Za-z0-9*-][A-Za-z0-9*,._-]*")
+"""Names of indices, aliases and collections; what begins with an underscore is an action."""
+_SOLR_HANDLERS = re.compile(r"(qt|wt|tr|v|stream|shards|json|command|expr|update)(\..*)?")
+"""Parameters that choose another handler, writer or host than the path names."""
+QUERY, SIZE = "{{query}}", "{{size}}"
+
+DEFAULTS = {
+    "opensearch": {"query": {"query_string": {"query": QUERY}}, "size": SIZE},
+    "elasticsearch": {"query": {"query_string": {"query": QUERY}}, "size": SIZE},
+    "solr": {"query": "{!edismax v=$words}", "params": {"words": QUERY}, "limit": SIZE},
+}
+"""A request that finds something on most engines; people write better ones for theirs."""
+
+
+class EngineSearch(BaseModel):
+    r"""How candidates are fetched.
+
+    The template is JSON. A text in it that is exactly ``{{query}}`` becomes the query's words and
+    ``{{size}}`` the number of documents, as JSON values: words can never become a part of the
+    request's structure.
+
+    Example:
+        >>> search = EngineSearch(url="http://localhost:9200/shop/_search", queries="q1\tshoes")
+        >>> search.title_field
+        'title'
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: Literal["opensearch", "elasticsearch", "solr"] = "opensearch"
+    url: str = Field(max_length=2000)
+    queries: str = Field(max_length=5_000_000)
+    template: str = Field(default="", max_length=100_000)
+    depth: int = Field(default=50, ge=2, le=DEEPEST)
+    id_field: str = Field(default="", max_length=200)
+    title_field: str = Field(default="title", max_length=200)
+    text_field: str = Field(default="text", max_length=200)
+    url_field: str = Field(default="url", max_length=200)
+
+
+def bound(template: Any, query: str, size: int) -> Any:
+    """A template with its values in place, wherever a whole text stands for one.
+
+    Example:
+        >>> bound({"q": "{{query}}", "n": "{{size}}"}, 'x", "admin": true', 10)
+        {'q': 'x", "admin": true', 'n': 10}
+    """
+    if template == QUERY:
+        return query
+    if template == SIZE:
+        return size
+    if isinstance(template, dict):
+        return {key: bound(value, query, size) for key, value in template.items()}
+    if isinstance(template, list):
+        return [bound(value, query, size) for value in template]
+    return template
+
+
+def allowed(url: str, engines: Sequence[str]) -> str:
+    """The entry of the settings that a URL belongs to; refused if there is none.
+
+    Example:
+        >>> allowed("http://search:9200/shop/_search", ["http://search:9200/"])
+        'http://search:9200/'
+        >>> allowed("http://search:9200@elsewhere/shop", ["http://search:9200/"])
+        Traceback (most recent call last):
+        podium.studio.errors.RefusedError: This server may not call that search engine: ...
+    """
+    wanted = _parts(url)
+    for engine in engines:
+        place = _parts(engine)
+        if wanted and place and wanted[:3] == place[:3]:
+            begin = place[3].rstrip("/") + "/"
+            if (wanted[3].rstrip("/") + "/").startswith(begin) and "@" not in urlsplit(url).netloc:
+                return engine
+    raise RefusedError(
+        422,
+        "This server may not call that search engine: its administrator lists those it may in "
+        "PODIUM_STUDIO_ENGINES.",
+    )
+
+
+def check_search(search: EngineSearch, engines: Sequence[str]) -> Any:
+    """The template as JSON, if everything about a search is in order."""
+    _check_reads(search, allowed(search.url, engines))
+    if not search.template.strip():
+        return DEFAULTS[search.kind]
+    try:
+        template = parse_json(search.template.encode())
+    except DataError as error:
+        raise RefusedError(422, f"The template {error}") from error
+    if not isinstance(template, dict) or bound(template, "a", 1) == bound(template, "b", 1):
+        raise RefusedError(422, f'The template must be a JSON object with "{QUERY}" in it.')
+    body = _SOLR_BODY if search.kind == "solr" else _SEARCH_BODY
+    if odd := sorted(template.keys() - body):
+        raise RefusedError(422, f"The template's {odd[0]!r} is no part of a search.")
+    if search.kind == "solr":
+        _check_solr(template)
+    return template
+
+
+def _check_reads(search: EngineSearch, engine: str) -> None:
+    """Whether a URL is of a search, which changes nothing.
+
+    Before its last part it may name an index: ``/shop/_doc/_search`` would write a document whose
+    id is ``_search``.
+    """
+    parts = urlsplit(search.url)
+    rest = parts.path.removeprefix(urlsplit(engine).path.rstrip("/")).split("/")[1:-1]
+    depth = 2 if search.kind == "solr" else 1  # /solr/shop/select
+    if len(rest) > depth or not all(map(_INDEX.fullmatch, rest)):
+        raise RefusedError(422, "Before its last part the URL may only name an index.")
+    ends = _SEARCHES[search.kind]
+    if parts.path.rpartition("/")[2] not in ends:
+        raise RefusedError(422, f"The URL must end in {' or '.join(f'/{end}' for end in ends)}.")
+    asked = {name for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
+    if odd := sorted(asked - (_READS if search.kind != "solr" else set())):
+        raise RefusedError(422, f"{odd[0]}: Give it in the template, not in the URL.")
+
+
+def _check_solr(template: dict[str, Any]) -> None:
+    parameters = template.get("params", {})
+    if not isinstance(parameters, dict) or any(map(_SOLR_HANDLERS.fullmatch, parameters)):
+        raise RefusedError(422, "The template's params must not choose a handler, writer or host.")
+
+
+def fetch(search: EngineSearch, asked: Sequence[Asked], engines: Sequence[str]) -> Iterator[Read]:
+    """Each query's candidates, best first."""
+    template = check_search(search, engines)
+    entry = urlsplit(allowed(search.url, engines))
+    login = None
+    if entry.username is not None:
+        login = httpx.BasicAuth(unquote(entry.username), unquote(entry.password or ""))
+    # Without the environment's proxies and .netrc: the address is called, and nothing else.
+    with httpx.Client(
+        follow_redirects=False, trust_env=False, timeout=_SECONDS, auth=login
+    ) as client:
+        for each in asked:
+            found = _ask(client, search.url, bound(template, each.query, search.depth))
+            yield Read(_candidates(search, each, found))
+
+
+def _ask(client: httpx.Client, url: str, request: Any) -> Any:
+    end = time.monotonic() + _SECONDS
+    body = bytearray()
+    try:
+        with client.stream(
+            "POST",
+            url,
+            content=json.dumps(request).encode(),
+            headers={"content-type": "application/json", "accept": "application/json"},
+        ) as answer:
+            for chunk in answer.iter_bytes():
+                body += chunk
+                if len(body) > _MOST_BYTES or time.monotonic() > end:
+                    raise DataError(
+                        "the search engine's answer is too long or took too long",
+                        hint="Ask for fewer documents, or leave fields out.",
+                    )
+    except httpx.HTTPError as error:
+        raise DataError(
+            f"the search engine cannot be reached ({type(error).__name__})", hint="Check the URL."
+        ) from error
+    if answer.status_code != 200:
+        # What it says is not repeated: an answer that is no search result is nobody's business.
+        raise DataError(
+            f"the search engine answered with status {answer.status_code}",
+            hint="Try the request there first.",
+        )
+    return parse_json(bytes(body))
+
+
+def _candidates(search: EngineSearch, asked: Asked, found: Any) -> CandidateList:
+    try:
+        if search.kind == "solr":
+            hits = [(str(_field(doc, search.id_field or "id")), doc) for doc in
+                    found["response"]["docs"]]  # fmt: skip
+        else:
+            hits = [
+                (str(_field(hit["_source"], search.id_field) if search.id_field else hit["_id"]),
+                 hit["_source"])
+                for hit in found["hits"]["hits"]
+            ]  # fmt: skip
+    except (KeyError, TypeError, IndexError) as error:
+        raise DataError(
+            f"the answer to {asked.query!r} is no list of documents from {search.kind}",
+            hint="Check the kind of engine, the URL and the id field.",
+        ) from error
+    # Engines score each query on its own scale and ties are common: the order is what counts.
+    candidates = tuple(
+        Candidate(
+            name,
+            title=_text(document, search.title_field),
+            text=_text(document, search.text_field),
+            url=_text(document, search.url_field),
+            score=float(len(hits) - place),
+        )
+        for place, (name, document) in enumerate(hits[: search.depth])
+    )
+    return CandidateList(asked.query_id, asked.query, candidates, asked.description)
+
+
+def _field(document: Any, path: str) -> Any:
+    for part in path.split("."):
+        document = document[part]
+    return document
+
+
+def _text(document: Any, path: str) -> str:
+    if not path:
+        return ""
+    try:
+        found = _field(document, path)
+    except (KeyError, TypeError, IndexError):
+        return ""
+    if isinstance(found, list):
+        return "\n".join(str(each) for each in found)
+    return "" if found is None else str(found)
+
+
+def _parts(url: str) -> tuple[str, str, int, str] | None:
+    """Scheme, host, port and path, or None if a URL is odd in any way."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return None
+    path = unquote(parts.path)
+    odd = "\\" in url or ".." in path or "%" in path or not url.isprintable() or " " in url
+    if odd or parts.scheme not in _PORTS or not parts.hostname or parts.fragment:
+        return None
+    return parts.scheme, parts.hostname.lower(), port or _PORTS[parts.scheme], parts.path

@@ -1,0 +1,186 @@
+"""What a project came to, query by query, in the formats of `podium.data`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+from sqlalchemy import Connection, Engine, select
+
+from podium.data import (
+    Candidate,
+    CandidateList,
+    Judgments,
+    PreferenceLevels,
+    write_jsonl,
+    write_pairs,
+    write_prefs,
+    write_qrels,
+)
+from podium.data.formats.parquet import parquet_writer, table_schema, write_row_groups
+from podium.data.json_lines import json_line
+from podium.data.query_rows import QueryRows
+from podium.judging import side_by_side_totals
+from podium.judging.entries import entry_to_json
+from podium.studio.judging.judged import Judged
+from podium.studio.store.database import reading
+from podium.studio.store.enums import Kind, Mode
+from podium.studio.store.tables import Candidate as CandidateRow
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to write something.
+
+    Attributes:
+        ending: Of the file's name.
+        write: Writes what it is given a part at a time, and returns how many rows that were.
+    """
+
+    ending: str
+    write: Callable[[IO[bytes], Iterable[Any]], int]
+
+
+def _texts(write: Callable[[Any, Any], None]) -> Callable[[IO[bytes], Iterable[QueryRows]], int]:
+    def write_all(stream: IO[bytes], parts: Iterable[QueryRows]) -> int:
+        count = 0
+        for part in parts:
+            write(part, stream)
+            count += part.rows
+        return count
+
+    return write_all
+
+
+def _parquet(stream: IO[bytes], parts: Iterable[QueryRows]) -> int:
+    count = 0
+    writer: Any = None
+    for part in parts:
+        schema = table_schema(part)
+        writer = writer or parquet_writer(pa.PythonFile(stream, mode="w"), schema)
+        write_row_groups(writer, part, schema)
+        count += part.rows
+    if writer is not None:
+        writer.close()
+    return count
+
+
+def _lines(stream: IO[bytes], parts: Iterable[dict[str, Any]]) -> int:
+    count = 0
+    for part in parts:
+        stream.write(json_line(part))
+        count += 1
+    return count
+
+
+def _candidates(stream: IO[bytes], parts: Iterable[CandidateList]) -> int:
+    count = 0
+    for part in parts:
+        write_jsonl([part], stream)
+        count += 1
+    return count
+
+
+def as_levels(labels: Judgments) -> PreferenceLevels:
+    """Labels as trec_eval's preferences: one group, in which larger is better."""
+    rows = labels.rows
+    return PreferenceLevels.from_columns(
+        labels.query_id_of_row(),
+        ["podium"] * rows,
+        ["0"] * rows,
+        labels.document_ids,
+        labels.labels.astype(np.float64),
+    )
+
+
+_LEVELS = _texts(write_prefs)
+_LABEL_WAYS = {
+    "qrels": Way(".qrels", _texts(write_qrels)),
+    "qrels-parquet": Way(".parquet", _parquet),
+    "prefs": Way(".prefs", lambda s, parts: _LEVELS(s, map(as_levels, parts))),
+    "prefs-parquet": Way(".parquet", lambda s, parts: _parquet(s, map(as_levels, parts))),
+    "jsonl": Way(".jsonl", _candidates),
+}
+WAYS: dict[str, dict[str, Way]] = {
+    "labels": _LABEL_WAYS,
+    "grades": _LABEL_WAYS,
+    "preferences": {
+        "pairs": Way(".pairs", _texts(write_pairs)),
+        "pairs-parquet": Way(".parquet", _parquet),
+    },
+    "totals": {"jsonl": Way(".jsonl", _lines)},
+    "log": {"jsonl": Way(".jsonl", _lines)},
+}
+"""To each content the formats it can be written in."""
+
+FITS: dict[Mode, tuple[str, ...]] = {
+    Mode.PAIRS: ("labels", "preferences", "log"),
+    Mode.GRADES: ("grades", "preferences", "log"),
+    Mode.RANKINGS: ("totals", "log"),
+}
+"""What can be exported of a project of each mode."""
+
+
+def parts_of(
+    engine: Engine, queries: Iterable[Judged], content: str, form: str, *, ties: bool
+) -> Iterator[Any]:
+    """What an export writes, query by query."""
+    for each in queries:
+        if content == "log":
+            yield from log_lines(each)
+        elif content == "totals":
+            yield from _totals(each)
+        elif content == "preferences":
+            found = each.preferences()
+            if found is not None:
+                yield found
+        elif form == "jsonl":
+            yield reading(engine, lambda c, each=each: _with_texts(c, each, ties))  # type: ignore[misc]
+        else:
+            yield each.labels(ties=ties)
+
+
+def log_lines(each: Judged) -> Iterator[dict[str, Any]]:
+    """The whole log of a query: what counts as `podium.judging` writes it, and the rest too."""
+    for said in each.log:
+        line: dict[str, Any] = {"query_id": each.query.name}
+        if said.kind in (Kind.UNDO, Kind.SKIP):
+            line |= {"kind": said.kind.value, "assessor": str(said.user), "at": said.at}
+            if said.kind is Kind.UNDO:
+                line["entry"] = said.undoes
+        else:
+            line |= entry_to_json(each.board.panel.entry(said))
+        line |= {"purpose": said.purpose.value, "counts": said.counts, "seconds": said.seconds}
+        yield line
+
+
+def _totals(each: Judged) -> Iterator[dict[str, Any]]:
+    names = ("first_much_better", "first_better", "same", "second_better", "second_much_better")
+    for (first, second), counts in side_by_side_totals(each.board.panel.log).items():
+        yield {
+            "query_id": each.query.name,
+            "first": first,
+            "second": second,
+            **dict(zip(names, counts, strict=True)),
+        }
+
+
+def _with_texts(connection: Connection, each: Judged, ties: bool) -> CandidateList:
+    labels = each.labels(ties=ties)
+    label_of = dict(zip(labels.document_ids.to_pylist(), labels.labels.tolist(), strict=True))
+    rows = connection.execute(
+        select(CandidateRow.__table__)
+        .where(CandidateRow.query_id == each.query.id)
+        .order_by(CandidateRow.place)
+    ).all()
+    candidates = tuple(
+        Candidate(
+            row.item, title=row.title, text=row.text, html=row.html, url=row.url,
+            score=row.score, label=label_of[row.item],
+        )
+        for row in rows
+    )  # fmt: skip
+    return CandidateList(each.query.name, each.query.text, candidates, each.query.description)

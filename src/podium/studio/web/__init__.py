@@ -1,0 +1,1 @@
+"""HTTP: routes, pages, access control, middleware, static files and templates."""

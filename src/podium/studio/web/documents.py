@@ -1,0 +1,86 @@
+"""How documents are shown: with the query's words marked, and unable to do anything.
+
+Their HTML was sanitised before it was stored (`podium.studio.store.sanitizing`).
+"""
+
+from __future__ import annotations
+
+import html
+import re
+
+from fastapi.responses import HTMLResponse
+
+_POLICY = "; ".join(
+    [
+        "default-src 'none'",
+        "style-src 'unsafe-inline'",
+        "img-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'self'",
+        "sandbox",
+    ]
+)
+"""What a document's page may do: be looked at."""
+
+_STYLE = """
+:root { color-scheme: light dark; }
+body { font: 16px/1.55 system-ui, sans-serif; margin: 1rem; overflow-wrap: anywhere; }
+mark { background: #ffe58a; color: #1a1a1a; border-radius: 2px; }
+img, table, pre { max-width: 100%; overflow: auto; }
+a { pointer-events: none; }
+"""
+_WORD = re.compile(r"\w+", re.UNICODE)
+_NO_TEXT = re.compile(r"(<[^>]*>|&[#\w]+;)")
+_MOST_TERMS = 50
+_COMMON = frozenset(
+    {"a", "an", "and", "are", "as", "at", "be", "by", "do", "does", "for", "from", "how", "in"}
+    | {"is", "it", "of", "on", "or", "that", "the", "to", "was", "what", "when", "where", "which"}
+    | {"who", "why", "will", "with"}
+)
+
+
+def terms_of(query: str) -> list[str]:
+    """The words of a query worth marking.
+
+    Example:
+        >>> terms_of("How long is the life of a Red fox?")
+        ['long', 'life', 'red', 'fox']
+    """
+    words = dict.fromkeys(word.lower() for word in _WORD.findall(query))
+    return [word for word in words if word not in _COMMON][:_MOST_TERMS]
+
+
+def document_page(title: str, markup: str, terms: list[str]) -> HTMLResponse:
+    """A page of its own for a document's sanitised HTML."""
+    body = mark_terms(markup, terms)
+    page = (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head>"
+        f"<body>{body}</body></html>"
+    )
+    return HTMLResponse(
+        page,
+        headers={
+            "Content-Security-Policy": _POLICY,
+            "Cache-Control": "private, max-age=3600",
+            "X-Content-Type-Options": "nosniff",
+            "Referrer-Policy": "no-referrer",
+        },
+    )
+
+
+def mark_terms(markup: str, terms: list[str]) -> str:
+    """Sanitised HTML with some words marked, outside of tags and entities.
+
+    Example:
+        >>> mark_terms("<p>A red fox</p>", ["red"])
+        '<p>A <mark>red</mark> fox</p>'
+    """
+    if not terms:
+        return markup
+    pattern = re.compile(rf"\b({'|'.join(map(re.escape, terms))})\b", re.IGNORECASE)
+    return "".join(
+        part if part.startswith(("<", "&")) else pattern.sub(r"<mark>\1</mark>", part)
+        for part in _NO_TEXT.split(markup)
+    )

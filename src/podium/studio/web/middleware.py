@@ -1,0 +1,164 @@
+"""What happens around every request: its size, its headers, its line in the log, its count."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+import structlog
+from starlette.datastructures import MutableHeaders
+
+from podium.studio.metrics import Metrics
+from podium.studio.store.tokens import new_token
+
+Message = MutableMapping[str, Any]
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+POLICY = "; ".join(
+    [
+        "default-src 'self'",
+        "style-src 'self'",
+        "script-src 'self'",
+        "img-src 'self' data:",
+        "object-src 'none'",
+        "base-uri 'none'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+    ]
+)
+"""Pages load nothing from other hosts and no script that is not a file of ours."""
+
+_HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+_BY_HTTPS = {"Strict-Transport-Security": "max-age=31536000"}
+LARGEST_BODY = 1 << 20
+"""The largest body of most requests in bytes. It is read before anyone knows who sent it."""
+_IMPORTS = re.compile(r"(/api/v1)?/projects/\d+/imports?(/engine)?")
+"""Paths that take files. They look up who asks before they read the body: `UploadRoute`."""
+_FRAMED = "sandbox"
+"""A document's own policy has this word; our pages may show such a document in a frame."""
+
+
+class _TooLargeError(Exception):
+    pass
+
+
+class Wrapping:
+    """Wraps the application.
+
+    Args:
+        app: What answers requests.
+        metrics: Where they are counted.
+        largest: The largest import in bytes; other bodies are at most `LARGEST_BODY`.
+        secure: Whether browsers come by HTTPS and are to come so from now on.
+    """
+
+    def __init__(self, app: App, metrics: Metrics, largest: int, *, secure: bool) -> None:
+        self._app = app
+        self._metrics = metrics
+        self._largest_import = largest
+        self._headers = _HEADERS | (_BY_HTTPS if secure else {})
+        self._log = structlog.get_logger("podium.studio")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = time.perf_counter()
+        status = 500
+        begun = False
+        received = 0
+        largest = self._largest(scope)
+        request_id = new_token().hex
+
+        async def limited() -> Message:
+            nonlocal received
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received > largest:
+                raise _TooLargeError
+            return message
+
+        async def watched(message: Message) -> None:
+            nonlocal status, begun
+            if received > largest and not begun:
+                raise _TooLargeError  # whatever reading only a part of the body came to
+            if message["type"] == "http.response.start":
+                begun = True
+                status = message["status"]
+                _add_headers(message, self._headers, request_id)
+            await send(message)
+
+        try:
+            if _declared(scope) > largest:
+                raise _TooLargeError
+            await self._app(scope, limited, watched)
+        except _TooLargeError:
+            if not begun:
+                status, begun = 413, True
+                await _refuse(watched)
+        finally:
+            seconds = time.perf_counter() - started
+            route = getattr(scope.get("route"), "path", "other")
+            self._metrics.requested(scope["method"], route, status, seconds)
+            self._log.info(
+                "request",
+                method=scope["method"],
+                route=route,
+                status=status,
+                milliseconds=round(seconds * 1000, 1),
+                user=scope.get("state", {}).get("user"),
+                project=scope.get("path_params", {}).get("project"),
+                address=(scope.get("client") or ("",))[0],
+                request=request_id,
+            )
+
+    def _largest(self, scope: Scope) -> int:
+        if _IMPORTS.fullmatch(scope["path"]):
+            return self._largest_import
+        return min(LARGEST_BODY, self._largest_import)
+
+
+def _declared(scope: Scope) -> int:
+    for name, value in scope["headers"]:
+        if name == b"content-length" and value.isdigit():
+            return int(value)
+    return 0
+
+
+def _add_headers(message: Message, given: dict[str, str], request_id: str) -> None:
+    headers = MutableHeaders(raw=message["headers"])
+    for name, value in given.items():
+        headers.setdefault(name, value)
+    if _FRAMED in headers["Content-Security-Policy"]:
+        headers["X-Frame-Options"] = "SAMEORIGIN"
+    if "Cache-Control" not in headers:
+        headers["Cache-Control"] = "no-store"
+    headers["X-Request-Id"] = request_id
+
+
+async def _refuse(send: Send) -> None:
+    body = b'{"detail":"The request is too large."}'
+    await send(
+        {
+            "type": "http.response.start",
+            "status": 413,
+            "headers": [
+                (b"content-type", b"application/json"),
+                (b"content-length", str(len(body)).encode()),
+                (b"connection", b"close"),
+            ],
+        }
+    )
+    await send({"type": "http.response.body", "body": body})

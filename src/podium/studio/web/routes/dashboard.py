@@ -1,0 +1,92 @@
+"""How a project is going, for programs, and asking a pair again."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection
+
+from podium.studio.accounts.identity import Member
+from podium.studio.judging.blocked import Blocked, blocked_work
+from podium.studio.judging.rejudge import ask_again as take_back
+from podium.studio.projects.progress import Standing, standing_of
+from podium.studio.reporting import reports
+from podium.studio.store.database import reading
+from podium.studio.web.access import AManager
+
+router = APIRouter(prefix="/api/v1/projects/{project}", tags=["dashboard"])
+
+Place = Annotated[int, Field(ge=0, lt=2**31)]
+
+
+class ReportOut(BaseModel):
+    """A project's report. It is made in the background: ask again for a newer one."""
+
+    made_at: float | None
+    """When it was made; null if there is none yet."""
+    judgments: int
+    """Up to how many entries of the logs it goes: judgments, what was taken back, and skips."""
+    blocked: list[str]
+    """What nobody can judge, why, and what would unblock it."""
+    content: dict[str, Any]
+    """Agreement, kappas, care, times, contradictions and the history of the count."""
+
+
+class AskAgain(BaseModel):
+    """What to ask again: a pair of documents, or a loop of verdicts, by places."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    query: Annotated[int, Field(ge=1, lt=2**62)]
+    loop: list[Place] = Field(min_length=2, max_length=1000)
+
+
+class AskedAgain(BaseModel):
+    """How many verdicts were taken back."""
+
+    verdicts: int
+
+
+@router.get("/report", operation_id="get_report")
+def report(request: Request, who: AManager) -> ReportOut:
+    """Agreement, self-consistency, gold accuracy, speed and contradictions, as of a moment ago."""
+    _, row = present(request, who)
+    blocked = [str(each) for each in blocked_now(request, who)]
+    if row is None:
+        return ReportOut(made_at=None, judgments=0, blocked=blocked, content={})
+    return ReportOut(
+        made_at=row.made_at, judgments=row.entries, blocked=blocked, content=row.content
+    )
+
+
+@router.post("/ask-again", operation_id="ask_again")
+def ask_again(request: Request, who: AManager, wanted: AskAgain) -> AskedAgain:
+    """Take back everyone's verdicts on a pair, or of a loop, so that they are asked again."""
+    count = take_back(request.app.state.engine, who, wanted.query, wanted.loop)
+    return AskedAgain(verdicts=count)
+
+
+def blocked_now(request: Request, who: Member) -> list[Blocked]:
+    """What nobody can judge; a project that is paused hands nothing out anyway."""
+    if who.project.paused:
+        return []
+    return reading(request.app.state.engine, lambda c: blocked_work(c, who.project))
+
+
+def present(request: Request, who: Member) -> tuple[Standing, Any]:
+    """How far a project is, and its last report; a newer one is asked for if there is need."""
+    engine = request.app.state.engine
+
+    def work(connection: Connection) -> tuple[Standing, Any]:
+        return standing_of(connection, who.project.id), reports.report_of(
+            connection, who.project.id
+        )
+
+    standing, row = reading(engine, work)
+    stale = reports.is_stale(row, standing.entries, time.time())
+    if stale and reports.ask_for_report(engine, who.project.id, who.person.id):
+        request.app.state.worker.nudge()
+    return standing, row

@@ -1,0 +1,92 @@
+"""The dashboard: its page, and the fragment that it fetches again and again."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import RedirectResponse, Response
+from pydantic import ValidationError
+from sqlalchemy import Connection, select
+
+from podium.studio.accounts.identity import Member
+from podium.studio.accounts.members import members_of
+from podium.studio.errors import RefusedError, first_problem
+from podium.studio.reporting.pace import Pace, pace_of
+from podium.studio.store.database import reading
+from podium.studio.store.tables import Candidate
+from podium.studio.web.access import AManager
+from podium.studio.web.forms import FormValues, read_csrf
+from podium.studio.web.routes.dashboard import AskAgain, ask_again, blocked_now, present
+from podium.studio.web.routes.project_pages import render_project
+
+router = APIRouter(
+    prefix="/projects/{project}/dashboard",
+    dependencies=[Depends(read_csrf)],
+    include_in_schema=False,
+)
+
+
+@router.get("")
+def dashboard(request: Request, who: AManager) -> Response:
+    """The dashboard."""
+    return render_project(request, who, "dashboard.html", _values(request, who))
+
+
+@router.get("/figures")
+def figures(request: Request, who: AManager) -> Response:
+    """What changes on the dashboard."""
+    return render_project(request, who, "dashboard_figures.html", _values(request, who))
+
+
+@router.post("/ask-again")
+def ask(request: Request, who: AManager, form: FormValues) -> Response:
+    """Have the verdicts of a loop asked again."""
+    places = form.get("loop", "").split(",")
+    try:
+        wanted = AskAgain.model_validate({"query": form.get("query"), "loop": places})
+        ask_again(request, who, wanted)
+    except ValidationError as error:
+        raise RefusedError(422, first_problem(error)) from error
+    return RedirectResponse(f"/projects/{who.project.id}/dashboard", 303)
+
+
+def _values(request: Request, who: Member) -> dict[str, Any]:
+    standing, row = present(request, who)
+    content: dict[str, Any] = row.content if row is not None else {}
+    loops = content.get("loops", [])
+
+    def work(connection: Connection) -> tuple[dict[int, str], dict[tuple[int, int], str]]:
+        names = {each.id: each.name for each in members_of(connection, who.project.id)}
+        names |= {each["user"]: each["name"] for each in content.get("times", [])}
+        return names, _titles(connection, loops)
+
+    names, titles = reading(request.app.state.engine, work)
+    now = time.time()
+    pace: Pace = pace_of(standing, content, now)
+    return {
+        "standing": standing,
+        "report": content,
+        "made_at": row.made_at if row is not None else None,
+        "age": int(now - row.made_at) if row is not None else None,
+        "names": names,
+        "titles": titles,
+        "pace": pace,
+        "blocked": blocked_now(request, who),
+    }
+
+
+def _titles(connection: Connection, loops: list[dict[str, Any]]) -> dict[tuple[int, int], str]:
+    """What the documents of contradictions are called."""
+    queries = {loop["query"] for loop in loops}
+    if not queries:
+        return {}
+    wanted = {(loop["query"], place) for loop in loops for place in loop["loop"]}
+    rows = connection.execute(
+        select(Candidate.query_id, Candidate.place, Candidate.item, Candidate.title).where(
+            Candidate.query_id.in_(queries),
+            Candidate.place.in_({place for _, place in wanted}),
+        )
+    ).all()
+    return {(row.query_id, row.place): row.title or row.item for row in rows}

@@ -1,0 +1,216 @@
+"""Imports and exports for programs: ask for one, see how far it is, fetch its file."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, File, Form, Request, UploadFile
+from fastapi.responses import FileResponse
+from pydantic import BaseModel
+from sqlalchemy import Connection, select
+
+from podium.studio.accounts.audit import record
+from podium.studio.accounts.identity import Member
+from podium.studio.errors import RefusedError
+from podium.studio.jobs.queue import State, cancel, enqueue, files_folder
+from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.enums import Mode
+from podium.studio.store.tables import Job
+from podium.studio.transfer.exports import KIND as EXPORT
+from podium.studio.transfer.exports import ExportOrder, download_name
+from podium.studio.transfer.imports import KIND as IMPORT
+from podium.studio.transfer.imports import Source, drop_files, keep
+from podium.studio.transfer.readers import DEEPEST
+from podium.studio.transfer.search_engines import EngineSearch, check_search
+from podium.studio.web.access import AManager, UploadRoute
+from podium.studio.web.routes.judging import Number
+
+_PLACE: dict[str, Any] = {"prefix": "/api/v1/projects/{project}", "tags": ["imports and exports"]}
+router = APIRouter(**_PLACE)
+uploads = APIRouter(**_PLACE, route_class=UploadRoute)
+
+_NEEDED: dict[str, tuple[str, ...]] = {
+    "candidates": ("candidates",),
+    "runs": ("runs", "documents"),
+    "gold": ("gold",),
+}
+_SHOWN = 50
+
+
+class JobOut(BaseModel):
+    """An import or an export, and how far it is."""
+
+    id: int
+    kind: str
+    state: State
+    progress: float
+    result: dict[str, Any]
+    error: str | None
+    has_file: bool
+    created_at: float
+
+
+@uploads.post("/imports", status_code=202, operation_id="import_files")
+def import_files(
+    request: Request,
+    who: AManager,
+    source: Annotated[Source, Form(description="What the files hold; not engine.")],
+    candidates: Annotated[UploadFile | None, File(description="JSONL, a query a line.")] = None,
+    runs: Annotated[list[UploadFile] | None, File(description="TREC runs.")] = None,
+    documents: Annotated[UploadFile | None, File(description="JSONL, or id, tab, text.")] = None,
+    queries: Annotated[UploadFile | None, File(description="JSONL, or id, tab, words.")] = None,
+    gold: Annotated[UploadFile | None, File(description="JSONL, a pair a line.")] = None,
+    depth: Annotated[int, Form(ge=1, le=DEEPEST, description="Of each run.")] = 50,
+) -> JobOut:
+    """Import queries and candidates (JSONL, or TREC runs with documents), or gold pairs."""
+    given = {
+        "candidates": _sent(candidates),
+        "runs": [upload for each in runs or [] for upload in _sent(each)],
+        "documents": _sent(documents),
+        "queries": _sent(queries),
+        "gold": _sent(gold),
+    }
+    return start_import(request, who, source, given, depth)
+
+
+@uploads.post("/imports/engine", status_code=202, operation_id="import_from_engine")
+def import_from_engine(request: Request, who: AManager, search: EngineSearch) -> JobOut:
+    """Import queries with candidates that a search engine finds for them."""
+    if who.project.mode == Mode.RANKINGS:
+        raise RefusedError(409, "This project compares rankings: import two runs or more.")
+    check_search(search, request.app.state.settings.engines)
+    return _queue(request, who, IMPORT, {"source": "engine", "search": search.model_dump()})
+
+
+@router.post("/exports", status_code=202, operation_id="export")
+def export(request: Request, who: AManager, order: ExportOrder) -> JobOut:
+    """Write what the project came to into a file, to be fetched when it is done."""
+    order.check(Mode(who.project.mode))
+    return _queue(request, who, EXPORT, order.model_dump())
+
+
+@router.get("/jobs", operation_id="list_jobs")
+def list_jobs(request: Request, who: AManager) -> list[JobOut]:
+    """The latest imports and exports, newest first."""
+    return jobs_of(request, who, [IMPORT, EXPORT])
+
+
+@router.get("/jobs/{job}", operation_id="get_job")
+def get_job(request: Request, who: AManager, job: Number) -> JobOut:
+    """How far an import or export is."""
+    return _shown(_job(request, who, job))
+
+
+@router.get(
+    "/jobs/{job}/file",
+    operation_id="get_job_file",
+    response_class=FileResponse,
+    responses={200: {"content": {"application/octet-stream": {}}, "description": "The file."}},
+)
+def get_file(request: Request, who: AManager, job: Number) -> FileResponse:
+    """The file that an export wrote."""
+    row = _job(request, who, job)
+    path = files_folder(request.app.state.settings) / (row.file or "-")
+    if row.file is None or not path.is_file():
+        raise RefusedError(404, "There is no file: the export is not done, or too long ago.")
+    in_transaction(
+        request.app.state.engine,
+        lambda c: record(c, who.person.id, who.project.id, "downloaded an export", job=row.id),
+    )
+    return FileResponse(
+        path, media_type="application/octet-stream", filename=download_name(who.project, row)
+    )
+
+
+@router.post("/jobs/{job}/cancel", operation_id="cancel_job")
+def cancel_job(request: Request, who: AManager, job: Number) -> JobOut:
+    """End an import or export that waits or runs."""
+    row = _job(request, who, job)
+
+    def work(connection: Connection) -> None:
+        cancel(connection, row)
+        record(connection, who.person.id, who.project.id, f"cancelled an {row.kind}", job=row.id)
+
+    in_transaction(request.app.state.engine, work)
+    if row.kind == IMPORT and row.state == State.WAITING:
+        drop_files(request.app.state.settings, row)
+    return _shown(_job(request, who, job))
+
+
+def start_import(
+    request: Request,
+    who: Member,
+    source: Source,
+    given: dict[str, list[UploadFile]],
+    depth: int,
+) -> JobOut:
+    """Keep uploads, and put a job that reads them into the queue."""
+    for role in _NEEDED.get(source, ("engine",)):
+        if not given.get(role):
+            raise RefusedError(422, f"{role}: Choose a file.")
+    if who.project.mode == Mode.RANKINGS and source != "gold" and len(given["runs"]) < 2:
+        raise RefusedError(422, "This project compares rankings: give two runs or more.")
+    settings = request.app.state.settings
+    files = {
+        role: [keep(settings, upload.file, upload.filename or role) for upload in uploads]
+        for role, uploads in given.items()
+        if uploads
+    }
+    return _queue(request, who, IMPORT, {"source": source, "files": files, "depth": depth})
+
+
+def jobs_of(request: Request, who: Member, kinds: list[str]) -> list[JobOut]:
+    """The latest jobs of some kinds."""
+    rows = reading(
+        request.app.state.engine,
+        lambda c: c.execute(
+            select(Job.__table__)
+            .where(Job.project_id == who.project.id, Job.kind.in_(kinds))
+            .order_by(Job.id.desc())
+            .limit(_SHOWN)
+        ).all(),
+    )
+    return [_shown(row) for row in rows]
+
+
+def _sent(upload: UploadFile | None) -> list[UploadFile]:
+    """A browser sends a file field that was left empty as a file without a name."""
+    return [upload] if upload is not None and (upload.filename or upload.size) else []
+
+
+def _queue(request: Request, who: Member, kind: str, parameters: dict[str, Any]) -> JobOut:
+    def work(connection: Connection) -> Any:
+        number = enqueue(connection, who.project.id, who.person.id, kind, parameters)
+        record(connection, who.person.id, who.project.id, f"asked for an {kind}", job=number)
+        return connection.execute(select(Job.__table__).where(Job.id == number)).one()
+
+    row = in_transaction(request.app.state.engine, work)
+    request.app.state.worker.nudge()
+    return _shown(row)
+
+
+def _job(request: Request, who: Member, job: int) -> Any:
+    row = reading(
+        request.app.state.engine,
+        lambda c: c.execute(
+            select(Job.__table__).where(
+                Job.id == job, Job.project_id == who.project.id, Job.kind.in_([IMPORT, EXPORT])
+            )
+        ).one_or_none(),
+    )
+    if row is None:
+        raise RefusedError(404, "There is no such job.")
+    return row
+
+
+def _shown(row: Any) -> JobOut:
+    return JobOut(
+        id=row.id,
+        kind=row.kind,
+        state=State(row.state),
+        progress=row.progress,
+        result=row.result,
+        error=row.error,
+        has_file=row.file is not None,
+        created_at=row.created_at,
+    )

@@ -1,0 +1,340 @@
+"""What the judging screens and programs that judge ask for."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Path, Request
+from fastapi.responses import HTMLResponse, Response
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from sqlalchemy import Connection, select
+
+from podium.studio.accounts.identity import Member
+from podium.studio.errors import RefusedError
+from podium.studio.judging.answers import CHOICES
+from podium.studio.judging.judgment_counts import judged_by
+from podium.studio.judging.leases import RENEW_EVERY, Holder
+from podium.studio.judging.next_task import Given, Next, Used
+from podium.studio.judging.query_state import Document
+from podium.studio.judging.service import Desk, Taken
+from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.enums import Mode
+from podium.studio.store.tables import Candidate, Query
+from podium.studio.store.text import storable
+from podium.studio.web.access import AnyMember, member_in
+from podium.studio.web.documents import document_page, terms_of
+
+router = APIRouter(prefix="/api/v1/projects/{project}", tags=["judging"])
+
+Tab = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_-]+$")]
+Number = Annotated[int, Path(ge=1, lt=2**62)]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+class _FromTab(_Body):
+    tab: Tab
+    renews: bool = False
+    """Whether this tab will renew the task every `renew_seconds`: then the lease is short, and
+    ends soon after the last renewal. Without, the task is held for the project's `lease_seconds`.
+    """
+
+    def holder(self, user_id: int) -> Holder:
+        """Whose tab it is."""
+        return Holder(user_id, self.tab, self.renews)
+
+
+class Ask(_FromTab):
+    """Ask for a task."""
+
+
+class Answer(_FromTab):
+    """Answer a task."""
+
+    token: UUID
+    choice: str = Field(max_length=20)
+    seconds: float = Field(ge=0, le=1e7)
+    reason: Annotated[str, AfterValidator(storable)] | None = Field(default=None, max_length=2000)
+    more: bool = True
+
+
+class TakeBack(_FromTab):
+    """Take an answer back, by default the last."""
+
+    token: UUID
+    answer: UUID | None = None
+
+
+class Renewal(_FromTab):
+    """Keep a task: someone is still at it."""
+
+    token: UUID
+
+
+class Release(_Body):
+    """Give a task up unanswered."""
+
+    token: UUID
+    expires_at: float | None = None
+    """When the task ends, as it was told last: if it was asked for again since, it stays."""
+
+
+class DocumentRef(BaseModel):
+    """A document to show: `place` names it, at random, and its format tells how to show it."""
+
+    place: int
+    title: str
+    url: str
+    format: Literal["text", "html"]
+    length: int
+
+
+class Side(BaseModel):
+    """One side of a task: a document, or the documents of a whole ranking."""
+
+    documents: list[DocumentRef]
+
+
+class TaskOut(BaseModel):
+    """Something to judge. Whether it is a check is not told."""
+
+    token: UUID
+    mode: Mode
+    query_id: int
+    query: str
+    description: str
+    sides: list[Side]
+    choices: list[str]
+    expires_at: float
+    renew_seconds: float = RENEW_EVERY
+    """How often to renew it, for tabs that do."""
+
+
+class Progress(BaseModel):
+    """How far one is, and the query is."""
+
+    judged: int
+    seconds: float
+    query_judged: int
+    query_left: float
+
+
+class NextOut(BaseModel):
+    """A task, or why there is none."""
+
+    state: Literal["task", "wait", "paused", "yours-done", "done", "blocked"]
+    """``wait``: ask again after `wait_seconds`, for what others do may open something for you.
+    ``blocked``: work is left that nobody can do; `problems` tell why, and what would help.
+    """
+    wait_seconds: float = 0.0
+    problems: list[str] = []
+    task: TaskOut | None = None
+    progress: Progress | None = None
+
+
+class AnswerOut(BaseModel):
+    """What became of an answer, and what comes next."""
+
+    repeated: bool
+    late: bool
+    counts: bool
+    next: NextOut | None
+
+
+class RenewalOut(BaseModel):
+    """Until when a task is kept; null if it has gone to someone else, or was answered."""
+
+    expires_at: float | None
+
+
+class ReleaseOut(BaseModel):
+    """Whether the task was still held."""
+
+    released: bool
+
+
+class DocumentOut(BaseModel):
+    """A document's text, with the words of the query to highlight."""
+
+    title: str
+    url: str
+    text: str
+    terms: list[str]
+
+
+def _desk(request: Request) -> Desk:
+    desk: Desk = request.app.state.desk
+    return desk
+
+
+# The three that people wait for look up who asks in the transaction that does the work: apart, the
+# way to another thread and another connection would take longer than the lookup.
+
+
+@router.post("/next", response_model=NextOut)
+def next_task(request: Request, project: Number, ask: Ask) -> Response:
+    """A task for a browser tab: the one that it holds, or a new one."""
+    desk = _desk(request)
+
+    def work(connection: Connection) -> tuple[NextOut, Used]:
+        who = member_in(connection, request, project)
+        found, boards = desk.next_in(connection, who.project, ask.holder(who.person.id))
+        return _worded(connection, who, found), boards
+
+    return _json(desk.carry_out(work))
+
+
+@router.post("/answers", response_model=AnswerOut)
+def answer(request: Request, project: Number, given: Answer) -> Response:
+    """Answer a task. The same answer sent again is one answer, and not an error."""
+    desk = _desk(request)
+
+    def work(connection: Connection) -> tuple[tuple[str, Taken, NextOut | None], Used]:
+        who = member_in(connection, request, project)
+        (taken, found), boards = desk.answer_in(
+            connection,
+            who.project,
+            given.holder(who.person.id),
+            given.token,
+            given.choice,
+            seconds=given.seconds,
+            reason=given.reason,
+            more=given.more,
+        )
+        after = None if found is None else _worded(connection, who, found)
+        return (who.project.mode, taken, after), boards
+
+    mode, taken, after = desk.carry_out(work)
+    request.app.state.metrics.judged(mode, repeated=taken.repeated, late=taken.late)
+    return _json(
+        AnswerOut(repeated=taken.repeated, late=taken.late, counts=taken.counts, next=after)
+    )
+
+
+@router.post("/undo", response_model=NextOut)
+def undo(request: Request, project: Number, wanted: TakeBack) -> Response:
+    """Take back an answer; the same is asked again, if it can be."""
+    desk = _desk(request)
+
+    def work(connection: Connection) -> tuple[NextOut, Used]:
+        who = member_in(connection, request, project)
+        found, boards = desk.undo_in(
+            connection, who.project, wanted.holder(who.person.id), wanted.token, wanted.answer
+        )
+        return _worded(connection, who, found), boards
+
+    return _json(desk.carry_out(work))
+
+
+@router.post("/renew", response_model=RenewalOut)
+def renew(request: Request, project: Number, wanted: Renewal) -> Response:
+    """Keep a task for a while, because someone is at it."""
+    desk = _desk(request)
+
+    def work(connection: Connection) -> RenewalOut:
+        who = member_in(connection, request, project)
+        holder = wanted.holder(who.person.id)
+        until = desk.renew_in(connection, who.project, holder, wanted.token)
+        return RenewalOut(expires_at=until)
+
+    return _json(in_transaction(request.app.state.engine, work))
+
+
+@router.post("/release", response_model=ReleaseOut)
+def release(request: Request, project: Number, wanted: Release) -> Response:
+    """Give a task up unanswered, so that others need not wait for it."""
+    return _json(ReleaseOut(released=released(request, project, wanted)))
+
+
+def released(request: Request, project: int, wanted: Release) -> bool:
+    """Give a task up; returns whether it was held."""
+    desk = _desk(request)
+
+    def work(connection: Connection) -> tuple[bool, Used]:
+        who = member_in(connection, request, project)
+        return desk.release_in(
+            connection, who.project, who.person.id, wanted.token, wanted.expires_at
+        )
+
+    return desk.carry_out(work)
+
+
+@router.get("/queries/{query}/documents/{place}")
+def document(request: Request, who: AnyMember, query: Number, place: int) -> DocumentOut:
+    """A document's text."""
+    row = _document(request, who, query, place)
+    return DocumentOut(title=row.title, url=row.url, text=row.text, terms=terms_of(row.query_text))
+
+
+@router.get("/queries/{query}/documents/{place}/page", response_class=HTMLResponse)
+def document_html(request: Request, who: AnyMember, query: Number, place: int) -> HTMLResponse:
+    """A document's HTML, sanitised, with the query's words marked; scripts run nowhere in it."""
+    row = _document(request, who, query, place)
+    return document_page(row.title, row.html, terms_of(row.query_text))
+
+
+def _document(request: Request, who: Member, query: int, place: int) -> Any:
+    def work(connection: Connection) -> Any:
+        return connection.execute(
+            select(
+                Candidate.title,
+                Candidate.url,
+                Candidate.text,
+                Candidate.html,
+                Query.text.label("query_text"),
+            )
+            .join(Query, Query.id == Candidate.query_id)
+            .where(
+                Query.project_id == who.project.id,
+                Candidate.query_id == query,
+                Candidate.reference == place,
+            )
+        ).one_or_none()
+
+    row = reading(request.app.state.engine, work) if 0 <= place < 2**31 else None
+    if row is None:
+        raise RefusedError(404, "There is no such document.")
+    return row
+
+
+def _worded(connection: Connection, who: Member, found: Next) -> NextOut:
+    if not isinstance(found, Given):
+        return NextOut(state=found.why, wait_seconds=found.seconds, problems=list(found.problems))
+    judged, seconds = judged_by(connection, who.project.id, who.person.id)
+    query, mode = found.query, Mode(who.project.mode)
+    return NextOut(
+        state="task",
+        task=TaskOut(
+            token=found.token,
+            mode=mode,
+            query_id=query.id,
+            query=query.text,
+            description=query.description,
+            sides=[
+                Side(documents=[_ref(document) for _, document in side]) for side in found.sides
+            ],
+            choices=list(CHOICES[mode]),
+            expires_at=found.expires_at,
+        ),
+        progress=Progress(
+            judged=judged, seconds=seconds, query_judged=found.judged, query_left=found.left
+        ),
+    )
+
+
+def _ref(document: Document) -> DocumentRef:
+    return DocumentRef(
+        place=document.reference,
+        title=document.title or document.item,
+        url=document.url,
+        format="html" if document.markup else "text",
+        length=document.markup or document.length,
+    )
+
+
+def _json(found: BaseModel) -> Response:
+    """A response at once: FastAPI would check once more what is checked already."""
+    return Response(found.model_dump_json(), media_type="application/json")

@@ -1,0 +1,123 @@
+"""The page to judge on: one for each way of judging, over the same scripts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import HTMLResponse, Response
+from pydantic import ValidationError
+
+from podium.studio.errors import RefusedError, first_problem
+from podium.studio.projects.guidelines import guidelines_html
+from podium.studio.store.enums import Mode
+from podium.studio.web.access import AnyMember
+from podium.studio.web.forms import FormValues, read_csrf
+from podium.studio.web.pages import render
+from podium.studio.web.routes.judging import Number, Release, released
+
+router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True)
+class Button:
+    """Something to press, by pointer or by key.
+
+    Attributes:
+        name: The answer or the command.
+        label: What the button says.
+        key: The key as browsers name it.
+        key_label: The key as people read it.
+        style: Its class.
+        other_key: A second key, for where the first one scrolls.
+    """
+
+    name: str
+    label: str
+    key: str
+    key_label: str
+    style: str = ""
+    other_key: str = ""
+
+
+ANSWERS: dict[Mode, tuple[Button, ...]] = {
+    Mode.PAIRS: (
+        Button("left", "Left is better", "ArrowLeft", "←", "prefer"),
+        Button("tie", "Equally good", "ArrowDown", "↓", other_key="0"),
+        Button("right", "Right is better", "ArrowRight", "→", "prefer"),
+        Button("bad-left", "Left is bad", "1", "1", "bad"),
+        Button("bad-both", "Both are bad", "2", "2", "bad"),
+        Button("bad-right", "Right is bad", "3", "3", "bad"),
+    ),
+    Mode.GRADES: (
+        Button("bad", "Bad", "1", "1"),
+        Button("fair", "Fair", "2", "2"),
+        Button("good", "Good", "3", "3"),
+        Button("excellent", "Excellent", "4", "4"),
+        Button("perfect", "Perfect", "5", "5"),
+    ),
+    Mode.RANKINGS: (
+        Button("left-much", "Left is much better", "1", "1"),
+        Button("left", "Left is better", "2", "2"),
+        Button("same", "About the same", "3", "3"),
+        Button("right", "Right is better", "4", "4"),
+        Button("right-much", "Right is much better", "5", "5"),
+    ),
+}
+"""To each way of judging its buttons; skipping has its own."""
+
+COMMANDS = (
+    Button("undo", "Undo", "u", "U"),
+    Button("skip", "Skip", "s", "S"),
+    Button("pause", "Pause", "p", "P"),
+    Button("guidelines", "Guidelines", "g", "G"),
+    Button("help", "Help", "?", "?"),
+)
+SCROLLING = (
+    Button("down", "Scroll the texts down", "j", "J"),
+    Button("up", "Scroll the texts up", "k", "K"),
+)
+REASONS = (
+    "I cannot tell",
+    "I do not know enough about this",
+    "It is in a language that I do not read",
+    "A document is broken or missing",
+    "Something else",
+)
+_SIDES = {
+    Mode.PAIRS: ("Left", "Right"),
+    Mode.GRADES: ("Document",),
+    Mode.RANKINGS: ("Left", "Right"),
+}
+
+
+@router.get("/projects/{project}/judge")
+def judge(request: Request, who: AnyMember) -> HTMLResponse:
+    """The page to judge on; its script asks for tasks."""
+    mode = Mode(who.project.mode)
+    return render(
+        request,
+        "judge.html",
+        {
+            "project": who.project,
+            "mode": mode.value,
+            "sides": _SIDES[mode],
+            "answers": ANSWERS[mode],
+            "commands": COMMANDS,
+            "scrolling": SCROLLING,
+            "reasons": REASONS,
+            "guidelines": guidelines_html(who.project.guidelines),
+        },
+        person=who.person,
+    )
+
+
+@router.post("/projects/{project}/judge/leave", dependencies=[Depends(read_csrf)])
+def leave(request: Request, project: Number, form: FormValues) -> Response:
+    """Give the page's task up: the browser sends this while the page goes away."""
+    try:
+        wanted = Release.model_validate({name: form.get(name) for name in Release.model_fields})
+    except ValidationError as error:
+        raise RefusedError(422, first_problem(error)) from error
+    released(request, project, wanted)
+    return Response(status_code=204)

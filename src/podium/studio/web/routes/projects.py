@@ -1,0 +1,174 @@
+"""Projects for programs: list, make, change and delete them, and see how far their queries are."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request
+from fastapi import Query as Parameter
+from pydantic import BaseModel, Field
+from sqlalchemy import Connection, select
+
+from podium.studio.projects.changes import (
+    ProjectChange,
+    change_project,
+    delete_project,
+    settings_of,
+)
+from podium.studio.projects.progress import Standing, projects_of, standing_of
+from podium.studio.projects.service import ProjectSettings, create_project, project_row
+from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.enums import Mode, Role
+from podium.studio.store.tables import Query
+from podium.studio.web.access import AManager, AnAdmin, AnOwner, AnyMember, AnyPerson
+
+router = APIRouter(prefix="/api/v1", tags=["projects"])
+
+_PAGE = 1000
+
+
+class Progress(BaseModel):
+    """How far a project is."""
+
+    queries: int
+    done: int
+    judgments: int
+    expected_left: float
+    share: float
+
+
+class Shown(BaseModel):
+    """What assessors may know of how a project is judged; checks are to come unannounced."""
+
+    name: str
+    mode: Mode
+    k: int
+    guidelines: str
+
+
+class ProjectOut(BaseModel):
+    """A project of yours. Its managers see all settings, assessors those that concern them."""
+
+    id: int
+    role: Role
+    paused: bool
+    created_at: float
+    settings: ProjectSettings | Shown
+    progress: Progress
+
+
+class QueryOut(BaseModel):
+    """A query, and how far its judging is."""
+
+    id: int
+    query_id: str
+    query: str
+    judgments: int
+    expected_left: float
+    done: bool
+
+
+class Confirmation(BaseModel):
+    """What deleting a project needs: its name."""
+
+    name: Annotated[str, Field(max_length=200)]
+
+
+@router.get("/projects", operation_id="list_projects")
+def list_projects(request: Request, who: AnyPerson) -> list[ProjectOut]:
+    """Your projects, newest first."""
+    found = reading(request.app.state.engine, lambda c: projects_of(c, who.id, every=who.is_admin))
+    return [_shown(row, role, standing) for row, role, standing in found]
+
+
+@router.post("/projects", status_code=201, operation_id="create_project")
+def create(request: Request, who: AnAdmin, settings: ProjectSettings) -> ProjectOut:
+    """Make a project, which is then yours. Only administrators of the server can."""
+
+    def work(connection: Connection) -> ProjectOut:
+        project_id = create_project(connection, who.id, settings)
+        row = project_row(connection, project_id)
+        return _shown(row, Role.OWNER, standing_of(connection, project_id))
+
+    return in_transaction(request.app.state.engine, work)
+
+
+@router.get("/projects/{project}", operation_id="get_project")
+def get(request: Request, who: AnyMember) -> ProjectOut:
+    """A project of yours."""
+    standing = reading(request.app.state.engine, lambda c: standing_of(c, who.project.id))
+    return _shown(who.project, who.role, standing)
+
+
+@router.patch("/projects/{project}", operation_id="change_project")
+def change(request: Request, who: AManager, changes: ProjectChange) -> ProjectOut:
+    """Change settings, pause or resume. How pairs are chosen is fixed once there are judgments."""
+    wanted = changes.model_dump(mode="json", exclude_unset=True)
+
+    def work(connection: Connection) -> ProjectOut:
+        row = change_project(connection, who.person.id, who.project.id, wanted)
+        return _shown(row, who.role, standing_of(connection, who.project.id))
+
+    return in_transaction(request.app.state.engine, work)
+
+
+@router.delete("/projects/{project}", status_code=204, operation_id="delete_project")
+def delete(request: Request, who: AnOwner, confirmation: Confirmation) -> None:
+    """Delete a project with all its judgments. It has to be named."""
+    in_transaction(
+        request.app.state.engine,
+        lambda c: delete_project(c, who.person.id, who.project, confirmation.name),
+    )
+
+
+@router.get("/projects/{project}/queries", operation_id="list_queries")
+def list_queries(
+    request: Request,
+    who: AManager,
+    after: Annotated[int, Parameter(ge=0, lt=2**62, description="The last id seen.")] = 0,
+    limit: Annotated[int, Parameter(ge=1, le=_PAGE)] = _PAGE,
+) -> list[QueryOut]:
+    """The project's queries in the order of their ids, a page at a time."""
+    rows = reading(
+        request.app.state.engine,
+        lambda c: c.execute(
+            select(Query.__table__)
+            .where(Query.project_id == who.project.id, Query.id > after)
+            .order_by(Query.id)
+            .limit(limit)
+        ).all(),
+    )
+    return [
+        QueryOut(
+            id=row.id,
+            query_id=row.name,
+            query=row.text,
+            judgments=row.judgments,
+            expected_left=row.expected_left,
+            done=row.done,
+        )
+        for row in rows
+    ]
+
+
+def _settings(row: Any, role: Role) -> ProjectSettings | Shown:
+    if role is Role.ASSESSOR:
+        return Shown(name=row.name, mode=Mode(row.mode), k=row.k, guidelines=row.guidelines)
+    return settings_of(row)
+
+
+def _shown(row: Any, role: str, standing: Standing) -> ProjectOut:
+    return ProjectOut(
+        id=row.id,
+        role=Role(role),
+        paused=row.paused,
+        created_at=row.created_at,
+        settings=_settings(row, Role(role)),
+        progress=Progress(
+            queries=standing.queries,
+            done=standing.done,
+            judgments=standing.judgments,
+            expected_left=standing.expected_left,
+            share=standing.share,
+        ),
+    )

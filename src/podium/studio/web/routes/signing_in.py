@@ -1,0 +1,205 @@
+"""Signing in and out, and accepting invitations."""
+
+from __future__ import annotations
+
+import hmac
+from typing import Annotated
+from urllib.parse import urlencode, urlsplit
+
+import structlog
+from fastapi import APIRouter, Depends, Form, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from sqlalchemy import Connection, select
+
+from podium.studio.accounts import service as accounts
+from podium.studio.accounts import throttling
+from podium.studio.accounts.audit import record
+from podium.studio.errors import RefusedError
+from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.tables import Project
+from podium.studio.store.text import storable
+from podium.studio.store.tokens import digest, new_secret
+from podium.studio.web.access import COOKIE, person_of, signed_in
+from podium.studio.web.cookies import cookie, drop_cookie, set_cookie
+from podium.studio.web.forms import read_csrf
+from podium.studio.web.pages import render
+
+router = APIRouter(dependencies=[Depends(read_csrf)], include_in_schema=False)
+
+_LOG = structlog.get_logger("podium.studio")
+_FORM_COOKIE = "podium_form"
+"""Who has not signed in has no session yet: this cookie tells our forms from another site's."""
+
+Text = Annotated[str, Form(max_length=2000)]
+
+
+def back_to(request: Request) -> str:
+    """The part of an address that leads back to a page after signing in."""
+    query = f"?{request.url.query}" if request.url.query else ""
+    return urlencode({"to": request.url.path + query})
+
+
+@router.get("/sign-in")
+def sign_in_page(request: Request, to: str = "/") -> Response:
+    """Ask for address and password."""
+    if person_of(request) is not None:
+        return RedirectResponse(inside(to), 303)
+    return _sign_in_page(request, to)
+
+
+@router.post("/sign-in")
+def sign_in(
+    request: Request, email: Text = "", password: Text = "", form: Text = "", to: Text = "/"
+) -> Response:
+    """Sign in by address and password."""
+    _check_form(request, form)
+    address = request.client.host if request.client else ""
+
+    engine = request.app.state.engine
+    email = storable(email)
+
+    def work(connection: Connection) -> int | None:
+        user_id = accounts.check_password(connection, email, password)
+        if user_id is not None:
+            throttling.take_back(connection, user_id, email, address)
+        if user_id is None:
+            record(connection, None, None, "failed to sign in", address=address, email=email[:320])
+        else:
+            record(connection, user_id, None, "signed in", address=address)
+        return user_id
+
+    try:
+        in_transaction(engine, lambda c: throttling.count_try(c, email, address))
+        user_id = in_transaction(engine, work)
+    except RefusedError as error:
+        _LOG.warning("sign-in", outcome="throttled", address=address)
+        return _sign_in_page(request, to, email, error.problem, error.status)
+    outcome = "failed" if user_id is None else "signed in"
+    _LOG.info("sign-in", outcome=outcome, user=user_id, address=address)
+    if user_id is None:
+        return _sign_in_page(request, to, email, "Address or password are wrong.", 401)
+    return start_session(request, user_id, inside(to))
+
+
+@router.post("/sign-out")
+def sign_out(request: Request) -> Response:
+    """Sign out of this browser."""
+    signed_in(request)
+    secret = cookie(request, COOKIE)
+    in_transaction(request.app.state.engine, lambda c: accounts.sign_out(c, secret))
+    response = RedirectResponse("/sign-in", 303)
+    drop_cookie(request, response, COOKIE)
+    return response
+
+
+@router.get("/join/{secret}")
+def join_page(request: Request, secret: str) -> Response:
+    """Show what an invitation is to, and ask who is joining."""
+    person = person_of(request)
+    name = reading(request.app.state.engine, lambda c: _invited_to(c, secret))
+    form = new_secret()
+    page = render(
+        request, "join.html", {"project": name, "secret": secret, "form": form, "problem": ""},
+        person=person,
+    )  # fmt: skip
+    return _with_form_cookie(request, page, form)
+
+
+@router.post("/join/{secret}")
+def join(
+    request: Request,
+    secret: str,
+    email: Text = "",
+    name: Text = "",
+    password: Text = "",
+    form: Text = "",
+) -> Response:
+    """Accept an invitation: with the account at hand, or with a new one."""
+    person = person_of(request)
+    if person is None:
+        _check_form(request, form)
+
+    def work(connection: Connection) -> tuple[int, int]:
+        if accounts.invitation(connection, secret) is None:
+            raise RefusedError(404, "This invitation was used up or is too old: ask for another.")
+        user_id = person.id if person else accounts.add_user(connection, email, name, password)
+        project_id = accounts.accept(connection, secret, user_id)
+        record(connection, user_id, project_id, "joined")
+        return user_id, project_id
+
+    try:
+        user_id, project_id = in_transaction(request.app.state.engine, work)
+    except RefusedError as error:
+        if person is not None or error.status == 404:
+            raise
+        project = reading(request.app.state.engine, lambda c: _invited_to(c, secret))
+        form = new_secret()
+        page = render(
+            request, "join.html",
+            {"project": project, "secret": secret, "form": form, "problem": error.problem},
+            status=error.status,
+        )  # fmt: skip
+        return _with_form_cookie(request, page, form)
+    target = f"/projects/{project_id}"
+    return RedirectResponse(target, 303) if person else start_session(request, user_id, target)
+
+
+def start_session(request: Request, user_id: int, to: str) -> Response:
+    """Send a browser on with a session of its own, never one that it brought."""
+    settings = request.app.state.settings
+    found = in_transaction(
+        request.app.state.engine, lambda c: accounts.sign_in(c, user_id, settings.session_hours)
+    )
+    response = RedirectResponse(to, 303)
+    set_cookie(request, response, COOKIE, found.secret, int(settings.session_hours * 3600))
+    drop_cookie(request, response, _FORM_COOKIE)
+    return response
+
+
+def _sign_in_page(
+    request: Request, to: str, email: str = "", problem: str = "", status: int = 200
+) -> Response:
+    form = new_secret()
+    page = render(
+        request,
+        "sign_in.html",
+        {
+            "to": to,
+            "email": email,
+            "problem": problem,
+            "form": form,
+            "oidc": bool(request.app.state.settings.oidc_issuer),
+        },
+        status=status,
+    )
+    return _with_form_cookie(request, page, form)
+
+
+def _with_form_cookie(request: Request, page: HTMLResponse, form: str) -> Response:
+    set_cookie(request, page, _FORM_COOKIE, digest(form), 3600)
+    return page
+
+
+def _check_form(request: Request, form: str) -> None:
+    known = cookie(request, _FORM_COOKIE)
+    if not hmac.compare_digest(known.encode(), digest(form).encode()):
+        raise RefusedError(403, "This page is out of date: load it again.")
+
+
+def _invited_to(connection: Connection, secret: str) -> str:
+    found = accounts.invitation(connection, secret)
+    if found is None:
+        raise RefusedError(404, "This invitation was used up or is too old: ask for another.")
+    return str(connection.scalar(select(Project.name).where(Project.id == found.project_id)))
+
+
+def inside(to: str) -> str:
+    """An address of this server, whatever a link said.
+
+    Example:
+        >>> inside("/projects/1?x=2"), inside("https://elsewhere/"), inside("//elsewhere/")
+        ('/projects/1?x=2', '/', '/')
+    """
+    parts = urlsplit(to)
+    safe = not parts.scheme and not parts.netloc and to.startswith("/") and "\\" not in to
+    return to if safe and to.isprintable() and not to.startswith("//") else "/"

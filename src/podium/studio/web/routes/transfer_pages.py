@@ -1,0 +1,135 @@
+"""Pages for imports and exports."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, File, Form, Request, UploadFile
+from fastapi.responses import RedirectResponse, Response
+from pydantic import ValidationError
+
+from podium.errors import PodiumError
+from podium.studio.accounts.identity import Member
+from podium.studio.errors import first_problem
+from podium.studio.store.enums import Mode
+from podium.studio.transfer.exports import KIND as EXPORT
+from podium.studio.transfer.exports import ExportOrder
+from podium.studio.transfer.imports import KIND as IMPORT
+from podium.studio.transfer.imports import Source
+from podium.studio.transfer.readers import DEEPEST
+from podium.studio.transfer.search_engines import DEFAULTS, EngineSearch
+from podium.studio.transfer.writers import FITS, WAYS
+from podium.studio.web.access import AManager, UploadRoute
+from podium.studio.web.forms import FormValues, read_csrf
+from podium.studio.web.routes import jobs
+from podium.studio.web.routes.judging import Number
+from podium.studio.web.routes.project_pages import render_project
+
+_PLACE: dict[str, Any] = {
+    "prefix": "/projects/{project}",
+    "dependencies": [Depends(read_csrf)],
+    "include_in_schema": False,
+}
+router = APIRouter(**_PLACE)
+uploads = APIRouter(**_PLACE, route_class=UploadRoute)
+
+
+@router.get("/import")
+def import_page(request: Request, who: AManager) -> Response:
+    """Forms for every kind of import, and those that are under way."""
+    return _import_page(request, who)
+
+
+@uploads.post("/import")
+def import_files(
+    request: Request,
+    who: AManager,
+    source: Annotated[Source, Form()],
+    candidates: Annotated[UploadFile | None, File()] = None,
+    runs: Annotated[list[UploadFile] | None, File()] = None,
+    documents: Annotated[UploadFile | None, File()] = None,
+    queries: Annotated[UploadFile | None, File()] = None,
+    gold: Annotated[UploadFile | None, File()] = None,
+    depth: Annotated[int, Form(ge=1, le=DEEPEST)] = 50,
+) -> Response:
+    """Import what was sent."""
+    try:
+        jobs.import_files(request, who, source, candidates, runs, documents, queries, gold, depth)
+    except PodiumError as error:
+        return _import_page(request, who, error.problem)
+    return RedirectResponse(f"/projects/{who.project.id}/import", 303)
+
+
+@uploads.post("/import/engine")
+def import_from_engine(request: Request, who: AManager, form: FormValues) -> Response:
+    """Import from a search engine."""
+    try:
+        jobs.import_from_engine(request, who, EngineSearch.model_validate(form))
+    except ValidationError as error:
+        return _import_page(request, who, first_problem(error))
+    except PodiumError as error:
+        return _import_page(request, who, error.problem)
+    return RedirectResponse(f"/projects/{who.project.id}/import", 303)
+
+
+@router.get("/export")
+def export_page(request: Request, who: AManager) -> Response:
+    """Choices for an export, and those there are."""
+    return _export_page(request, who)
+
+
+@router.post("/export")
+def export(request: Request, who: AManager, form: FormValues) -> Response:
+    """Ask for an export."""
+    content, _, wanted = form.get("what", "").partition("/")
+    try:
+        order = ExportOrder.model_validate(
+            {"content": content, "format": wanted, "ties": "ties" in form,
+             "only_done": "only_done" in form}
+        )  # fmt: skip
+        jobs.export(request, who, order)
+    except ValidationError as error:
+        return _export_page(request, who, first_problem(error))
+    except PodiumError as error:
+        return _export_page(request, who, error.problem)
+    return RedirectResponse(f"/projects/{who.project.id}/export", 303)
+
+
+@router.post("/jobs/{job}/cancel")
+def cancel(request: Request, who: AManager, job: Number) -> Response:
+    """End an import or export that waits or runs."""
+    found = jobs.cancel_job(request, who, job)
+    return RedirectResponse(f"/projects/{who.project.id}/{found.kind}", 303)
+
+
+@router.get("/jobs/{kind}")
+def jobs_fragment(request: Request, who: AManager, kind: str) -> Response:
+    """The list of jobs, which the pages fetch again and again while something is under way."""
+    found = jobs.jobs_of(request, who, [kind if kind in (IMPORT, EXPORT) else IMPORT])
+    return render_project(request, who, "jobs.html", {"jobs": found, "kind": kind})
+
+
+def _import_page(request: Request, who: Member, problem: str = "") -> Response:
+    values = {
+        "problem": problem,
+        "kind": IMPORT,
+        "jobs": jobs.jobs_of(request, who, [IMPORT]),
+        "engines": bool(request.app.state.settings.engines),
+        "rankings": who.project.mode == Mode.RANKINGS,
+        "pairs": who.project.mode == Mode.PAIRS,
+        "defaults": DEFAULTS,
+        "deepest": DEEPEST,
+    }
+    return render_project(request, who, "import.html", values, status=422 if problem else 200)
+
+
+def _export_page(request: Request, who: Member, problem: str = "") -> Response:
+    values = {
+        "problem": problem,
+        "kind": EXPORT,
+        "jobs": jobs.jobs_of(request, who, [EXPORT]),
+        "choices": [
+            (content, form) for content in FITS[Mode(who.project.mode)] for form in WAYS[content]
+        ],
+    }
+    return render_project(request, who, "export.html", values, status=422 if problem else 200)
