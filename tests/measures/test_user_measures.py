@@ -71,6 +71,21 @@ def test_as_python() -> None:
     assert kind_of(text).compiled is None
 
 
+def test_what_numba_fails_on_without_an_error_of_its_own_runs_as_python() -> None:
+    """Numba takes '<object type:float32>' for the text of a float, and cannot read it as one."""
+
+    @measure("Reread")
+    def reread(query: Ranked, settings: Settings) -> float:
+        return float(str(query.labels[0]))
+
+    @measure("Digits")
+    def digits(query: Ranked, settings: Settings) -> float:
+        return len(f"{query.labels[0]}")
+
+    found = evaluate([reread, digits], labels=[0.25, 4], scores=[2, 1], group=[2])
+    assert found.means == {reread: 0.25, digits: len("0.25")}
+
+
 def test_on_pairs() -> None:
     pairs = Pairs([1, 2], [0, 0], [0, 2])  # type: ignore[arg-type]
     found = evaluate(middle_rank, scores=[1, 2, 3], group=[3], pairs=pairs)
@@ -82,9 +97,14 @@ def test_pairs_must_compile() -> None:
     def spelled(query: RankedPairs, settings: Settings) -> float:
         return float("".join(str(rank) for rank in query.better))
 
-    pairs = Pairs([0], [1], [0, 1])  # type: ignore[arg-type]
-    with pytest.raises(PodiumError, match="Numba cannot compile spelled"):
-        evaluate(spelled, scores=[1, 2], group=[2], pairs=pairs)
+    @measure("Reread pairs", on_pairs=True)
+    def reread_pairs(query: RankedPairs, settings: Settings) -> float:
+        return float(str(query.better[0]))
+
+    pairs = Pairs(np.array([0]), np.array([1]), np.array([0, 1]))
+    for one in (spelled, reread_pairs):
+        with pytest.raises(PodiumError, match=r"Numba cannot compile .*numbers and loops only"):
+            evaluate(one, scores=[1, 2], group=[2], pairs=pairs)
 
 
 def test_as_fast_as_the_built_in_ones() -> None:
