@@ -100,9 +100,20 @@ def test_a_grid_search_with_folds_of_whole_queries() -> None:
             cv=GroupKFold(4),
         )
         search.fit(data.features, data.labels, qid=data.query_of_row, groups=data.query_of_row)
-    assert len(search.cv_results_["params"]) == 4
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-    assert 0.5 < search.best_score_ <= 1
+    expected = [by_folds(LinearRanker(**each), data) for each in search.cv_results_["params"]]
+    assert len(expected) == 4
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], expected)
+    assert search.best_score_ == pytest.approx(max(expected))
+
+
+def by_folds(ranker: Ranker, data: Dataset) -> float:
+    """The mean score over four folds of whole queries, without scikit-learn's search."""
+    scores = []
+    qid = data.query_of_row
+    for train, test in GroupKFold(4).split(data.features, data.labels, qid):
+        fitted = clone(ranker).fit(data.features[train], data.labels[train], qid=qid[train])
+        scores.append(fitted.score(data.features[test], data.labels[test], qid=qid[test]))
+    return float(np.mean(scores))
 
 
 def test_a_grid_search_over_a_pipeline() -> None:
@@ -144,7 +155,10 @@ def test_a_search_picks_the_smallest_loss() -> None:
         )
         search.fit(data.features, data.labels, qid=data.query_of_row, groups=data.query_of_row)
     assert search.best_params_ == {"penalty": 1e-3}
-    assert search.best_score_ < 0
+    best = LinearRanker("SquaredError()", measure="WKT(k=5)", penalty=1e-3)
+    value = by_folds(best, data)
+    assert search.best_score_ == pytest.approx(value)
+    assert value < 0
 
 
 @pytest.mark.parametrize("loss", ["ListMLE(k=5)", "PairHinge(k=5)"])
