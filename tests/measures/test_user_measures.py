@@ -109,7 +109,7 @@ def test_pairs_must_compile() -> None:
 
 
 def test_a_compiled_measure_never_runs_as_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is called by its address, as the built-in ones are; `benchmarks.evaluation` times it."""
+    """It is called by its address, as the built-in ones are."""
     monkeypatch.setattr(tasks, "over_labels_in_python", lambda *_: pytest.fail("ran as Python"))
     assert evaluate("DecayedGain@2", labels=[1, 3], scores=[2, 1], group=[2]).means == {
         decayed_gain @ 2: 1 + 3 / 2

@@ -76,7 +76,9 @@ def test_every_tree_method_of_xgboost_trains(method: str) -> None:
     scores = ranker.fit(data).predict(data)
 
     def derivatives(before: np.ndarray, _data: object) -> tuple[np.ndarray, np.ndarray]:
-        found = parse_loss(ranker.loss).evaluate(before.astype(float), data.labels, data.offsets)
+        found = parse_loss(str(ranker.loss)).evaluate(
+            before.astype(float), data.labels, data.offsets
+        )
         return found.gradient, found.curvature
 
     rows = xgboost.DMatrix(data.features, np.zeros(data.rows))
