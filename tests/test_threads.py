@@ -64,6 +64,22 @@ def test_the_first_error_is_raised_and_ends_the_work() -> None:
     assert list(ordered_map(invert, [4])) == [0.25]
 
 
+def test_an_error_of_the_items_comes_in_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PODIUM_THREADS", "4")
+
+    def two_and_an_error() -> Iterator[int]:
+        yield 1
+        yield 0
+        raise OSError("cut short")
+
+    found = []
+    with pytest.raises(OSError, match="cut short"):
+        found.extend(ordered_map(str, two_and_an_error()))
+    assert found == ["1", "0"]
+    with pytest.raises(ZeroDivisionError):
+        list(ordered_map(lambda number: 1 / number, two_and_an_error()))
+
+
 @given(st.lists(st.integers(1, 3000), max_size=60), st.integers(1, 5))
 def test_ranges_of_queries_cover_all_once(sizes: list[int], threads: int) -> None:
     offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)

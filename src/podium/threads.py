@@ -53,7 +53,8 @@ def ordered_map(
     """Map in threads and yield in order, with at most ``ahead`` results waiting per thread.
 
     Unlike ``Executor.map`` it takes an item only when there is room for it, so a stream of any
-    length passes through in bounded memory.
+    length passes through in bounded memory. If taking an item fails, the error comes in its turn
+    too: after the results, or the error, of the items before it.
 
     Example:
         >>> list(ordered_map(str.upper, iter(["a", "b", "c"])))
@@ -62,13 +63,24 @@ def ordered_map(
     threads = thread_count()
     pool = _pool(threads)
     waiting: deque[Future[_Result]] = deque()
+    rest = iter(items)
+    failure: Exception | None = None
     try:
-        for item in items:
+        while True:
+            try:
+                item = next(rest)
+            except StopIteration:
+                break
+            except Exception as error:
+                failure = error
+                break
             waiting.append(pool.submit(function, item))
             if len(waiting) > threads * ahead:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+        if failure is not None:
+            raise failure
     finally:
         for future in waiting:
             future.cancel()

@@ -44,6 +44,16 @@ def test_through_formats_to_shards_and_back(source: Path, tmp_path: Path) -> Non
     assert_same(read_letor(tmp_path / "y.txt.gz"), DATA)
 
 
+@pytest.mark.parametrize("name", ["x.txt/", "x.parquet/", "x.qrels/", "x.txt.gz/"])
+def test_a_file_name_with_a_slash_is_refused(source: Path, tmp_path: Path, name: str) -> None:
+    message = fail("convert", source, f"{tmp_path}/{name}")
+    assert f"{name}: cannot be written (a slash at the end names a folder)" in message
+    assert [path.name for path in tmp_path.iterdir()] == ["train.txt"]
+    message = fail("convert", f"{source}/", tmp_path / "y.txt")
+    assert "train.txt/: names a folder, a file is needed" in message
+    assert [path.name for path in tmp_path.iterdir()] == ["train.txt"]
+
+
 def test_standard_input_and_output(source: Path, tmp_path: Path) -> None:
     text = source.read_bytes()
     assert succeed("convert", "-", "-", "--from", "letor", "--to", "letor", stdin=text) == (

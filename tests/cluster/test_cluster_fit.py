@@ -165,16 +165,21 @@ def test_a_linear_fit_goes_on_from_its_checkpoint(three: Cluster, tmp_path: Path
 def test_a_linear_fit_that_goes_on_knows_what_was_best(three: Cluster, tmp_path: Path) -> None:
     train = cut(made_up(30), tmp_path / "train", 3)
     valid = cut(made_up(10, seed=1), tmp_path / "valid", 2)
+    values: list[float | None] = []
     options: dict[str, Any] = {
         "validation": valid,
         "checkpoints": tmp_path / "checkpoints",
         "checkpoint_seconds": 0.0,
         "cluster": three,
+        "progress": lambda _step, _loss, value: values.append(value),
     }
     first = fit(LinearRanker(LOSS, max_iter=12), train, **options)
+    steps = len(values)
     again = fit(LinearRanker(LOSS, max_iter=13), train, **options)
     held_out = valid.load()
-    assert again.score(held_out) >= first.score(held_out)
+    assert first.score(held_out) == pytest.approx(max(values[:steps]))
+    assert again.score(held_out) == pytest.approx(max(values))  # of both fits
+    assert len(values) - steps < steps  # it did not begin anew
 
 
 def test_what_cannot_be_fitted_is_said(three: Cluster, tmp_path: Path) -> None:

@@ -110,6 +110,16 @@ def test_wrong_lines(wrong: bytes, problem: str, tmp_path: Path) -> None:
         check(caught.value, problem, 2, "stream")
 
 
+@pytest.mark.parametrize("later", ["label of letters", "label far too large", "Latin-1 query"])
+@pytest.mark.parametrize(("wrong", "problem"), WRONG.values(), ids=WRONG)
+def test_the_first_wrong_line_is_reported(wrong: bytes, problem: str, later: str) -> None:
+    """Whatever it is that is wrong: some checks look at all lines before others look at any."""
+    text = io.BytesIO(GOOD + wrong + b"\n" + GOOD + WRONG[later][0] + b"\n")
+    with pytest.raises(DataError) as caught:
+        read_letor(text)
+    check(caught.value, problem, 2, "stream")
+
+
 @pytest.mark.parametrize("value", ["nan", "NaN", "-nan", "inf", "+Inf", "-INFINITY"])
 def test_not_finite_values_can_be_kept_as_missing(value: str) -> None:
     text = f"1 qid:1 1:{value} 2:3\n".encode()

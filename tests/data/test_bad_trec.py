@@ -94,6 +94,24 @@ def test_ids_that_are_not_utf_8(name: str, tmp_path: Path) -> None:
         assert error.line == 2
 
 
+@pytest.mark.parametrize("name", NUMBER)
+def test_the_first_wrong_line_is_reported(name: str, tmp_path: Path) -> None:
+    """Columns are checked of all lines first, then ids, then numbers."""
+    good = GOOD[name].format(1).encode()
+    words = good.split()
+    words[NUMBER[name][0]] = b"x"
+    wrong = {
+        "is not a finite number": b" ".join(words),
+        "is not UTF-8": good.replace(b"d1", b"\xff"),
+        "columns": b"q",
+    }
+    for problem, line in wrong.items():
+        for later in wrong.values():
+            error = refused(name, b"\n".join([good, line, later, b""]), tmp_path / "file")
+            assert problem in error.problem
+            assert error.line == 2
+
+
 @pytest.mark.parametrize("name", GOOD)
 @pytest.mark.parametrize("text", [b"", b"\n \r\n\t\n", b"\xef\xbb\xbf"])
 def test_files_without_a_line(name: str, text: bytes, tmp_path: Path) -> None:

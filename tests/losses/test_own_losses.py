@@ -10,7 +10,7 @@ from textwrap import dedent
 import numpy as np
 import pytest
 
-from podium.errors import PodiumError
+from podium.errors import ArgumentError, PodiumError
 from podium.losses import Focused, ListNet, PairLogistic, loss, loss_names, parse_loss
 from tests.losses.cases import one_query, random_query
 
@@ -102,6 +102,29 @@ def test_functions_that_are_no_losses_are_refused() -> None:
         @loss
         def taken(scores, labels, gradient, curvature, smooth=1.0):
             return 0.0
+
+
+def test_what_numba_cannot_compile_is_told_in_plain_words() -> None:
+    @loss
+    def through_text(scores, labels, gradient, curvature):
+        return float(str(scores[0]))
+
+    @loss
+    def of_a_dictionary(scores, labels, gradient, curvature):
+        return {"value": scores[0], 1: 2.0}["value"]
+
+    @loss
+    def refuses(scores, labels, gradient, curvature):
+        if scores[0] > 0:
+            raise ValueError("above zero")
+        return 1.0
+
+    for wrong in (through_text, of_a_dictionary):
+        with pytest.raises(ArgumentError, match=f"Numba cannot compile the loss {wrong.__name__}"):
+            wrong().evaluate([1.0, 2.0], [0, 1], [0, 2])
+    with pytest.raises(ValueError, match="above zero"):
+        refuses().evaluate([1.0, 2.0], [0, 1], [0, 2])
+    assert refuses().evaluate([-1.0, 2.0], [0, 1], [0, 2]).total == 1.0
 
 
 OWN_FILE = """

@@ -2,13 +2,14 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from podium.data import Joined, Judgments, Rankings
 from podium.errors import DataError, PodiumError
-from podium.measures import AP, PRESETS, Conventions, Measure, conventions_named, evaluate
+from podium.measures import AP, PRESETS, Conventions, Measure, P, conventions_named, evaluate
 
 GOLDEN = {"labels": [0, 1, 2, 0], "scores": [1, 1, 1, 0.5], "group": [4]}
 IDS = ["d1", "d2", "d3", "d4"]
@@ -146,6 +147,27 @@ def test_labels_equal_the_thresholds_that_are_written_like_them(border: float) -
     assert value("ERR", Conventions(highest_grade=border), **pair) == pytest.approx(chance)
     with pytest.raises(DataError, match="above the highest grade"):
         value(f"ERR(max={border - 1e-6})", Conventions(), **pair)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "label", "relevant"),
+    [
+        (0.70000001, 0.7, False),  # both are 0.699999988 as float32
+        (0.69999999, 0.7, True),
+        (0.7, 0.7, True),
+        (float(np.float32(0.1)), 0.1, True),  # 0.100000001, which is the label itself
+        (16777217.0, 16777216, False),
+        (16777217.0, 16777218, True),
+        (1e300, 3e38, False),
+    ],
+)
+def test_a_threshold_between_two_labels_is_reached_by_the_larger_one(
+    threshold: float, label: float, relevant: bool
+) -> None:
+    given: dict[str, Any] = {"labels": [label], "scores": [1], "group": [1]}
+    assert evaluate(P(rel=threshold) @ 1, **given).means == {P(rel=threshold) @ 1: float(relevant)}
+    by_convention = evaluate("P@1", conventions=Conventions(relevant_from=threshold), **given)
+    assert by_convention["P@1"].tolist() == [float(relevant)]
 
 
 def test_lightgbm_takes_labels_above_a_half_as_relevant() -> None:

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podium.data import Judgments, Rankings
-from podium.measures import Conventions, blocks, concat, evaluate, parse_measure, ranking
+from podium.measures import Conventions, concat, evaluate, parse_measure
+from podium.measures.compiled import blocks, ranking
 from podium.measures.registry import kinds
 from tests.measures.queries import Arrays, arrays, mq2008
 

@@ -22,6 +22,7 @@ from podium.measures import (
     parse_measure,
     reference_page,
 )
+from podium.measures.compiled import tasks
 from podium.measures.registry import kind_of
 from podium.measures.value import number_between
 
@@ -71,6 +72,21 @@ def test_as_python() -> None:
     assert kind_of(text).compiled is None
 
 
+def test_what_numba_fails_on_without_an_error_of_its_own_runs_as_python() -> None:
+    """Numba takes '<object type:float32>' for the text of a float, and cannot read it as one."""
+
+    @measure("Reread")
+    def reread(query: Ranked, settings: Settings) -> float:
+        return float(str(query.labels[0]))
+
+    @measure("Digits")
+    def digits(query: Ranked, settings: Settings) -> float:
+        return len(f"{query.labels[0]}")
+
+    found = evaluate([reread, digits], labels=[0.25, 4], scores=[2, 1], group=[2])
+    assert found.means == {reread: 0.25, digits: len("0.25")}
+
+
 def test_on_pairs() -> None:
     pairs = Pairs([1, 2], [0, 0], [0, 2])  # type: ignore[arg-type]
     found = evaluate(middle_rank, scores=[1, 2, 3], group=[3], pairs=pairs)
@@ -82,31 +98,24 @@ def test_pairs_must_compile() -> None:
     def spelled(query: RankedPairs, settings: Settings) -> float:
         return float("".join(str(rank) for rank in query.better))
 
-    pairs = Pairs([0], [1], [0, 1])  # type: ignore[arg-type]
-    with pytest.raises(PodiumError, match="Numba cannot compile spelled"):
-        evaluate(spelled, scores=[1, 2], group=[2], pairs=pairs)
+    @measure("Reread pairs", on_pairs=True)
+    def reread_pairs(query: RankedPairs, settings: Settings) -> float:
+        return float(str(query.better[0]))
+
+    pairs = Pairs(np.array([0]), np.array([1]), np.array([0, 1]))
+    for one in (spelled, reread_pairs):
+        with pytest.raises(PodiumError, match=r"Numba cannot compile .*numbers and loops only"):
+            evaluate(one, scores=[1, 2], group=[2], pairs=pairs)
 
 
-def test_as_fast_as_the_built_in_ones() -> None:
-    """A call by address, whoever wrote the function: as Python it would take 50 times as long."""
-    from time import process_time
-
-    generator = np.random.default_rng(0)
-    arrays = {
-        "labels": generator.integers(0, 3, 400_000),
-        "scores": generator.standard_normal(400_000),
-        "group": np.full(40_000, 10),
+def test_a_compiled_measure_never_runs_as_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is called by its address, as the built-in ones are."""
+    monkeypatch.setattr(tasks, "over_labels_in_python", lambda *_: pytest.fail("ran as Python"))
+    assert evaluate("DecayedGain@2", labels=[1, 3], scores=[2, 1], group=[2]).means == {
+        decayed_gain @ 2: 1 + 3 / 2
     }
-    names = ("DecayedGain@5", "RBP@5")
-    evaluate(names, **arrays)
-    rounds: dict[str, list[float]] = {name: [] for name in names}
-    for _ in range(5):  # in turn, and of the processor: a busy machine slows both alike
-        for name in names:
-            start = process_time()
-            evaluate(name, **arrays)
-            rounds[name].append(process_time() - start)
-    ours, built_in = (min(rounds[name]) for name in names)
-    assert ours < 10 * built_in
+    with pytest.raises(pytest.fail.Exception, match="ran as Python"):
+        evaluate(text, **ARRAYS)
 
 
 def test_first_class() -> None:

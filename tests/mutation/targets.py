@@ -27,7 +27,16 @@ _TESTS = {
 }
 _ONLY = {
     "data": ("labels",),
-    "studio": ("desk", "handing", "accounts", "people", "access"),
+    "studio": (
+        "judging.service",
+        "judging.task_selection",
+        "judging.next_task",
+        "judging.leases",
+        "judging.log",
+        "accounts.service",
+        "accounts.members",
+        "web.access",
+    ),
 }
 
 

@@ -64,16 +64,30 @@ def test_arguments_in_the_middle_of_a_call() -> None:
 
 def test_modules_are_found_by_area_and_by_name() -> None:
     (statistics,) = modules(["statistics"])
-    assert statistics.name == "measures.statistics"
+    assert statistics.name == "measures.comparison.statistics"
     assert {module.name for module in modules(["studio"])} == {
-        f"studio.{name}" for name in ("desk", "handing", "accounts", "people", "access")
+        f"studio.{name}"
+        for name in (
+            "judging.service",
+            "judging.task_selection",
+            "judging.next_task",
+            "judging.leases",
+            "judging.log",
+            "accounts.service",
+            "accounts.members",
+            "web.access",
+        )
     }
-    assert {"losses.list_mle", "measures.kinds.ndcg", "judging.algorithms.min_heap"} <= {
+    assert {"losses.list_mle", "measures.definitions.ndcg", "judging.algorithms.min_heap"} <= {
         module.name for module in modules([])
     }
 
 
 def test_compiled_loops_are_measured_as_plain_python() -> None:
     plain = {module.name for module in modules([]) if module.plain}
-    assert {"measures.kinds.ndcg", "losses.squared_error", "measures.ranking"} <= plain
-    assert not {"measures.compare", "studio.desk", "judging.session"} & plain
+    assert {
+        "measures.definitions.ndcg",
+        "losses.squared_error",
+        "measures.compiled.ranking",
+    } <= plain
+    assert not {"measures.comparison.compare", "studio.judging.service", "judging.session"} & plain

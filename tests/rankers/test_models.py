@@ -1,13 +1,69 @@
 """Models by name."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from podium.errors import PodiumError
+from podium.losses import parse_loss
 from podium.measures import evaluate
-from podium.rankers import load_ranker, models, tune
+from podium.rankers import BoostedRanker, CascadeRanker, LinearRanker, load_ranker, models, tune
 from tests.rankers.made_up import made_up
+
+LINEAR = {
+    "RankSVM": ("PairHinge()", "PairHinge(k=5)"),
+    "RankNet": ("PairLogistic()", "PairLogistic(k=5)"),
+    "ListNet": ("ListNet()", "ListNet(k=5)"),
+    "ListMLE": ("ListMLE()", "ListMLE(k=5)"),
+    "RankCosine": ("RankCosine()", "RankCosine(k=5)"),
+    "SVMMAP": ("StructuralHinge('ap')", "StructuralHinge('ap', k=5)"),
+    "TopMargin": (
+        "StructuralHinge('ndcg', 'margin', k=10)",
+        "StructuralHinge('ndcg', 'margin', k=5)",
+    ),
+    "TopSlack": (
+        "StructuralHinge('ndcg', 'slack', k=10)",
+        "StructuralHinge('ndcg', 'slack', k=5)",
+    ),
+    "FocusedSVM": (
+        "Focused(StructuralHinge('ap'), PairHinge(scaled=True), 0.5)",
+        "Focused(StructuralHinge('ap', k=3), PairHinge(scaled=True), 0.5, k=5)",
+    ),
+    "FocusedNet": (
+        "Focused(ListNet(), PairLogistic(), 0.5)",
+        "Focused(ListNet(permutations=True), PairLogistic(), 0.5, k=5)",
+    ),
+}
+BOOSTED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "RankBoost": ({"beta": 0.0}, {"beta": 0.0, "k": 5}),
+    "AdaRank": (
+        {"beta": 1.0, "lists": "AP", "weak": "features"},
+        {"beta": 1.0, "k": 5, "lists": "nDCG@5", "weak": "features"},
+    ),
+    "FocusedBoost": (
+        {"beta": 0.5, "lists": "nDCG"},
+        {"beta": 0.5, "k": 5, "lists": "nDCG@5"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("place", "k"), [(0, None), (1, 5)])
+def test_models_are_those_of_their_papers(place: int, k: int | None) -> None:
+    assert {*LINEAR, *BOOSTED, "TopRank"} == set(models.MODELS)
+    for name, losses in LINEAR.items():
+        ranker = models.MODELS[name](k)
+        assert isinstance(ranker, LinearRanker)
+        assert ranker.loss == parse_loss(losses[place]), name
+    for name, parameters in BOOSTED.items():
+        expected = BoostedRanker(**parameters[place]).get_params()
+        assert models.MODELS[name](k).get_params() == expected, name
+    cascade = models.TopRank(k)
+    assert isinstance(cascade, CascadeRanker)
+    voters = [cascade.base, *cascade.rerankers]
+    names = [LINEAR["TopSlack"][place], f"SquaredError(k={k})"]
+    names += [LINEAR["RankSVM"][place], LINEAR["ListNet"][place]]
+    assert [voter.get_params()["loss"] for voter in voters] == [parse_loss(each) for each in names]
 
 
 @pytest.mark.parametrize("k", [None, 5])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import stat
 import sys
@@ -24,6 +25,9 @@ _MOST_LINKS = 40
 _LONGEST_NAME = 200
 """How many bytes of a file's name its temporary file has: file systems allow 255 in all."""
 
+_STALE_SECONDS = 24 * 60 * 60
+"""After how long without a write a temporary file may be that of a killed process."""
+
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
@@ -32,7 +36,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     What has the name before is replaced as a whole; its mode and owner are kept. If the name is a
     symbolic link, its target is replaced. The file and its folder are synced to the disk, so that
     after a crash the name has either the old contents or the new ones. Each call has a temporary
-    file of its own, ``NAME.*.partial``, which is removed on an error.
+    file of its own, ``NAME.*.partial``, which is removed on an error. A process that is killed
+    leaves it; the next write to the same name removes it once it is a day old.
 
     Example:
         >>> import tempfile
@@ -42,6 +47,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         >>> (folder / "a.txt").read_bytes()
         b'hello'
     """
+    if names_folder(path):
+        raise OSError(errno.EISDIR, "a slash at the end names a folder", os.fspath(path))
     target = _target(path)
     if isinstance(target, int):
         if sys.stdout is not None:
@@ -68,6 +75,11 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     sync_folder(target.parent)
 
 
+def names_folder(path: str | os.PathLike[str]) -> bool:
+    """Whether a path ends with a slash: ``Path`` would leave it out, and name a file."""
+    return os.fspath(path).endswith(tuple(filter(None, (os.sep, os.altsep))))
+
+
 def sync_folder(folder: str | os.PathLike[str]) -> None:
     """Make the disk hold the names in a folder: syncing a file does not sync its name."""
     if os.name == "nt":  # folders cannot be opened there
@@ -85,7 +97,7 @@ def sync_folder(folder: str | os.PathLike[str]) -> None:
         os.close(descriptor)
 
 
-def try_lock(stream: IO[Any]) -> bool:
+def try_lock(stream: IO[Any] | int) -> bool:
     """Lock an open file until it is closed, or say that another process has it."""
     try:
         import fcntl
@@ -122,11 +134,35 @@ def _temporary(target: Path, before: os.stat_result | None) -> Iterator[tuple[Pa
     try:
         if before is not None and os.name != "nt":
             _keep_owner_and_mode(descriptor, before)
+        with suppress(OSError):  # some network file systems have no locks
+            try_lock(descriptor)  # so that nobody takes it for stale, however long this lasts
+        _remove_stale(path.parent, name, os.fstat(descriptor).st_mtime)
         yield path, descriptor
     finally:
         os.close(descriptor)
         with suppress(OSError):
             path.unlink()
+
+
+def _remove_stale(folder: Path, name: str, now: float) -> None:
+    """Remove what killed processes left of a file: temporary files that are old and not locked.
+
+    Args:
+        folder: Where the file is.
+        name: Its name, as in the names of its temporary files.
+        now: The time on the clock of the file system, which may not be ours.
+    """
+    temporary = re.compile(re.escape(name) + r"\.[0-9a-f]{16}\.partial")
+    # Cleaning up is a courtesy: what may not be listed, opened or removed stays.
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if not temporary.fullmatch(entry.name) or not entry.is_file(follow_symlinks=False):
+                continue
+            if now - entry.stat(follow_symlinks=False).st_mtime < _STALE_SECONDS:
+                continue
+            with suppress(OSError), Path(entry.path).open("rb") as file:
+                if try_lock(file):
+                    Path(entry.path).unlink()
 
 
 def _keep_owner_and_mode(descriptor: int, before: os.stat_result) -> None:

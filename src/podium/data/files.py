@@ -19,7 +19,7 @@ from typing import IO, Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from podium.data.atomic import atomic_write
+from podium.data.atomic import atomic_write, names_folder
 from podium.errors import DataError
 from podium.kernels import Bytes
 
@@ -257,10 +257,16 @@ def _open_raw(source: Source) -> Iterator[tuple[_Counted, int | None]]:
         yield _Counted(sys.stdin.buffer), None
     else:
         path = Path(source)
-        if not path.exists():
-            raise DataError("no such file", path=path, hint="Check the path.")
         if path.is_dir():
             raise DataError("is a folder, a file is needed", path=path, hint="Name a file in it.")
+        if names_folder(source):
+            raise DataError(
+                "names a folder, a file is needed",
+                path=os.fspath(source),
+                hint="Leave out the slash at its end.",
+            )
+        if not path.exists():
+            raise DataError("no such file", path=path, hint="Check the path.")
         with path.open("rb", buffering=0) as file:
             size = path.stat().st_size if path.is_file() else None  # None: a pipe or device
             yield _Counted(file), size

@@ -8,8 +8,11 @@ from dataclasses import dataclass, field, fields, make_dataclass
 from typing import Any, overload
 
 import numpy as np
+from numba.core.errors import NumbaError
 
 from podium.errors import ArgumentError
+from podium.losses.base import Batch
+from podium.losses.compile import over_range
 from podium.losses.compiled import CompiledLoss
 
 FIXED = ["scores", "labels", "gradient", "curvature"]
@@ -25,6 +28,22 @@ class OwnLoss(CompiledLoss):
         return tuple(
             np.array(value, np.float64) if isinstance(value, tuple) else value for value in values
         )
+
+    def evaluate_range(self, batch: Batch, first: int, last: int) -> None:
+        """As of any compiled loss; a function that Numba cannot compile is an ArgumentError."""
+        try:
+            super().evaluate_range(batch, first, last)
+        except Exception as error:
+            # Numba fails with errors of any type; only a function that was compiled has signatures.
+            if not isinstance(error, NumbaError) and getattr(
+                over_range(self.query), "signatures", True
+            ):
+                raise
+            raise ArgumentError(
+                f"Numba cannot compile the loss {type(self).__name__}",
+                hint="Write it with numbers, arrays and loops only: the error above says what it "
+                "did not take.",
+            ) from error
 
 
 @overload

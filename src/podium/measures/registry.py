@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from numba.core.errors import NumbaError
-
 from podium.errors import ArgumentError
 from podium.measures.compiled.loops import Compiled, compile_function
 from podium.measures.compiled.ranked import MeasureFunction
@@ -191,7 +189,8 @@ def unknown(name: str) -> ArgumentError:
 def _compiled(function: MeasureFunction, on_pairs: bool) -> Compiled | None:
     try:
         return compile_function(function, on_pairs=on_pairs)
-    except NumbaError as error:
+    # Not only NumbaError: what Numba does not expect in a function ends in errors of any type.
+    except Exception as error:
         if on_pairs:
             raise ArgumentError(
                 f"Numba cannot compile {function.__name__}, a measure of pairs. Write it with "

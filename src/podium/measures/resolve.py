@@ -45,8 +45,7 @@ def settle(measure: Measure, conventions: Conventions, longest: int) -> Settings
     own = [value for value in given.values() if isinstance(value, int | float)]
     return Settings(
         cut=longest + 1 if cut is None else cut,
-        # Labels are 32-bit numbers: 0.7 must be rounded like the label 0.7 that it is to equal.
-        rel=float(np.float32(_number(given.get("rel"), conventions.relevant_from))),
+        rel=_least_label(_number(given.get("rel"), conventions.relevant_from)),
         k=int(_number(given.get("k"), 0)),
         p=_number(given.get("p"), 0.0),
         highest=0.0 if isinstance(highest, str) else _number(highest, 0.0),
@@ -74,6 +73,19 @@ def _gains_of(gains: Value) -> tuple[int, Doubles]:
     if isinstance(gains, tuple):
         return TABLE, np.array(gains, np.float64)
     return _CURVES[str(gains)], _TABLES[cast(GainsName, gains)]
+
+
+def _least_label(threshold: float) -> float:
+    """The least label that reaches a threshold: labels are float32, thresholds float64.
+
+    A label means the decimal number that was written, 0.7 and not 0.699999988: it reaches the
+    threshold 0.7, but not 0.70000001, which rounds to the same float32.
+    """
+    with np.errstate(over="ignore"):
+        nearest = np.float32(threshold)
+    if float(nearest) < threshold and float(str(nearest)) < threshold:
+        nearest = np.nextafter(nearest, np.float32(np.inf))
+    return float(nearest)
 
 
 def _number(value: Value | None, default: float) -> float:

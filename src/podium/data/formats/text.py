@@ -19,11 +19,13 @@ from podium.threads import ordered_map
 
 _Parsed = TypeVar("_Parsed")
 
+_FEED = 10
+
 
 def parsed_chunks(
     source: Source, parse: Callable[[Bytes], _Parsed], progress: Reporter | None
 ) -> Iterator[_Parsed]:
-    """Parse a source's chunks in threads, in order.
+    """Parse a source's chunks in threads, in order; an error is of the first line that is wrong.
 
     ``parse`` counts lines from the start of its chunk in the errors it raises; here they are
     made line numbers of the whole source.
@@ -31,7 +33,11 @@ def parsed_chunks(
 
     def load_and_parse(load: Callable[[], Bytes]) -> tuple[_Parsed, int]:
         chunk = load()
-        return parse(chunk), count_lines(chunk, len(chunk) - PADDING)
+        try:
+            parsed = parse(chunk)
+        except DataError as error:
+            raise _first_problem(parse, chunk, error) from error
+        return parsed, count_lines(chunk, len(chunk) - PADDING)
 
     results = ordered_map(load_and_parse, chunk_loaders(source, progress=progress))
     lines = 0
@@ -46,12 +52,31 @@ def parsed_chunks(
         lines += result[1]
 
 
+def _first_problem(parse: Callable[[Bytes], object], chunk: Bytes, problem: DataError) -> DataError:
+    """The problem of the first wrong line, given that of some line.
+
+    A parser checks a chunk in several passes (numbers, then ids), and the first pass that fails
+    may do so below what a later pass would find: the lines above are parsed again without it.
+    """
+    while problem.line is not None and problem.line > 1:
+        above = int(np.flatnonzero(chunk == _FEED)[problem.line - 2]) + 1
+        try:
+            parse(np.concatenate((chunk[:above], np.full(PADDING, _FEED, np.uint8))))
+        except DataError as earlier:
+            if earlier.line is None:
+                break
+            problem = earlier
+        else:
+            break
+    return problem
+
+
 @kernel
 def count_lines(chunk: Bytes, stop: int) -> int:
     """How many line feeds there are before byte ``stop``."""
     lines = 0
     for at in range(stop):
-        lines += chunk[at] == 10
+        lines += chunk[at] == _FEED
     return lines
 
 
@@ -108,7 +133,7 @@ def split_lines(chunk: Bytes, spans: NDArray[np.int64]) -> tuple[int, int]:
     while at < stop:
         line = at
         words = 0
-        while chunk[at] != 10:
+        while chunk[at] != _FEED:
             if chunk[at] == 32 or chunk[at] == 9 or chunk[at] == 13:
                 at += 1
                 continue

@@ -56,6 +56,9 @@ _SETTINGS = _types.NamedTuple(
     + [_DOUBLES] * 4,
     Settings,
 )
+_PLACEHOLDER = "<object type:"
+"""What Numba takes for the text of a number that it cannot write, without an error."""
+
 _ON_LABELS = _types.float64(_RANKED, _SETTINGS)
 _ON_PAIRS = _types.float64(_PAIRS, _SETTINGS)
 
@@ -70,6 +73,8 @@ def compile_function(function: MeasureFunction, *, on_pairs: bool) -> Compiled:
     if PLAIN:
         return Compiled(compiled, compiled)
     result = compiled.get_compile_result(signature)
+    if _PLACEHOLDER in str(result.type_annotation):
+        raise TypingError("str() and f-strings do not write floats in compiled code")
     address = result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
     return Compiled(compiled, address)
 
