@@ -88,6 +88,11 @@ class Metrics:
             "podium_workers", "Workers whose thread runs.", registry=registry,
             multiprocess_mode="livesum",
         )  # fmt: skip
+        # A counter that is there at 0: `increase` does not see the step of one that begins at 1.
+        for kind in ("import", "export", "report"):
+            for outcome in ("done", "failed"):
+                self._jobs.labels(kind, outcome)
+        self._database.labels("OperationalError")
         self._connections = Gauge(
             "podium_connections", "Connections to the database in use.", registry=registry,
             multiprocess_mode="livesum",
