@@ -24,7 +24,7 @@ from podium.data import (
 from podium.data.formats.parquet import parquet_writer, table_schema, write_row_groups
 from podium.data.json_lines import json_line
 from podium.data.query_rows import QueryRows
-from podium.judging import log_preferences, side_by_side_totals
+from podium.judging import log_preferences, side_by_side_totals, standing
 from podium.judging.agreement import inferred_verdicts
 from podium.judging.entries import entry_to_json
 from podium.studio.boards import Board
@@ -55,15 +55,27 @@ class Judged:
     log: list[Said]
     board: Board
 
+    @property
+    def is_judged(self) -> bool:
+        """Whether any judgment stands, checks left out.
+
+        If all were skipped or taken back, the top k is the prior ranking's, and nobody's judgment.
+        """
+        return bool(standing(self.board.panel.log))
+
     def labels(self, *, ties: bool) -> Judgments:
-        """The top k as labels, or the mean grades."""
+        """The top k as labels, or the mean grades of the documents that have any."""
         panel = self.board.panel
+        items = self.items
         if isinstance(panel, GradesPanel):
-            values = panel.session.labels()
+            graded = panel.session.grades()
+            means = zip(items, panel.session.labels(), strict=True)
+            pairs = [(item, mean) for item, mean in means if graded[item]]
+            items, values = [item for item, _ in pairs], np.array([mean for _, mean in pairs])
         else:
             assert isinstance(panel, PairsPanel)
-            values = panel.session.result().labels(self.items, ties=ties)
-        return Judgments.from_columns([self.query.name] * len(self.items), self.items, values)
+            values = panel.session.result().labels(items, ties=ties)
+        return Judgments.from_columns([self.query.name] * len(items), items, values)
 
     def preferences(self) -> Preferences | None:
         """The verdicts that stand, or those that grades imply; None if there is none."""
@@ -207,10 +219,12 @@ FITS: dict[Mode, tuple[str, ...]] = {
 def parts_of(
     engine: Engine, queries: Iterable[Judged], content: str, form: str, *, ties: bool
 ) -> Iterator[Any]:
-    """What an export writes, query by query."""
+    """What an export writes, query by query: the whole log, or queries with judgments alone."""
     for each in queries:
         if content == "log":
             yield from log_lines(each)
+        elif not each.is_judged:
+            continue
         elif content == "totals":
             yield from _totals(each)
         elif content == "preferences":
@@ -259,7 +273,7 @@ def _with_texts(connection: Connection, each: Judged, ties: bool) -> CandidateLi
     candidates = tuple(
         Candidate(
             row.item, title=row.title, text=row.text, html=row.html, url=row.url,
-            score=row.score, label=label_of[row.item],
+            score=row.score, label=label_of.get(row.item),
         )
         for row in rows
     )  # fmt: skip
