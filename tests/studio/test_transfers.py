@@ -8,10 +8,11 @@ import json
 import random
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, text
 
 from podium.data import read_jsonl, read_pairs, read_parquet, read_prefs, read_qrels
 from podium.data.judged import Judgments
+from podium.studio import import_jobs
 from podium.studio.accounts import add_user
 from podium.studio.database import in_transaction, reading
 from podium.studio.desk import Desk, Given
@@ -21,6 +22,7 @@ from podium.studio.settings import Settings
 from podium.studio.tables import Candidate, Gold, Query, Ranking
 from tests.studio.browsing import Browser, ended, program, row_of
 from tests.studio.making import PASSWORD, make_people, make_project
+from tests.studio.postgres import wait_until
 from tests.studio.serving import serving
 
 QUERY = {
@@ -94,6 +96,31 @@ def test_a_wrong_file_changes_nothing_and_says_why(engine, address, content, pro
     assert job["state"] == "failed"
     assert problem in job["error"]
     assert names_of(engine, project) == []
+
+
+def test_a_large_import_renews_the_statistics_of_the_database(engine, address, monkeypatch):
+    if engine.dialect.name != "postgresql":
+        pytest.skip("SQLite keeps none")
+    monkeypatch.setattr(import_jobs, "ANALYZE_FROM", 20)
+    rows = text(
+        "SELECT relname, reltuples FROM pg_class WHERE relname IN ('queries', 'candidates')"
+    )
+
+    def counted():
+        return dict(map(tuple, reading(engine, lambda c: c.execute(rows).all())))
+
+    ann, project = empty_project(engine)
+    with program(engine, address, ann) as client:
+
+        def add(begin, end):
+            queries = [{**QUERY, "query_id": f"q{n}"} for n in range(begin, end)]
+            result = send(client, project, "candidates", candidates=lines(*queries))["result"]
+            assert result["added"] == end - begin
+
+        add(0, 19)
+        assert counted()["queries"] < 19
+        add(19, 39)
+        wait_until(lambda: counted() == {"queries": 39, "candidates": 117}, 10)
 
 
 def test_a_small_file_cannot_stand_for_a_huge_one(tmp_path):
