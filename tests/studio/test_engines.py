@@ -9,11 +9,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from sqlalchemy import select
 
+from podium.errors import DataError
 from podium.studio.errors import RefusedError
 from podium.studio.settings import Settings
 from podium.studio.store.database import reading
 from podium.studio.store.tables import Candidate
-from podium.studio.transfer.search_engines import allowed
+from podium.studio.transfer.readers import Asked
+from podium.studio.transfer.search_engines import QUERY, EngineSearch, allowed, check_search, fetch
 from tests.studio.browsing import ended, program
 from tests.studio.making import make_people, make_project
 from tests.studio.serving import serving
@@ -102,6 +104,62 @@ def test_candidates_from_search_engines(engine, database, tmp_path, engine_addre
         ).all(),
     )
     assert [tuple(row) for row in rows[:2]] == [("d0", "one\ntwo"), ("d1", "one\ntwo")]
+
+
+SOLR = EngineSearch(kind="solr", url="http://search/solr/shop/select", queries="q1\tshoes")
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        {"query": "{!xmlparser v=$words}", "params": {"words": QUERY}},
+        {"query": "*:*", "params": {"q": "{!xmlparser v='<x/>'}", "w": QUERY}},
+        {"query": "{! type = 'xmlparser' v=$words}", "params": {"words": QUERY}},
+        {"query": "{!lucene type=xmlparser}", "params": {"words": QUERY}},
+        {"query": "{!type=$p v=$words}", "params": {"words": QUERY, "p": "xmlparser"}},
+        {"query": '_query_:"{!join from=a to=b fromIndex=staff}x"', "params": {"w": QUERY}},
+        {"query": QUERY, "params": {"defType": "xmlparser"}},
+        {"query": {"xmlparser": {"query": QUERY}}},
+        {"query": QUERY, "filter": [{"join": {"fromIndex": "staff", "query": "*:*"}}]},
+    ],
+)
+def test_solr_parsers_that_read_more_than_the_index_are_refused(template):
+    search = SOLR.model_copy(update={"template": json.dumps(template)})
+    with pytest.raises(RefusedError, match="query parser"):
+        check_search(search, ["http://search/"])
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        {"query": "{!edismax v=$words qf='title^2 text'}", "params": {"words": QUERY}},
+        {"query": {"bool": {"must": [{"edismax": {"query": QUERY}}]}}},
+        {"query": QUERY, "params": {"defType": "edismax", "fq": "{!term f=type}shoe"}},
+        {"query": "{!v=$words}", "params": {"words": QUERY}},
+    ],
+)
+def test_solr_parsers_that_search_the_index_are_allowed(template):
+    search = SOLR.model_copy(update={"template": json.dumps(template)})
+    assert check_search(search, ["http://search/"]) == template
+
+
+def test_words_of_a_query_choose_no_parser(engine_address):
+    search = SOLR.model_copy(
+        update={
+            "url": f"http://{engine_address}/solr/shop/select",
+            "template": json.dumps({"query": QUERY}),
+        }
+    )
+    asked = [Asked("q1", "{!xmlparser v='<x/>'}", "")]
+    with pytest.raises(DataError, match="query 'q1' uses Solr's query parser 'xmlparser'"):
+        list(fetch(search, asked, [f"http://{engine_address}/"]))
+    assert Engine.asked == []
+
+
+def test_capital_letters_in_a_scheme_or_host_are_the_same_address(engine_address):
+    search = EngineSearch(url=f"HTTP://{engine_address}/shop/_search", queries="q1\tshoes")
+    (read,) = fetch(search, [Asked("q1", "shoes", "")], [f"http://{engine_address}/"])
+    assert [each.document_id for each in read.entry.candidates] == ["d0", "d1", "d2"]
 
 
 @pytest.mark.parametrize(

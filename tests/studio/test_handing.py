@@ -244,7 +244,7 @@ def test_a_query_taken_from_someone_does_not_come_back(engine, clock):
     held = desk.next(row, ann, "a")
     desk.release(row, ann, held.token)
     in_transaction(engine, lambda c: c.execute(delete(Assigned)))
-    assert desk.next(row, ann, "a") == Nothing("yours-done")
+    assert desk.next(row, ann, "a").why == "blocked"
 
 
 def test_with_nothing_else_left_a_second_tab_shows_the_same(engine, clock):

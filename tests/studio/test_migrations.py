@@ -6,12 +6,12 @@ import threading
 
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import insert, inspect, select, text
+from sqlalchemy import insert, inspect, select, text, update
 
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect
 from podium.studio.store.migrate import downgrade, revisions, upgrade
-from podium.studio.store.tables import Assigned, Base, Judge, LogEntry, Query, Tally
+from podium.studio.store.tables import Assigned, Base, Judge, Lease, LogEntry, Query, Tally
 from podium.studio.store.tokens import new_token
 from tests.studio.attacks.test_html import NESTED
 from tests.studio.desks import queries_of
@@ -103,6 +103,32 @@ def test_data_of_the_first_version_go_up_and_down(database):
             assert connection.scalar(text(f"SELECT count(*) FROM {table}")) == count
     upgrade(engine)
     engine.dispose()
+
+
+def test_leases_of_the_version_before_are_not_shared_and_survive_going_back(engine):
+    ann, bob = make_people(engine, 2)
+    (row,) = queries_of(engine, make_project(engine, [ann, bob], queries=1))
+    downgrade(engine, "0003")
+    add = (
+        'INSERT INTO leases (token, query_id, user_id, tab, "left", "right", purpose, granted_at,'
+        " expires_at, released, renewed) VALUES (:token, :query, :who, 't', 0, 1, 'main', 1, 2,"
+        " :released, true)"
+    )
+    with engine.begin() as connection:
+        for who in (ann, bob):
+            values = {"token": new_token().hex, "query": row.id, "who": who, "released": who == bob}
+            connection.execute(text(add), values)
+    upgrade(engine)
+    columns = Lease.user_id, Lease.released, Lease.shared
+    with engine.begin() as connection:
+        found = connection.execute(select(*columns).order_by(Lease.user_id)).all()
+        assert list(map(tuple, found)) == [(ann, False, False), (bob, True, False)]
+        connection.execute(update(Lease).values(shared=True))
+    downgrade(engine, "0003")
+    with engine.connect() as connection:
+        found = connection.execute(text("SELECT user_id, released FROM leases ORDER BY user_id"))
+        assert [(who, bool(released)) for who, released in found] == [(ann, False), (bob, True)]
+    upgrade(engine)
 
 
 def test_what_was_judged_before_is_counted_by_what_stands(engine):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import random
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, text
 
 from podium.data import read_jsonl, read_pairs, read_parquet, read_prefs, read_qrels
 from podium.data.judged import Judgments
@@ -16,9 +17,12 @@ from podium.studio.judging.service import Desk, Given
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.tables import Candidate, Gold, Query, Ranking
+from podium.studio.store.tokens import new_token
+from podium.studio.transfer import imports as import_jobs
 from podium.studio.transfer.readers import Upload, opened
 from tests.studio.browsing import Browser, ended, program, row_of
 from tests.studio.making import PASSWORD, make_people, make_project
+from tests.studio.postgres import wait_until
 from tests.studio.serving import serving
 
 QUERY = {
@@ -92,6 +96,31 @@ def test_a_wrong_file_changes_nothing_and_says_why(engine, address, content, pro
     assert job["state"] == "failed"
     assert problem in job["error"]
     assert names_of(engine, project) == []
+
+
+def test_a_large_import_renews_the_statistics_of_the_database(engine, address, monkeypatch):
+    if engine.dialect.name != "postgresql":
+        pytest.skip("SQLite keeps none")
+    monkeypatch.setattr(import_jobs, "ANALYZE_FROM", 20)
+    rows = text(
+        "SELECT relname, reltuples FROM pg_class WHERE relname IN ('queries', 'candidates')"
+    )
+
+    def counted():
+        return dict(map(tuple, reading(engine, lambda c: c.execute(rows).all())))
+
+    ann, project = empty_project(engine)
+    with program(engine, address, ann) as client:
+
+        def add(begin, end):
+            queries = [{**QUERY, "query_id": f"q{n}"} for n in range(begin, end)]
+            result = send(client, project, "candidates", candidates=lines(*queries))["result"]
+            assert result["added"] == end - begin
+
+        add(0, 19)
+        assert counted()["queries"] < 19
+        add(19, 39)
+        wait_until(lambda: counted() == {"queries": 39, "candidates": 117}, 10)
 
 
 def test_a_small_file_cannot_stand_for_a_huge_one(tmp_path):
@@ -236,6 +265,68 @@ def test_exports_of_pairs(engine, address):
         for wrong in ({"content": "totals"}, {"content": "labels", "format": "pairs"}):
             answer = client.post(f"/api/v1/projects/{project}/exports", json=wrong)
             assert answer.status_code == 422
+
+
+def test_what_was_skipped_or_taken_back_is_not_exported_as_judged(engine, address):
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann], queries=3, items=3, k=2)
+    desk, row = Desk(engine), row_of(engine, project)
+    given = desk.next(row, ann, "t")
+    undone = given.query.name
+    desk.answer(row, ann, given.token, "left", seconds=1, tab="t", more=False)
+    desk.undo(row, ann, new_token(), "t")
+    given = desk.next(row, ann, "t")
+    while given.query.name == undone:  # the pairs of the first query and of the second
+        _, given = desk.answer(row, ann, given.token, "skip", seconds=1, tab="t")
+    skipped = given.query.name
+    while given.query.name == skipped:
+        _, given = desk.answer(row, ann, given.token, "skip", seconds=1, tab="t")
+    with program(engine, address, ann) as client:
+        for content, form in (("labels", "qrels"), ("labels", "jsonl"), ("preferences", "pairs")):
+            order = {"content": content, "format": form}
+            job = client.post(f"/api/v1/projects/{project}/exports", json=order).json()
+            assert "nothing has been judged" in ended(client, project, job)["error"]
+        judged = given.query.name
+        desk.answer(row, ann, given.token, truth(given.task), seconds=1, tab="t", more=False)
+        job = client.post(f"/api/v1/projects/{project}/exports", json={}).json()
+        assert ended(client, project, job)["result"]["queries"] == 1
+        content, _ = export(client, project, content="labels", format="qrels")
+        assert set(read_qrels(content).query_ids.to_pylist()) == {judged}
+        content, _ = export(client, project, content="log", format="jsonl")
+        assert {json.loads(line)["query_id"] for line in content} == {undone, skipped, judged}
+
+
+def test_answers_to_checks_alone_are_no_labels(engine, address):
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann], queries=1, items=3, k=2, gold_rate=0.5)
+    pair = {"query_id": "q0", "left": "d00", "right": "d02", "outcome": "left"}
+    with program(engine, address, ann) as client:
+        send(client, project, "gold", gold=lines(pair))
+        desk = Desk(engine, chance=random.Random(1))  # draws a check first
+        row = row_of(engine, project)
+        given = desk.next(row, ann, "t")
+        assert given.task.purpose == "gold"
+        desk.answer(row, ann, given.token, truth(given.task), seconds=1, tab="t", more=False)
+        job = client.post(f"/api/v1/projects/{project}/exports", json={}).json()
+        assert "nothing has been judged" in ended(client, project, job)["error"]
+
+
+def test_documents_without_a_grade_have_no_label(engine, address):
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann], queries=1, items=3, mode="grades")
+    desk, row = Desk(engine), row_of(engine, project)
+    given = desk.next(row, ann, "t")
+    desk.answer(row, ann, given.token, "bad", seconds=1, tab="t", more=False)
+    graded = f"d{given.task.left:02}"
+    with program(engine, address, ann) as client:
+        content, _ = export(client, project, content="grades", format="qrels")
+        labels = read_qrels(content)
+        assert labels.document_ids.to_pylist() == [graded]
+        assert labels.labels.tolist() == [0.0]
+        content, _ = export(client, project, content="grades", format="jsonl")
+        (entry,) = read_jsonl(content)
+        found = {each.document_id: each.label for each in entry.candidates}
+        assert found == {f"d{n:02}": 0.0 if f"d{n:02}" == graded else None for n in range(3)}
 
 
 def test_exports_of_grades_and_rankings(engine, address):

@@ -53,19 +53,33 @@ def test_overlap_asks_several_people_at_once(engine, desk):
     assert after == Nothing("done")
 
 
-def test_only_assigned_queries(engine, desk):
-
+def test_only_assigned_queries(engine, desk, clock):
     ann, bob = make_people(engine, 2)
     project = make_project(engine, [ann, bob], queries=2, assigned_only=True)
     second = queries_of(engine, project)[1].id
     in_transaction(
         engine, lambda c: c.execute(insert(Assigned).values(query_id=second, user_id=bob))
     )
-    assert desk.next(project, ann, "t") == Nothing("yours-done")
+    assert desk.next(project, ann, "t") == Nothing(
+        "blocked",
+        15.0,
+        (
+            "No query is assigned to you. Assign the queries on the page Assignment, or let "
+            "everyone judge all of them.",
+        ),
+    )
     given = desk.next(project, bob, "t")
     assert given.query.id == second
+    clock.now += 6  # what is blocked is looked up every few seconds
     _, end = judge_all(desk, project, bob, given)
-    assert end == Nothing("yours-done")
+    assert end == Nothing(
+        "blocked",
+        15.0,
+        (
+            "1 query is blocked: nobody is assigned. Assign the queries on the page Assignment, "
+            "or let everyone judge all of them.",
+        ),
+    )
 
 
 def test_repeated_pairs_come_back_swapped_and_do_not_count(engine, desk):

@@ -79,7 +79,8 @@ def create_app(settings: Settings) -> FastAPI:
         'Podium Studio'
     """
     engine = connect(settings, seconds=settings.statement_seconds)
-    # Readiness has a connection and threads of its own: it must answer when all others wait.
+    # Readiness and metrics have connections and threads of their own: they must answer when all
+    # others wait.
     probe = connect(settings, seconds=_PROBE_SECONDS, pooled=False)
     metrics = Metrics(engine)
     kinds = {"import": run_import, "export": run_export, "report": run_report}
@@ -110,6 +111,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.engine = engine
     app.state.probe = probe
     app.state.probing = anyio.CapacityLimiter(2)
+    app.state.scraping = anyio.CapacityLimiter(2)
     app.state.calling_provider = anyio.CapacityLimiter(4)
     app.state.desk = Desk(engine)
     app.state.metrics = metrics

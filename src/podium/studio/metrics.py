@@ -8,7 +8,7 @@ database, such as the queue of jobs, is read when Prometheus asks.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from prometheus_client import (
@@ -23,6 +23,7 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import QueuePool
 
 from podium.studio.store.database import reading
@@ -86,6 +87,11 @@ class Metrics:
             "podium_workers", "Workers whose thread runs.", registry=registry,
             multiprocess_mode="livesum",
         )  # fmt: skip
+        # A counter that is there at 0: `increase` does not see the step of one that begins at 1.
+        for kind in ("import", "export", "report"):
+            for outcome in ("done", "failed"):
+                self._jobs.labels(kind, outcome)
+        self._database.labels("OperationalError")
         self._connections = Gauge(
             "podium_connections", "Connections to the database in use.", registry=registry,
             multiprocess_mode="livesum",
@@ -119,44 +125,64 @@ class Metrics:
         """Tell whether this process has a worker."""
         self._workers.set(1 if running else 0)
 
-    def text(self, database: Engine | None = None) -> bytes:
-        """Everything, as Prometheus reads it; with what the database holds, if it is given."""
-        found = b""
-        if database is not None:
-            registry = CollectorRegistry()
-            registry.register(_Queue(database))
-            found = generate_latest(registry)
+    def text(self) -> bytes:
+        """What needs no database, as Prometheus reads it."""
         if FOLDER not in os.environ:
-            return generate_latest(self._registry) + found
+            return generate_latest(self._registry)
         registry = CollectorRegistry()
         multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-        return generate_latest(registry) + found
+        return generate_latest(registry)
 
 
-class _Queue(Collector):
-    """What waits in the database."""
+Jobs = Sequence[tuple[str, str, int]]
+"""Of each kind and state, how many jobs there are."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+
+def count_jobs(engine: Engine) -> Jobs | None:
+    """The jobs in the database; None if it does not answer."""
+    try:
+        return reading(engine, _jobs)
+    except (DBAPIError, PoolTimeoutError):
+        return None
+
+
+def database_text(jobs: Jobs | None) -> bytes:
+    """What the database holds, as Prometheus reads it.
+
+    Args:
+        jobs: As `count_jobs` returns them.
+
+    Example:
+        >>> print(database_text(None).decode().splitlines()[2])
+        podium_database_up 0.0
+    """
+    registry = CollectorRegistry()
+    registry.register(_InDatabase(jobs))
+    return generate_latest(registry)
+
+
+class _InDatabase(Collector):
+    def __init__(self, jobs: Jobs | None) -> None:
+        self._jobs = jobs
 
     def collect(self) -> Iterator[Metric]:
-        """The figures as they are now."""
-        up = GaugeMetricFamily("podium_database_up", "Whether the database answers.")
-        waiting = GaugeMetricFamily(
-            "podium_jobs_present", "Jobs of the last days by kind and state.",
+        """The figures."""
+        yield GaugeMetricFamily(
+            "podium_database_up",
+            "Whether the database answers.",
+            value=0 if self._jobs is None else 1,
+        )
+        present = GaugeMetricFamily(
+            "podium_jobs_present",
+            "Jobs of the last days by kind and state.",
             labels=["kind", "state"],
-        )  # fmt: skip
-        try:
-            for kind, state, count in reading(self._engine, _jobs):
-                waiting.add_metric([kind, state], count)
-            up.add_metric([], 1)
-        except DBAPIError:
-            up.add_metric([], 0)
-        yield up
-        yield waiting
+        )
+        for kind, state, count in self._jobs or ():
+            present.add_metric([kind, state], count)
+        yield present
 
 
-def _jobs(connection: Connection) -> list[tuple[str, str, int]]:
+def _jobs(connection: Connection) -> Jobs:
     rows = connection.execute(
         select(Job.kind, Job.state, func.count()).group_by(Job.kind, Job.state)
     )

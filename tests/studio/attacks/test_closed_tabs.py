@@ -7,10 +7,10 @@ import time
 from sqlalchemy import select
 
 from podium.studio.judging import leases as leases_module
-from podium.studio.judging.leases import RENEW_EVERY, RENEWED_SECONDS
+from podium.studio.judging.leases import RENEW_EVERY, RENEWED_SECONDS, SHARED_SECONDS
 from podium.studio.judging.service import Desk
 from podium.studio.store.database import reading
-from podium.studio.store.tables import Lease
+from podium.studio.store.tables import Lease, Query
 from tests.studio.attacks.judges import let_leases_end, log, pair
 from tests.studio.browser.chromium import Judging
 from tests.studio.browsing import row_of
@@ -100,6 +100,89 @@ def test_a_word_of_leaving_that_comes_late_takes_nothing_from_the_page_after_it(
     assert not leases(engine)[0].released
     left = who.post("release", token=after["token"], expires_at=after["expires_at"])
     assert left.json() == {"released": True}
+
+
+def test_closing_one_of_two_tabs_with_the_same_pair_leaves_it_to_the_other(engine, judge):
+    ann, bob = make_people(engine, 2)
+    project = one_pair(engine, [ann, bob])
+    who, other = judge(ann, project), judge(bob, project)
+    task = who.next("one")["task"]
+    copy = who.next("two")["task"]
+    assert copy["token"] == task["token"]
+    begun = time.time()
+    left = who.post("release", token=copy["token"], expires_at=copy["expires_at"])
+    assert left.json() == {"released": False}
+    (lease,) = leases(engine)
+    assert not lease.released
+    assert begun + SHARED_SECONDS <= lease.expires_at <= time.time() + SHARED_SECONDS
+    assert SHARED_SECONDS > RENEW_EVERY  # the other tab's renewal comes in time
+    assert other.next()["state"] == "wait"
+    taken = who.answer(task, tab="one")
+    assert (taken["late"], taken["counts"]) == (False, True)
+
+
+def test_a_pair_whose_tabs_are_all_closed_is_free_soon(engine, judge):
+    ann, bob = make_people(engine, 2)
+    project = one_pair(engine, [ann, bob])
+    who, other = judge(ann, project), judge(bob, project)
+    tasks = [who.next(tab)["task"] for tab in ("one", "two")]
+    ends = []
+    for task in tasks[::-1]:
+        who.post("release", token=task["token"])
+        ends.append(leases(engine)[0].expires_at)
+    assert ends[0] == ends[1]  # closing more tabs does not keep it longer
+    # Whoever waits looks when that time has come.
+    query = reading(engine, lambda c: c.scalar(select(Query.lease_expiry)))
+    assert query == ends[0]
+    let_leases_end(engine)
+    assert other.next()["state"] == "task"
+
+
+def test_a_tab_that_renews_what_another_tab_was_given_since_keeps_it(engine, judge):
+    """The first tab was hidden until its lease ended; the second got the pair; then both show."""
+    (ann,) = make_people(engine, 1)
+    project = one_pair(engine, [ann])
+    who = judge(ann, project)
+    task = who.next("one")["task"]
+    let_leases_end(engine)
+    assert who.next("two")["task"]["token"] == task["token"]
+    assert not leases(engine)[0].shared
+    renewed = who.post("renew", token=task["token"], tab="one", renews=True)
+    assert renewed.json()["expires_at"] > time.time()
+    assert who.post("release", token=task["token"]).json() == {"released": False}
+    assert not leases(engine)[0].released
+
+
+def test_taking_an_answer_back_in_one_tab_leaves_the_pair_to_the_other(engine, judge):
+    ann, bob = make_people(engine, 2)
+    project = make_project(engine, [ann, bob], queries=2, items=2, k=1)
+    who = judge(ann, project)
+    task = who.answer(who.next("one")["task"], tab="one")["next"]["task"]
+    assert who.next("two")["task"]["token"] == task["token"]
+    who.undo("one")
+    assert judge(bob, project).next()["state"] == "wait"
+    assert who.answer(task, tab="two", more=False)["counts"]
+    assert [row.late for row in log(engine)] == [False, False, False]
+
+
+def test_the_tab_that_stays_open_renews_a_pair_that_the_other_gave_up(engine, person_browser):
+    (ann,) = make_people(engine, 1)
+    project = one_pair(engine, [ann])
+    context = person_browser(ann)
+    stays = Judging(context.new_page(), project)
+    stays.page.clock.install()
+    stays.open()
+    token = stays.ready()
+    closed = Judging(context.new_page(), project).open()
+    assert closed.ready() == token
+    closed.page.close()
+    wait_until(lambda: leases(engine)[0].expires_at < time.time() + SHARED_SECONDS, 5)
+    with stays.page.expect_response("**/renew"):
+        stays.page.clock.run_for(16_000)
+    wait_until(lambda: leases(engine)[0].expires_at > time.time() + SHARED_SECONDS, 5)
+    stays.answer("ArrowLeft")
+    stays.wait_until_saved()
+    assert [(row.late, row.counts) for row in log(engine)] == [(False, True)]
 
 
 def test_leaving_needs_the_word_of_the_page(engine, person_browser, address):

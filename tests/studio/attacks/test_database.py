@@ -60,6 +60,13 @@ def test_a_database_that_hangs_hangs_nobody_for_long(own_postgres, own_engine):
             started = time.monotonic()
             with ThreadPoolExecutor(8) as pool:
                 asked = [pool.submit(client.get, "/api/v1/projects") for _ in range(4)]
+                for _ in range(3):
+                    begun = time.monotonic()
+                    figures = httpx.get(f"{address}/metrics", timeout=30)
+                    assert time.monotonic() - begun < 2.5
+                    assert figures.status_code == 200
+                    assert "podium_database_up 0.0" in figures.text
+                    assert 'route="/api/v1/projects",status="200"} 1.0' in figures.text
                 ready = httpx.get(f"{address}/readyz", timeout=30)
                 ready_after = time.monotonic() - started
                 assert httpx.get(f"{address}/healthz", timeout=30).status_code == 200
@@ -73,6 +80,7 @@ def test_a_database_that_hangs_hangs_nobody_for_long(own_postgres, own_engine):
                 process.send_signal(signal.SIGCONT)
         wait_until(lambda: httpx.get(f"{address}/readyz", timeout=30).status_code == 200, 60)
         assert client.get("/api/v1/projects").status_code == 200
+        assert "podium_database_up 1.0" in httpx.get(f"{address}/metrics", timeout=30).text
 
 
 def test_after_a_restart_nobody_sees_an_error(own_postgres, own_engine):

@@ -29,7 +29,7 @@ def test_one_person_a_query_cannot_be_assigned_where_two_must_judge(engine, judg
     )
     owner = judge(ann, project)
     assert told(owner) == [
-        "4 queries are blocked: nobody is assigned. Share the queries out on the page Assignment, "
+        "4 queries are blocked: nobody is assigned. Assign the queries on the page Assignment, "
         "or let everyone judge all of them."
     ]
     refused = owner.post("assignment", people=[ann, bob])

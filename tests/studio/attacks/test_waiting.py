@@ -43,6 +43,41 @@ def test_who_may_judge_no_other_query_is_done_and_others_are_not(engine, judge):
     assert owner.next()["state"] == "done"
 
 
+def test_who_is_assigned_nothing_is_told_so_and_what_to_do(engine, judge):
+    ann, bob = make_people(engine, 2)
+    project = make_project(engine, [ann, bob], queries=2, items=2, k=1, assigned_only=True)
+    owner, second = judge(ann, project), judge(bob, project)
+    remedy = "Assign the queries on the page Assignment, or let everyone judge all of them."
+    nobody = second.next()
+    assert (nobody["state"], nobody["wait_seconds"]) == ("blocked", 15.0)
+    assert nobody["problems"] == [f"2 queries are blocked: nobody is assigned. {remedy}"]
+    assert owner.client.get(f"{owner.path}/report").json()["blocked"] == nobody["problems"]
+    dashboard = owner.client.get(f"/projects/{project}/dashboard").text
+    assert f"<strong>2 queries:</strong> nobody is assigned. {remedy}" in dashboard
+    assert owner.post("assignment", people=[ann]).status_code == 200
+    while (alone := second.next())["problems"] == nobody["problems"]:
+        time.sleep(0.1)  # what is blocked is looked up every few seconds
+    assert alone["state"] == "blocked"
+    assert alone["problems"] == [f"No query is assigned to you. {remedy}"]
+
+
+def test_a_remedy_is_not_told_again_once_the_settings_are_changed(engine, judge):
+    ann, bob = make_people(engine, 2)
+    project = make_project(
+        engine, [ann, bob], queries=1, items=2, k=1, overlap_share=1.0, overlap_assessors=4
+    )
+    owner = judge(ann, project)
+    (problem,) = owner.judge_all()[1]["problems"]
+    assert "4 people are needed, and only 2 can judge." in problem
+    change = owner.client.patch(owner.path, json={"overlap_assessors": 3})
+    assert change.status_code == 200, change.text
+    (problem,) = owner.next()["problems"]
+    assert "3 people are needed, and only 2 can judge." in problem
+    assert owner.client.patch(owner.path, json={"overlap_assessors": 2}).status_code == 200
+    after = owner.next()
+    assert (after["state"], after["problems"]) == ("wait", [])
+
+
 def test_the_page_looks_again_by_itself(engine, person_browser, judge):
     ann, bob = make_people(engine, 2)
     project = make_project(

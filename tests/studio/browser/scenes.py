@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from playwright.sync_api import Page, Route
-from sqlalchemy import Engine, update
+from sqlalchemy import Connection, Engine, insert, select, update
 
 from podium.studio.accounts.service import add_user, invite
 from podium.studio.judging.service import Desk, Given
-from podium.studio.projects.service import project_row
+from podium.studio.projects.service import add_queries, project_row
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
-from podium.studio.store.tables import Project
-from tests.studio.browser.bees import bees_project
+from podium.studio.store.tables import Assigned, Project, Query
+from tests.studio.browser.bees import bees, bees_project
 from tests.studio.browser.chromium import Judging
 
 
@@ -205,8 +205,28 @@ def judge_paused(stage: Stage, page: Page) -> None:
 
 @scene()
 def judge_yours_done(stage: Stage, page: Page) -> None:
-    project = bees_project(stage.engine, stage.ann, assigned_only=True)
+    project = bees_project(stage.engine, stage.ann, count=2, k=1, assigned_only=True)
+    row = _row(stage, project)
+
+    def assign(connection: Connection) -> None:
+        add_queries(connection, row, [bees(query_id="wasps")])
+        queries = connection.scalars(select(Query.id).where(Query.project_id == project))
+        people = [stage.ann, stage.bob]
+        for query, person in zip(queries.all(), people, strict=True):
+            connection.execute(insert(Assigned).values(query_id=query, user_id=person))
+
+    in_transaction(stage.engine, assign)
+    desk = Desk(stage.engine)
+    given = desk.next(row, stage.ann, "tab")
+    assert isinstance(given, Given)
+    desk.answer(row, stage.ann, given.token, "left", seconds=1, tab="tab")
     Judging(page, project).open().wait_for("yours-done")
+
+
+@scene()
+def judge_not_assigned(stage: Stage, page: Page) -> None:
+    project = bees_project(stage.engine, stage.ann, assigned_only=True)
+    Judging(page, project).open().wait_for("blocked")
 
 
 @scene()

@@ -7,7 +7,6 @@ in particular: it ends when those who judge have judged every pair, even with bu
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +26,8 @@ from podium.studio.store.tables import (
 
 _KEPT_SECONDS = 5.0
 """How long what was found holds: people who wait ask again and again."""
+_ASSIGN = "Assign the queries on the page Assignment, or let everyone judge all of them."
+NOT_ASSIGNED = f"No query is assigned to you. {_ASSIGN}"
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,26 @@ class Blocked:
         return f"{self.queries:,} {noun} blocked: {self.why} {self.remedy}"
 
 
+@dataclass(frozen=True)
+class Problems:
+    """What is blocked in a project, as assessors are told.
+
+    Attributes:
+        words: What is blocked, why, and what would unblock it.
+        is_all: Whether that is everything that is left, so that nobody can go on.
+    """
+
+    words: tuple[str, ...]
+    is_all: bool
+
+
+@dataclass(frozen=True)
+class _Kept:
+    settings: tuple[Any, ...]
+    made_at: float
+    problems: Problems
+
+
 class BlockedWork:
     """Finds what is blocked, for people who wait, at most every few seconds.
 
@@ -57,16 +78,33 @@ class BlockedWork:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._found: dict[int, tuple[float, tuple[str, ...]]] = {}
+        self._kept: dict[int, _Kept] = {}
 
-    def problems(self, connection: Connection, project: Any) -> tuple[str, ...]:
-        """What is blocked in a project, in words."""
+    def problems(self, connection: Connection, project: Any) -> Problems:
+        """What is blocked in a project."""
         now = self._clock()
-        made_at, problems = self._found.get(project.id, (-math.inf, ()))
-        if not made_at <= now < made_at + _KEPT_SECONDS:
-            problems = tuple(str(each) for each in blocked_work(connection, project))
-            self._found[project.id] = now, problems
-        return problems
+        # A manager who was told the remedy and changed the settings is not to be told it again.
+        settings = people_needed(project), bool(project.assigned_only)
+        kept = self._kept.get(project.id)
+        if (
+            kept is None
+            or kept.settings != settings
+            or not kept.made_at <= now < kept.made_at + _KEPT_SECONDS
+        ):
+            kept = _Kept(settings, now, _problems(connection, project))
+            self._kept[project.id] = kept
+        return kept.problems
+
+
+def _problems(connection: Connection, project: Any) -> Problems:
+    blocked = blocked_work(connection, project)
+    open_queries = connection.scalar(
+        select(func.count())
+        .select_from(Query)
+        .where(Query.project_id == project.id, Query.done.is_(False))
+    )
+    is_all = sum(each.queries for each in blocked) >= int(open_queries or 0)
+    return Problems(tuple(map(str, blocked)), bool(blocked) and is_all)
 
 
 def people_needed(project: Any) -> int:
@@ -93,8 +131,7 @@ def blocked_work(connection: Connection, project: Any) -> list[Blocked]:
     found = []
     alone = sum(each.queries for each in short if each.people == 0)
     if alone:
-        remedy = "Share the queries out on the page Assignment, or let everyone judge all of them."
-        found.append(Blocked(alone, "nobody is assigned.", remedy))
+        found.append(Blocked(alone, "nobody is assigned.", _ASSIGN))
     others = [each for each in short if each.people]
     if others:
         needed, most = people_needed(project), max(each.people for each in others)

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from sqlalchemy import Connection, Engine, select
 
 from podium.data import Judgments, Preferences
-from podium.judging import log_preferences
+from podium.judging import log_preferences, standing
 from podium.judging.agreement import inferred_verdicts
 from podium.studio.judging.modes import GradesPanel, PairsPanel, Said
 from podium.studio.judging.query_state import Board
@@ -38,15 +39,27 @@ class Judged:
     log: list[Said]
     board: Board
 
+    @property
+    def is_judged(self) -> bool:
+        """Whether any judgment stands, checks left out.
+
+        If all were skipped or taken back, the top k is the prior ranking's, and nobody's judgment.
+        """
+        return bool(standing(self.board.panel.log))
+
     def labels(self, *, ties: bool) -> Judgments:
-        """The top k as labels, or the mean grades."""
+        """The top k as labels, or the mean grades of the documents that have any."""
         panel = self.board.panel
+        items = self.items
         if isinstance(panel, GradesPanel):
-            values = panel.session.labels()
+            graded = panel.session.grades()
+            means = zip(items, panel.session.labels(), strict=True)
+            pairs = [(item, mean) for item, mean in means if graded[item]]
+            items, values = [item for item, _ in pairs], np.array([mean for _, mean in pairs])
         else:
             assert isinstance(panel, PairsPanel)
-            values = panel.session.result().labels(self.items, ties=ties)
-        return Judgments.from_columns([self.query.name] * len(self.items), self.items, values)
+            values = panel.session.result().labels(items, ties=ties)
+        return Judgments.from_columns([self.query.name] * len(items), items, values)
 
     def preferences(self) -> Preferences | None:
         """The verdicts that stand, or those that grades imply; None if there is none."""

@@ -3,6 +3,9 @@
 A page that says every few seconds that someone is there has a short lease, which ends soon after
 its last word. A program that says nothing in between has the project's `lease_seconds`. A lease
 that ended stays, so that a late answer finds it, until `forget_old_leases`.
+
+Two tabs of one person may show the same task. Neither tab knows of the other, so a tab that gives
+such a task up only shortens its lease: the other tab's next renewal keeps it.
 """
 
 from __future__ import annotations
@@ -22,6 +25,9 @@ RENEWED_SECONDS = 45.0
 """How long a page's lease lasts from its last word on: whoever waits for it waits no minute."""
 RENEW_EVERY = 15.0
 """After how many seconds a page says that someone is still there."""
+SHARED_SECONDS = RENEW_EVERY + 5.0
+"""How long a task that one tab gave up stays with the other tabs that show it: time for them to
+renew it."""
 KEPT_DAYS = 30.0
 """How long an answer may come late: after that, nobody remembers what was asked."""
 
@@ -65,7 +71,11 @@ _LOST = Prepared(
 _RENEW = Prepared(
     update(Lease)
     .where(Lease.token == bindparam("wanted"), Lease.user_id == bindparam("user"), ~Lease.released)
-    .values(expires_at=bindparam("until"), renewed=bindparam("does_renew"))
+    .values(
+        expires_at=bindparam("until"),
+        renewed=bindparam("does_renew"),
+        shared=or_(Lease.shared, Lease.tab != bindparam("by")),
+    )
 )
 _GIVE_BACK = Prepared(
     update(Lease)
@@ -75,12 +85,18 @@ _GIVE_BACK = Prepared(
         expires_at=bindparam("until"),
         renewed=bindparam("does_renew"),
         tab=bindparam("by"),
+        shared=False,
     )
 )
 _RELEASE = Prepared(
     update(Lease)
     .where(Lease.token == bindparam("wanted"))
     .values(released=True, expires_at=bindparam("now"))
+)
+_SHORTEN = Prepared(
+    update(Lease)
+    .where(Lease.token == bindparam("wanted"), Lease.expires_at > bindparam("until"))
+    .values(expires_at=bindparam("until"))
 )
 _NOT_AGAIN = Prepared(update(Lease).where(Lease.token == bindparam("wanted")).values(tab=""))
 _GIVE = Prepared(insert(Lease))
@@ -171,6 +187,7 @@ def grant(
         expires_at=until,
         released=False,
         renewed=who.renews,
+        shared=False,
     )
     return token, until
 
@@ -178,10 +195,20 @@ def grant(
 def renew(
     connection: Connection, project: Any, who: Holder, token: UUID, now: float
 ) -> float | None:
-    """Keep a task from now on as long as a new one; None if it has gone to others."""
+    """Keep a task from now on as long as a new one; None if it has gone to others.
+
+    If another tab holds it, both share it from now on.
+    """
     until = who.until(project, now)
-    values = {"wanted": token, "user": who.user_id, "until": until, "does_renew": who.renews}
-    return until if _RENEW.run(connection, **values) else None
+    kept = _RENEW.run(
+        connection,
+        wanted=token,
+        user=who.user_id,
+        until=until,
+        does_renew=who.renews,
+        by=who.tab,
+    )
+    return until if kept else None
 
 
 def give_back(connection: Connection, project: Any, who: Holder, token: UUID, now: float) -> float:
@@ -196,6 +223,14 @@ def release(connection: Connection, token: UUID, now: float) -> None:
     _RELEASE.run(connection, wanted=token, now=now)
 
 
+def shorten(connection: Connection, token: UUID, now: float) -> None:
+    """End a lease soon unless a tab that shows the task renews it; the query's row must be locked.
+
+    Tabs that are closed one after the other do not make it longer.
+    """
+    _SHORTEN.run(connection, wanted=token, until=now + SHARED_SECONDS)
+
+
 def not_again(connection: Connection, token: UUID) -> None:
     """Do not give a task back: it is wanted no longer."""
     _NOT_AGAIN.run(connection, wanted=token)
@@ -207,8 +242,11 @@ def remove(connection: Connection, token: UUID) -> bool:
 
 
 def give_up_tab(connection: Connection, user_id: int, tab: str, now: float) -> None:
-    """A tab that takes an answer back no longer holds what it was asked since."""
-    held = [Lease.user_id == user_id, Lease.tab == tab, ~Lease.released]
+    """A tab that takes an answer back no longer holds what it was asked since.
+
+    What another tab shows too stays with that one.
+    """
+    held = [Lease.user_id == user_id, Lease.tab == tab, ~Lease.released, ~Lease.shared]
     queries = connection.scalars(select(Lease.query_id).where(*held)).all()
     if queries:
         connection.execute(update(Lease).where(*held).values(released=True, expires_at=now, tab=""))

@@ -11,7 +11,7 @@ from uuid import UUID
 from sqlalchemy import Connection, bindparam, select
 
 from podium.studio.judging import leases
-from podium.studio.judging.blocked import BlockedWork
+from podium.studio.judging.blocked import NOT_ASSIGNED, BlockedWork
 from podium.studio.judging.leases import Held, Holder, Holding, held_leases
 from podium.studio.judging.log import settle
 from podium.studio.judging.modes import Task
@@ -127,11 +127,24 @@ class Giving:
             if same is not None:
                 return same[0], [*boards, *same[1]]
         why = why_nothing(work, now)
-        if why == Nothing("wait", LATER):
-            problems = self._blocked.problems(connection, project)
-            if problems:
-                why = Nothing("blocked", why.seconds, problems)
+        problems = self._problems(connection, project, work, why)
+        if problems:
+            why = Nothing("blocked", LATER, problems)
         return why, boards
+
+    def _problems(
+        self, connection: Connection, project: Any, work: OpenWork, why: Nothing
+    ) -> tuple[str, ...]:
+        """What keeps someone who finds nothing from going on until a manager changes something."""
+        if why == Nothing("wait", LATER):
+            return self._blocked.problems(connection, project).words
+        if why.why == "yours-done":
+            blocked = self._blocked.problems(connection, project)
+            if blocked.is_all:
+                return blocked.words
+            if not work.is_anything_assigned:
+                return (NOT_ASSIGNED,)
+        return ()
 
     def give(
         self, connection: Connection, project: Any, here: Here, who: Holder, task: Task

@@ -103,6 +103,12 @@ _FIRST_LEASE = Prepared(
 _IS_ASSIGNED = Prepared(
     select(Assigned.query_id).where(Assigned.user_id == _USER, Assigned.query_id == bindparam("q"))
 )
+_ASSIGNED = Prepared(
+    select(Assigned.query_id)
+    .join(Query, Query.id == Assigned.query_id)
+    .where(Assigned.user_id == _USER, Query.project_id == _PROJECT)
+    .limit(1)
+)
 _UNDONE = Prepared(
     select(Query.id).where(Query.project_id == _PROJECT, Query.done.is_(False)).limit(1)
 )
@@ -235,6 +241,11 @@ class OpenWork:
         """Whether every query that this person may judge is done."""
         statement = _UNDONE_ASSIGNED if self._assigned_only else _UNDONE
         return not statement.rows(self._connection, **self._who)
+
+    @property
+    def is_anything_assigned(self) -> bool:
+        """Whether any query of the project, done or not, is assigned to this person."""
+        return bool(_ASSIGNED.rows(self._connection, **self._who))
 
 
 def open_again(connection: Connection, *where: Any) -> int:

@@ -45,6 +45,7 @@ _LEASE = Prepared(
         Lease.granted_at,
         Lease.expires_at,
         Lease.released,
+        Lease.shared,
     )
     .join(Lease, Lease.query_id == Query.id)
     .where(Lease.token == bindparam("wanted"))
@@ -276,7 +277,9 @@ class Desk:
         token: UUID,
         expires_at: float | None = None,
     ) -> tuple[bool, Used]:
-        """Give a task up, so that others need not wait; returns whether it was held.
+        """Give a task up, so that others need not wait; returns whether it is free now.
+
+        A task that another tab of the same person shows is free once that tab does not renew it.
 
         Args:
             connection: The transaction.
@@ -292,10 +295,13 @@ class Desk:
         if lease.released or (expires_at is not None and lease.expires_at > expires_at):
             return False, []
         now = self._clock()
-        leases.release(connection, token, now)
+        if lease.shared:
+            leases.shorten(connection, token, now)
+        else:
+            leases.release(connection, token, now)
         here = self._giving.at(connection, project, lease, now)
-        settle(connection, lease, here.board, here.holding, opened=True)
-        return True, [(lease.id, here.board)]
+        settle(connection, lease, here.board, here.holding, opened=here.opened or not lease.shared)
+        return not lease.shared, [(lease.id, here.board)]
 
     def board(self, connection: Connection, project: Any, query: Any) -> Board:
         """A query's board for reading; it is not put back."""

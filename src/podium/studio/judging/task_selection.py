@@ -32,7 +32,7 @@ class Nothing:
     Attributes:
         why: ``wait`` if what others do may open something, ``paused`` if the project is,
             ``yours-done`` if every query that the person may judge is done, ``done`` if all are,
-            ``blocked`` if nobody can go on.
+            ``blocked`` if a manager of the project has to change something first.
         seconds: After how many seconds to ask again.
         problems: What is blocked, why, and what would unblock it.
     """

@@ -288,6 +288,8 @@ class Lease(Base):
     released: Mapped[bool] = mapped_column(default=False)
     renewed: Mapped[bool] = mapped_column(default=False)
     """Whether its page says every few seconds that someone is there."""
+    shared: Mapped[bool] = mapped_column(default=False)
+    """Whether another tab of the same person shows it too."""
 
 
 class LogEntry(Base):

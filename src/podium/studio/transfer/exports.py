@@ -60,9 +60,9 @@ def run_export(work: Work) -> None:
     total = reading(work.engine, lambda c: standing_of(c, project.id)).queries
     way = WAYS[order.content][order.format]
     path = new_file(work.settings, way.ending)
-    count = [0]
-    queries = _counted(
-        work, judged_queries(work.engine, project, only_done=order.only_done), total, count
+    exported: list[str] = []
+    queries = _watched(
+        work, judged_queries(work.engine, project, only_done=order.only_done), total, exported
     )
     try:
         with path.open("wb") as stream:
@@ -72,7 +72,7 @@ def run_export(work: Work) -> None:
             )
         if not rows:
             raise DataError("nothing has been judged yet", hint="Judge something first.")
-        result = {"queries": count[0], "rows": rows, "bytes": path.stat().st_size}
+        result = {"queries": len(exported), "rows": rows, "bytes": path.stat().st_size}
 
         def finish(connection: Connection) -> list[str]:
             record(connection, work.job.user_id, project.id, "exported", job=work.job.id, **result)
@@ -94,10 +94,12 @@ def download_name(project: Any, job: Any) -> str:
     return f"{words[:60]}-{job.parameters['content']}-{job.id}{ending}"
 
 
-def _counted(
-    work: Work, queries: Iterable[Judged], total: int, count: list[int]
+def _watched(
+    work: Work, queries: Iterable[Judged], total: int, exported: list[str]
 ) -> Iterator[Judged]:
-    for each in queries:
+    """Tell how far an export is, and note the queries that have something to export."""
+    for count, each in enumerate(queries, start=1):
         yield each
-        count[0] += 1
-        work.progress(count[0] / max(total, 1))
+        if each.is_judged or work.job.parameters.get("content") == "log":
+            exported.append(each.query.name)
+        work.progress(count / max(total, 1))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import IO, Any, Literal
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Engine, func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from podium.errors import DataError
@@ -32,6 +32,8 @@ from podium.studio.transfer.readers import (
 from podium.studio.transfer.search_engines import EngineSearch, fetch
 
 KIND = "import"
+ANALYZE_FROM = 500
+"""From how many new queries on the database's statistics are renewed."""
 Source = Literal["candidates", "runs", "engine", "gold"]
 
 
@@ -48,7 +50,7 @@ def run_import(work: Work) -> None:
     try:
         # A search engine may take its time: no transaction waits for it.
         fetched = _fetched(work) if work.job.parameters["source"] == "engine" else None
-        in_transaction(work.engine, lambda c: _put_in(c, work, fetched))
+        added = in_transaction(work.engine, lambda c: _put_in(c, work, fetched))
     except LostError:
         if _was_cancelled(work):
             drop_files(work.settings, work.job)
@@ -59,6 +61,20 @@ def run_import(work: Work) -> None:
         drop_files(work.settings, work.job)
         raise
     drop_files(work.settings, work.job)
+    if added >= ANALYZE_FROM:
+        _analyze(work.engine)
+
+
+def _analyze(engine: Engine) -> None:
+    """Tell PostgreSQL what is in its tables now.
+
+    Until autovacuum comes by, it would plan queries for the few rows that there were before.
+    """
+    if engine.dialect.name != "postgresql":
+        return
+    # The import is done, whatever becomes of this.
+    with suppress(SQLAlchemyError), engine.begin() as connection:
+        connection.execute(text("ANALYZE queries, candidates, rankings"))
 
 
 def _was_cancelled(work: Work) -> bool:
@@ -74,7 +90,8 @@ def drop_files(settings: Settings, job: Any) -> None:
                 upload.path.unlink()
 
 
-def _put_in(connection: Connection, work: Work, fetched: list[Read] | None) -> None:
+def _put_in(connection: Connection, work: Work, fetched: list[Read] | None) -> int:
+    """Put everything in; returns how many queries were added."""
     job = work.job
     project = project_row(connection, job.project_id)
     if job.parameters["source"] == "gold":
@@ -85,6 +102,7 @@ def _put_in(connection: Connection, work: Work, fetched: list[Read] | None) -> N
     check_unchanged(connection, project)
     record(connection, job.user_id, job.project_id, "imported", **result)
     work.finish(connection, result)
+    return result.get("added", 0)
 
 
 def _add_all(

@@ -42,6 +42,16 @@ _INDEX = re.compile(r"[A-Za-z0-9*-][A-Za-z0-9*,._-]*")
 """Names of indices, aliases and collections; what begins with an underscore is an action."""
 _SOLR_HANDLERS = re.compile(r"(qt|wt|tr|v|stream|shards|json|command|expr|update)(\..*)?")
 """Parameters that choose another handler, writer or host than the path names."""
+_SOLR_PARSERS = {"lucene", "dismax", "edismax", "simple", "field", "term", "terms", "prefix",
+                 "bool", "boost", "func", "frange", "knn", "collapse", "parent", "child",
+                 "rerank", "ltr"}  # fmt: skip
+"""Query parsers that read the named index alone: ``xmlparser`` opens what its XML refers to, and
+``join`` reads other collections."""
+_SOLR_READERS = {"xmlparser", "join", "graph"}
+"""Query parsers that a JSON request can name by a key."""
+_LOCAL_PARAMS = re.compile(r"\{!\s*(?:([\w.-]+)(?![\w.-]*\s*=))?([^}]*)")
+"""Local params: ``{!parser key=value}`` or ``{!key=value}``."""
+_LOCAL_TYPE = re.compile(r"\btype\s*=\s*[\"']?([^\s\"'}]*)")
 QUERY, SIZE = "{{query}}", "{{size}}"
 
 DEFAULTS = {
@@ -162,6 +172,37 @@ def _check_solr(template: dict[str, Any]) -> None:
     parameters = template.get("params", {})
     if not isinstance(parameters, dict) or any(map(_SOLR_HANDLERS.fullmatch, parameters)):
         raise RefusedError(422, "The template's params must not choose a handler, writer or host.")
+    try:
+        _check_parsers(template, "the template")
+    except DataError as error:
+        raise RefusedError(422, str(error)) from error
+
+
+def _check_parsers(request: Any, where: str) -> None:
+    for parser in _solr_parsers(request):
+        if parser not in _SOLR_PARSERS:
+            raise DataError(
+                f"{where} uses Solr's query parser {parser!r}, which may read more than the index",
+                hint=f"Use one of {', '.join(sorted(_SOLR_PARSERS))}.",
+            )
+
+
+def _solr_parsers(value: Any, name: str = "") -> Iterator[str]:
+    """The query parsers that a Solr request chooses: in local params, by type and by JSON keys."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            if key in _SOLR_READERS:
+                yield key
+            yield from _solr_parsers(each, key)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _solr_parsers(each, name)
+    elif isinstance(value, str):
+        if name == "defType":
+            yield value
+        for short, rest in _LOCAL_PARAMS.findall(value):
+            yield short or "lucene"
+            yield from _LOCAL_TYPE.findall(rest)
 
 
 def fetch(search: EngineSearch, asked: Sequence[Asked], engines: Sequence[str]) -> Iterator[Read]:
@@ -176,7 +217,11 @@ def fetch(search: EngineSearch, asked: Sequence[Asked], engines: Sequence[str]) 
         follow_redirects=False, trust_env=False, timeout=_SECONDS, auth=login
     ) as client:
         for each in asked:
-            found = _ask(client, search.url, bound(template, each.query, search.depth))
+            request = bound(template, each.query, search.depth)
+            if search.kind == "solr":
+                # The query's words may choose a parser as well.
+                _check_parsers(request, f"query {each.query_id!r}")
+            found = _ask(client, search.url, request)
             yield Read(_candidates(search, each, found))
 
 

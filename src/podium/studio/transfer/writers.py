@@ -127,10 +127,12 @@ FITS: dict[Mode, tuple[str, ...]] = {
 def parts_of(
     engine: Engine, queries: Iterable[Judged], content: str, form: str, *, ties: bool
 ) -> Iterator[Any]:
-    """What an export writes, query by query."""
+    """What an export writes, query by query: the whole log, or queries with judgments alone."""
     for each in queries:
         if content == "log":
             yield from log_lines(each)
+        elif not each.is_judged:
+            continue
         elif content == "totals":
             yield from _totals(each)
         elif content == "preferences":
@@ -179,7 +181,7 @@ def _with_texts(connection: Connection, each: Judged, ties: bool) -> CandidateLi
     candidates = tuple(
         Candidate(
             row.item, title=row.title, text=row.text, html=row.html, url=row.url,
-            score=row.score, label=label_of[row.item],
+            score=row.score, label=label_of.get(row.item),
         )
         for row in rows
     )  # fmt: skip

@@ -31,7 +31,12 @@ img, table, pre { max-width: 100%; overflow: auto; }
 a { pointer-events: none; }
 """
 _WORD = re.compile(r"\w+", re.UNICODE)
-_NO_TEXT = re.compile(r"(<[^>]*>|&[#\w]+;)")
+_BOUNDARY = re.compile(r"\W")
+_NO_TEXT = r"<[^>]*>?|&[#\w]*;?"
+"""Tags and entities; the last one may be cut off."""
+MOST_MARKED = 256 << 10
+"""How many characters of a document's HTML are looked through for words to mark, each time it is
+shown: looking through all of the longest would take seconds."""
 _MOST_TERMS = 50
 _COMMON = frozenset(
     {"a", "an", "and", "are", "as", "at", "be", "by", "do", "does", "for", "from", "how", "in"}
@@ -73,14 +78,21 @@ def document_page(title: str, markup: str, terms: list[str]) -> HTMLResponse:
 def mark_terms(markup: str, terms: list[str]) -> str:
     """Sanitised HTML with some words marked, outside of tags and entities.
 
+    Only the beginning of a very long document is marked: see `MOST_MARKED`.
+
     Example:
         >>> mark_terms("<p>A red fox</p>", ["red"])
         '<p>A <mark>red</mark> fox</p>'
     """
     if not terms:
         return markup
-    pattern = re.compile(rf"\b({'|'.join(map(re.escape, terms))})\b", re.IGNORECASE)
-    return "".join(
-        part if part.startswith(("<", "&")) else pattern.sub(r"<mark>\1</mark>", part)
-        for part in _NO_TEXT.split(markup)
-    )
+    end = len(markup)
+    if boundary := _BOUNDARY.search(markup, MOST_MARKED):
+        end = boundary.start()
+    words = "|".join(map(re.escape, terms))
+    pattern = re.compile(rf"({_NO_TEXT})|\b(?:{words})\b", re.IGNORECASE)
+    return pattern.sub(_mark, markup[:end]) + markup[end:]
+
+
+def _mark(match: re.Match[str]) -> str:
+    return match[0] if match[1] else f"<mark>{match[0]}</mark>"

@@ -119,7 +119,7 @@ class Wrapping:
                 status=status,
                 milliseconds=round(seconds * 1000, 1),
                 user=scope.get("state", {}).get("user"),
-                project=scope.get("path_params", {}).get("project"),
+                project=_project(scope),
                 address=(scope.get("client") or ("",))[0],
                 request=request_id,
             )
@@ -128,6 +128,12 @@ class Wrapping:
         if _IMPORTS.fullmatch(scope["path"]):
             return self._largest_import
         return min(LARGEST_BODY, self._largest_import)
+
+
+def _project(scope: Scope) -> int | None:
+    """The project in the path: a number, as in the lines of workers."""
+    named = str(scope.get("path_params", {}).get("project", ""))
+    return int(named) if named.isascii() and named.isdigit() else None
 
 
 def _declared(scope: Scope) -> int:

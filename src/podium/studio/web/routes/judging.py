@@ -151,7 +151,7 @@ class RenewalOut(BaseModel):
 
 
 class ReleaseOut(BaseModel):
-    """Whether the task was still held."""
+    """Whether the task is free for others now: it was held until now, and not by another tab."""
 
     released: bool
 
@@ -250,7 +250,7 @@ def release(request: Request, project: Number, wanted: Release) -> Response:
 
 
 def released(request: Request, project: int, wanted: Release) -> bool:
-    """Give a task up; returns whether it was held."""
+    """Give a task up; returns whether it is free for others now."""
     desk = _desk(request)
 
     def work(connection: Connection) -> tuple[bool, Used]:

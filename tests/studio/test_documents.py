@@ -1,0 +1,48 @@
+"""Words of the query marked in a document's HTML, also where that is very long."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from podium.studio.web.documents import MOST_MARKED, mark_terms
+
+
+@pytest.mark.parametrize(
+    ("markup", "marked"),
+    [
+        ("Red foxes, redder", "<mark>Red</mark> foxes, redder"),
+        ('<p class="red">red</p>', '<p class="red"><mark>red</mark></p>'),
+        ("&red; &amp;red", "&red; &amp;<mark>red</mark>"),
+        ("a <b>r</b>ed", "a <b>r</b>ed"),
+    ],
+)
+def test_whole_words_are_marked_outside_of_tags_and_entities(markup, marked):
+    assert mark_terms(markup, ["red", "fox"]) == marked
+
+
+@pytest.mark.parametrize("last", ['<p class="red fox">', "&red;", "redder", "<red red>"])
+@pytest.mark.parametrize("cut", range(1, 12))
+def test_where_marking_ends_nothing_is_torn(last, cut):
+    """The last thing that is looked through may be a tag, an entity or a word."""
+    begin = "x" * (MOST_MARKED - cut - 1) + " "
+    found = mark_terms(f"{begin}{last} red", ["red"])
+    assert found in (f"{begin}{last} red", f"{begin}{last} <mark>red</mark>")
+
+
+def test_the_beginning_of_a_long_document_is_marked_and_the_rest_is_there():
+    markup = "red fox " * (MOST_MARKED // 4)
+    found = mark_terms(markup, ["red"])
+    assert found.replace("<mark>red</mark>", "red") == markup
+    assert found.count("<mark>") == MOST_MARKED // 8 + 1  # up to the end of a word
+    assert found.endswith(" red fox ")
+
+
+@pytest.mark.parametrize("part", ["<b>word</b> &amp; ", "some words in a row "])
+def test_marking_the_longest_document_takes_little_time(part):
+    markup = part * ((2 << 20) // len(part))
+    terms = [f"term{n}" for n in range(50)]
+    started = time.process_time()
+    assert mark_terms(markup, terms) == markup
+    assert time.process_time() - started < 0.5
