@@ -13,7 +13,7 @@ CLEAN := dist/clean-venv
 WEB := src/podium/studio/web/static/built
 
 .DEFAULT_GOAL := help
-.PHONY: help system install web lint format types imports web-types test test-slow fast slow coverage plain mutants fuzz docs screenshots bench \
+.PHONY: help system install web api-types lint format types imports web-types test test-slow fast slow coverage plain mutants fuzz docs screenshots bench \
   wheel ci clean
 
 help: ## list the targets
@@ -57,6 +57,9 @@ format: $(BIN)/python ## ruff: mend what can be mended, and format
 
 types: $(BIN)/python web-types ## mypy, strict on src and benchmarks; TypeScript, strict, on web
 	$(BIN)/mypy
+
+api-types: $(BIN)/python node_modules ## web/api-types.d.ts from the judging API's OpenAPI document
+	PATH="$(abspath $(BIN)):$$PATH" npm run --silent types
 
 web-types: node_modules
 	npm run --silent typecheck

@@ -1,65 +1,20 @@
-/** What the judging pages ask of the server: see podium/studio/routes/judging.py. */
+/** A client for the judging API: see src/podium/studio/web/routes/judging.py. */
 
-export interface DocumentRef {
-  place: number;
-  title: string;
-  url: string;
-  format: "text" | "html";
-  length: number;
-}
+import type { components } from "./api-types";
 
-export interface Task {
-  token: string;
-  mode: "pairs" | "grades" | "rankings";
-  query_id: number;
-  query: string;
-  description: string;
-  sides: { documents: DocumentRef[] }[];
-  expires_at: number;
-  /** How often to say that someone is at it. */
-  renew_seconds: number;
-}
+type Schemas = components["schemas"];
 
-export interface Progress {
-  judged: number;
-  seconds: number;
-  query_judged: number;
-  query_left: number;
-}
+export type DocumentRef = Schemas["DocumentRef"];
+export type DocumentText = Schemas["DocumentOut"];
+export type Task = Schemas["TaskOut"];
+export type Progress = Schemas["Progress"];
+export type NextResult = Schemas["NextOut"];
+export type AnswerResult = Schemas["AnswerOut"];
+/** An answer as the page keeps it; the client adds what is about the request. */
+export type Answer = Omit<Schemas["Answer"], "renews" | "more">;
 
-export interface Next {
-  state: "task" | "wait" | "paused" | "yours-done" | "done" | "blocked";
-  wait_seconds: number;
-  /** What nobody can judge, and what would help. */
-  problems: string[];
-  task: Task | null;
-  progress: Progress | null;
-}
-
-export interface Answer {
-  token: string;
-  choice: string;
-  seconds: number;
-  tab: string;
-  reason: string | null;
-}
-
-export interface Taken {
-  repeated: boolean;
-  late: boolean;
-  counts: boolean;
-  next: Next | null;
-}
-
-export interface DocumentText {
-  title: string;
-  url: string;
-  text: string;
-  terms: string[];
-}
-
-/** The server answered, and not with what was asked for. */
-export class RefusedError extends Error {
+/** The server answered with an error status. */
+export class HttpError extends Error {
   constructor(
     readonly status: number,
     detail: string,
@@ -68,92 +23,93 @@ export class RefusedError extends Error {
     super(detail);
   }
 
-  /** Whether the same request may succeed a while later. */
-  get passes(): boolean {
+  /** Whether the same request may succeed later. */
+  get isRetryable(): boolean {
     return this.status >= 500 || this.status === 429 || this.status === 408;
   }
 }
 
-/** No answer came: the connection or the server is down. */
-export class UnreachableError extends Error {}
+/** No valid response: the connection or the server is down. */
+export class NetworkError extends Error {}
 
-export const passes = (error: unknown): boolean =>
-  error instanceof UnreachableError || (error instanceof RefusedError && error.passes);
+export const isRetryable = (error: unknown): boolean =>
+  error instanceof NetworkError || (error instanceof HttpError && error.isRetryable);
 
-const LONGEST_WAIT = 20_000;
+const REQUEST_TIMEOUT_MS = 20_000;
 
 export class Api {
-  private readonly root: string;
+  private readonly baseUrl: string;
 
   constructor(
     private readonly project: string,
     readonly csrf: string,
   ) {
-    this.root = `/api/v1/projects/${project}`;
+    this.baseUrl = `/api/v1/projects/${project}`;
   }
 
-  // This page says that someone is there, so its leases are short: see podium/studio/judging/leases.py.
+  // This page renews its tasks, so their leases are short: see src/podium/studio/judging/leases.py.
 
-  next(tab: string): Promise<Next> {
-    return this.post("/next", { tab, renews: true });
+  next(tab: string): Promise<NextResult> {
+    const body: Schemas["Ask"] = { tab, renews: true };
+    return this.post("/next", body);
   }
 
-  answer(answer: Answer, more: boolean): Promise<Taken> {
-    return this.post("/answers", { ...answer, more, renews: true });
+  answer(answer: Answer, more: boolean): Promise<AnswerResult> {
+    const body: Schemas["Answer"] = { ...answer, more, renews: true };
+    return this.post("/answers", body);
   }
 
-  undo(token: string, tab: string, answer: string | null): Promise<Next> {
-    return this.post("/undo", { token, tab, answer, renews: true });
+  undo(token: string, tab: string, answer: string | null): Promise<NextResult> {
+    const body: Schemas["TakeBack"] = { token, tab, answer, renews: true };
+    return this.post("/undo", body);
   }
 
-  /** Keep a task; until when, or null if it has gone to someone else. */
+  /** Renew the lease of a task. Returns its new expiry, or null if the task is no longer ours. */
   async renew(token: string, tab: string): Promise<number | null> {
-    const renewed = await this.post<{ expires_at: number | null }>("/renew", {
-      token,
-      tab,
-      renews: true,
-    });
-    return renewed.expires_at;
+    const body: Schemas["Renewal"] = { token, tab, renews: true };
+    const renewal = await this.post<Schemas["RenewalOut"]>("/renew", body);
+    return renewal.expires_at;
   }
 
-  /** Give a task up while the page goes away. A beacon has no headers: the form names the page. */
-  leave({ token, expires_at }: Task): void {
+  /** Release a task while the page unloads. Beacons have no headers, so this is a form. */
+  release({ token, expires_at }: Task): void {
     const form = { csrf: this.csrf, token, expires_at: String(expires_at) };
     navigator.sendBeacon(`/projects/${this.project}/judge/leave`, new URLSearchParams(form));
   }
 
   document(query: number, place: number): Promise<DocumentText> {
-    return this.ask(`/queries/${query}/documents/${place}`, { method: "GET" });
+    return this.request(`/queries/${query}/documents/${place}`, { method: "GET" });
   }
 
-  pageOf(query: number, place: number): string {
-    return `${this.root}/queries/${query}/documents/${place}/page`;
+  /** The URL of a document's HTML, for a frame. */
+  documentPageUrl(query: number, place: number): string {
+    return `${this.baseUrl}/queries/${query}/documents/${place}/page`;
   }
 
   private post<T>(path: string, body: object): Promise<T> {
     const headers = { "Content-Type": "application/json", "X-CSRF-Token": this.csrf };
-    return this.ask(path, { method: "POST", headers, body: JSON.stringify(body) });
+    return this.request(path, { method: "POST", headers, body: JSON.stringify(body) });
   }
 
-  private async ask<T>(path: string, request: RequestInit): Promise<T> {
+  private async request<T>(path: string, init: RequestInit): Promise<T> {
     let status: number;
     let retryAfter: number;
     let body: unknown;
     try {
-      const signal = AbortSignal.timeout(LONGEST_WAIT);
-      // What was sent arrives also if the page is closed meanwhile.
-      const keepalive = request.method === "POST";
-      const response = await fetch(this.root + path, { ...request, signal, keepalive });
+      const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
+      // A request that was sent should arrive even if the page is closed meanwhile.
+      const keepalive = init.method === "POST";
+      const response = await fetch(this.baseUrl + path, { ...init, signal, keepalive });
       status = response.status;
       retryAfter = Number(response.headers.get("Retry-After")) || 0;
       body = await response.json();
     } catch (error) {
-      // A proxy's error page, which is no JSON, is a server that is down as well.
-      throw new UnreachableError(String(error));
+      // A proxy's error page is not JSON: then the server behind it is down as well.
+      throw new NetworkError(String(error));
     }
     if (status !== 200) {
       const detail = (body as { detail?: unknown } | null)?.detail;
-      throw new RefusedError(status, String(detail ?? `Error ${status}.`), retryAfter);
+      throw new HttpError(status, String(detail ?? `Error ${status}.`), retryAfter);
     }
     return body as T;
   }

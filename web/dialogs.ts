@@ -1,13 +1,13 @@
-/** The page's dialogs: why to skip, whether anyone is there, and two to read. */
+/** The page's dialogs: skip reason, idle check, help and guidelines. */
 
-import { part } from "./page";
+import { part } from "./dom";
 
 export function openDialog(name: string): void {
   part<HTMLDialogElement>(name).showModal();
 }
 
-/** Ask for a reason, and tell it if the person does not think better of it. */
-export function askWhySkip(skip: (reason: string) => void): void {
+/** Ask why a task is skipped; `onSkip` is not called if the person cancels. */
+export function askSkipReason(onSkip: (reason: string) => void): void {
   const dialog = part<HTMLDialogElement>("skip-dialog");
   const form = dialog.querySelector("form")!;
   form.reset();
@@ -16,18 +16,18 @@ export function askWhySkip(skip: (reason: string) => void): void {
     "close",
     () => {
       if (dialog.returnValue !== "skip") return;
-      const said = new FormData(form);
-      const words = [said.get("reason"), said.get("words")].map((each) => String(each ?? "").trim());
-      skip(words.filter(Boolean).join(": "));
+      const data = new FormData(form);
+      const parts = ["reason", "comment"].map((name) => String(data.get(name) ?? "").trim());
+      onSkip(parts.filter(Boolean).join(": "));
     },
     { once: true },
   );
   dialog.showModal();
 }
 
-/** Ask whether anyone is there; whatever closes the dialog is a yes. */
-export function askStillThere(yes: () => void): void {
+/** Ask whether the person is still there; closing the dialog in any way means yes. */
+export function askStillThere(onConfirm: () => void): void {
   const dialog = part<HTMLDialogElement>("still-there");
-  dialog.addEventListener("close", yes, { once: true });
+  dialog.addEventListener("close", onConfirm, { once: true });
   dialog.showModal();
 }

@@ -1,190 +1,177 @@
 /** The judging page: shows tasks, takes answers, and keeps them until the server has them. */
 
-import { ActiveTime, clockFace, readingSeconds } from "./activetime";
-import { Api, type Next, passes, RefusedError, type Taken, type Task } from "./api";
-import { askStillThere, askWhySkip, openDialog } from "./dialogs";
-import { Documents } from "./documents";
-import { keepFocusOutOfFrames, pressButtonsByKey } from "./keys";
-import { type Kept, Outbox } from "./outbox";
-import { announce, hush, make, newToken, part, tell } from "./page";
-import { Patience } from "./retrying";
+import { ActivityTimer, formatDuration, idleTimeout } from "./activity-timer";
+import {
+  type AnswerResult,
+  Api,
+  HttpError,
+  isRetryable,
+  type NextResult,
+  type Task,
+} from "./api";
+import { Backoff } from "./backoff";
+import { askSkipReason, askStillThere, openDialog } from "./dialogs";
+import { DocumentsView } from "./documents";
+import { announce, createElement, hideNotice, part, randomUuid, showNotice } from "./dom";
+import { bindShortcuts, returnFocusFromFrames } from "./keyboard";
+import { Outbox, type QueuedAnswer } from "./outbox";
 import { Screens } from "./screens";
-import { type Listener, Sender } from "./sender";
-import { tabName } from "./tab";
+import { Sender, type SenderListener } from "./sender";
+import { tabId } from "./tab-id";
 
-/** Nobody reads two documents within this: a key that comes sooner was meant for the last pair. */
-const TOO_SOON = 250;
-/** After how long without an answer from the server the page says so. */
-const SLOW = 600;
-/** How long a page that has nothing to judge waits before it looks again. */
-const LOOK_AGAIN_AFTER = 15_000;
+/** Nobody reads two documents this fast: an earlier key press was meant for the previous task. */
+const ANSWER_DELAY_MS = 250;
+/** How long to wait for the server before the page says that an answer is not sent yet. */
+const SLOW_RESPONSE_MS = 600;
+/** How often to ask for a task while there is none. */
+const POLL_INTERVAL_MS = 15_000;
+/** How long to wait after a renewal that failed. */
+const RENEWAL_RETRY_SECONDS = 5;
 
 type PageData = Record<"project" | "account" | "csrf", string>;
 
-class Judge implements Listener {
-  private readonly page = part("judge").dataset as PageData;
-  private readonly tab = tabName();
-  private readonly api = new Api(this.page.project, this.page.csrf);
-  private readonly outbox = new Outbox(localStorage, this.page.project, this.page.account);
+class JudgingPage implements SenderListener {
+  private readonly data = part("judge").dataset as PageData;
+  private readonly tab = tabId();
+  private readonly api = new Api(this.data.project, this.data.csrf);
+  private readonly outbox = new Outbox(localStorage, this.data.project, this.data.account);
   private readonly sender = new Sender(this.outbox, this.api, this.tab, this);
-  private readonly documents = new Documents(this.api);
+  private readonly documents = new DocumentsView(this.api);
   private readonly screens = new Screens();
-  private readonly time = new ActiveTime();
-  private readonly patience = new Patience();
+  private readonly timer = new ActivityTimer();
+  private readonly backoff = new Backoff();
 
   private task: Task | null = null;
-  private query: number | null = null;
-  /** Whether the task's documents could be read by now. */
-  private readable = false;
-  /** When the task was last known to be ours. */
-  private heldAt = 0;
+  private announcedQuery: number | null = null;
+  /** Whether the task's documents have been readable for long enough to answer. */
+  private acceptsAnswers = false;
+  /** When the lease of the task was last granted or renewed. */
+  private renewedAt = 0;
   private renewing = false;
-  /** Tokens of this tab's answers, for taking them back. */
-  private readonly answered: string[] = [];
+  /** Tokens of this tab's answers, for undo. */
+  private readonly answeredTokens: string[] = [];
   private undoing = false;
   private justSaved = false;
-  private asked = 0;
-  private later = 0;
-  /** A tab that nobody sees takes no work away from others: it asks once it is seen. */
-  private askWhenSeen = false;
+  /** The latest request for a task: responses to earlier ones are ignored. */
+  private requestNumber = 0;
+  private scheduled = 0;
+  /** A hidden tab takes no work away from others: it asks for a task once it is visible. */
+  private requestWhenVisible = false;
 
   start(): void {
-    pressButtonsByKey((button) => this.press(button));
-    keepFocusOutOfFrames(part("task"));
+    bindShortcuts((button) => this.press(button));
+    returnFocusFromFrames(part("task"));
     document.addEventListener("click", ({ target }) => {
       const button = target instanceof Element ? target.closest("button") : null;
       if (button) this.press(button);
     });
-    for (const kind of ["keydown", "pointerdown", "pointermove", "wheel", "scroll", "touchmove"]) {
-      document.addEventListener(kind, () => this.time.sign(), { capture: true, passive: true });
+    for (const type of ["keydown", "pointerdown", "pointermove", "wheel", "scroll", "touchmove"]) {
+      const listener = () => this.timer.recordActivity();
+      document.addEventListener(type, listener, { capture: true, passive: true });
     }
-    document.addEventListener("visibilitychange", () => this.visible(!document.hidden));
-    addEventListener("online", () => this.connected());
-    addEventListener("pagehide", () => this.leave());
-    addEventListener("pageshow", (event) => event.persisted && this.comeBack());
-    this.visible(!document.hidden);
-    setInterval(() => this.tick(), 1000);
+    document.addEventListener("visibilitychange", () => this.onVisibilityChange());
+    addEventListener("online", () => this.onOnline());
+    addEventListener("pagehide", () => this.releaseTask());
+    addEventListener("pageshow", (event) => event.persisted && this.onRestored());
+    this.onVisibilityChange();
+    setInterval(() => this.onTick(), 1000);
     if (this.outbox.list().length) {
-      this.screens.saved("saving", this.outbox.list().length);
+      this.screens.showSaveState("saving", this.outbox.list().length);
       this.sender.send();
     } else {
-      void this.ask();
+      void this.requestTask();
     }
   }
 
-  // What the person does
+  // Actions of the assessor
 
   private press(button: HTMLButtonElement): void {
     const { choice, command, show } = button.dataset;
     if (choice) this.answer(choice, null);
     else if (show) this.showSide(show);
-    else if (command) this.command(command);
+    else if (command) this.run(command);
   }
 
-  private command(name: string): void {
-    const away = this.screens.shown === "break";
-    if (name === "pause") this.takeBreak(!away);
-    else if (name === "help" || name === "guidelines") openDialog(`${name}-dialog`);
-    else if (name === "hush") hush();
-    else if (name === "ask") void this.ask();
-    else if (name === "reload") location.reload();
-    else if (away) return;
-    else if (name === "undo") void this.undo();
-    else if (name === "down" || name === "up") this.documents.scroll(name === "down" ? 0.8 : -0.8);
-    else if (name === "skip" && this.task) askWhySkip((reason) => this.answer("skip", reason));
+  private run(command: string): void {
+    const onBreak = this.screens.current === "break";
+    if (command === "pause") this.setBreak(!onBreak);
+    else if (command === "help" || command === "guidelines") openDialog(`${command}-dialog`);
+    else if (command === "close-notice") hideNotice();
+    else if (command === "check-again") void this.requestTask();
+    else if (command === "reload") location.reload();
+    else if (onBreak) return;
+    else if (command === "undo") void this.undo();
+    else if (command === "down") this.documents.scroll(0.8);
+    else if (command === "up") this.documents.scroll(-0.8);
+    else if (command === "skip" && this.task) {
+      askSkipReason((reason) => this.answer("skip", reason));
+    }
   }
 
   private answer(choice: string, reason: string | null): void {
     const task = this.task;
-    if (!task || this.screens.shown !== "task" || this.undoing) return;
-    if (!this.readable && choice !== "skip") return;
+    if (!task || this.screens.current !== "task" || this.undoing) return;
+    if (!this.acceptsAnswers && choice !== "skip") return;
     this.task = null;
-    this.mark(choice);
-    hush();
+    this.markChoice(choice);
+    hideNotice();
     delete part("task").dataset.accepts;
-    const seconds = Math.round(this.time.seconds * 10) / 10;
+    const seconds = Math.round(this.timer.activeSeconds * 10) / 10;
     const { token } = task;
     this.outbox.put({ token, choice, seconds, tab: this.tab, reason, at: Date.now() });
-    this.screens.saved("saving");
-    this.after(SLOW, () => this.screens.show("sending"));
+    this.screens.showSaveState("saving");
+    this.schedule(SLOW_RESPONSE_MS, () => this.screens.show("sending"));
     this.sender.send();
   }
 
   private async undo(): Promise<void> {
     if (this.undoing) return;
     if (this.outbox.list().length) {
-      tell("Your last answer is not sent yet. It can be taken back once it is.");
+      showNotice("Your last answer has not been sent yet. You can undo it once it has.");
       return;
     }
-    // The same undo sent twice is one, as long as it keeps its name.
-    const token = newToken();
+    // Requests with the same token are one undo, however often they are sent.
+    const token = randomUuid();
     this.undoing = true;
-    this.patience.reset();
+    this.backoff.reset();
     for (;;) {
       try {
-        const answer = this.answered.at(-1) ?? null;
+        const answer = this.answeredTokens.at(-1) ?? null;
         const next = await this.api.undo(token, this.tab, answer);
-        this.answered.pop();
+        this.answeredTokens.pop();
         this.undoing = false;
-        this.take(next);
-        tell("Your last answer was taken back.");
+        this.showNext(next);
+        showNotice("Your last answer was undone.");
         return;
       } catch (error) {
-        if (passes(error)) {
-          tell("The server cannot be reached: trying again to take your answer back.");
-          await this.patience.wait();
+        if (isRetryable(error)) {
+          showNotice("Could not reach the server. Trying again to undo your answer…");
+          await this.backoff.wait();
           continue;
         }
         this.undoing = false;
-        if (error instanceof RefusedError && error.status === 404) {
-          this.answered.pop();
-          tell(error.message);
+        if (error instanceof HttpError && error.status === 404) {
+          this.answeredTokens.pop();
+          showNotice(error.message);
         } else {
-          this.refused(error);
+          this.onRefused(error);
         }
         return;
       }
     }
   }
 
-  private takeBreak(start: boolean): void {
-    if (start && this.screens.shown === "task") {
-      this.time.begin("paused");
+  private setBreak(start: boolean): void {
+    if (start && this.screens.current === "task") {
+      this.timer.pause("break");
       this.screens.show("break");
     } else if (!start) {
-      this.time.end("paused");
+      this.timer.resume("break");
       this.screens.show("task");
       part("task").focus({ preventScroll: true });
-      announce("You are judging again.");
-      this.renew();
+      announce("Judging resumed.");
+      this.renewIfDue();
     }
-  }
-
-  private visible(yes: boolean): void {
-    if (!yes) {
-      this.time.begin("hidden");
-      return;
-    }
-    this.time.end("hidden");
-    if (this.outbox.list().length) this.sender.send();
-    else if (this.askWhenSeen) void this.ask();
-    else this.renew();
-  }
-
-  /** The page is closed, loaded again or left: others need not wait for what it shows. */
-  private leave(): void {
-    if (this.task) this.api.leave(this.task);
-  }
-
-  /** The browser brings the page back as it was left, but its task was given up. */
-  private comeBack(): void {
-    this.heldAt = -Infinity;
-    this.renew();
-  }
-
-  private connected(): void {
-    this.patience.now();
-    this.sender.send();
   }
 
   /** On narrow screens one document is shown at a time. */
@@ -195,200 +182,239 @@ class Judge implements Listener {
     }
   }
 
-  // What the server says
+  // Events of the browser
 
-  sent(kept: Kept, taken: Taken): void {
-    if (kept.tab === this.tab) this.answered.push(kept.token);
+  private onVisibilityChange(): void {
+    if (document.hidden) {
+      this.timer.pause("hidden");
+      return;
+    }
+    this.timer.resume("hidden");
+    if (this.outbox.list().length) this.sender.send();
+    else if (this.requestWhenVisible) void this.requestTask();
+    else this.renewIfDue();
+  }
+
+  /** The page is closed, reloaded or left: others need not wait for its task. */
+  private releaseTask(): void {
+    if (this.task) this.api.release(this.task);
+  }
+
+  /** The browser restored the page from its cache; its task was released when it was left. */
+  private onRestored(): void {
+    this.renewedAt = -Infinity;
+    this.renewIfDue();
+  }
+
+  private onOnline(): void {
+    this.backoff.retryNow();
+    this.sender.send();
+  }
+
+  // Events of the sender
+
+  onSent(answer: QueuedAnswer, result: AnswerResult): void {
+    if (answer.tab === this.tab) this.answeredTokens.push(answer.token);
     this.justSaved = true;
-    if (!taken.late && !taken.counts && !taken.repeated) {
-      tell("You had answered this before, in another tab perhaps: that answer counts.");
-    } else if (taken.late && !taken.repeated) {
-      tell(
-        taken.counts
-          ? "An answer came late, and counts."
-          : "An answer came late: meanwhile someone else was asked. It is kept, but does not count.",
+    if (!result.late && !result.counts && !result.repeated) {
+      showNotice("You already answered this, perhaps in another tab. Your first answer counts.");
+    } else if (result.late && !result.repeated) {
+      showNotice(
+        result.counts
+          ? "Your answer arrived late but still counts."
+          : "Your answer arrived late, after the task had gone to someone else. It was saved but does not count.",
       );
     }
   }
 
-  waiting(count: number): void {
-    this.screens.saved("saving", count);
+  onWaiting(count: number): void {
+    this.screens.showSaveState("saving", count);
     if (!this.task) {
-      this.cancelLater();
+      this.cancelScheduled();
       this.screens.show("sending");
     }
   }
 
-  dropped(problem: string): void {
-    tell(`An answer could not be taken. ${problem}`);
+  onDropped(problem: string): void {
+    showNotice(`An answer was rejected. ${problem}`);
   }
 
-  stuck(why: "sign-in" | "out-of-date"): void {
-    this.cancelLater();
-    this.screens.saved("saving", this.outbox.list().length);
-    this.screens.show(why);
+  onStuck(reason: "sign-in" | "out-of-date"): void {
+    this.cancelScheduled();
+    this.screens.showSaveState("saving", this.outbox.list().length);
+    this.screens.show(reason);
   }
 
-  empty(next: Next | null): void {
-    this.screens.saved(this.answered.length ? "saved" : "nothing");
-    if (next) this.take(next);
-    else if (!this.task) void this.ask();
+  onEmpty(next: NextResult | null): void {
+    this.screens.showSaveState(this.answeredTokens.length ? "saved" : "none");
+    if (next) this.showNext(next);
+    else if (!this.task) void this.requestTask();
   }
 
-  private async ask(): Promise<void> {
-    this.cancelLater();
-    this.askWhenSeen = false;
-    const asked = ++this.asked;
+  // Tasks
+
+  private async requestTask(): Promise<void> {
+    this.cancelScheduled();
+    this.requestWhenVisible = false;
+    const requestNumber = ++this.requestNumber;
     for (;;) {
       try {
         const next = await this.api.next(this.tab);
-        this.patience.reset();
-        if (asked === this.asked) this.take(next);
+        this.backoff.reset();
+        if (requestNumber === this.requestNumber) this.showNext(next);
         return;
       } catch (error) {
-        if (asked !== this.asked) return;
-        if (!passes(error)) {
-          this.refused(error);
+        if (requestNumber !== this.requestNumber) return;
+        if (!isRetryable(error)) {
+          this.onRefused(error);
           return;
         }
         this.screens.show("offline");
-        await this.patience.wait(error instanceof RefusedError ? error.retryAfter : 0);
+        await this.backoff.wait(error instanceof HttpError ? error.retryAfter : 0);
       }
     }
   }
 
-  private refused(error: unknown): void {
-    if (!(error instanceof RefusedError)) throw error;
-    if (error.status === 401) this.stuck("sign-in");
-    else if (error.status === 403) this.stuck("out-of-date");
+  private onRefused(error: unknown): void {
+    if (!(error instanceof HttpError)) throw error;
+    if (error.status === 401) this.onStuck("sign-in");
+    else if (error.status === 403) this.onStuck("out-of-date");
     else {
-      part("gone-words").textContent = error.message;
+      part("gone-text").textContent = error.message;
       this.screens.show("gone");
     }
   }
 
-  private take(next: Next): void {
-    this.asked += 1; // whatever was asked before has its answer
-    this.cancelLater();
-    this.mark(null);
-    if (next.progress) this.screens.progress(next.progress);
+  private showNext(next: NextResult): void {
+    this.requestNumber += 1; // responses to earlier requests are out of date
+    this.cancelScheduled();
+    this.markChoice(null);
+    if (next.progress) this.screens.showProgress(next.progress);
     if (next.task) {
-      this.show(next.task);
+      this.showTask(next.task);
       return;
     }
     this.task = null;
     this.documents.clear();
-    part("problems").replaceChildren(...next.problems.map((words) => make("li", {}, words)));
+    const problems = next.problems.map((problem) => createElement("li", {}, problem));
+    part("problems").replaceChildren(...problems);
     this.screens.show(next.state);
-    // Others may open something for this person, or bring new queries: every screen looks again.
-    const wait = next.state === "wait" ? next.wait_seconds * 1000 : LOOK_AGAIN_AFTER;
-    this.after(wait, () => {
-      if (document.hidden) this.askWhenSeen = true;
-      else void this.ask();
+    // Other people's answers and new queries can bring work at any time.
+    const delay = next.state === "wait" ? next.wait_seconds * 1000 : POLL_INTERVAL_MS;
+    this.schedule(delay, () => {
+      if (document.hidden) this.requestWhenVisible = true;
+      else void this.requestTask();
     });
   }
 
-  private show(task: Task): void {
+  private showTask(task: Task): void {
     this.task = task;
-    this.readable = false;
+    this.acceptsAnswers = false;
     delete part("task").dataset.accepts;
-    this.heldAt = performance.now();
+    this.renewedAt = performance.now();
     part("query").textContent = task.query;
     part("description").textContent = task.description;
     part("description").hidden = !task.description;
     this.showSide("0");
     this.screens.show("task");
-    this.time.restart();
+    this.timer.restart();
     this.showTime();
-    const titles = task.sides.map((side) => side.documents[0]?.title ?? "");
-    const what = task.mode === "rankings" ? "Two rankings." : `${titles.join("; ")}.`;
-    const query = task.query_id === this.query ? "" : `Query: ${task.query}. `;
-    announce((this.justSaved ? "Saved. " : "") + query + what);
-    this.justSaved = false;
-    this.query = task.query_id;
+    this.announceTask(task);
     void this.documents.show(task).then(() => {
       if (this.task !== task) return;
-      this.time.restart(); // loading is nobody's work
-      setTimeout(() => this.accept(task), TOO_SOON);
+      this.timer.restart(); // loading time does not count
+      setTimeout(() => this.acceptAnswers(task), ANSWER_DELAY_MS);
     });
   }
 
-  private accept(task: Task): void {
+  private announceTask(task: Task): void {
+    const titles = task.sides.map((side) => side.documents[0]?.title ?? "");
+    const documents = task.mode === "rankings" ? "Two rankings." : `${titles.join("; ")}.`;
+    const query = task.query_id === this.announcedQuery ? "" : `Query: ${task.query}. `;
+    announce((this.justSaved ? "Saved. " : "") + query + documents);
+    this.justSaved = false;
+    this.announcedQuery = task.query_id;
+  }
+
+  private acceptAnswers(task: Task): void {
     if (this.task !== task) return;
-    this.readable = true;
+    this.acceptsAnswers = true;
     part("task").dataset.accepts = task.token;
   }
 
-  // What time does
-
-  private tick(): void {
-    this.showTime();
-    if (!this.task || this.screens.shown !== "task") return;
-    const sides = this.task.sides.flatMap((side) => side.documents);
-    const characters = sides.reduce((sum, document) => sum + document.length, 0);
-    if (this.time.still > readingSeconds(characters)) {
-      this.time.begin("away");
-      this.showTime();
-      askStillThere(() => {
-        this.time.end("away");
-        this.renew();
-      });
-    } else if (!document.hidden && !document.querySelector("dialog[open]")) {
-      this.renew();
-    }
-  }
-
-  private showTime(): void {
-    part("timer").textContent = clockFace(this.task ? this.time.seconds : 0);
-  }
-
-  /** Keep the task for as long as someone reads it; what ran out is replaced by another. */
-  private renew(): void {
-    const task = this.task;
-    const held = (performance.now() - this.heldAt) / 1000;
-    if (!task || this.renewing || held < task.renew_seconds) return;
-    this.renewing = true;
-    this.keep(task)
-      .catch((error: unknown) => {
-        // Some seconds until the next try.
-        if (passes(error)) this.heldAt = performance.now() - 1000 * (task.renew_seconds - 5);
-        else this.refused(error);
-      })
-      .finally(() => (this.renewing = false));
-  }
-
-  private async keep(task: Task): Promise<void> {
-    const until = await this.api.renew(task.token, this.tab);
-    if (until === null) {
-      // It ended; the same comes back if nobody else has it by now.
-      const next = await this.api.next(this.tab);
-      if (this.task !== task || this.undoing) return;
-      if (next.task?.token !== task.token) {
-        this.take(next);
-        tell("You were away for long, so this may be something else than before.");
-        return;
-      }
-      task.expires_at = next.task.expires_at;
-    } else {
-      task.expires_at = until;
-    }
-    this.heldAt = performance.now();
-  }
-
-  private mark(choice: string | null): void {
+  private markChoice(choice: string | null): void {
     for (const button of document.querySelectorAll<HTMLElement>("[data-choice]")) {
       button.classList.toggle("chosen", button.dataset.choice === choice);
     }
   }
 
-  private after(milliseconds: number, work: () => void): void {
-    this.cancelLater();
-    this.later = setTimeout(work, milliseconds);
+  // Timers
+
+  private onTick(): void {
+    this.showTime();
+    if (!this.task || this.screens.current !== "task") return;
+    const documents = this.task.sides.flatMap((side) => side.documents);
+    const characters = documents.reduce((total, { length }) => total + length, 0);
+    if (this.timer.idleSeconds > idleTimeout(characters)) {
+      this.timer.pause("idle");
+      this.showTime();
+      askStillThere(() => {
+        this.timer.resume("idle");
+        this.renewIfDue();
+      });
+    } else if (!document.hidden && !document.querySelector("dialog[open]")) {
+      this.renewIfDue();
+    }
   }
 
-  private cancelLater(): void {
-    clearTimeout(this.later);
+  private showTime(): void {
+    part("timer").textContent = formatDuration(this.task ? this.timer.activeSeconds : 0);
+  }
+
+  /** Renew the task's lease from time to time while someone is reading. */
+  private renewIfDue(): void {
+    const task = this.task;
+    const age = (performance.now() - this.renewedAt) / 1000;
+    if (!task || this.renewing || age < task.renew_seconds) return;
+    this.renewing = true;
+    this.renew(task)
+      .catch((error: unknown) => {
+        if (isRetryable(error)) {
+          const wait = task.renew_seconds - RENEWAL_RETRY_SECONDS;
+          this.renewedAt = performance.now() - 1000 * wait;
+        } else {
+          this.onRefused(error);
+        }
+      })
+      .finally(() => (this.renewing = false));
+  }
+
+  private async renew(task: Task): Promise<void> {
+    const expiresAt = await this.api.renew(task.token, this.tab);
+    if (expiresAt === null) {
+      // The lease ended. The same task comes back unless someone else has it by now.
+      const next = await this.api.next(this.tab);
+      if (this.task !== task || this.undoing) return;
+      if (next.task?.token !== task.token) {
+        this.showNext(next);
+        showNotice("You were away for a while, so this may be a different task.");
+        return;
+      }
+      task.expires_at = next.task.expires_at;
+    } else {
+      task.expires_at = expiresAt;
+    }
+    this.renewedAt = performance.now();
+  }
+
+  private schedule(milliseconds: number, callback: () => void): void {
+    this.cancelScheduled();
+    this.scheduled = setTimeout(callback, milliseconds);
+  }
+
+  private cancelScheduled(): void {
+    clearTimeout(this.scheduled);
   }
 }
 
-new Judge().start();
+new JudgingPage().start();

@@ -1,21 +1,21 @@
 /**
- * Answers that the server does not have yet, kept in this browser until it does.
+ * Answers that the server has not confirmed yet, stored in this browser.
  *
- * Each has a key of its own, so that tabs never overwrite each other's, and the key names project
- * and account: whoever signs in here next does not send what someone else answered.
+ * Each answer has its own storage key, so that tabs never overwrite each other's. The key contains
+ * project and account, so that nobody sends the answers of whoever used this browser before.
  */
 
 import type { Answer } from "./api";
 
-export interface Kept extends Answer {
+export interface QueuedAnswer extends Answer {
   at: number;
-  /** The word of the page that it was refused with: a fresh page may try it once more. */
+  /** The CSRF token of the page that was refused; a reloaded page may try once more. */
   refusedWith?: string;
 }
 
 export class Outbox {
   private readonly prefix: string;
-  private readonly unsaved = new Map<string, Kept>();
+  private readonly inMemory = new Map<string, QueuedAnswer>();
 
   constructor(
     private readonly storage: Storage,
@@ -25,38 +25,38 @@ export class Outbox {
     this.prefix = `podium.answers.${project}.${account}.`;
   }
 
-  put(kept: Kept): void {
+  put(answer: QueuedAnswer): void {
     try {
-      this.storage.setItem(this.prefix + kept.token, JSON.stringify(kept));
-      this.unsaved.delete(kept.token);
+      this.storage.setItem(this.prefix + answer.token, JSON.stringify(answer));
+      this.inMemory.delete(answer.token);
     } catch {
-      this.unsaved.set(kept.token, kept); // no room or no permission: this page's memory must do
+      this.inMemory.set(answer.token, answer); // storage is full or forbidden
     }
   }
 
   remove(token: string): void {
-    this.unsaved.delete(token);
+    this.inMemory.delete(token);
     this.storage.removeItem(this.prefix + token);
   }
 
   /** All answers, oldest first. */
-  list(): Kept[] {
-    const found = [...this.unsaved.values()];
+  list(): QueuedAnswer[] {
+    const answers = [...this.inMemory.values()];
     for (const key of Object.keys(this.storage)) {
       if (key.startsWith(this.prefix)) {
-        const kept = parse(this.storage.getItem(key));
-        if (kept) found.push(kept);
+        const answer = parse(this.storage.getItem(key));
+        if (answer) answers.push(answer);
         else this.storage.removeItem(key);
       }
     }
-    return found.sort((one, other) => one.at - other.at);
+    return answers.sort((a, b) => a.at - b.at);
   }
 }
 
-function parse(text: string | null): Kept | null {
+function parse(json: string | null): QueuedAnswer | null {
   try {
-    const kept = JSON.parse(text ?? "") as Kept;
-    return typeof kept.token === "string" && typeof kept.choice === "string" ? kept : null;
+    const answer = JSON.parse(json ?? "") as QueuedAnswer;
+    return typeof answer.token === "string" && typeof answer.choice === "string" ? answer : null;
   } catch {
     return null;
   }

@@ -1,39 +1,34 @@
-/** Which of the page's screens is shown, and what the bar above them says. */
+/** Shows one of the page's screens, and the status in the bar above them. */
 
-import type { Progress } from "./api";
-import { announce, part } from "./page";
+import type { NextResult, Progress } from "./api";
+import { announce, part } from "./dom";
 
 export type Screen =
+  | NextResult["state"]
   | "loading"
-  | "task"
   | "break"
   | "sending"
-  | "wait"
-  | "paused"
-  | "yours-done"
-  | "done"
-  | "blocked"
   | "offline"
   | "sign-in"
   | "out-of-date"
   | "gone";
 
 export class Screens {
-  private readonly all = [...document.querySelectorAll<HTMLElement>("[data-screen]")];
-  shown: Screen = "loading";
+  private readonly elements = [...document.querySelectorAll<HTMLElement>("[data-screen]")];
+  current: Screen = "loading";
 
   show(screen: Screen): void {
-    const changed = screen !== this.shown;
-    this.shown = screen;
-    for (const each of this.all) each.hidden = each.dataset.screen !== screen;
+    const changed = screen !== this.current;
+    this.current = screen;
+    for (const element of this.elements) element.hidden = element.dataset.screen !== screen;
     if (changed && screen !== "task") {
-      const found = this.all.find((each) => each.dataset.screen === screen)!;
-      found.focus({ preventScroll: true });
-      announce(found.querySelector("h2")?.textContent ?? "");
+      const shown = this.elements.find((element) => element.dataset.screen === screen)!;
+      shown.focus({ preventScroll: true });
+      announce(shown.querySelector("h2")?.textContent ?? "");
     }
   }
 
-  progress({ judged, seconds, query_judged, query_left }: Progress): void {
+  showProgress({ judged, seconds, query_judged, query_left }: Progress): void {
     const left = Math.ceil(query_left);
     const bar = part<HTMLProgressElement>("progress");
     bar.max = query_judged + Math.max(left, 1);
@@ -43,16 +38,16 @@ export class Screens {
     part("average").textContent = judged ? `by you, ${Math.round(seconds / judged)} s each` : "by you";
   }
 
-  /** What became of the answers: "saved", or how many wait to be sent. */
-  saved(state: "saved" | "saving" | "nothing", waiting = 0): void {
-    const words = {
+  /** Show whether answers are saved, or how many have not been sent. */
+  showSaveState(state: "saved" | "saving" | "none", unsent = 0): void {
+    const labels = {
       saved: "Saved",
-      nothing: "",
-      saving: waiting === 0 ? "Saving…" : `${waiting} not sent`,
+      none: "",
+      saving: unsent === 0 ? "Saving…" : `${unsent} not sent`,
     };
-    const line = part("saved");
-    line.textContent = words[state];
-    line.className = `badge ${state === "saved" ? "good" : waiting ? "warn" : ""}`;
-    line.hidden = state === "nothing";
+    const badge = part("saved");
+    badge.textContent = labels[state];
+    badge.className = `badge ${state === "saved" ? "good" : unsent ? "warn" : ""}`;
+    badge.hidden = state === "none";
   }
 }

@@ -1,36 +1,36 @@
-/** Sends what is in the outbox, in order, until it is empty. */
+/** Sends the answers in the outbox, in order, until it is empty. */
 
-import { type Api, type Next, passes, RefusedError, type Taken } from "./api";
-import type { Kept, Outbox } from "./outbox";
-import { Patience } from "./retrying";
+import { type AnswerResult, type Api, HttpError, isRetryable, type NextResult } from "./api";
+import { Backoff } from "./backoff";
+import type { Outbox, QueuedAnswer } from "./outbox";
 
-export interface Listener {
-  /** One answer arrived. */
-  sent(kept: Kept, taken: Taken): void;
-  /** The server cannot be reached; it is tried again by itself. */
-  waiting(count: number): void;
-  /** An answer can never be taken, and was let go. */
-  dropped(problem: string): void;
-  /** Nothing can be sent before the person signs in, or loads the page again. */
-  stuck(why: "sign-in" | "out-of-date"): void;
-  /** All is sent; the last answer of this tab may have brought what comes next. */
-  empty(next: Next | null): void;
+export interface SenderListener {
+  /** The server has one more answer. */
+  onSent(answer: QueuedAnswer, result: AnswerResult): void;
+  /** The server cannot be reached; the sender tries again by itself. */
+  onWaiting(count: number): void;
+  /** The server will never accept an answer, so it was removed. */
+  onDropped(problem: string): void;
+  /** Nothing can be sent before the person signs in, or reloads the page. */
+  onStuck(reason: "sign-in" | "out-of-date"): void;
+  /** Everything is sent; the response to this tab's last answer may have had the next task. */
+  onEmpty(next: NextResult | null): void;
 }
 
 export class Sender {
-  private readonly patience = new Patience();
+  private readonly backoff = new Backoff();
   private busy = false;
 
   constructor(
     private readonly outbox: Outbox,
     private readonly api: Api,
     private readonly tab: string,
-    private readonly listener: Listener,
+    private readonly listener: SenderListener,
   ) {}
 
-  /** Send now, even if the next try was planned for later. */
+  /** Send now, even if the next attempt was scheduled for later. */
   send(): void {
-    this.patience.now();
+    this.backoff.retryNow();
     if (!this.busy) {
       this.busy = true;
       void this.sendAll().finally(() => (this.busy = false));
@@ -38,46 +38,46 @@ export class Sender {
   }
 
   private async sendAll(): Promise<void> {
-    let next: Next | null = null;
+    let next: NextResult | null = null;
     for (;;) {
       const [first, ...others] = this.outbox.list();
       if (!first) {
         this.busy = false;
-        this.listener.empty(next);
+        this.listener.onEmpty(next);
         return;
       }
       try {
         // Only the last answer of this tab needs a task in return.
         const more = first.tab === this.tab && others.length === 0;
-        const { token, choice, seconds, tab, reason } = first;
-        const taken = await this.api.answer({ token, choice, seconds, tab, reason }, more);
-        this.patience.reset();
+        const { token, choice, seconds, tab, reason = null } = first;
+        const result = await this.api.answer({ token, choice, seconds, tab, reason }, more);
+        this.backoff.reset();
         this.outbox.remove(first.token);
-        next = more ? taken.next : null;
-        this.listener.sent(first, taken);
+        next = more ? result.next : null;
+        this.listener.onSent(first, result);
       } catch (error) {
-        if (passes(error)) {
-          this.listener.waiting(others.length + 1);
-          await this.patience.wait(error instanceof RefusedError ? error.retryAfter : 0);
-        } else if (!(error instanceof RefusedError)) {
+        if (isRetryable(error)) {
+          this.listener.onWaiting(others.length + 1);
+          await this.backoff.wait(error instanceof HttpError ? error.retryAfter : 0);
+        } else if (!(error instanceof HttpError)) {
           throw error;
         } else if (error.status === 401) {
-          this.listener.stuck("sign-in");
+          this.listener.onStuck("sign-in");
           return;
-        } else if (error.status === 403 && !this.triedByFreshPage(first)) {
+        } else if (error.status === 403 && !this.wasRefusedBefore(first)) {
           this.outbox.put({ ...first, refusedWith: this.api.csrf });
-          this.listener.stuck("out-of-date");
+          this.listener.onStuck("out-of-date");
           return;
         } else {
           this.outbox.remove(first.token);
-          this.listener.dropped(error.message);
+          this.listener.onDropped(error.message);
         }
       }
     }
   }
 
-  /** Whether a page before this one was refused already: then loading it again does not help. */
-  private triedByFreshPage(kept: Kept): boolean {
-    return kept.refusedWith !== undefined && kept.refusedWith !== this.api.csrf;
+  /** Whether the page was refused before it was reloaded: then reloading does not help. */
+  private wasRefusedBefore(answer: QueuedAnswer): boolean {
+    return answer.refusedWith !== undefined && answer.refusedWith !== this.api.csrf;
   }
 }

@@ -145,7 +145,7 @@ def test_the_pages_about_people(engine, address):
         assert shared.status_code == 303
         assert browser.submit(f"{home}/assignment", {"copies": "9"}).status_code == 422
         assert browser.submit(f"{home}/assignment", {"people": ["x"]}).status_code == 422
-        assert "Share the queries out" in browser.get(f"{home}/assignment").text
+        assert "Assign queries" in browser.get(f"{home}/assignment").text
         assert browser.submit(f"{home}/assignment/remove", {"user": str(bob)}).status_code == 303
         page = browser.get(f"{home}/audit").text
         assert "shared the queries out" in page

@@ -103,7 +103,7 @@ def test_the_pages_of_a_project(engine, address):
     in_transaction(engine, lambda c: add_user(c, "ann@example.org", "Ann", PASSWORD, admin=True))
     with Browser(address) as browser:
         browser.sign_in("ann@example.org")
-        assert "no project yet" in browser.get("/").text
+        assert "No projects yet" in browser.get("/").text
         assert browser.get("/projects/new").status_code == 200
         wrong = browser.submit("/projects", {"name": "Shoes", "k": "0"})
         assert wrong.status_code == 422

@@ -270,7 +270,7 @@ def test_after_a_sleep_the_pair_is_there_if_nobody_took_it_and_another_if_someon
     assert theirs["query_id"] == held.query_id
     with page.expect_response("**/renew"):
         page.clock.run_for(16_000)
-    page.wait_for_selector("text=You were away for long")
+    page.wait_for_selector("text=You were away for a while")
     assert tab.ready() != token
     held = {row.user_id: row.query_id for row in leases(engine) if not row.released}
     assert held[bob] == theirs["query_id"] != held[ann]

@@ -187,7 +187,7 @@ def test_both_pages_say_it(engine, person_browser, judge):
     )
     # Mended in the settings, the page goes on by itself.
     dashboard.goto(f"/projects/{project}/settings")
-    dashboard.get_by_label("How many people").fill("1")
+    dashboard.get_by_label("People per overlapping task").fill("1")
     dashboard.get_by_role("button", name="Save").click()
     page.clock.run_for(16_000)
     page.wait_for_selector('[data-screen="blocked"]', state="hidden")

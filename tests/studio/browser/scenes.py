@@ -165,12 +165,12 @@ def judge_break(stage: Stage, page: Page) -> None:
 
 
 @scene()
-def judge_taken_back(stage: Stage, page: Page) -> None:
+def judge_undone(stage: Stage, page: Page) -> None:
     tab = _judge(stage, page)
     tab.answer("ArrowLeft")
     tab.ready()
     page.keyboard.press("u")
-    page.wait_for_selector("text=was taken back")
+    page.wait_for_selector("text=was undone")
     tab.ready()
 
 

@@ -78,7 +78,7 @@ def answer_wrong_and_take_it_back(tab, key):
     tab.page.keyboard.press(wrong)
     tab.wait_until_saved()
     tab.page.keyboard.press("u")
-    tab.page.wait_for_selector("text=was taken back")
+    tab.page.wait_for_selector("text=was undone")
 
 
 @pytest.mark.slow

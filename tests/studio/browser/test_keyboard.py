@@ -72,11 +72,11 @@ def test_commands(engine, judging):
     tab.ready()
     assert tab.titles() != first
     tab.page.keyboard.press("u")
-    tab.page.wait_for_selector("text=was taken back")
+    tab.page.wait_for_selector("text=was undone")
     tab.ready()
     assert tab.titles() == first
     tab.page.keyboard.press("?")
-    assert tab.page.get_by_role("heading", name="Keys").is_visible()
+    assert tab.page.get_by_role("heading", name="Keyboard shortcuts").is_visible()
     tab.page.keyboard.press("ArrowLeft")  # no answer while a dialog is open
     tab.page.keyboard.press("Escape")
     tab.page.keyboard.press("g")
@@ -89,7 +89,7 @@ def test_commands(engine, judging):
     assert tab.screen == "task"
     tab.page.keyboard.press("s")
     tab.page.get_by_label("A document is broken").check()
-    tab.page.get_by_label("More about it").fill("empty")
+    tab.page.get_by_label("Comment").fill("empty")
     tab.page.keyboard.press("Enter")
     # The task that is shown accepts answers until this one is sent.
     wait_until(lambda: len(log_of(engine)) == 3)

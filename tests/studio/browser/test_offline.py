@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from playwright.sync_api import expect
 from sqlalchemy import delete, select, update
@@ -46,7 +44,7 @@ def test_an_answer_without_a_connection_is_sent_later(engine, tab):
     assert kept(tab) == 1
     assert answers(engine) == []
     tab.page.keyboard.press("u")
-    expect(tab.page.locator('[data-part="notice"]')).to_contain_text("not sent yet")
+    expect(tab.page.locator('[data-part="notice"]')).to_contain_text("has not been sent yet")
     context.set_offline(False)  # the browser says so, and the page does not wait any longer
     tab.ready()
     assert tab.part("saved") == "Saved"
@@ -118,7 +116,9 @@ def test_an_answer_that_nobody_wants_is_let_go(engine, tab):
 def test_a_late_answer_is_told_quietly(engine, tab):
     in_transaction(engine, lambda c: c.execute(update(Lease).values(expires_at=1)))
     tab.answer("ArrowLeft")
-    expect(tab.page.locator('[data-part="notice"]')).to_contain_text("came late, and counts")
+    expect(tab.page.locator('[data-part="notice"]')).to_contain_text(
+        "arrived late but still counts"
+    )
     tab.ready()
     assert answers(engine) == [1]
 
@@ -152,7 +152,7 @@ def test_another_account_never_sends_them(engine, person_browser, address):
     context.unroute("**/answers")
     # Bob's session does not know the page that Ann left open, and his own page sends only his.
     tab.wait_for("out-of-date")
-    tab.page.get_by_role("button", name="Load again").click()
+    tab.page.get_by_role("button", name="Reload").click()
     tab.answer("ArrowRight")
     tab.wait_until_saved()
     rows = reading(engine, lambda c: c.execute(select(LogEntry.user_id, LogEntry.value)).all())
@@ -172,7 +172,9 @@ def test_a_server_that_starts_again(engine, database, browser):
         tab.ready()
     tab.answer("ArrowRight")
     tab.wait_for("sending")
-    expect(tab.page.locator('[data-part="announcement"]')).to_have_text(re.compile("is safe"))
+    expect(tab.page.locator('[data-part="announcement"]')).to_have_text(
+        "Your answer is saved in this browser"
+    )
     with serving(settings, port):
         tab.ready()  # by itself
         assert answers(engine) == [1, -1]

@@ -117,7 +117,7 @@ def test_absence_is_noticed_and_taken_off(engine, tab):
     assert dialog.is_visible()
     tab.page.clock.run_for(3_000_000)
     assert shown(tab) == 30
-    tab.page.get_by_role("button", name="Go on").click()
+    tab.page.get_by_role("button", name="Continue").click()
     pass_time(tab, 15)
     assert seconds_taken(engine, tab) == pytest.approx(45 + COUNTED)
 

@@ -58,6 +58,6 @@ def test_an_undo_takes_back_what_this_tab_answered(engine, person_browser):
         tab.wait_until_saved()
         tab.ready()
     one.page.keyboard.press("u")
-    one.page.wait_for_selector("text=was taken back")
+    one.page.wait_for_selector("text=was undone")
     one.ready()
     assert one.titles() == titles[0]

@@ -48,7 +48,7 @@ def act(request: Request, who: AnAdmin, user: Number, action: str, form: FormVal
             found = accounts.reset_password(request, who, user)
             return _accounts_page(request, who, secret=found.password, secret_of=user)
         else:
-            raise RefusedError(404, "There is no such page.")
+            raise RefusedError(404, "Page not found.")
     except RefusedError as error:
         return _accounts_page(request, who, problem=error.problem, status=error.status)
     return RedirectResponse("/accounts", 303)

@@ -74,15 +74,15 @@ COMMANDS = (
     Button("help", "Help", "?", "?"),
 )
 SCROLLING = (
-    Button("down", "Scroll the texts down", "j", "J"),
-    Button("up", "Scroll the texts up", "k", "K"),
+    Button("down", "Scroll documents down", "j", "J"),
+    Button("up", "Scroll documents up", "k", "K"),
 )
 REASONS = (
     "I cannot tell",
-    "I do not know enough about this",
-    "It is in a language that I do not read",
+    "I do not know enough about this topic",
+    "A document is in a language I cannot read",
     "A document is broken or missing",
-    "Something else",
+    "Other",
 )
 _SIDES = {
     Mode.PAIRS: ("Left", "Right"),

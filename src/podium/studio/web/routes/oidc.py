@@ -51,7 +51,7 @@ async def _apart(request: Request, work: Callable[[], Response]) -> Response:
     """Do something that waits for the provider in threads of its own, which judging never needs."""
     limiter: anyio.CapacityLimiter = request.app.state.calling_provider
     if limiter.statistics().tasks_waiting >= _MOST_WAITING:
-        raise RefusedError(503, "Your organisation's sign-in does not answer: try again later.")
+        raise RefusedError(503, "Your organisation's sign-in is not responding. Try again later.")
     return await anyio.to_thread.run_sync(work, limiter=limiter)
 
 
@@ -76,9 +76,9 @@ def _come_back(request: Request, code: str, state: str, error: str) -> Response:
     provider = _provider(request)
     kept = _kept(request)
     if not kept or not hmac.compare_digest(kept["state"].encode(), state.encode()):
-        raise RefusedError(403, "This sign-in was begun elsewhere or too long ago: begin again.")
+        raise RefusedError(403, "This sign-in was started elsewhere or has expired. Start again.")
     if error or not code:
-        raise RefusedError(403, "Your organisation did not let you in.")
+        raise RefusedError(403, "Your organisation rejected the sign-in.")
     stranger = provider.who(_callback(request), code, kept["nonce"], kept["verifier"])
     settings: Settings = request.app.state.settings
     to = inside(kept["to"])
@@ -108,14 +108,14 @@ def _account(connection: Connection, settings: Settings, stranger: Stranger, to:
             accounts.invitation(connection, to.removeprefix(_JOIN)) is not None
         )
         if not stranger.email or not (settings.oidc_creates_accounts or invited):
-            raise RefusedError(403, "You have no account here: ask for an invitation link.")
+            raise RefusedError(403, "You do not have an account here. Ask for an invitation link.")
         user_id = accounts.add_user(
             connection, stranger.email, stranger.name, None, subject=stranger.subject, verified=True
         )
         record(connection, user_id, None, "made an account by OpenID")
         return user_id
     if known.disabled:
-        raise RefusedError(403, "This account is closed.")
+        raise RefusedError(403, "This account is disabled.")
     record(connection, known.id, None, "signed in by OpenID")
     return int(known.id)
 
@@ -131,7 +131,9 @@ def _linked(connection: Connection, stranger: Stranger) -> Any:
         return None
     if known.subject is not None:
         # Someone else at the provider has the address now: they do not get the account with it.
-        raise RefusedError(403, "This address belongs to another account: ask an administrator.")
+        raise RefusedError(
+            403, "This e-mail address belongs to another account. Ask an administrator."
+        )
     accounts.link_to_provider(connection, known.id, stranger.subject)
     record(connection, known.id, None, "linked the account to OpenID")
     return known

@@ -19,7 +19,9 @@ def sign_in_once(request: Request, secret: str) -> Response:
     """Sign in whoever could read the server's terminal."""
     user_id = request.app.state.one_time.pop(digest(secret), None)
     if user_id is None:
-        raise RefusedError(404, "This link was used up: start the server again for another.")
+        raise RefusedError(
+            404, "This link has already been used. Restart the server to get a new one."
+        )
     in_transaction(
         request.app.state.engine,
         lambda c: record(c, user_id, None, "signed in by the link of the terminal"),

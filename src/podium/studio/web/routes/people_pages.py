@@ -142,7 +142,9 @@ def make_token(request: Request, who: AnyPerson, form: FormValues) -> Response:
     name = storable(form.get("name", "")).strip()[:200]
     days = form.get("days", "")
     if not name or days not in map(str, _TOKEN_DAYS):
-        return _tokens_page(request, who, problem="Give the token a name and an end.", status=422)
+        return _tokens_page(
+            request, who, problem="Enter a name and an expiry for the token.", status=422
+        )
 
     def work(connection: Connection) -> str:
         record(connection, who.id, None, "made an API token", name=name)

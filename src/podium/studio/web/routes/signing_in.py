@@ -77,7 +77,7 @@ def sign_in(
     outcome = "failed" if user_id is None else "signed in"
     _LOG.info("sign-in", outcome=outcome, user=user_id, address=address)
     if user_id is None:
-        return _sign_in_page(request, to, email, "Address or password are wrong.", 401)
+        return _sign_in_page(request, to, email, "Wrong e-mail or password.", 401)
     return start_session(request, user_id, inside(to))
 
 
@@ -121,7 +121,9 @@ def join(
 
     def work(connection: Connection) -> tuple[int, int]:
         if accounts.invitation(connection, secret) is None:
-            raise RefusedError(404, "This invitation was used up or is too old: ask for another.")
+            raise RefusedError(
+                404, "This invitation has been used or has expired. Ask for a new one."
+            )
         user_id = person.id if person else accounts.add_user(connection, email, name, password)
         project_id = accounts.accept(connection, secret, user_id)
         record(connection, user_id, project_id, "joined")
@@ -189,7 +191,7 @@ def _check_form(request: Request, form: str) -> None:
 def _invited_to(connection: Connection, secret: str) -> str:
     found = accounts.invitation(connection, secret)
     if found is None:
-        raise RefusedError(404, "This invitation was used up or is too old: ask for another.")
+        raise RefusedError(404, "This invitation has been used or has expired. Ask for a new one.")
     return str(connection.scalar(select(Project.name).where(Project.id == found.project_id)))
 
 

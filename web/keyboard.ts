@@ -1,16 +1,16 @@
-/** The keyboard: every button that names a key is pressed by it. */
+/** Keyboard shortcuts: every button with a `data-key` is pressed by that key. */
 
-/** What a key is called in the template, on any layout. */
+/** The name of a key as the template has it, on any keyboard layout. */
 export function keyName(event: KeyboardEvent): string {
   if (event.key.length > 1) return event.key;
   const typed = event.key.toLowerCase();
   if (/^[a-z0-9?]$/.test(typed)) return typed;
-  // Letters of other alphabets, and digits that need Shift on some layouts, go by their place.
-  const place = /^(?:Key|Digit|Numpad)([A-Z0-9])$/.exec(event.code);
-  return place ? place[1]!.toLowerCase() : typed;
+  // Letters of other alphabets, and digits that need Shift on some layouts, go by key position.
+  const position = /^(?:Key|Digit|Numpad)([A-Z0-9])$/.exec(event.code);
+  return position ? position[1]!.toLowerCase() : typed;
 }
 
-export function pressButtonsByKey(press: (button: HTMLButtonElement) => void): void {
+export function bindShortcuts(press: (button: HTMLButtonElement) => void): void {
   document.addEventListener("keydown", (event) => {
     if (event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
     if (document.querySelector("dialog[open]") || isTyping(event.target)) return;
@@ -27,17 +27,17 @@ export function pressButtonsByKey(press: (button: HTMLButtonElement) => void): v
 }
 
 /**
- * Keys pressed in a document's frame are lost to this page. After a click into a frame the focus
- * comes back at once; whoever goes there with Tab stays, to scroll with the keyboard.
+ * Keep the focus on this page: key presses inside a document's frame do not reach it. After a click
+ * into a frame the focus returns to `home`. Focus moved there with Tab stays, for scrolling.
  */
-export function keepFocusOutOfFrames(home: HTMLElement): void {
-  let byTab = false;
-  document.addEventListener("keydown", (event) => (byTab = event.key === "Tab"), true);
-  document.addEventListener("pointermove", () => (byTab = false), true);
+export function returnFocusFromFrames(home: HTMLElement): void {
+  let movedByTab = false;
+  document.addEventListener("keydown", (event) => (movedByTab = event.key === "Tab"), true);
+  document.addEventListener("pointermove", () => (movedByTab = false), true);
   addEventListener("blur", () =>
-    // The frame has the focus only after this event.
+    // The frame gets the focus only after this event.
     setTimeout(() => {
-      if (document.activeElement instanceof HTMLIFrameElement && !byTab) {
+      if (document.activeElement instanceof HTMLIFrameElement && !movedByTab) {
         document.activeElement.blur();
         window.focus();
         home.focus({ preventScroll: true });
@@ -46,7 +46,7 @@ export function keepFocusOutOfFrames(home: HTMLElement): void {
   );
 }
 
-/** In a text, the arrows up and down are for scrolling, whatever else they mean on the page. */
+/** Whether a key scrolls the text that has the focus: then it is not a shortcut. */
 function scrollsText({ key, target }: KeyboardEvent): boolean {
   const scrolls = key === "ArrowDown" || key === "ArrowUp";
   return scrolls && target instanceof Element && target.closest(".scroller") !== null;
