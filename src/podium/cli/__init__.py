@@ -30,7 +30,6 @@ _VERBS = {
     "evaluate": "podium.cli.evaluate:evaluate_command",
     "compare": "podium.cli.compare:compare_command",
     "utility": "podium.cli.utility:app",
-    "study": "podium.cli.study:app",
     "studio": "podium.cli.studio:app",
 }
 """Every verb: a function that is the verb, or an application of several."""
