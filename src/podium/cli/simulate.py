@@ -11,8 +11,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from podium.cli.bar_chart import Bar, bar_chart
 from podium.data.files import open_write
+from podium.reports.charts import Bar, bar_chart_file
 
 if TYPE_CHECKING:
     from podium.judging import Workload
@@ -77,7 +77,7 @@ def simulate_command(
     if plot is not None:
         title = f"Judgments per query: top {k} of {items}, {judges} judges"
         caption = f"Line: the 5th to the 95th of 100 queries. Hours: for all {queries:,} queries."
-        chart = bar_chart(title, [_bar(work) for work in works], caption)
+        chart = bar_chart_file(title, [_bar(work) for work in works], caption)
         with open_write(plot, compress=False) as write:
             write(chart.encode())
     if as_json:
