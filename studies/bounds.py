@@ -215,14 +215,14 @@ def _pairs(cases: Mapping[str, Any]) -> tuple[str, ClaimVerdict, str]:
 
 def _lists(cases: Mapping[str, Any]) -> tuple[str, ClaimVerdict, str]:
     broken, total, worst = _count(cases, ["(18) as printed"])
-    mended, _, most = _count(cases, ["(18) corrected"])
+    corrected, _, most = _count(cases, ["(18) corrected"])
     whole, _, _ = _count(cases, ["(14) and (18) together"])
     return (
         f"as printed it fails in {broken:,} of {total:,} cases, by up to {worst:.2f} times",
         "not reproduced" if broken else "reproduced",
         "m inversions of one document cost at least ln(1 + m), not m ln 2. With (n - 1) / ln n "
-        f"for 1 / ln 2 it holds ({mended:,} violations, at most {most:.3f}), and so does what the "
-        f"paper needs it for, the bound of 1 - NDCG@k by ListMLE's loss ({whole:,} violations)",
+        f"for 1 / ln 2 it holds ({corrected:,} violations, at most {most:.3f}), and so does what "
+        f"the paper needs it for, the bound of 1 - NDCG@k by ListMLE's loss ({whole:,} violations)",
     )
 
 

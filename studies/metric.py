@@ -103,7 +103,7 @@ def chosen_pairs(
 
 
 def result_pages(data: Path) -> dict[str, Any]:
-    """Figure 16 with what is at hand: whole pages of image search, by cross-validation."""
+    """Figure 16 with the data available: whole pages of image search, by cross-validation."""
     pages = read_pages(data / "preferences" / "image-search", depth=10, grades=5)
     found = utility_report(pages, resamples=200, test_position=False)
     return {

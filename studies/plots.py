@@ -45,7 +45,7 @@ class Panel:
         lines: What is drawn.
         log: Whether the horizontal axis is logarithmic.
         last: What the largest point of a logarithmic axis is called, if not by its number.
-        ticks: Names of the places 0, 1, 2, … across, where they are no numbers.
+        ticks: Names of the positions 0, 1, 2, … across, for an axis of categories.
         marks: Heights at which something is written, such as a paper's figure.
     """
 
