@@ -51,11 +51,11 @@ lint: $(BIN)/python ## ruff: rules and formatting, changing nothing
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-format: $(BIN)/python ## ruff: mend what can be mended, and format
+format: $(BIN)/python ## ruff: fix what can be fixed, and format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-types: $(BIN)/python web-types ## mypy, strict on src and benchmarks; TypeScript, strict, on web
+types: $(BIN)/python web-types ## mypy, strict on src, benchmarks and studies; TypeScript, strict, on web
 	$(BIN)/mypy
 
 api-types: $(BIN)/python node_modules ## web/api-types.d.ts from the judging API's OpenAPI document
@@ -64,7 +64,7 @@ api-types: $(BIN)/python node_modules ## web/api-types.d.ts from the judging API
 web-types: node_modules
 	npm run --silent typecheck
 
-imports: $(BIN)/python ## a room imports only rooms below it
+imports: $(BIN)/python ## a package imports only packages in layers below it
 	$(BIN)/lint-imports
 
 test: $(BIN)/python ## the fast tests and the examples in docstrings

@@ -43,7 +43,7 @@ def _check(
     right = hits = attempts = 0
     # A kill that comes when the work is over shows nothing: only those before count.
     while hits < times and attempts < 3 * times:
-        raylets.mend()
+        raylets.replace_killed()
         draw = random.Random(attempts)
         attempts += 1
         killer = raylets.kill_after(draw.uniform(0.1, 0.9) * usual, draw)

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks._report import Report
 from podium.judging.agreement import Agreement, Ballots, bootstrap, fleiss_kappa, krippendorff_alpha
-from podium.studies.real_votes import image_search_votes, trec_votes
+from studies.real_votes import image_search_votes, trec_votes
 
 _SETS = Path(__file__).parents[2] / "shared/data/preferences"
 _FIGURES: dict[str, Callable[[Ballots], float]] = {

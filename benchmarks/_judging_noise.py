@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.studies.judging_ways import BUDGETS, OTHERS, PODIUM, mean_and_error
-from podium.studies.plots import pyplot, save
+from studies.judging_ways import BUDGETS, OTHERS, PODIUM, mean_and_error
+from studies.plots import pyplot, save
 
 
 def lead(

@@ -21,7 +21,7 @@ HEALTH = {
 
 
 class Raylets:
-    """A head and two other raylets; the others can be killed, and are replaced by ``mend``."""
+    """A head and two other raylets; the others can be killed, and ``replace_killed``."""
 
     def __init__(self, cpus: int = 2, memory: int = 200 << 20) -> None:
         import_ray(loopback=True)
@@ -35,10 +35,10 @@ class Raylets:
         head = {**self._each, "include_dashboard": False, "_system_config": HEALTH}
         self._cluster: Any = Cluster(initialize_head=True, head_node_args=head)
         self.others: list[Any] = []
-        self.mend()
+        self.replace_killed()
         self.address: str = self._cluster.address
 
-    def mend(self) -> None:
+    def replace_killed(self) -> None:
         """Bring the cluster back to three raylets."""
         for node in [node for node in self.others if raylet_id(node) is None]:
             self._cluster.remove_node(node, allow_graceful=False)

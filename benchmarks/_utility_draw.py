@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from podium.studies.plots import COLOURS, pyplot, save
+from studies.plots import COLOURS, pyplot, save
 
 PICTURES = Path(__file__).parents[1] / "docs" / "images"
 

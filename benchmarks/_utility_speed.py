@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks._report import run_measured
-from podium.studies.metric_curves import LIST, judged, shuffles_of, truth_table
 from podium.utility import DCGLearn, LearnedUtility, RankingPreferences
 from podium.utility.next_pair import differences
+from studies.metric_curves import LIST, judged, shuffles_of, truth_table
 
 _FLIPPED = 0.1
 

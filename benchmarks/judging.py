@@ -25,8 +25,8 @@ from podium.judging import (
     judge_session,
 )
 from podium.judging.algorithms import ALGORITHMS, run
-from podium.studies.heap_readings import papers_heap
-from podium.studies.judging_ways import (
+from studies.heap_readings import papers_heap
+from studies.judging_ways import (
     BUDGETS,
     NOISES,
     OTHERS,

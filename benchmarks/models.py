@@ -3,8 +3,8 @@
     python -m benchmarks.models [--quick]
 
 At full size this is the leaderboard (an hour or two, continued where it was stopped, results in
-build/leaderboard) and every check that can be made of it; `podium study leaderboard` writes its
-page. The quick form trains the four models that LETOR 2.0 published, on all folds of OHSUMED.
+build/leaderboard) and every check that can be made of it; `python -m studies leaderboard` writes
+its page. The quick form trains the four models that LETOR 2.0 published, on all folds of OHSUMED.
 Without the data sets, which the project does not hold, that part is left out.
 """
 
@@ -16,8 +16,8 @@ from pathlib import Path
 
 from benchmarks._aggregation import aggregation
 from benchmarks._report import Report, wants_quick
-from podium.studies.leaderboard import Plan, run
-from podium.studies.standings import Standing, beside_published, choices, collect
+from studies.leaderboard import LeaderboardPlan, run
+from studies.standings import Standing, beside_published, choices, collect
 
 _DATA = Path(__file__).parents[2] / "shared" / "data"
 _RESULTS = Path(__file__).parents[1] / "build" / "leaderboard"
@@ -33,11 +33,13 @@ def main() -> None:
         report.note(f"{_DATA} has no data sets: the leaderboard is left out")
     elif quick:
         with tempfile.TemporaryDirectory() as folder:
-            plan = Plan(_DATA, Path(folder), ("OHSUMED-2",), _LETOR_2, truths=("graded",))
+            plan = LeaderboardPlan(
+                _DATA, Path(folder), ("OHSUMED-2",), _LETOR_2, truths=("graded",)
+            )
             _published(report, collect(run(plan), plan.results))
     else:
         start = time.perf_counter()
-        plan = Plan(_DATA, _RESULTS)
+        plan = LeaderboardPlan(_DATA, _RESULTS)
         standings = collect(run(plan), plan.results)
         report.note(f"leaderboard: {(time.perf_counter() - start) / 60:.1f} minutes in this run")
         seconds = sum(row.seconds for each in standings for row in each.rows.values())

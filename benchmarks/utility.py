@@ -3,8 +3,8 @@
     python -m benchmarks.utility [--quick]
 
 At full size it also draws the growth with the number of pairs into docs/images; the paper's figures
-are drawn by ``podium study metric``. Figures 11 and 23 take the grades of MQ2007 and of the MSLR
-sample, and real verdicts those of image search, where ../shared/data has them.
+are drawn by ``python -m studies metric``. Figures 11 and 23 take the grades of MQ2007 and of the
+MSLR sample, and real verdicts those of image search, where ../shared/data has them.
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ from benchmarks._report import Report, median_seconds, wants_quick
 from benchmarks._utility_draw import draw_growth
 from benchmarks._utility_retrain import GAINS, retrain, synthetic, verdicts
 from benchmarks._utility_speed import cvxpy_slacks, cvxpy_smooth, million, noisy, ours, seconds_of
-from podium.studies.image_search_pages import read_pages
-from podium.studies.metric_curves import (
+from podium.utility import DCGLearn, RankingPreferences
+from podium.utility import report as utility_report
+from podium.utility.learned_utility import accuracy
+from studies.image_search_pages import read_pages
+from studies.metric_curves import (
     LIST,
     PAPER,
     Curve,
@@ -34,10 +37,7 @@ from podium.studies.metric_curves import (
     one_curve,
     paper_settings,
 )
-from podium.studies.metric_grades import grade_settings
-from podium.utility import DCGLearn, RankingPreferences
-from podium.utility import report as utility_report
-from podium.utility.learned_utility import accuracy
+from studies.metric_grades import grade_settings
 
 _DATA = Path(__file__).parents[2] / "shared" / "data"
 _PAGES = "preferences/image-search"

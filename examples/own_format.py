@@ -15,7 +15,7 @@ from podium.errors import DataError
 
 
 def read_csv(source, *, progress=None):
-    """Read a CSV file; rows of a query may lie apart."""
+    """Read a CSV file; rows of a query need not be contiguous."""
     rows = csv.reader(line.decode() for _, line in numbered_lines(source, progress=progress))
     names = next(rows, [])
     if names[:2] != ["query_id", "label"]:

@@ -52,7 +52,7 @@ def _words() -> dict[Path, frozenset[str]]:
     """The words of every file but this one and those that only list names."""
     files = [
         file
-        for folder in ("src/podium", "docs", "examples", "tests", "benchmarks")
+        for folder in ("src/podium", "docs", "examples", "tests", "benchmarks", "studies")
         for ending in ("py", "md")
         for file in (ROOT / folder).rglob(f"*.{ending}")
         if file.name != "__init__.py" and file != Path(__file__)

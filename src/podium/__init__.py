@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from podium.errors import DataError as DataError
     from podium.errors import MissingPackageError as MissingPackageError
     from podium.errors import PodiumError as PodiumError
+    from podium.threads import thread_count as thread_count
 
 __version__ = "0.1.0.dev0"
 
@@ -48,6 +49,7 @@ __all__ = [
     "losses",
     "measures",
     "rankers",
+    "thread_count",
     "utility",
 ]
 
@@ -57,6 +59,8 @@ def __getattr__(name: str) -> Any:
         return import_module(f"podium.{name}")
     if name in _ERRORS:
         return getattr(import_module("podium.errors"), name)
+    if name == "thread_count":
+        return import_module("podium.threads").thread_count
     raise AttributeError(f"module 'podium' has no attribute {name!r}")
 
 

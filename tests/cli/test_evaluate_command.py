@@ -79,7 +79,7 @@ def test_a_table_and_every_query() -> None:
         (("truth.qrels", "strong.run", "-m", "ndgc@10"), "Did you mean"),
         (("truth.qrels", "none.run"), "no such file"),
         (("truth.qrels", "strong.run", "-c", "excel"), "excel"),
-        (("data.txt", "--scores", "truth.qrels"), "one number a line"),
+        (("data.txt", "--scores", "truth.qrels"), "one number per line"),
     ],
 )
 def test_mistakes_are_one_line(arguments: tuple[str, ...], message: str) -> None:

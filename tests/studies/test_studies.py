@@ -1,31 +1,35 @@
 """The studies of the papers: what they claim of exact things, and each one's small form."""
 
-import json
+import ast
 import math
 import os
 import re
 import signal
 import subprocess
+import sys
 import time
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from podium.cli.study import STUDIES
+from docs.hooks import ROOMS
+from podium.cluster import read_results
 from podium.data import write_letor
 from podium.errors import ArgumentError
 from podium.losses import ListMLE, ListNet, RankCosine
-from podium.studies.bounds import INEQUALITIES, random_cases, ratios
-from podium.studies.consistency import ORDERS, population_scores
-from podium.studies.evidence import NUMBERED, evidence_page
-from podium.studies.registry import study_called
-from podium.studies.study import Setup, run_study
-from podium.studies.verdicts import Claim, claims_table, read_claims
-from tests.cli.run_podium import PODIUM, podium
+from studies.__main__ import STUDIES
+from studies.bounds import INEQUALITIES, random_cases, ratios
+from studies.claims import Claim, claims_table, read_claims
+from studies.consistency import ORDERS, population_scores
+from studies.evidence import NUMBERED, evidence_page
+from studies.study import Setup, run_study
 from tests.rankers.made_up import made_up
 
-PAGES = Path(__file__).parents[2] / "docs" / "studies"
+ROOT = Path(__file__).parents[2]
+PAGES = ROOT / "docs" / "studies"
+PUBLIC = {"podium", "podium.errors", *(f"podium.{name}" for name in ROOMS)}
 
 
 @pytest.fixture(scope="module")
@@ -94,15 +98,47 @@ def test_the_evidence_of_the_site_is_that_of_its_pages() -> None:
     assert {page.stem for page in PAGES.glob("*.md")} == {*STUDIES, "leaderboard", "index"}
 
 
-def test_every_study_has_a_line_of_help() -> None:
-    for name, about in STUDIES.items():
-        assert study_called(name).name == name
-        assert study_called(name).about == about
+def run_studies(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "studies", *map(str, arguments)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)
+
+
+def test_the_list_has_every_study() -> None:
+    done = run_studies("list")
+    assert done.returncode == 0, done.stderr
+    first = [re.split(r"[│┃]", line)[1].strip() for line in done.stdout.splitlines() if "│" in line]
+    assert [name for name in first if name] == [*STUDIES, "leaderboard"]
+
+
+def test_an_error_is_one_line(tmp_path: Path) -> None:
+    done = run_studies("leaderboard", tmp_path, "--results", tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: ")
+    assert "there is no data set in this folder" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_studies_use_public_names_only() -> None:
+    """Studies are written as a user of the package would write them."""
+    private = []
+    for file in sorted((ROOT / "studies").glob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("podium"):
+                module = import_module(str(node.module))
+                public = getattr(module, "__all__", vars(module))
+                if str(node.module) not in PUBLIC:
+                    private.append(f"{file.name}: {node.module}")
+                private += [
+                    f"{file.name}: {node.module}.{each.name}"
+                    for each in node.names
+                    if each.name not in public and f"{node.module}.{each.name}" not in PUBLIC
+                ]
+    assert private == []
 
 
 def test_a_study_that_needs_data_says_so(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="Name the folder"):
-        run_study(study_called("toprank"), Setup(tmp_path))
+        run_study(STUDIES["toprank"], Setup(tmp_path))
 
 
 # Each takes half a minute: two of them in CI.
@@ -116,37 +152,36 @@ def test_a_study_that_needs_data_says_so(tmp_path: Path) -> None:
 )
 def test_the_small_form_of_a_study_writes_its_page(name: str, folder: Path, tmp_path: Path) -> None:
     page = tmp_path / "docs" / f"{name}.md"
-    command = ["study", name, folder, "--quick", "--results", tmp_path, "--page", page]
-    done = podium(*command)
-    assert done.returncode == 0, done.stderr.decode()
+    command = [name, folder, "--quick", "--results", tmp_path, "--page", page]
+    done = run_studies(*command)
+    assert done.returncode == 0, done.stderr
     text = page.read_text()
-    assert f"podium study {name}" in text
+    assert f"python -m studies {name}" in text
     assert "numpy" in text
     assert "of processor time" in text
     assert read_claims(text)
     for picture in re.findall(r"\.\./images/([\w-]+\.svg)", text):
         assert (tmp_path / "images" / picture).exists()
-    before = {file: file.stat().st_mtime_ns for file in (tmp_path / name).rglob("*.json")}
-    assert podium(*command).returncode == 0
+    before = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.parquet")}
+    assert before
+    assert run_studies(*command).returncode == 0
     assert {file: file.stat().st_mtime_ns for file in before} == before
 
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_a_killed_study_goes_on(tmp_path: Path) -> None:
+def test_a_killed_study_continues(tmp_path: Path) -> None:
     page = tmp_path / "docs" / "page.md"
-    command = [PODIUM, "study", "sufficiency", "--quick", "--results", tmp_path, "--page", page]
-    process = subprocess.Popen(command, start_new_session=True)
-    results = tmp_path / "sufficiency" / "quick"
+    command = [sys.executable, "-m", "studies", "sufficiency", "--quick"]
+    command += ["--results", str(tmp_path), "--page", str(page)]
+    process = subprocess.Popen(command, start_new_session=True, cwd=ROOT)
+    file = tmp_path / "sufficiency" / "quick" / "results.parquet"
     deadline = time.monotonic() + 600
-    while len(list(results.glob("*.json"))) < 3 and time.monotonic() < deadline:
+    while len(before := read_results(file) if file.exists() else []) < 3:
+        assert time.monotonic() < deadline
         time.sleep(0.02)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    before = {path: path.read_bytes() for path in results.glob("*.json")}
-    assert len(before) >= 3
-    for content in before.values():
-        json.loads(content)
-    subprocess.run(command, check=True, timeout=900)
-    assert {path: path.read_bytes() for path in before} == before
+    subprocess.run(command, check=True, timeout=900, cwd=ROOT)
+    assert read_results(file)[: len(before)] == before
     assert "Figure 2" in page.read_text()

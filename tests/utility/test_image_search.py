@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from podium.studies.image_search_pages import read_pages
 from podium.utility import report
+from studies.image_search_pages import read_pages
 from tests.data.shared_files import SHARED
 
 FOLDER = SHARED / "preferences" / "image-search"

@@ -1,6 +1,6 @@
-"""The ``podium`` command: one file per verb, nothing but parsing, progress and printing.
+"""The ``podium`` command: one file per command, nothing but parsing, progress and printing.
 
-A verb's file is imported when the verb is used: most of them bring rooms, and with them compiled
+A command's file is imported when the command is used: most of them import packages with compiled
 code and large packages, that the others do without.
 """
 
@@ -19,7 +19,7 @@ import podium
 from podium.cli.text import shown
 from podium.errors import ArgumentError, PodiumError
 
-_VERBS = {
+_COMMANDS = {
     "convert": "podium.cli.convert:convert_command",
     "describe": "podium.cli.describe:describe_command",
     "judge": "podium.cli.judge:judge_command",
@@ -30,22 +30,21 @@ _VERBS = {
     "evaluate": "podium.cli.evaluate:evaluate_command",
     "compare": "podium.cli.compare:compare_command",
     "utility": "podium.cli.utility:app",
-    "study": "podium.cli.study:app",
     "studio": "podium.cli.studio:app",
 }
-"""Every verb: a function that is the verb, or an application of several."""
+"""Every command: its function, or an application with several commands."""
 
 
-class _Verbs(TyperGroup):
+class _LazyCommands(TyperGroup):
     """Commands that are imported when they are asked for."""
 
     def list_commands(self, _ctx: Any) -> list[str]:
-        return list(_VERBS)
+        return list(_COMMANDS)
 
     def get_command(self, _ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in _VERBS:
+        if cmd_name not in _COMMANDS:
             return None
-        module, _, name = _VERBS[cmd_name].partition(":")
+        module, _, name = _COMMANDS[cmd_name].partition(":")
         found = getattr(import_module(module), name)
         command: Any
         if isinstance(found, typer.Typer):
@@ -60,8 +59,8 @@ class _Verbs(TyperGroup):
 
 app = typer.Typer(
     name="podium",
-    cls=_Verbs,
-    help="From pairwise judgments to a ranker in production, with the ordered top k as truth.",
+    cls=_LazyCommands,
+    help="From pairwise judgments to a ranker in production; the ordered top k is ground truth.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
@@ -88,11 +87,11 @@ def _root(
         typer.Option(
             "--use",
             metavar="MODULE",
-            help="Import a Python module first: losses, measures, algorithms, formats of your own.",
+            help="Import a Python module first: your own losses, measures, algorithms or formats.",
         ),
     ] = None,
 ) -> None:
-    """From pairwise judgments to a ranker in production, with the ordered top k as truth."""
+    """From pairwise judgments to a ranker in production; the ordered top k is ground truth."""
     for name in use or []:
         try:
             import_module(name)

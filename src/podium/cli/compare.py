@@ -37,13 +37,13 @@ def compare_command(
     conventions: ConventionName = None,
     test: Annotated[
         Literal["randomisation", "t", "wilcoxon", "sign"],
-        typer.Option(help="The paired test that decides what is called significant."),
+        typer.Option(help="The paired test for significance."),
     ] = "randomisation",
     output: Annotated[
         list[str] | None,
         typer.Option("--output", "-o", help="Also write a report: .html, .md, .tex or .json."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Draws the signs of the randomisation test.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of the randomisation test.")] = 0,
     truth_format: TruthFormat = None,
 ) -> None:
     """Compare systems: means, intervals, tests, effect sizes, and whether the verdict is coherent.

@@ -17,15 +17,17 @@ def convert_command(
     target: Annotated[str, typer.Argument(help="File or new folder to write; - for stdout.")],
     source_format: SourceFormat = None,
     target_format: Annotated[
-        str | None, typer.Option("--to", help="Format of TARGET, if its name does not tell.")
+        str | None, typer.Option("--to", help="Format of TARGET, if not clear from its name.")
     ] = None,
     top_k: Annotated[
         int | None, typer.Option(min=1, help="Turn labels into the order of the top k.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Draws the order of equal labels, with --top-k.")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="Random seed for the order of equal labels, with --top-k.")
+    ] = 0,
     normalise: Annotated[
         Literal["min-max", "z-score"] | None,
-        typer.Option(help="Bring each feature to one scale within each query."),
+        typer.Option(help="Normalise each feature within each query."),
     ] = None,
     group: GroupFile = None,
     zero_based: ZeroBased = False,

@@ -27,7 +27,7 @@ Measure = Annotated[
     typer.Option(
         "--measure",
         "-m",
-        help="A measure, as nDCG@10 or 'P(rel=2)@5', or as "
+        help="A measure, such as nDCG@10 or 'P(rel=2)@5', or as "
         "trec_eval has it, as ndcg_cut_10; repeatable.",
     ),
 ]
@@ -44,7 +44,7 @@ ConventionName = Annotated[
 Truth = Annotated[str, typer.Argument(help="Judgments (qrels or another format), or a data set.")]
 TruthFormat = Annotated[
     str | None,
-    typer.Option("--truth-format", help="Format of TRUTH: qrels unless named, letor for one."),
+    typer.Option("--truth-format", help="Format of TRUTH, such as letor; by default qrels."),
 ]
 
 
@@ -58,7 +58,7 @@ def evaluate_command(
     conventions: ConventionName = None,
     scores: Annotated[
         str | None,
-        typer.Option(help="For a data set: a file with a score a line, a line for each row."),
+        typer.Option(help="For a data set: a file with one score per line, one line per row."),
     ] = None,
     score_column: Annotated[str, typer.Option(help="For a table: the column of scores.")] = "score",
     label_column: Annotated[str, typer.Option(help="For a table: the column of labels.")] = "label",
@@ -67,7 +67,9 @@ def evaluate_command(
     ] = "query_id",
     truth_format: TruthFormat = None,
     cluster: ClusterAddress = None,
-    per_query: Annotated[bool, typer.Option("--per-query", "-q", help="Every query too.")] = False,
+    per_query: Annotated[
+        bool, typer.Option("--per-query", "-q", help="Print every query as well.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Evaluate rankings.
@@ -92,7 +94,7 @@ def evaluate_command(
             results[Path(scores).stem] = evaluate(measures, data, values, conventions=conventions)
         else:
             table = evaluate_table if cluster is None else partial(_on_cluster, cluster)
-            # A URL's settings, and keys, are no part of its name.
+            # The settings in a URL, keys among them, are not part of its name.
             results[Path(truth.partition("?")[0]).stem] = table(
                 measures,
                 truth,
@@ -165,7 +167,7 @@ def _read_scores(path: str, rows: int) -> Any:
             values.append(int(line) if _WHOLE.fullmatch(line) else float(line))
         except ValueError as error:
             raise DataError(
-                "is no score", path=path, line=number, hint="One number a line."
+                "is not a valid score", path=path, line=number, hint="One number per line."
             ) from error
     if len(values) != rows:
         raise DataError(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def judge_command(
-    session: Annotated[str, typer.Argument(help="Session file; made if it is not there.")],
+    session: Annotated[str, typer.Argument(help="Session file; created if it does not exist.")],
     source: Annotated[
         str | None,
         typer.Option("--from", help="JSONL file with queries and candidates, for a new session."),
@@ -26,20 +26,20 @@ def judge_command(
         str | None, typer.Option(help="Id of the query to judge, if the file has several.")
     ] = None,
     k: Annotated[
-        int | None, typer.Option(min=1, help="How many documents to put in order; 10 if absent.")
+        int | None, typer.Option(min=1, help="How many documents to put in order; by default 10.")
     ] = None,
     algorithm: Annotated[
         str | None,
         typer.Option(
-            help="How pairs are chosen: adaptive (if absent), tournament, insertion, galloping, "
+            help="How pairs are chosen: adaptive (the default), tournament, insertion, galloping, "
             "heap, or careful, for judges who err."
         ),
     ] = None,
     budget: Annotated[
-        int | None, typer.Option(min=1, help="How many judgments careful may ask for.")
+        int | None, typer.Option(min=1, help="With careful: the judgments per query.")
     ] = None,
     seed: Annotated[
-        int, typer.Option(min=0, help="Draws the order of documents and the sides.")
+        int, typer.Option(min=0, help="Random seed for the order of documents and their sides.")
     ] = 0,
     assessor: Annotated[
         str | None, typer.Option(help="Who is judging; by default your user name.")
@@ -131,7 +131,7 @@ def _about(chosen: CandidateList) -> dict[str, Any]:
 
 
 def _plain(html: str) -> str:
-    """The words of a page, a line a block."""
+    """The words of a page, one line per block."""
     parser = _Words()
     parser.feed(html)
     parser.close()

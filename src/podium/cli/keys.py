@@ -17,7 +17,8 @@ END = "end of input"
 def key_presses() -> Iterator[Callable[[], str]]:
     """Give a function that waits for a key: a character, an arrow's name, or `END`.
 
-    Where standard input is no terminal each line of it is a key, so that a session can be scripted.
+    Where standard input is not a terminal, each of its lines is a key, so that a session can be
+    scripted.
     """
     if not sys.stdin.isatty():
         yield _line

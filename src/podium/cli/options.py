@@ -1,4 +1,4 @@
-"""Options that several verbs have."""
+"""Options that several commands have."""
 
 from __future__ import annotations
 
@@ -20,18 +20,21 @@ KeepNonfinite = Annotated[
     bool, typer.Option("--keep-nonfinite", help="LETOR text: read nan and inf as missing.")
 ]
 Whole = Annotated[
-    bool, typer.Option("--whole", help="Read all at once: rows of a query may lie apart.")
+    bool,
+    typer.Option(
+        "--whole", help="Read everything at once: rows of a query need not be contiguous."
+    ),
 ]
 ClusterAddress = Annotated[
     str | None,
     typer.Option(
         "--cluster",
         metavar="ADDRESS",
-        help="Work on a Ray cluster: its address, auto, or local to start one here.",
+        help="Run on a Ray cluster: its address, auto, or local to start one here.",
     ),
 ]
 SourceFormat = Annotated[
-    str | None, typer.Option("--from", help="Format of the source, if its name does not tell.")
+    str | None, typer.Option("--from", help="Format of the source, if not clear from its name.")
 ]
 
 

@@ -1,6 +1,6 @@
-"""Progress on standard error: a bar for work over a file, a spinner for work without a measure.
+"""Progress on standard error: a bar for work of known size, a spinner for the rest.
 
-Nothing is shown where standard error is no terminal, and it is gone when the work is done.
+Nothing is shown where standard error is not a terminal; it disappears when the work is done.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from podium.data.files import Reporter
 
 @contextmanager
 def byte_progress(title: str) -> Iterator[Reporter]:
-    """Give a function to call with bytes done and bytes in all."""
+    """Give a function to call with the bytes done and the total."""
     console = Console(stderr=True)
     progress = Progress(
         TextColumn("{task.description}"),
@@ -47,7 +47,7 @@ def byte_progress(title: str) -> Iterator[Reporter]:
 
 @contextmanager
 def stage_progress() -> Iterator[Callable[[str], Reporter]]:
-    """Give a function that starts a bar with a title, to be told of steps done and in all."""
+    """Give a function that starts a titled bar, to call with the steps done and the total."""
     console = Console(stderr=True)
     bars = Progress(
         TextColumn("{task.description}"),
@@ -68,7 +68,7 @@ def stage_progress() -> Iterator[Callable[[str], Reporter]]:
 
 
 def spinner(title: str) -> AbstractContextManager[Status]:
-    """Show that work goes on."""
+    """Show that work is in progress."""
     return Console(stderr=True).status(title)
 
 

@@ -11,8 +11,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from podium.cli.bar_chart import Bar, bar_chart
 from podium.data.files import open_write
+from podium.reports.charts import Bar, bar_chart_file
 
 if TYPE_CHECKING:
     from podium.judging import Workload
@@ -30,7 +30,7 @@ def simulate_command(
         float,
         typer.Option(min=0, max=1, help="Correlation of an existing ranking with the truth."),
     ] = 0.0,
-    judges: Annotated[HabitName, typer.Option(help="How people judge.")] = "real",
+    judges: Annotated[HabitName, typer.Option(help="How reliably people judge.")] = "real",
     seconds: Annotated[
         float, typer.Option(min=0.01, help="Seconds it takes to compare two documents.")
     ] = 5.51,
@@ -41,15 +41,15 @@ def simulate_command(
     hours_each: Annotated[
         float, typer.Option(min=0.1, help="Hours of judging each person can give.")
     ] = 20.0,
-    runs: Annotated[int, typer.Option(min=2, help="How many queries to play.")] = 200,
-    seed: Annotated[int, typer.Option(min=0, help="Draws them.")] = 0,
+    runs: Annotated[int, typer.Option(min=2, help="How many queries to simulate.")] = 200,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the simulation.")] = 0,
     plot: Annotated[str | None, typer.Option(help="Write the plot to this SVG file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Plan a judging project: how many judgments, hours and people it takes.
 
-    Every selection algorithm is played with simulated people, the default one first, and
-    five-level grading is put beside them. Times are Niu et al.'s: 5.5 s for a pair of web
+    Every selection algorithm is simulated, the default one first, and compared with
+    five-level grading. Times are Niu et al.'s: 5.5 s for a pair of web
     pages, 13.9 s for a grade.
     """
     from podium.judging import HABITS, Overlap, plan, plan_grading
@@ -77,7 +77,7 @@ def simulate_command(
     if plot is not None:
         title = f"Judgments per query: top {k} of {items}, {judges} judges"
         caption = f"Line: the 5th to the 95th of 100 queries. Hours: for all {queries:,} queries."
-        chart = bar_chart(title, [_bar(work) for work in works], caption)
+        chart = bar_chart_file(title, [_bar(work) for work in works], caption)
         with open_write(plot, compress=False) as write:
             write(chart.encode())
     if as_json:

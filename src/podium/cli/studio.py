@@ -23,13 +23,13 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     invoke_without_command=True,
 )
-project_app = typer.Typer(help="Projects, straight in the database.", no_args_is_help=True)
+project_app = typer.Typer(help="Manage projects directly in the database.", no_args_is_help=True)
 app.add_typer(user_app, name="user")
 app.add_typer(project_app, name="project")
 
 ProjectNumber = Annotated[int, typer.Argument(help="The project's number.")]
-Host = Annotated[str, typer.Option(help="The address to listen at.")]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes any that is free.")]
+Host = Annotated[str, typer.Option(help="The address to listen on.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for any free one.")]
 
 
 @app.callback()
@@ -69,9 +69,9 @@ def serve(
 def migrate(
     database: Database = None,
     down: Annotated[
-        str | None, typer.Option(help="Go back to this revision, which loses what came after it.")
+        str | None, typer.Option(help="Downgrade to this revision; newer data are lost.")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Go back without asking.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Downgrade without asking.")] = False,
     drop_everything: Annotated[
         bool, typer.Option("--drop-everything", help="Allow --down base, which removes all tables.")
     ] = False,
@@ -113,7 +113,7 @@ def backup(
 
 @app.command()
 def restore(
-    source: Annotated[Path, typer.Argument(help="A file that backup wrote.")],
+    source: Annotated[Path, typer.Argument(help="A file written by backup.")],
     database: Database = None,
 ) -> None:
     """Restore a backup into an empty database, and check that all judgments are there."""
@@ -126,7 +126,7 @@ def restore(
 
 @project_app.command("create")
 def create_project_command(
-    name: Annotated[str, typer.Argument(help="What it is called.")],
+    name: Annotated[str, typer.Argument(help="The name of the project.")],
     owner: Annotated[str, typer.Option(help="The owner's e-mail address.")],
     mode: Annotated[str, typer.Option(help="pairs, grades or rankings.")] = "pairs",
     k: Annotated[int, typer.Option(min=1, help="How many documents to put in order.")] = 10,
@@ -169,7 +169,7 @@ def import_command(
     documents: Annotated[
         Path | None, typer.Option(help="The texts of the runs' documents.")
     ] = None,
-    queries: Annotated[Path | None, typer.Option(help="The words of the runs' queries.")] = None,
+    queries: Annotated[Path | None, typer.Option(help="The text of the runs' queries.")] = None,
     depth: Annotated[int, typer.Option(min=1, help="Documents of each ranking.")] = 50,
     database: Database = None,
 ) -> None:
@@ -221,7 +221,7 @@ def export_command(
         str, typer.Option("--to", help="qrels, prefs, pairs, jsonl, or one with -parquet.")
     ] = "qrels",
     only_done: Annotated[
-        bool, typer.Option("--only-done", help="Leave out queries that are not done.")
+        bool, typer.Option("--only-done", help="Export finished queries only.")
     ] = False,
     ties: Annotated[
         bool, typer.Option("--ties", help="Give documents judged equal the same label.")

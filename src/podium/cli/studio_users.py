@@ -12,7 +12,7 @@ import typer
 from podium.cli.studio_database import Database, confirm, engine_for, say
 from podium.errors import ArgumentError
 
-user_app = typer.Typer(help="Accounts.", no_args_is_help=True)
+user_app = typer.Typer(help="Manage accounts.", no_args_is_help=True)
 
 Who = Annotated[str, typer.Argument(help="E-mail address, or the account's number.")]
 Sure = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
@@ -21,9 +21,9 @@ Sure = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 @user_app.command("add")
 def add_user_command(
     email: Annotated[str, typer.Argument(help="E-mail address.")],
-    name: Annotated[str, typer.Option(help="What they are called; by default their address.")] = "",
+    name: Annotated[str, typer.Option(help="Their name; by default their address.")] = "",
     admin: Annotated[
-        bool, typer.Option("--admin", help="They may make projects on this server.")
+        bool, typer.Option("--admin", help="Let them create projects on this server.")
     ] = False,
     password: Annotated[
         bool,
@@ -59,7 +59,7 @@ def list_users(
     search: Annotated[str, typer.Argument(help="A part of a name or address.")] = "",
     database: Database = None,
 ) -> None:
-    """Print accounts, one a line: number, address, name, and what is special about it."""
+    """Print accounts, one per line: number, address, name, and what is special about it."""
     from podium.studio.accounts.administration import accounts
     from podium.studio.store.database import reading
 
@@ -99,13 +99,15 @@ def enable(who: Who, database: Database = None) -> None:
 @user_app.command()
 def admin(
     who: Who,
-    remove: Annotated[bool, typer.Option("--remove", help="They are to be none any more.")] = False,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Remove the administrator role.")
+    ] = False,
     database: Database = None,
 ) -> None:
     """Make someone an administrator of the server."""
     from podium.studio.accounts.administration import set_admin
 
-    words = "is no administrator" if remove else "is an administrator"
+    words = "is not an administrator" if remove else "is an administrator"
     _change(who, database, lambda c, n: set_admin(c, None, n, admin=not remove), words)
 
 

@@ -24,16 +24,20 @@ if TYPE_CHECKING:
 
 ModelName = Annotated[
     str | None,
-    typer.Option("--model", help="A model of the literature, as RankSVM, FocusedNet or TopRank."),
+    typer.Option(
+        "--model", help="A model of the literature, such as RankSVM, FocusedNet or TopRank."
+    ),
 ]
 TopK = Annotated[int | None, typer.Option("--k", min=1, help="The top-k form of the model.")]
 LossText = Annotated[
     str | None,
-    typer.Option("--loss", "-l", help="Or a loss, as 'PairHinge(k=10)'; else ListMLE(k=10)."),
+    typer.Option(
+        "--loss", "-l", help="A loss instead, such as 'PairHinge(k=10)'; by default ListMLE(k=10)."
+    ),
 ]
 ScorerName = Annotated[
     Literal["linear", "lightgbm", "xgboost", "neural"] | None,
-    typer.Option("--scorer", "-s", help="For a model, linear unless given; for a loss, lightgbm."),
+    typer.Option("--scorer", "-s", help="By default linear for a model, lightgbm for a loss."),
 ]
 LabelsFile = Annotated[
     str | None,
@@ -45,9 +49,11 @@ LabelsFile = Annotated[
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", help="A parameter of the ranker, as penalty=0.01; repeatable."),
+    typer.Option("--set", help="A parameter of the ranker, such as penalty=0.01; repeatable."),
 ]
-ValidationMeasure = Annotated[str, typer.Option("--measure", "-m", help="For the validation data.")]
+ValidationMeasure = Annotated[
+    str, typer.Option("--measure", "-m", help="The measure on the validation data.")
+]
 Seed = Annotated[
     int, typer.Option(min=0, help="The same seed on the same machine gives the same model.")
 ]
@@ -65,7 +71,8 @@ def train_command(
     loss: LossText = None,
     scorer: ScorerName = None,
     validation: Annotated[
-        str | None, typer.Option("--validation", help="Data that choose the best model met.")
+        str | None,
+        typer.Option("--validation", help="Validation data, to choose the best iteration by."),
     ] = None,
     labels: LabelsFile = None,
     measure: ValidationMeasure = "nDCG@10",
@@ -75,7 +82,7 @@ def train_command(
     cluster: ClusterAddress = None,
     checkpoints: Annotated[
         str | None,
-        typer.Option(help="With --cluster: the folder or URL from which a killed fit goes on."),
+        typer.Option(help="With --cluster: the folder or URL a killed fit resumes from."),
     ] = None,
 ) -> None:
     """Train a ranker: a model by name, or a loss times a scorer.
@@ -153,11 +160,11 @@ def predict_command(
         str, typer.Option("--output", "-o", help="Where to write; - for standard output.")
     ] = "-",
     as_run: Annotated[
-        bool, typer.Option("--run", help="Write a TREC run instead of a score a line.")
+        bool, typer.Option("--run", help="Write a TREC run instead of one score per line.")
     ] = False,
     source_format: SourceFormat = None,
 ) -> None:
-    """Score documents with a saved ranker: a score a line, or a TREC run."""
+    """Score documents with a saved ranker: one score per line, or a TREC run."""
     from podium.rankers import load_ranker
 
     ranker = load_ranker(model)
@@ -185,7 +192,7 @@ def make_ranker(
     seed: int,
 ) -> Ranker:
     """A ranker by a model's name, or by a loss and a scorer; settings are its own parameters."""
-    # Imported here: rankers need packages that the other verbs work without.
+    # Imported here: rankers need packages that the other commands do not.
     from podium.rankers import models
     from podium.rankers.tune import with_parameters
 

@@ -34,12 +34,15 @@ if TYPE_CHECKING:
 def tune_command(
     data: Annotated[str, typer.Argument(help="Training data: LETOR, Parquet or shards.")],
     output: Annotated[str, typer.Argument(help="The file to save the best ranker in.")],
-    validation: Annotated[str, typer.Option("--validation", help="Data that choose the best.")],
+    validation: Annotated[
+        str, typer.Option("--validation", help="Validation data, to choose the best by.")
+    ],
     choices: Annotated[
         list[str] | None,
         typer.Option(
             "--try",
-            help="Values of a parameter, as penalty=1e-4,1e-3; repeatable. A known grid if absent.",
+            help="Values of a parameter, such as penalty=1e-4,1e-3; repeatable. Default: "
+            "a built-in grid.",
         ),
     ] = None,
     model: ModelName = None,
@@ -50,13 +53,13 @@ def tune_command(
     measure: ValidationMeasure = "nDCG@10",
     settings: Settings = None,
     trials: Annotated[
-        int | None, typer.Option(min=1, help="Try so many combinations, drawn at random.")
+        int | None, typer.Option(min=1, help="How many random combinations to try; by default all.")
     ] = None,
     seed: Seed = 0,
     source_format: SourceFormat = None,
     results: Annotated[
         str | None,
-        typer.Option(help="A Parquet table to keep results in: what is there is not tried again."),
+        typer.Option(help="A Parquet table for results; combinations in it are not run again."),
     ] = None,
     cluster: ClusterAddress = None,
 ) -> None:

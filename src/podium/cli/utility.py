@@ -42,7 +42,8 @@ app = typer.Typer(
 )
 
 Preferences = Annotated[
-    str, typer.Argument(help='JSONL, a pair a line: {"left": [2, 0], "right": [1, 1], "choice": 1}')
+    str,
+    typer.Argument(help='JSONL, one pair per line: {"left": [2, 0], "right": [1, 1], "choice": 1}'),
 ]
 Form = Annotated[
     Literal["rank-one", "by-position"],
@@ -53,7 +54,7 @@ Weight = Annotated[
     typer.Option("--C", help="Weight of the slacks; by default chosen by cross-validation."),
 ]
 Decreasing = Annotated[
-    bool, typer.Option("--decreasing", help="Let no grade count more further down.")
+    bool, typer.Option("--decreasing", help="Do not let a grade gain more at a lower position.")
 ]
 Normalised = Annotated[
     bool, typer.Option("--normalised", help="Take leads relative to the ideal, as nDCG does.")
@@ -64,7 +65,7 @@ Grades = Annotated[
     int | None, typer.Option(min=2, max=256, help="How many grades there are, from 0.")
 ]
 Depth = Annotated[int | None, typer.Option(min=1, max=1000, help="How many positions count.")]
-Seed = Annotated[int, typer.Option(help="Draws folds and samples.")]
+Seed = Annotated[int, typer.Option(help="Random seed for folds and samples.")]
 
 
 @app.command("learn")
@@ -112,14 +113,14 @@ def learn_command(
 def next_command(
     pool: Annotated[str, typer.Argument(help="JSONL of pairs to choose from, without choices.")],
     verdicts: Annotated[
-        str | None, typer.Option(help="JSONL of the verdicts so far; none yet if not given.")
+        str | None, typer.Option(help="JSONL of the verdicts so far; by default none.")
     ] = None,
     count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many pairs.")] = 1,
     strategy: Annotated[
         Literal["change", "margin", "random"],
-        typer.Option(help="Expected change, smallest margin, or any."),
+        typer.Option(help="Expected change, smallest margin, or random."),
     ] = "change",
-    first: Annotated[int, typer.Option(min=0, help="Pairs to draw at random before that.")] = 20,
+    first: Annotated[int, typer.Option(min=0, help="Random pairs to begin with.")] = 20,
     grades: Grades = None,
     depth: Depth = None,
     seed: Seed = 0,
@@ -166,7 +167,9 @@ def report_command(
     much: Much = 1.0,
     grades: Grades = None,
     depth: Depth = None,
-    resamples: Annotated[int, typer.Option(min=20, help="Resamples of intervals.")] = 200,
+    resamples: Annotated[
+        int, typer.Option(min=20, help="Bootstrap resamples for the intervals.")
+    ] = 200,
     test_position: Annotated[
         bool, typer.Option(help="Test whether gains depend on the position.")
     ] = True,

@@ -3,7 +3,7 @@
 from podium.cluster.connection import Cluster
 from podium.cluster.evaluate import evaluate
 from podium.cluster.fit import fit
-from podium.cluster.results_table import TaskResult
+from podium.cluster.results_table import TaskResult, read_results
 from podium.cluster.shard_values import ShardedEvaluation
 from podium.cluster.sources import ShardSource, open_source
 from podium.cluster.sweep import SweepProgress, grid, sweep
@@ -19,6 +19,7 @@ __all__ = [
     "fit",
     "grid",
     "open_source",
+    "read_results",
     "sweep",
     "tune",
 ]

@@ -85,6 +85,30 @@ class ResultsTable:
         write_whole(buffer.getvalue(), self._place)
 
 
+def read_results(path: str | os.PathLike[str]) -> list[TaskResult]:
+    """Read the table that a sweep has written, in the order in which results came.
+
+    Args:
+        path: The path or URL of the Parquet file.
+
+    Example:
+        >>> import tempfile
+        >>> from podium.cluster import grid, sweep
+        >>> def square(x):
+        ...     return {"y": x * x}
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = sweep(square, grid(x=[2, 3]), results=f"{folder}/squares.parquet")
+        ...     [result.values for result in read_results(f"{folder}/squares.parquet")]
+        [{'y': 4}, {'y': 9}]
+    """
+    url = as_url(path)
+    if not exists(url):
+        raise DataError(
+            "there is no such file", path=shown(url), hint="Name the results of a sweep."
+        )
+    return list(_read(url).values())
+
+
 def as_table(results: Mapping[str, TaskResult]) -> pa.Table:
     """Results as an Arrow table."""
     rows = list(results.items())

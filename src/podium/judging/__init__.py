@@ -4,12 +4,20 @@ How far people agree is measured in `podium.judging.agreement`; the selection al
 `podium.judging.algorithms`.
 """
 
+from podium.judging.active_sampling import by_expected_gain, expected_gains
 from podium.judging.algorithms.selection import Pair
 from podium.judging.assessors.calibrate import Calibration, calibrate
 from podium.judging.assessors.endpoint import EndpointAssessor, EndpointError
 from podium.judging.assessors.panel import Assessor, judge_session
-from podium.judging.assessors.simulated import HABITS, Habits, SimulatedAssessor
+from podium.judging.assessors.simulated import (
+    GRADE_SECONDS,
+    HABITS,
+    PAIR_SECONDS,
+    Habits,
+    SimulatedAssessor,
+)
 from podium.judging.assignment import Assignment, Overlap, balance, rotate
+from podium.judging.bradley_terry import Duels, Worths, fit_worths
 from podium.judging.contradictions import Contradiction
 from podium.judging.entries import (
     Entry,
@@ -30,11 +38,14 @@ from podium.judging.stopwatch import Stopwatch
 from podium.judging.workload import Workload, plan, plan_grading
 
 __all__ = [
+    "GRADE_SECONDS",
     "HABITS",
+    "PAIR_SECONDS",
     "Assessor",
     "Assignment",
     "Calibration",
     "Contradiction",
+    "Duels",
     "EndpointAssessor",
     "EndpointError",
     "Entry",
@@ -54,8 +65,12 @@ __all__ = [
     "Undo",
     "Verdict",
     "Workload",
+    "Worths",
     "balance",
+    "by_expected_gain",
     "calibrate",
+    "expected_gains",
+    "fit_worths",
     "judge_session",
     "log_preferences",
     "plan",

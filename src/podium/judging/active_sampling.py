@@ -33,6 +33,12 @@ def expected_gains(
         out: Items that have none.
         draws: How many columns to draw.
         seed: Draws them.
+
+    Example:
+        >>> from podium.judging import Duels, fit_worths
+        >>> worths = fit_worths(2, Duels.of([(0, 1, 1, 0)] * 20))
+        >>> expected_gains(worths, k=1, draws=100).shape
+        (2, 100)
     """
     drawn = worths.draws(draws, seed)
     drawn[list(out)] = -np.inf
@@ -43,7 +49,12 @@ def expected_gains(
 
 
 def by_expected_gain(gains: Doubles) -> Ints:
-    """Items by their mean gain, best first: the ranking with the best expected κ-NDCG."""
+    """Items by their mean gain, best first: the ranking with the best expected κ-NDCG.
+
+    Example:
+        >>> by_expected_gain(np.array([[0.0, 1.0], [3.0, 0.0]])).tolist()
+        [1, 0]
+    """
     return np.argsort(-gains.mean(axis=1), kind="stable")
 
 

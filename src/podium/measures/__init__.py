@@ -4,6 +4,7 @@ from podium.measures.comparison.coherence import Coherence, coherence
 from podium.measures.comparison.compare import compare
 from podium.measures.comparison.html import as_html
 from podium.measures.comparison.result import Comparison
+from podium.measures.comparison.statistics import mean_interval, paired_difference
 from podium.measures.comparison.text import as_json, as_latex, as_markdown
 from podium.measures.compiled.ranked import Ranked, RankedPairs, Settings
 from podium.measures.conventions import Conventions
@@ -81,8 +82,10 @@ __all__ = [
     "evaluate_table",
     "kERR",
     "kNDCG",
+    "mean_interval",
     "measure",
     "nDCG",
+    "paired_difference",
     "parse_measure",
     "ppref",
     "reference_page",

@@ -41,6 +41,7 @@ __all__ = [
     "TopSlack",
     "make_ranker",
     "model_named",
+    "scorer_grid",
 ]
 
 Scorer: TypeAlias = Literal["linear", "lightgbm", "xgboost", "neural"]
@@ -82,7 +83,12 @@ def make_ranker(scorer: str, loss: Loss | str, **parameters: Any) -> Ranker:
 
 
 def scorer_grid(scorer: str) -> Grid:
-    """The parameters of a scorer that are worth choosing on validation queries."""
+    """The parameters of a scorer that are worth choosing on validation queries.
+
+    Example:
+        >>> sorted(scorer_grid("lightgbm"))
+        ['learning_rate', 'num_leaves']
+    """
     return _SCORER_GRIDS[scorer]
 
 

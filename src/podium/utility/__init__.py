@@ -3,7 +3,7 @@
 from podium.utility.cross_validate import choose_C
 from podium.utility.intervals import Intervals, bootstrap
 from podium.utility.learn import DCGLearn
-from podium.utility.learned_utility import LearnedUtility, read_learned, write_learned
+from podium.utility.learned_utility import LearnedUtility, accuracy, read_learned, write_learned
 from podium.utility.next_pair import Question, choose_pairs, next_places
 from podium.utility.position_test import PositionTest, position_test
 from podium.utility.preferences import RankingPreferences
@@ -12,6 +12,7 @@ from podium.utility.report import Accuracy, UtilityReport, report
 from podium.utility.report_html import report_html
 from podium.utility.simulate import simulated_choices
 from podium.utility.systems import Flips, SystemPair, flips
+from podium.utility.utility_tables import similarity
 
 __all__ = [
     "Accuracy",
@@ -24,6 +25,7 @@ __all__ = [
     "RankingPreferences",
     "SystemPair",
     "UtilityReport",
+    "accuracy",
     "bootstrap",
     "choose_C",
     "choose_pairs",
@@ -34,6 +36,7 @@ __all__ = [
     "read_preferences",
     "report",
     "report_html",
+    "similarity",
     "simulated_choices",
     "write_learned",
     "write_preferences",

@@ -8,8 +8,8 @@ import numpy as np
 
 from podium.data.gains import log2_discounts
 from podium.kernels import Doubles
-from podium.measures.report_page import report_page
-from podium.utility.charts import FIRST, LEARNED, SECOND, Line, line_chart
+from podium.reports.charts import COLOURS, Line, line_chart
+from podium.reports.page import report_page
 from podium.utility.report import BASELINES, UtilityReport
 from podium.utility.systems import Flips
 from podium.utility.utility_tables import in_units, usual_table
@@ -19,6 +19,7 @@ h3 { margin: 4px 0 10px; } th, td { padding: 4px 10px; }
 .cards { margin-top: 16px;
   grid-template-columns: repeat(auto-fill, minmax(min(100%, 460px), 1fr)); }
 """
+LEARNED, FIRST, SECOND = COLOURS[:3]
 _MOST_SYSTEM_PAIRS = 100
 _CHOICES = ("much better left", "better left", "the same", "better right", "much better right")
 

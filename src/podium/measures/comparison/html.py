@@ -6,12 +6,12 @@ from html import escape
 
 import numpy as np
 
-from podium.measures.comparison.charts import curve_chart, difference_chart, grid_chart
 from podium.measures.comparison.coherence import BASES, STEEPNESS
 from podium.measures.comparison.result import HEADINGS, Comparison, Verdict
 from podium.measures.comparison.text import notes
-from podium.measures.report_page import report_page
 from podium.measures.value import Measure
+from podium.reports.charts import curve_chart, difference_chart, grid_chart
+from podium.reports.page import report_page
 
 _STYLE = "th:nth-child(-n+2), td:nth-child(-n+2) { text-align: left; }"
 

@@ -1,0 +1,197 @@
+"""Ours: what hours of judging buy, by five grades and by pairs, measured at the ranker's end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from podium.data import Dataset, from_ranks, to_full_order
+from podium.judging import (
+    GRADE_SECONDS,
+    HABITS,
+    PAIR_SECONDS,
+    Duels,
+    Outcome,
+    Session,
+    SimulatedAssessor,
+    Verdict,
+    by_expected_gain,
+    expected_gains,
+    fit_worths,
+)
+from podium.judging.algorithms import ALGORITHMS, run
+from podium.measures import evaluate, parse_measure
+from podium.rankers import LinearRanker, Ranker, TreeRanker
+from studies.arrays import Doubles, Floats
+from studies.end_to_end_page import write
+from studies.parts import Part
+from studies.study import Setup, Study
+
+DOCUMENTS, K, FEATURES = 50, 10, 12
+CAREFUL = 90
+"""Judgments that a careful session spends on a query, about what the default takes."""
+
+Labelled = tuple[Floats, float]
+"""The labels of a query's documents, and the seconds they took."""
+
+
+def graded(worths: Doubles, seed: int) -> Labelled:
+    """Every document gets one of five grades, from one person."""
+    judge = SimulatedAssessor[int](worths.tolist(), HABITS["real"], seed=seed)
+    grades = [judge.grade(item) for item in range(DOCUMENTS)]
+    return np.array(grades, np.float32), DOCUMENTS * GRADE_SECONDS
+
+
+def selected(algorithm: str) -> Callable[[Doubles, int], Labelled]:
+    """The ordered top k by a selection algorithm, as all verdicts together make it likeliest."""
+
+    def label(worths: Doubles, seed: int) -> Labelled:
+        judge = SimulatedAssessor[int](worths.tolist(), HABITS["real"], seed=seed)
+        rows: list[tuple[int, int, int, int]] = []
+
+        def answer(left: int, right: int) -> Outcome:
+            outcome = judge(left, right)
+            rows.append((left, right, int(outcome), 0))
+            return outcome
+
+        run(ALGORITHMS[algorithm], DOCUMENTS, K, answer)
+        order = by_expected_gain(expected_gains(fit_worths(DOCUMENTS, Duels.of(rows)), K))
+        return _top(order.tolist()), len(rows) * PAIR_SECONDS
+
+    return label
+
+
+def careful(worths: Doubles, seed: int) -> Labelled:
+    """The ordered top k by careful questions, each answered by another person."""
+    names = [str(item) for item in range(DOCUMENTS)]
+    judge = SimulatedAssessor(dict(zip(names, worths.tolist(), strict=True)), seed=seed)
+    session = Session(names, K, algorithm="careful", budget=CAREFUL, seed=seed)
+    for spent in range(CAREFUL):
+        pair = session.open_pairs()[0]
+        session.add(Verdict(*pair, judge(*pair), str(spent)))
+    return _top([int(item) for item in session.result().top]), CAREFUL * PAIR_SECONDS
+
+
+def _top(order: Sequence[int]) -> Floats:
+    ranks = np.full(DOCUMENTS, DOCUMENTS)
+    ranks[list(order[:K])] = np.arange(1, min(K, len(order)) + 1)
+    return from_ranks(ranks, k=K)
+
+
+WAYS: dict[str, Callable[[Doubles, int], Labelled]] = {
+    "five grades": graded,
+    "pairs, heap": selected("heap"),
+    "pairs, Podium's default": selected("adaptive"),
+    "pairs, Podium's careful": careful,
+}
+RANKERS: dict[str, Callable[[], Ranker]] = {
+    "linear, ListMLE": lambda: LinearRanker("ListMLE(k=10)", penalty=1e-2),
+    "linear, all pairs": lambda: LinearRanker("PairLogistic()", penalty=1e-2),
+    "trees, ListMLE": lambda: TreeRanker(
+        "ListMLE(k=10)", n_estimators=60, parameters={"num_leaves": 7}
+    ),
+}
+MEASURES = (f"kNDCG(k={K})@10", "nDCG@10")
+"""Against the true order of the top 10, and against the true fifths of worth, as five grades."""
+
+
+def queries(count: int, seed: int) -> tuple[Doubles, Floats]:
+    """Worths and features: half of the variance of a worth is in them, partly curved."""
+    random = np.random.default_rng([seed, 3])
+    features = random.standard_normal((count, DOCUMENTS, FEATURES))
+    weights = np.random.default_rng(11).standard_normal(FEATURES)
+    signal = features @ weights + 1.5 * features[..., 0] * features[..., 1]
+    signal /= signal.std()
+    worths = np.sqrt(0.6) * signal + np.sqrt(0.4) * random.standard_normal(signal.shape)
+    return worths, features.astype(np.float32)
+
+
+def hours_bought(repeat: int, hours: Sequence[float], tests: int) -> dict[str, Any]:
+    """Judge queries until each number of hours is spent, train, and test on new queries."""
+    most = int(max(hours) * 3600 / (DOCUMENTS * PAIR_SECONDS)) + 1
+    worths, features = queries(most, repeat)
+    test_worths, test_features = queries(tests, 10_000 + repeat)
+    truth = {measure: _truth(measure, test_worths) for measure in MEASURES}
+    found: dict[str, Any] = {}
+    for way, label in WAYS.items():
+        labels: list[Floats] = []
+        spent = [0.0]
+        for number, each in enumerate(worths):
+            if spent[-1] > 3600 * max(hours):
+                break
+            one, seconds = label(each, 1000 * repeat + number)
+            labels.append(one)
+            spent.append(spent[-1] + seconds)
+        for budget in hours:
+            # At least two queries; the last one is judged to its end.
+            judged = max(2, int(np.searchsorted(spent, 3600 * budget)))
+            judged = min(judged, len(labels))
+            train = _dataset(features[:judged], np.concatenate(labels[:judged]))
+            for name, make in RANKERS.items():
+                scores = make().fit(train).predict(_dataset(test_features, truth[MEASURES[0]]))
+                found[f"{way}.{name}.{budget:g}"] = {
+                    "queries": judged,
+                    **{measure: _mean(measure, truth[measure], scores) for measure in MEASURES},
+                    "first": _first(test_worths, scores),
+                }
+    return found
+
+
+def _dataset(features: Floats, labels: Floats) -> Dataset:
+    rows = features.reshape(-1, FEATURES)
+    return Dataset.from_arrays(rows, labels=labels, group=[DOCUMENTS] * len(features))
+
+
+def _truth(measure: str, worths: Doubles) -> Floats:
+    offsets = np.arange(0, worths.size + 1, DOCUMENTS)
+    order = to_full_order(worths.ravel().astype(np.float32), offsets)
+    if measure == "nDCG@10":
+        fifths: Floats = np.floor((order - 1) * 5 / DOCUMENTS).astype(np.float32)
+        return fifths
+    top: Floats = np.maximum(order - (DOCUMENTS - K), 0).astype(np.float32)
+    return top
+
+
+def _mean(measure: str, labels: Floats, scores: Doubles) -> float:
+    wanted = parse_measure(measure)
+    group = [DOCUMENTS] * (len(labels) // DOCUMENTS)
+    return float(np.mean(evaluate(wanted, labels=labels, scores=scores, group=group)[wanted]))
+
+
+def _first(worths: Doubles, scores: Doubles) -> float:
+    """The mean true worth of the document shown first, in standard deviations of worth."""
+    chosen = scores.reshape(worths.shape).argmax(axis=1)
+    return float(worths[np.arange(len(worths)), chosen].mean())
+
+
+def _parts(setup: Setup) -> list[Part]:
+    repeats, hours, tests = (
+        (1, (1.0, 2.0), 50) if setup.quick else (12, (1.0, 2.0, 5.0, 10.0, 20.0), 500)
+    )
+    return [Part(f"repeat-{each}", hours_bought, (each, hours, tests)) for each in range(repeats)]
+
+
+def _write(found: Mapping[str, Any], setup: Setup, images: Path) -> Any:
+    return write(found, setup, images, tuple(WAYS), tuple(RANKERS), MEASURES)
+
+
+STUDY = Study(
+    "end-to-end",
+    "What an hour of judging buys",
+    "Ours: what hours of judging buy, by grades and by pairs.",
+    """
+No paper asks it, and every team does: there are so many hours of judging. Are they better spent on
+five grades for every document, or on pairs for the ordered top 10? Simulated people with the noise
+and ties of real ones judge queries of 50 documents one after the other until the hours are over, at
+the seconds per judgment that Niu et al. (2012) measured (5.51 a pair, 13.87 a grade). The same
+rankers are trained from each, and tested on new queries against the true worth of documents, which
+nobody has seen: by κ-NDCG@10 of the true top 10, by nDCG@10 with the true fifths of worth as grades
+(the scale that graders were asked for), and by the worth of the first result.
+""",
+    "",
+    _parts,
+    _write,
+)

@@ -1,0 +1,164 @@
+"""Ways to the ordered top k when judges err: κ-NDCG@10 of the result against judgments spent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.judging import (
+    HABITS,
+    Duels,
+    Grade,
+    Habits,
+    Outcome,
+    Session,
+    SimulatedAssessor,
+    Verdict,
+    by_expected_gain,
+    expected_gains,
+    fit_worths,
+)
+from podium.judging.algorithms import ALGORITHMS, run
+from studies.kndcg import k_ndcg
+
+ITEMS, K = 50, 10
+NOISES = {
+    "10 % of verdicts flipped": Habits(flips=0.1),
+    "25 % of verdicts flipped": Habits(flips=0.25),
+    "noise and ties of real people": HABITS["real"],
+}
+SMALL = 50
+BUDGETS = (10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 120, 150, 200, 250)
+
+Ranking = Sequence[int] | NDArray[np.int64]
+Way = Callable[[list[float], Habits, int], Iterator[Ranking]]
+"""Given worths, habits and a seed: the ranking after 1, 2, 3, … judgments."""
+
+
+def selection(name: str) -> Way:
+    """A selection algorithm: what is likeliest so far, as of a session, then its result."""
+
+    def rankings(worths: list[float], habits: Habits, seed: int) -> Iterator[Ranking]:
+        judge = SimulatedAssessor[int](worths, habits, seed=seed)
+        found: list[Ranking] = []
+        rows: list[tuple[int, int, int, int]] = []
+
+        def answer(left: int, right: int) -> Outcome:
+            outcome = judge(left, right)
+            rows.append((left, right, int(outcome), 0))
+            found.append(_likeliest(rows) if len(rows) in BUDGETS else ())
+            return outcome
+
+        top = run(ALGORITHMS[name], ITEMS, K, answer).top
+        yield from found
+        while True:
+            yield top
+
+    return rankings
+
+
+def _likeliest(rows: list[tuple[int, int, int, int]]) -> Ranking:
+    return by_expected_gain(expected_gains(fit_worths(ITEMS, Duels.of(rows)), K))
+
+
+def careful(graded: int) -> Way:
+    """A careful session, each verdict by another person, after some items have been graded."""
+
+    def rankings(worths: list[float], habits: Habits, seed: int) -> Iterator[Ranking]:
+        names = [str(item) for item in range(ITEMS)]
+        judge = SimulatedAssessor(dict(zip(names, worths, strict=True)), habits, seed=seed)
+        session = Session(names, K, algorithm="careful", budget=10**6, seed=seed)
+        for spent in count():
+            if spent:
+                yield _named(session) if spent in BUDGETS else ()
+            if spent < graded:
+                item = names[_grading_order(seed, 0)[spent]]
+                session.add(Grade(item, judge.grade(item), "grader"))
+            else:
+                pair = session.open_pairs()[0]
+                session.add(Verdict(*pair, judge(*pair), str(spent)))
+
+    return rankings
+
+
+def _named(session: Session) -> Ranking:
+    return [int(item) for item in session.result().top]
+
+
+def active_bradley_terry(worths: list[float], habits: Habits, seed: int) -> Iterator[Ranking]:
+    """The pair that tells most about all worths, by the model that Podium has: D-optimal design."""
+    judge = SimulatedAssessor[int](worths, habits, seed=seed)
+    random = np.random.default_rng(seed)
+    rows: list[tuple[int, int, int, int]] = []
+    fit = fit_worths(ITEMS, Duels.of(rows))
+    while True:
+        covariance = np.linalg.inv(fit.precision)
+        variance = np.diag(covariance)
+        chance = 1 / (1 + np.exp(-np.subtract.outer(fit.means, fit.means)))
+        information = chance * (1 - chance) * (np.add.outer(variance, variance) - 2 * covariance)
+        information *= 1 + 1e-6 * random.random(information.shape)  # equals are drawn from
+        left, right = np.unravel_index(int(information.argmax()), information.shape)
+        rows.append((int(left), int(right), int(judge(int(left), int(right))), 0))
+        fit = fit_worths(ITEMS, Duels.of(rows), start=fit.means)
+        yield by_expected_gain(expected_gains(fit, K)) if len(rows) in BUDGETS else ()
+
+
+def grading(worths: list[float], habits: Habits, seed: int) -> Iterator[Ranking]:
+    """Five levels, one item after the other, again and again; items by their mean grade."""
+    judge = SimulatedAssessor[int](worths, habits, seed=seed)
+    random = np.random.default_rng(seed)
+    sums, counts = np.zeros(ITEMS), np.zeros(ITEMS)
+    for person in count():
+        for item in _grading_order(seed, person):
+            sums[item] += judge.grade(item)
+            counts[item] += 1
+            means = np.where(counts > 0, sums / np.maximum(counts, 1), 2.0)
+            yield np.argsort(-means - 1e-6 * random.random(ITEMS))
+
+
+def _grading_order(seed: int, person: int) -> list[int]:
+    """The same for every way that grades, so that they differ in what they make of the grades."""
+    order: list[int] = np.random.default_rng([seed, person]).permutation(ITEMS).tolist()
+    return order
+
+
+PODIUM: dict[str, Way] = {
+    **{name: selection(name) for name in ALGORITHMS},
+    "careful": careful(0),
+    "careful after 35 grades": careful(35),
+}
+OTHERS: dict[str, Way] = {"active Bradley-Terry": active_bradley_terry, "five grades": grading}
+
+
+def play_ways(
+    ways: Mapping[str, Way], habits: Habits, truths: int, budgets: Sequence[int]
+) -> dict[str, NDArray[np.float64]]:
+    """The κ-NDCG@10 of each way: a row a truth, the same ones for all, a column a budget.
+
+    Only every third truth goes beyond `SMALL` judgments, and is not-a-number there otherwise: small
+    budgets take little time, and there the ways are so close that it takes more truths to tell
+    them apart.
+    """
+    found = {name: np.full((truths, len(budgets)), np.nan) for name in ways}
+    for truth in range(truths):
+        worths = np.random.default_rng(truth).standard_normal(ITEMS).tolist()
+        for name, way in ways.items():
+            rankings = way(worths, habits, truth)
+            spent = 0
+            for place, budget in enumerate(budgets):
+                if budget > SMALL and truth % 3:
+                    break
+                while spent < budget:
+                    ranking = next(rankings)
+                    spent += 1
+                found[name][truth, place] = k_ndcg(ranking, worths, K)
+    return found
+
+
+def mean_and_error(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The mean over truths and its standard error, budget by budget."""
+    counts = (~np.isnan(values)).sum(axis=0)
+    return np.nanmean(values, axis=0), np.nanstd(values, axis=0) / np.sqrt(counts)

@@ -1,0 +1,81 @@
+"""Pictures of the leaderboard: curves over beta, and all entries with their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from studies.entries import BETAS, FOCUSED
+from studies.plots import pyplot, save
+from studies.standings import ERR, Standing
+
+_COLOURS = {"literature": "#4477aa", "trees": "#228833", "peers": "#cc6677"}
+_WORDS = {"literature": "models", "trees": "trees with Podium's losses", "peers": "peers"}
+
+
+def draw_leaderboard(standings: Sequence[Standing], folder: Path) -> list[Path]:
+    """Draw what there are results for; return the files."""
+    plt = pyplot()
+    folder.mkdir(parents=True, exist_ok=True)
+    found = []
+    curves = [
+        each for each in standings if any(row.family == "curve" for row in each.rows.values())
+    ]
+    if curves:
+        found.append(_draw_curves(plt, curves, folder / "focused-beta.svg"))
+    for truth in ("graded", "top-k"):
+        shown = [each for each in standings if each.truth == truth]
+        if shown:
+            found.append(_draw_entries(plt, shown, folder / f"leaderboard-{truth}.svg"))
+    return found
+
+
+def _draw_curves(plt: Any, standings: Sequence[Standing], file: Path) -> Path:
+    """FocusedRank's measures over beta, a row a data set, a column a model with all points."""
+    shown = [
+        model
+        for model in FOCUSED
+        if all(f"{model.name} beta {beta}" in each.rows for each in standings for beta in BETAS)
+    ]
+    figure, axes = plt.subplots(
+        len(standings),
+        len(shown),
+        figsize=(3.7 * len(shown), 3.1 * len(standings)),
+        squeeze=False,
+    )
+    for line, standing in zip(axes, standings, strict=True):
+        for axis, model in zip(line, shown, strict=True):
+            for measure, style in ((standing.measure, "o-"), (ERR[standing.truth], "s--")):
+                means = [standing.rows[f"{model.name} beta {beta}"].mean(measure) for beta in BETAS]
+                axis.plot(BETAS, means, style, label=measure, markersize=4)
+            axis.set(title=f"{model.name}, {standing.collection}", xlabel="beta")
+            axis.grid(alpha=0.3)
+    axes[0][0].legend(frameon=False, fontsize=8)
+    return save(figure, file)
+
+
+def _draw_entries(plt: Any, standings: Sequence[Standing], file: Path) -> Path:
+    """Every entry's measure with its interval over queries, a panel a data set."""
+    columns = min(4, len(standings))
+    lines = -(-len(standings) // columns)
+    figure, axes = plt.subplots(lines, columns, figsize=(4.1 * columns, 5.4 * lines), squeeze=False)
+    for axis in axes.flat[len(standings) :]:
+        axis.set_visible(False)
+    for axis, standing in zip(axes.flat, standings, strict=False):
+        rows = [row for row in standing.rows.values() if row.family in _COLOURS]
+        rows.sort(key=lambda row: row.mean(standing.measure))
+        for place, row in enumerate(rows):
+            mean, low, high = standing.interval(row.entry, standing.measure)
+            colour = _COLOURS[row.family]
+            axis.plot([low, high], [place, place], color=colour, linewidth=1)
+            axis.plot([mean], [place], "o", color=colour, markersize=4)
+        axis.set_yticks(range(len(rows)), [row.entry for row in rows], fontsize=7)
+        axis.set(title=standing.collection, xlabel=standing.measure)
+        axis.grid(alpha=0.3, axis="x")
+    marks = [
+        axes[0][0].plot([], [], "o", color=colour, label=_WORDS[family])[0]
+        for family, colour in _COLOURS.items()
+    ]
+    figure.legend(handles=marks, loc="lower center", ncol=3, frameon=False)
+    return save(figure, file, bottom=0.06 / lines)
