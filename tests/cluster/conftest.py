@@ -19,5 +19,5 @@ def raylets() -> Iterator[Raylets]:
 @pytest.fixture
 def three(raylets: Raylets) -> Cluster:
     """The cluster with a worker for each raylet."""
-    raylets.mend()
+    raylets.replace_killed()
     return Cluster(raylets.address, workers=3)

@@ -24,7 +24,7 @@ def done(*arguments: object) -> str:
 
 
 def test_evaluate(raylets: Raylets, tmp_path: Path) -> None:
-    raylets.mend()
+    raylets.replace_killed()
     data = scored(30)
     cut(data, tmp_path / "scored", 4)
     options = ("--measure", "nDCG@5", "--score-column", "clicks", "--json")
@@ -37,7 +37,7 @@ def test_evaluate(raylets: Raylets, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_train_and_tune(raylets: Raylets, tmp_path: Path) -> None:
-    raylets.mend()
+    raylets.replace_killed()
     data, held_out = made_up(20, 10), made_up(10, 10, seed=1)
     write_shards(data, tmp_path / "train", shard_bytes=1000)
     write_shards(held_out, tmp_path / "valid")

@@ -157,5 +157,5 @@ def test_a_killed_raylet_changes_nothing(
     )
     assert len(told) == len(source.shards) > 10
     assert_equal(found, data)
-    raylets.mend()  # by now Ray knows of the loss
+    raylets.replace_killed()  # by now Ray knows of the loss
     assert capsys.readouterr().out == ""  # where a command prints its results

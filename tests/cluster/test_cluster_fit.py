@@ -85,12 +85,12 @@ def test_a_lost_actor_leaves_its_shards_to_the_others(
             assert value == again
             np.testing.assert_array_equal(slope, same)
     holders.close()
-    raylets.mend()
+    raylets.replace_killed()
 
 
 @pytest.mark.long
 def test_more_workers_than_fit_are_not_waited_for(raylets: Raylets, tmp_path: Path) -> None:
-    raylets.mend()
+    raylets.replace_killed()
     train = cut(made_up(30), tmp_path / "train", 12)
     found = fit(LinearRanker(LOSS), train, cluster=Cluster(raylets.address, workers=100))
     np.testing.assert_allclose(found.coef_, LinearRanker(LOSS).fit(train).coef_, atol=1e-6)
@@ -281,7 +281,7 @@ def lightgbm_alone(parts: list[Dataset], trees: int, parameters: dict[str, Any])
 def test_trees_are_those_of_the_engines_own_distributed_learner(
     raylets: Raylets, tmp_path: Path, engine: Any, alone: Any, parameters: dict[str, Any]
 ) -> None:
-    raylets.mend()
+    raylets.replace_killed()
     data = made_up(40)
     train = cut(data, tmp_path / "train", 5)
     ranker = TreeRanker(LOSS, engine=engine, n_estimators=15, parameters=parameters, patience=None)
@@ -305,7 +305,7 @@ def new_net() -> Ranker:
 
 @pytest.mark.long
 def test_neural_batches_are_those_of_all_workers(raylets: Raylets, tmp_path: Path) -> None:
-    raylets.mend()
+    raylets.replace_killed()
     data = made_up(30)
     train = cut(data, tmp_path / "train", 4)
     many = fit(new_net(), train, cluster=Cluster(raylets.address, workers=2))
@@ -342,4 +342,4 @@ def test_trees_survive_a_killed_raylet(raylets: Raylets, three: Cluster, tmp_pat
     assert steps[-1] == 40
     assert ranker.score(held_out) > 0.8
     assert ranker.booster_.num_trees() == 40
-    raylets.mend()
+    raylets.replace_killed()
