@@ -16,7 +16,7 @@ from podium.cluster import Cluster
 from podium.data import Dataset
 from podium.errors import DataError
 from podium.measures import evaluate, parse_measure
-from podium.rankers import LinearRanker, Tuning, tune
+from podium.rankers import LinearRanker, TuningResult, tune
 from podium.rankers.tune import with_parameters
 from podium.studies.collections import Fold, at_hand, graded, load_folds
 from podium.studies.entries import ENTRIES, Entry, K, Truth
@@ -154,12 +154,12 @@ def _result_of(plan: Plan, tasks: Mapping[str, Task], name: str) -> dict[str, An
     best = found.trials[0]
     seconds = time.process_time() - start
     result = Result(
-        {name: _plain(value) for name, value in best.parameters.items()},
+        {name: _plain(value) for name, value in best.params.items()},
         best.value,
         seconds,
-        len(found.trials) * (1 + len(getattr(found.ranker, "rerankers_", []))),
+        len(found.trials) * (1 + len(getattr(found.best_ranker, "rerankers_", []))),
         fold.test.query_ids.to_pylist(),
-        _measured(fold.test, found.ranker.predict(fold.test), task.truth),
+        _measured(fold.test, found.best_ranker.predict(fold.test), task.truth),
         code_name(),
     )
     return asdict(result)
@@ -182,7 +182,7 @@ def _fold(data: Path, collection: str, truth: Truth, fold: int) -> Fold:
     return found.mapped(lambda part: part.top_k(K))
 
 
-def _tuned(entry: Entry, truth: Truth, fold: Fold, quick: bool) -> Tuning:
+def _tuned(entry: Entry, truth: Truth, fold: Fold, quick: bool) -> TuningResult:
     measure = CHOSEN_BY[truth]
     ranker = entry.ranker(truth)
     if "measure" in ranker.get_params(deep=False):
@@ -190,15 +190,15 @@ def _tuned(entry: Entry, truth: Truth, fold: Fold, quick: bool) -> Tuning:
     if isinstance(ranker, LinearRanker):
         # Validation queries choose the best of the models met on the way to the minimum, which
         # is seldom the last: the minimum itself need not be exact.
-        ranker = with_parameters(ranker, {"tolerance": 1e-2, "max_iter": 20 if quick else 100})
-    fewer = [each for each in ("n_estimators", "rounds") if quick and hasattr(ranker, each)]
-    ranker = with_parameters(ranker, dict.fromkeys(fewer, 40))
+        ranker = with_parameters(ranker, {"tol": 1e-2, "max_iter": 20 if quick else 100})
+    if quick and hasattr(ranker, "n_estimators"):
+        ranker = with_parameters(ranker, {"n_estimators": 40})
     train = fold.train
     if entry.orders_grades and truth == "graded":
         train = train.top_k(K)
     grid = entry.grid(truth)
     trials = 1 if quick else entry.trials
-    return tune(ranker, grid, train, fold.validation, measure=measure, trials=trials)
+    return tune(ranker, grid, train, fold.validation, measure=measure, n_trials=trials)
 
 
 def _plain(value: Any) -> Any:

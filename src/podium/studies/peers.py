@@ -13,7 +13,7 @@ import numpy as np
 from podium.data import Dataset
 from podium.errors import ArgumentError, PodiumError
 from podium.kernels import Doubles, Floats
-from podium.rankers.base import Progress, Ranker, Training, in_memory
+from podium.rankers.base import Progress, Ranker, TrainingData, in_memory
 from podium.rankers.engines import import_engine
 from podium.rankers.storage import Archive
 from podium.threads import thread_count
@@ -45,7 +45,9 @@ class PeerRanker(Ranker):
         self.parameters = parameters
         self.seed = seed
 
-    def _fit(self, data: Training, validation: Training | None, _progress: Progress | None) -> None:
+    def _fit(
+        self, data: TrainingData, validation: TrainingData | None, _progress: Progress | None
+    ) -> None:
         if validation is None:
             raise ArgumentError("A peer stops early: give it validation queries.")
         train = PEERS[self.objective][0]
