@@ -56,7 +56,7 @@ def test_every_refused_name_is_one_of_lightgbms() -> None:
         ("lightgbm", {"boosting": "rf"}, "boosting=rf does not work .*gbdt or dart"),
         ("lightgbm", {"boosting_type": "random_forest"}, "does not work"),
         ("xgboost", {"booster": "gblinear"}, "booster=gblinear does not work .*LinearRanker"),
-        ("lightgbm", {"boosting": "gbdt objective=binary"}, "splits at spaces"),
+        ("lightgbm", {"boosting": "gbdt objective=binary"}, "would split at spaces"),
         ("lightgbm", {"max_depth": {"a": 1}}, "max_depth is of type dict"),
     ],
 )

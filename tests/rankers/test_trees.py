@@ -126,7 +126,7 @@ def test_names_that_an_engine_refuses(engine: str) -> None:
         ("lightgbm", "num_leafs", "There is no LightGBM parameter 'num_leafs'.*num_leaves"),
         ("xgboost", "max_deep", "There is no XGBoost parameter 'max_deep'.*max_depth"),
         ("lightgbm", "num_boost_round", "cannot be set.*n_estimators"),
-        ("xgboost", "early_stopping_rounds", "cannot be set.*patience"),
+        ("xgboost", "early_stopping_rounds", "cannot be set.*early_stopping_rounds"),
     ],
 )
 def test_parameters_that_the_engine_would_ignore_are_refused(

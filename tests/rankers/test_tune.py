@@ -120,7 +120,7 @@ def test_parameters_of_a_cascades_rankers_are_not_its_own() -> None:
     with pytest.raises(
         ArgumentError, match=r"no parameter base__alpha. Its parameters are: base, base_votes"
     ):
-        with_parameters(cascade, {"base__penalty": 2.0})
+        with_parameters(cascade, {"base__alpha": 2.0})
     with_parameters(cascade, {"candidates": 7})
     assert cascade.candidates == 7
     assert cascade.base.measure == LinearRanker().measure

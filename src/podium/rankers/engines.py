@@ -162,16 +162,16 @@ class _LightGBM(Booster):
             params=settings,
             free_raw_data=True,
         )
-        if trained_model is None:
-            model = lightgbm.Booster(settings, data)
-        else:
-            model = _continued_lightgbm(settings, data, trained_model)
+        validation_data = None
         if validation is not None:
             labels = np.zeros(validation.rows)
-            model.add_valid(
-                lightgbm.Dataset(validation.features, label=labels).set_reference(data),
-                "validation",
-            )
+            validation_data = lightgbm.Dataset(validation.features, label=labels)
+            validation_data.set_reference(data)
+        if trained_model is not None:
+            return cls(_continued_lightgbm(settings, data, validation_data, trained_model))
+        model = lightgbm.Booster(settings, data)
+        if validation_data is not None:
+            model.add_valid(validation_data, "validation")
         return cls(model)
 
     @classmethod
@@ -361,11 +361,14 @@ class _BoosterReady(Exception):  # noqa: N818 (it is not an error)
     """Ends ``lightgbm.train`` before its first tree."""
 
 
-def _continued_lightgbm(settings: dict[str, Any], data: Any, trained_model: bytes) -> Any:
+def _continued_lightgbm(
+    settings: dict[str, Any], data: Any, validation_data: Any, trained_model: bytes
+) -> Any:
     """Return a LightGBM booster that grows more trees after those of a model.
 
     ``lightgbm.train`` is the only public way to start from a model, but it grows trees itself. A
-    callback takes the booster from it before the first one.
+    callback takes the booster from it before the first one. The validation set is added there too:
+    its scores start from the model, which LightGBM does not keep alive.
     """
     lightgbm = import_engine("lightgbm")
     boosters = []
@@ -377,7 +380,14 @@ def _continued_lightgbm(settings: dict[str, Any], data: Any, trained_model: byte
     take_booster.before_iteration = True  # type: ignore[attr-defined]
     trained = lightgbm.Booster(model_str=check_lightgbm(trained_model).decode())
     with suppress(_BoosterReady):
-        lightgbm.train(settings, data, init_model=trained, callbacks=[take_booster])
+        lightgbm.train(
+            settings,
+            data,
+            valid_sets=None if validation_data is None else [validation_data],
+            valid_names=None if validation_data is None else ["validation"],
+            init_model=trained,
+            callbacks=[take_booster],
+        )
     return boosters[0]
 
 
