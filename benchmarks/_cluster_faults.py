@@ -99,7 +99,7 @@ def _linear(train: ShardSet, cluster: Cluster) -> Callable[[], bool]:
 
 
 def _trees(engine: str) -> Ranker:
-    return TreeRanker(LOSS, engine=engine, n_estimators=50, patience=None)  # type: ignore[arg-type]
+    return TreeRanker(LOSS, engine=engine, n_estimators=50, early_stopping_rounds=None)  # type: ignore[arg-type]
 
 
 def _worth(train: ShardSet, cluster: Cluster, make: Callable[[], Ranker]) -> Callable[[], bool]:
@@ -109,7 +109,7 @@ def _worth(train: ShardSet, cluster: Cluster, make: Callable[[], Ranker]) -> Cal
 
     def run() -> bool:
         found = fit(make(), train, checkpoint_seconds=2.0, cluster=cluster)
-        complete = not isinstance(found, TreeRanker) or found.n_trees_ == found.n_estimators
+        complete = not isinstance(found, TreeRanker) or found.n_estimators_ == found.n_estimators
         return complete and abs(found.score(data) - expected) <= 0.02
 
     return run

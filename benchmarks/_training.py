@@ -96,7 +96,7 @@ def support_vectors(report: Report, quick: bool) -> None:
     parts = [read_letor(_LETOR / f"S{part}.txt.gz") for part in ((1,) if quick else (1, 2, 3))]
     data = concat(parts).top_k(10)
     penalty = 0.01
-    ranker = LinearRanker("PairHinge(k=10)", penalty=penalty, tolerance=5e-4)
+    ranker = LinearRanker("PairHinge(k=10)", alpha=penalty, tol=5e-4)
     ranker.fit(data.select(np.arange(20)))  # compiles, unless that was done before
     start = time.perf_counter()
     ranker.fit(data)

@@ -79,7 +79,7 @@ def retrain(train: Dataset, test: Dataset, count: int, trees: int) -> Retrained:
         LambdaLoss(gains=GAINS, discounts=DISCOUNTS),
     )
     for loss in losses:
-        ranker = TreeRanker(loss, n_estimators=trees, parameters={"num_leaves": 7})
+        ranker = TreeRanker(loss, n_estimators=trees, engine_params={"num_leaves": 7})
         values.append(evaluate(truth, test, ranker.fit(train).predict(test))[truth])
     usual, ours, best = (float(each.mean()) for each in values)
     return Retrained(learned, usual, ours, best, paired_difference(values[1], values[0]))

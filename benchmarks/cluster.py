@@ -29,8 +29,8 @@ from benchmarks._cluster_data import (
 from benchmarks._cluster_faults import faults
 from benchmarks._report import Report, median_seconds, wants_quick
 from podium.cluster import Cluster, evaluate, grid, sweep
-from podium.cluster.fit_linear import HeldRisk
-from podium.cluster.shard_actors import Holders
+from podium.cluster.fit_linear import ShardedRisk
+from podium.cluster.shard_actors import ShardActors
 from podium.cluster.sources import open_source
 from podium.data import ShardSet
 from podium.losses import parse_loss
@@ -84,8 +84,8 @@ def iteration_cost(report: Report, folder: Path, cluster: Cluster, quick: bool) 
     """A linear fit's iteration beside NumPy's two products in one process."""
     rows, features = (500_000, 136) if quick else (2_000_000, 136)
     train = learning_shards(folder / "linear", rows, features, 8)
-    holders = Holders(open_source(train), cluster)
-    risk = HeldRisk(parse_loss(LOSS), holders, train.queries, features)
+    actors = ShardActors(open_source(train), cluster)
+    risk = ShardedRisk(parse_loss(LOSS), actors, train.queries, features)
     whole = [block.features for block in train.blocks()]
     weights = np.full(features, 0.1)
     single = weights.astype(np.float32)
@@ -103,7 +103,7 @@ def iteration_cost(report: Report, folder: Path, cluster: Cluster, quick: bool) 
         found["NumPy"].append(median_seconds({"it": products}, 5)["it"])
         time.sleep(0.3)
     seconds = {name: statistics.median(values) for name, values in found.items()}
-    holders.close()
+    actors.close()
     report.note(
         f"an iteration on {rows:,} rows x {features}: "
         + ", ".join(f"{k} {v * 1e3:.0f} ms" for k, v in seconds.items())

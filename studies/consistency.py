@@ -144,7 +144,7 @@ def learned_rankers(sizes: Sequence[int], documents: int, tests: int) -> dict[st
             hits = []
             for seed in range(3):
                 train = _divided_queries(size, documents, seed)
-                scores = LinearRanker(loss, penalty=1e-3).fit(train).predict(test)
+                scores = LinearRanker(loss, alpha=1e-3).fit(train).predict(test)
                 chosen = scores.reshape(tests, documents).argmax(axis=1)
                 hits.append(float(first[np.arange(tests), chosen].mean()))
             found[name].append([float(np.mean(hits)), float(np.std(hits))])

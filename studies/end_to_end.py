@@ -88,10 +88,10 @@ WAYS: dict[str, Callable[[Doubles, int], Labelled]] = {
     "pairs, Podium's careful": careful,
 }
 RANKERS: dict[str, Callable[[], Ranker]] = {
-    "linear, ListMLE": lambda: LinearRanker("ListMLE(k=10)", penalty=1e-2),
-    "linear, all pairs": lambda: LinearRanker("PairLogistic()", penalty=1e-2),
+    "linear, ListMLE": lambda: LinearRanker("ListMLE(k=10)", alpha=1e-2),
+    "linear, all pairs": lambda: LinearRanker("PairLogistic()", alpha=1e-2),
     "trees, ListMLE": lambda: TreeRanker(
-        "ListMLE(k=10)", n_estimators=60, parameters={"num_leaves": 7}
+        "ListMLE(k=10)", n_estimators=60, engine_params={"num_leaves": 7}
     ),
 }
 MEASURES = (f"kNDCG(k={K})@10", "nDCG@10")

@@ -9,10 +9,10 @@ from typing import Any, Literal, TypeAlias, cast
 from podium.losses import Focused, SquaredError
 from podium.rankers import CascadeRanker, Ranker, models
 from podium.rankers.models import (
-    FocusedBoost,
-    FocusedNet,
-    FocusedSVM,
     Model,
+    focused_boost,
+    focused_net,
+    focused_svm,
     make_ranker,
     scorer_grid,
 )
@@ -27,7 +27,7 @@ K = 10
 BETAS = tuple(step / 10 for step in range(11))
 """The points of the curves over beta."""
 
-FOCUSED = (FocusedSVM, FocusedNet, FocusedBoost)
+FOCUSED = (focused_svm, focused_net, focused_boost)
 """The models of the curves."""
 
 TREE_TRIALS = 4
@@ -79,7 +79,7 @@ def _literature() -> list[Entry]:
     ]
     regression = Model("regression", "Cossock and Zhang 2006", lambda k: SquaredError(k=k))
     found.append(_model(regression.name, regression, _k))
-    return found + [_model(f"top-{k} ListMLE", models.ListMLE, _always(k)) for k in (1, 3, 10)]
+    return found + [_model(f"top-{k} ListMLE", models.list_mle, _always(k)) for k in (1, 3, 10)]
 
 
 def _always(k: int) -> Callable[[Truth], int]:
@@ -111,7 +111,7 @@ def _vote(_truth: Truth) -> Ranker:
     base, *others = (
         make_ranker("lightgbm", loss, num_leaves=15, learning_rate=0.05) for loss in losses
     )
-    return CascadeRanker(base, others, ballot=1.0, base_votes=True)
+    return CascadeRanker(base, others, vote_fraction=1.0, base_votes=True)
 
 
 def _peer(name: str, grid: Mapping[str, Any]) -> Entry:
@@ -128,11 +128,11 @@ def _point(model: Model, beta: float) -> Entry:
     """FocusedRank at one beta, all else chosen on validation queries."""
 
     def ranker(_truth: Truth) -> Ranker:
-        if model is FocusedBoost:
-            return FocusedBoost(K, beta=beta)
+        if model is focused_boost:
+            return focused_boost(K, beta=beta)
         return make_ranker("linear", replace(_focused_loss(model), beta=beta))
 
-    grid = {} if model is FocusedBoost else {"penalty": [1e-4, 1e-2, 1.0]}
+    grid = {} if model is focused_boost else {"alpha": [1e-4, 1e-2, 1.0]}
     return Entry(f"{model.name} beta {beta}", "curve", ranker, lambda _truth: grid)
 
 

@@ -18,7 +18,7 @@ from podium.cluster import Cluster, SweepProgress, read_results, sweep
 from podium.data import Dataset
 from podium.errors import DataError
 from podium.measures import evaluate, parse_measure
-from podium.rankers import LinearRanker, Tuning, tune
+from podium.rankers import LinearRanker, TuningResult, tune
 from studies.collections import Fold, available, graded, load_folds
 from studies.entries import ENTRIES, Entry, K, Truth
 from studies.provenance import leaderboard_code
@@ -164,12 +164,12 @@ class _TuneAndTest:
         seconds = time.process_time() - start
         best = tuning.trials[0]
         result = LeaderboardResult(
-            {name: _plain(best.parameters[name]) for name in ENTRIES[entry].grid(truth)},
+            {name: _plain(best.params[name]) for name in ENTRIES[entry].grid(truth)},
             best.value,
             seconds,
-            len(tuning.trials) * (1 + len(getattr(tuning.ranker, "rerankers_", []))),
+            len(tuning.trials) * (1 + len(getattr(tuning.best_ranker, "rerankers_", []))),
             queries.test.query_ids.to_pylist(),
-            _measure(queries.test, tuning.ranker.predict(queries.test), truth),
+            _measure(queries.test, tuning.best_ranker.predict(queries.test), truth),
             leaderboard_code(),
         )
         # As text, because a measure may be NaN for a query.
@@ -202,7 +202,7 @@ def _fold(data: Path, collection: str, truth: Truth, fold: int) -> Fold:
     return queries.map(lambda part: part.top_k(K))
 
 
-def _tune(entry: Entry, truth: Truth, fold: Fold, quick: bool) -> Tuning:
+def _tune(entry: Entry, truth: Truth, fold: Fold, quick: bool) -> TuningResult:
     measure = CHOSEN_BY[truth]
     ranker = entry.ranker(truth)
     fixed: dict[str, Any] = {}
@@ -211,9 +211,9 @@ def _tune(entry: Entry, truth: Truth, fold: Fold, quick: bool) -> Tuning:
     if isinstance(ranker, LinearRanker):
         # Validation queries choose the best of the models on the way to the minimum, which is
         # seldom the last one: the minimum itself need not be exact.
-        fixed |= {"tolerance": 1e-2, "max_iter": 20 if quick else 100}
+        fixed |= {"tol": 1e-2, "max_iter": 20 if quick else 100}
     if quick:
-        fixed |= {name: 40 for name in ("n_estimators", "rounds") if hasattr(ranker, name)}
+        fixed |= {"n_estimators": 40} if hasattr(ranker, "n_estimators") else {}
     train = fold.train
     if entry.orders_grades and truth == "graded":
         train = train.top_k(K)
@@ -223,7 +223,7 @@ def _tune(entry: Entry, truth: Truth, fold: Fold, quick: bool) -> Tuning:
         train,
         fold.validation,
         measure=measure,
-        trials=1 if quick else entry.trials,
+        n_trials=1 if quick else entry.trials,
     )
 
 

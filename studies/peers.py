@@ -23,9 +23,9 @@ class PeerRanker(BaseEstimator):  # type: ignore[misc]
     Args:
         objective: One of ``PEERS``.
         n_estimators: The most trees.
-        patience: Trees without a better NDCG@10 on the validation queries before it stops.
-        parameters: The library's own parameters.
-        seed: The library's random seed.
+        early_stopping_rounds: Stop after this many trees without a better NDCG@10.
+        engine_params: The library's own parameters.
+        random_state: The library's random seed.
     """
 
     streams: ClassVar[bool] = False
@@ -35,21 +35,21 @@ class PeerRanker(BaseEstimator):  # type: ignore[misc]
         objective: str = "LightGBM lambdarank",
         *,
         n_estimators: int = 300,
-        patience: int = 50,
-        parameters: Mapping[str, Any] | None = None,
-        seed: int = 0,
+        early_stopping_rounds: int = 50,
+        engine_params: Mapping[str, Any] | None = None,
+        random_state: int = 0,
     ) -> None:
         self.objective = objective
         self.n_estimators = n_estimators
-        self.patience = patience
-        self.parameters = parameters
-        self.seed = seed
+        self.early_stopping_rounds = early_stopping_rounds
+        self.engine_params = engine_params
+        self.random_state = random_state
 
-    def fit(self, data: Dataset, *, validation: Dataset | None = None) -> Self:
+    def fit(self, data: Dataset, *, eval_set: Dataset | None = None) -> Self:
         """Train, and stop early by the validation queries."""
-        if validation is None:
+        if eval_set is None:
             raise ArgumentError("A peer stops early: give it validation queries.")
-        self._scores = PEERS[self.objective][0](data, validation, self)
+        self._scores = PEERS[self.objective][0](data, eval_set, self)
         return self
 
     def predict(self, data: Dataset) -> Doubles:
@@ -72,14 +72,14 @@ def _lightgbm(objective: str) -> Callable[[Dataset, Dataset, PeerRanker], _Score
             "num_threads": thread_count(),
             "deterministic": True,
             "force_row_wise": True,
-            "seed": peer.seed,
-            **(peer.parameters or {}),
+            "seed": peer.random_state,
+            **(peer.engine_params or {}),
         }
         rows = lightgbm.Dataset(data.features, data.labels, group=data.sizes, params=settings)
         held_out = lightgbm.Dataset(
             validation.features, validation.labels, group=validation.sizes, reference=rows
         )
-        stop = lightgbm.early_stopping(peer.patience, verbose=False)
+        stop = lightgbm.early_stopping(peer.early_stopping_rounds, verbose=False)
         model = lightgbm.train(
             settings, rows, peer.n_estimators, valid_sets=[held_out], callbacks=[stop]
         )
@@ -96,8 +96,8 @@ def _xgboost(data: Dataset, validation: Dataset, peer: PeerRanker) -> _Scorer:
         "eval_metric": "ndcg@10",
         "tree_method": "hist",
         "nthread": thread_count(),
-        "seed": peer.seed,
-        **(peer.parameters or {}),
+        "seed": peer.random_state,
+        **(peer.engine_params or {}),
     }
     rows, held_out = (
         xgboost.DMatrix(each.features, each.labels, group=each.sizes, nthread=thread_count())
@@ -108,7 +108,7 @@ def _xgboost(data: Dataset, validation: Dataset, peer: PeerRanker) -> _Scorer:
         rows,
         peer.n_estimators,
         evals=[(held_out, "validation")],
-        early_stopping_rounds=peer.patience,
+        early_stopping_rounds=peer.early_stopping_rounds,
         verbose_eval=False,
     )
     last = (0, model.best_iteration + 1)
@@ -122,12 +122,12 @@ def _catboost(data: Dataset, validation: Dataset, peer: PeerRanker) -> _Scorer:
         loss_function="YetiRank",
         eval_metric="NDCG:top=10;type=Exp",
         iterations=peer.n_estimators,
-        early_stopping_rounds=peer.patience,
+        early_stopping_rounds=peer.early_stopping_rounds,
         thread_count=thread_count(),
-        random_seed=peer.seed,
+        random_seed=peer.random_state,
         verbose=False,
         allow_writing_files=False,
-        **(peer.parameters or {}),
+        **(peer.engine_params or {}),
     )
     rows, held_out = (
         catboost.Pool(each.features, each.labels, group_id=each.query_of_row)

@@ -13,14 +13,16 @@ import numpy as np
 from podium.data import Dataset, from_ranks
 from podium.measures import evaluate, parse_measure
 from podium.rankers import LinearRanker, Ranker, tune
-from podium.rankers.models import ListMLE, Model, RankBoost, RankNet, RankSVM, make_ranker
+from podium.rankers.models import Model, list_mle, make_ranker, rank_boost, rank_net, rank_svm
 from studies.arrays import Doubles
 from studies.collections import Fold, load_folds
 from studies.parts import Part
 from studies.study import Setup, Study
 from studies.sufficiency_page import write
 
-LINEAR: dict[str, Model] = {model.name: model for model in (RankSVM, RankBoost, RankNet, ListMLE)}
+LINEAR: dict[str, Model] = {
+    model.name: model for model in (rank_svm, rank_boost, rank_net, list_mle)
+}
 TREES = {"trees ListMLE": "ListMLE", "trees ListNet": "ListNet", "trees RankNet": "PairLogistic"}
 """LightGBM with a loss of Podium's each."""
 
@@ -42,7 +44,7 @@ def trained(data: Path | None, name: str, model: str, k: int, fold: int, quick: 
     train = parts.train.full_order() if k == ALL else parts.train.top_k(k)
     tuned = tune(ranker, grid, train, parts.validation, measure="nDCG@10")
     measures = [parse_measure(measure) for measure in MEASURES]
-    found = evaluate(measures, parts.test, tuned.ranker.predict(parts.test))
+    found = evaluate(measures, parts.test, tuned.best_ranker.predict(parts.test))
     return {
         text: np.round(found[measure], 5).tolist()
         for text, measure in zip(MEASURES, measures, strict=True)
@@ -57,10 +59,10 @@ def _ranker(model: str, k: int | None, quick: bool) -> tuple[Ranker, Mapping[str
     ranker = LINEAR[model](k)
     if isinstance(ranker, LinearRanker):
         # Validation queries choose the best model met on the way to the minimum.
-        loose = {"tolerance": 1e-2, "max_iter": 20 if quick else 100}
-        grid = {"penalty": [1e-2] if quick else [1e-4, 1e-2, 1.0]}
+        loose = {"tol": 1e-2, "max_iter": 20 if quick else 100}
+        grid = {"alpha": [1e-2] if quick else [1e-4, 1e-2, 1.0]}
         return ranker.set_params(**loose), grid
-    return ranker.set_params(rounds=20 if quick else 150), {}
+    return ranker.set_params(n_estimators=20 if quick else 150), {}
 
 
 @lru_cache(maxsize=1)

@@ -89,13 +89,13 @@ WRONG_CHOICES: dict[str, Callable[[], object]] = {
     "utility: C": lambda: DCGLearn(C=0),
     "utility: resamples": lambda: bootstrap(MODEL, PAIRS, MODEL.fit(PAIRS), resamples=0),
     "utility: seed": lambda: bootstrap(MODEL, PAIRS, MODEL.fit(PAIRS), seed=-1),
-    "rankers: penalty": lambda: LinearRanker("PairHinge()", penalty=-1).fit(DATA),
+    "rankers: penalty": lambda: LinearRanker("PairHinge()", alpha=-1).fit(DATA),
     "rankers: loss": lambda: LinearRanker("PairHing()").fit(DATA),
     "rankers: engine": lambda: TreeRanker(engine="forest").fit(DATA),  # type: ignore[arg-type]
-    "rankers: seed": lambda: TreeRanker(seed=-1).fit(DATA),
+    "rankers: seed": lambda: TreeRanker(random_state=-1).fit(DATA),
     "rankers: beta": lambda: BoostedRanker(beta=2).fit(DATA),
     "rankers: labels twice": lambda: LinearRanker().fit(DATA, [1, 0, 1, 0]),
-    "rankers: nothing to try": lambda: tune(LinearRanker(), {"penalty": []}, DATA, DATA),
+    "rankers: nothing to try": lambda: tune(LinearRanker(), {"alpha": []}, DATA, DATA),
 }
 WRONG_DATA: dict[str, Callable[[], object]] = {
     "data: file": lambda: list(read_jsonl("/nowhere.jsonl")),
@@ -135,7 +135,7 @@ def test_no_other_error_is_for_callers() -> None:
         "unknown",
         "missing_feature",
         "endless_score",
-        "no_preference",
+        "no_preferences_error",
         "infinite_feature",
     }
     inside = {"ValueError", "KeyError", "TypingError", "BlockingIOError", "OSError"}

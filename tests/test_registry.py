@@ -14,7 +14,7 @@ from podium.measures import PRESETS, Conventions, measure
 from podium.rankers import LinearRanker
 from podium.rankers.base import Ranker
 from podium.rankers.engines import ENGINES
-from podium.rankers.models import MODELS, RankNet
+from podium.rankers.models import MODELS, rank_net
 from podium.registry import Registry
 
 
@@ -27,7 +27,7 @@ def another_algorithm() -> None:
 
 
 def another_model() -> None:
-    MODELS["RankSVM"] = RankNet
+    MODELS["RankSVM"] = rank_net
 
 
 def another_engine() -> None:

@@ -21,7 +21,7 @@ from podium.errors import PodiumError
 from podium.losses import ListNet, PairHinge
 from podium.rankers import LinearRanker, load_ranker
 from podium.rankers.base import Progress
-from podium.rankers.models import ListNet as ListNetModel
+from podium.rankers.models import list_net
 from tests.cli.run_podium import fail, podium, succeed
 from tests.rankers.made_up import made_up
 
@@ -57,7 +57,7 @@ def with_ids(data: Dataset) -> Dataset:
 @pytest.mark.slow
 @pytest.mark.parametrize("scorer", ["linear", "lightgbm", "xgboost", "neural"])
 def test_train_and_predict(folder: Path, scorer: str) -> None:
-    setting = {"linear": "penalty=0.01", "neural": "epochs=2"}.get(scorer, "n_estimators=5")
+    setting = {"linear": "alpha=0.01", "neural": "epochs=2"}.get(scorer, "n_estimators=5")
     done = podium(
         "train", "train.txt", scorer, "--scorer", scorer, "--validation", "held.txt",
         "--set", setting,
@@ -135,7 +135,7 @@ def test_an_interrupted_training_saves_what_was_learned(monkeypatch: pytest.Monk
     done = podium("train", "train.txt", "stopped", "--set", "n_estimators=50")
     assert done.returncode == 130
     assert b"Interrupted: saved the best TreeRanker so far in stopped" in done.stderr
-    assert load_ranker("stopped").n_trees_ == 3
+    assert load_ranker("stopped").n_estimators_ == 3
     # A search or a cascade has nothing to save yet.
     stop_at(1)
     done = podium("train", "train.txt", "none", "--model", "TopRank", "--k", "5")
@@ -147,15 +147,15 @@ def test_an_interrupted_training_saves_what_was_learned(monkeypatch: pytest.Monk
 def test_tune_saves_the_best(folder: Path) -> None:
     done = podium(
         "tune", "train.txt", "best", "--validation", "held.txt", "--scorer", "linear",
-        "--try", "penalty=1,10,0.001", "--try", "loss=SquaredError()",
+        "--try", "alpha=1,10,0.001", "--try", "loss=SquaredError()",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     rows = [line.split() for line in done.stdout.decode().splitlines()]
-    assert rows[0] == ["penalty", "loss", "nDCG@10"]
-    values = {float(penalty): float(value) for penalty, _loss, value in rows[1:]}
+    assert rows[0] == ["alpha", "loss", "nDCG@10"]
+    values = {float(alpha): float(value) for alpha, _loss, value in rows[1:]}
     assert list(values.values()) == sorted(values.values(), reverse=True)
     assert len(set(values.values())) == 3
-    assert next(iter(values)) == load_ranker(folder / "best").penalty == 10
+    assert next(iter(values)) == load_ranker(folder / "best").alpha == 10
 
 
 @pytest.mark.parametrize(
@@ -171,8 +171,8 @@ def test_tune_saves_the_best(folder: Path) -> None:
             "Did you mean: max_depth",
         ),
         (
-            ("train", "no such file", "m", "-s", "linear", "--set", "penalty=abc"),
-            "penalty is 'abc'",
+            ("train", "no such file", "m", "-s", "linear", "--set", "alpha=abc"),
+            "alpha is 'abc'",
         ),
         (("train", "no such file", "m", "--set", "boosting=rf"), "boosting=rf does not work"),
         (("train", "no such file", "m", "--set", "eta=0.5"), "Give the ranker learning_rate"),
@@ -187,14 +187,14 @@ def test_tune_saves_the_best(folder: Path) -> None:
                 "-s",
                 "linear",
                 "--try",
-                "penalty=abc",
+                "alpha=abc",
             ),
-            "penalty is 'abc'",
+            "alpha is 'abc'",
         ),
         (("train", "flat.txt", "m", "-s", "linear"), "in each of 5 queries all labels are equal"),
         (("train", "blank.txt", "m", "--labels", "other.qrels"), "none of the 1000 documents"),
         (("tune", "train.txt", "m", "--validation", "held.txt", "--try", "x"), "name=value,value"),
-        (("predict", "train.txt", "held.txt"), "no saved ranker"),
+        (("predict", "train.txt", "held.txt"), "not a saved ranker"),
     ],
 )
 def test_mistakes_are_one_line(arguments: tuple[str, ...], message: str) -> None:
@@ -203,10 +203,10 @@ def test_mistakes_are_one_line(arguments: tuple[str, ...], message: str) -> None
 
 def test_models_by_name() -> None:
     common = {"measure": "ERR@5", "seed": 3}
-    ranker = make_ranker("ranksvm", 10, None, None, {"penalty": 0.5}, **common)
-    assert (ranker.loss, ranker.penalty, ranker.measure) == (PairHinge(k=10), 0.5, "ERR@5")
+    ranker = make_ranker("ranksvm", 10, None, None, {"alpha": 0.5}, **common)
+    assert (ranker.loss, ranker.alpha, ranker.measure) == (PairHinge(k=10), 0.5, "ERR@5")
     trees = make_ranker("FocusedNet", 5, None, "lightgbm", {"num_leaves": 4}, **common)
-    assert (trees.parameters, trees.seed) == ({"num_leaves": 4}, 3)
+    assert (trees.engine_params, trees.random_state) == ({"num_leaves": 4}, 3)
     cascade = make_ranker("TopRank", None, None, None, {}, **common)
     assert {each.measure for each in (cascade, cascade.base, *cascade.rerankers)} == {"ERR@5"}
     with pytest.raises(PodiumError, match="--model or --loss"):
@@ -216,9 +216,9 @@ def test_models_by_name() -> None:
 
 
 def test_choices_are_split_outside_of_brackets() -> None:
-    texts = ["hidden=[64,32],[8]", "loss=Focused(ListNet(),PairHinge()),ListMLE(k=3)"]
+    texts = ["hidden_layer_sizes=[64,32],[8]", "loss=Focused(ListNet(),PairHinge()),ListMLE(k=3)"]
     assert parse_choices(texts) == {
-        "hidden": [[64, 32], [8]],
+        "hidden_layer_sizes": [[64, 32], [8]],
         "loss": ["Focused(ListNet(),PairHinge())", "ListMLE(k=3)"],
     }
 
@@ -233,7 +233,7 @@ def test_a_known_model_with_labels_by_id_and_its_own_grid(folder: Path) -> None:
         "--model", "ListNet", "--k", "5",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count(b"\n") == 1 + len(ListNetModel.grid()["penalty"])
+    assert done.stdout.count(b"\n") == 1 + len(list_net.grid()["alpha"])
     assert repr(load_ranker(folder / "known").loss) == repr(repr(ListNet(k=5)))
     rounds = podium("tune", "blank.txt", "m", "--validation", "blank.txt", "--model", "RankBoost")
     assert b"Use podium train" in rounds.stderr

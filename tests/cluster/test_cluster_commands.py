@@ -45,11 +45,11 @@ def test_train_and_tune(raylets: Raylets, tmp_path: Path) -> None:
     kind = ("--loss", "ListNet()", "--scorer", "linear", "--measure", "nDCG@5")
     both, on = (tmp_path / "train", model, "--validation", tmp_path / "valid"), raylets.address
     done("train", *both, *kind, "--cluster", on)
-    one = LinearRanker("ListNet()", measure="nDCG@5").fit(data, validation=held_out)
+    one = LinearRanker("ListNet()", measure="nDCG@5").fit(data, eval_set=held_out)
     np.testing.assert_allclose(load_ranker(model).predict(data), one.predict(data), atol=1e-5)
     table = tmp_path / "tune.parquet"
-    choices = ("--try", "penalty=1e-4,1.0", "--results", table)
+    choices = ("--try", "alpha=1e-4,1.0", "--results", table)
     printed = done("tune", *both, *kind, *choices, "--cluster", on)
-    assert "penalty" in printed
+    assert "alpha" in printed
     assert table.exists()
     assert "shard set" in fail("train", tmp_path, model, *kind, "--cluster", on)

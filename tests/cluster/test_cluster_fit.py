@@ -18,15 +18,15 @@ from hypothesis import strategies as st
 
 from benchmarks._raylets import Raylets
 from podium.cluster import Cluster, fit
-from podium.cluster.assignment import by_bytes
-from podium.cluster.checkpoints import claim, facts_of
-from podium.cluster.shard_actors import Holders
+from podium.cluster.assignment import balance_by_bytes
+from podium.cluster.checkpoints import claim, fit_identity
+from podium.cluster.shard_actors import ShardActors
 from podium.cluster.sources import open_source
 from podium.data import Dataset, ShardSet, concat, write_shards
 from podium.errors import ArgumentError, DataError, PodiumError
 from podium.losses import parse_loss
 from podium.rankers import BoostedRanker, LinearRanker, NeuralRanker, Ranker, TreeRanker
-from podium.rankers.preconditioner import Spread
+from podium.rankers.preconditioner import WithinQueryScatter
 from tests.ports import free_port
 from tests.rankers.made_up import made_up
 
@@ -63,8 +63,8 @@ def test_linear_models_are_those_of_one_process(
     with TemporaryDirectory() as folder:
         train = cut(data, f"{folder}/train", shards)
         valid = cut(held_out, f"{folder}/valid", 2)
-        one = LinearRanker(loss, max_iter=40).fit(data, validation=held_out)
-        many = fit(LinearRanker(loss, max_iter=40), train, validation=valid, cluster=cluster)
+        one = LinearRanker(loss, max_iter=40).fit(data, eval_set=held_out)
+        many = fit(LinearRanker(loss, max_iter=40), train, eval_set=valid, cluster=cluster)
     np.testing.assert_allclose(many.coef_, one.coef_, rtol=1e-6, atol=1e-6)
     assert many.n_iter_ == one.n_iter_
 
@@ -74,17 +74,17 @@ def test_a_lost_actor_leaves_its_shards_to_the_others(
 ) -> None:
     data = made_up(60)
     source = open_source(cut(data, tmp_path / "train", 7))
-    holders = Holders(source, three)
+    actors = ShardActors(source, three)
     weights = np.ones(6)
     loss = parse_loss(LOSS)
-    before = holders.gather("risk", loss, weights)
-    while holders.lost == 0:
+    before = actors.gather("risk", loss, weights)
+    while actors.lost == 0:
         raylets.kill_one(random.Random(3))
-        after = holders.gather("risk", loss, weights)
+        after = actors.gather("risk", loss, weights)
         for (value, slope), (again, same) in zip(before, after, strict=True):
             assert value == again
             np.testing.assert_array_equal(slope, same)
-    holders.close()
+    actors.close()
     raylets.replace_killed()
 
 
@@ -108,14 +108,14 @@ def test_workers_that_cannot_start_are_said(raylets: Raylets, tmp_path: Path) ->
 
 def test_large_answers_are_added_in_runs(three: Cluster, tmp_path: Path) -> None:
     source = open_source(cut(made_up(60), tmp_path / "train", 7))
-    holders = Holders(source, three)
+    actors = ShardActors(source, three)
     loss = parse_loss(LOSS)
-    whole = holders.total("spread", loss, add=Spread.__add__)
+    whole = actors.total("scatter", loss, add=WithinQueryScatter.__add__)
     for at_once in (1, 3):
-        again = holders.total("spread", loss, add=Spread.__add__, at_once=at_once)
+        again = actors.total("scatter", loss, add=WithinQueryScatter.__add__, at_once=at_once)
         np.testing.assert_array_equal(again.matrix, whole.matrix)
         assert again.rows == whole.rows
-    holders.close()
+    actors.close()
 
 
 @pytest.mark.long
@@ -135,9 +135,9 @@ def test_checkpoints_of_another_fit_are_refused(tmp_path: Path) -> None:
     one = open_source(cut(made_up(5), tmp_path / "one", 2))
     other = open_source(cut(made_up(6), tmp_path / "other", 2))
     where = str(tmp_path / "checkpoints")
-    facts = facts_of(TreeRanker(LOSS, n_estimators=5), one, None)
-    claim(where, facts)
-    claim(where, facts)
+    metadata = fit_identity(TreeRanker(LOSS, n_estimators=5), one, None)
+    claim(where, metadata)
+    claim(where, metadata)
     for ranker, train, validation in (
         (TreeRanker(LOSS, n_estimators=6), one, None),
         (TreeRanker("ListNet()", n_estimators=5), one, None),
@@ -145,7 +145,7 @@ def test_checkpoints_of_another_fit_are_refused(tmp_path: Path) -> None:
         (TreeRanker(LOSS, n_estimators=5), one, other),
     ):
         with pytest.raises(DataError, match="another fit"):
-            claim(where, facts_of(ranker, train, validation))
+            claim(where, fit_identity(ranker, train, validation))
 
 
 @pytest.mark.long
@@ -158,7 +158,7 @@ def test_a_linear_fit_goes_on_from_its_checkpoint(three: Cluster, tmp_path: Path
     assert again.n_iter_ < first.n_iter_
     np.testing.assert_allclose(again.coef_, first.coef_, rtol=1e-3, atol=1e-3)
     with pytest.raises(DataError, match="another fit"):
-        fit(LinearRanker(LOSS, penalty=1.0), train, checkpoints=where, cluster=three)
+        fit(LinearRanker(LOSS, alpha=1.0), train, checkpoints=where, cluster=three)
 
 
 @pytest.mark.long
@@ -284,9 +284,11 @@ def test_trees_are_those_of_the_engines_own_distributed_learner(
     raylets.replace_killed()
     data = made_up(40)
     train = cut(data, tmp_path / "train", 5)
-    ranker = TreeRanker(LOSS, engine=engine, n_estimators=15, parameters=parameters, patience=None)
+    ranker = TreeRanker(
+        LOSS, engine=engine, n_estimators=15, engine_params=parameters, early_stopping_rounds=None
+    )
     fit(ranker, train, cluster=Cluster(raylets.address, workers=2))
-    shares = by_bytes([shard.bytes for shard in train.shards], 2)
+    shares = balance_by_bytes([shard.bytes for shard in train.shards], 2)
     parts = [
         concat([block for place in sorted(share) for block in train.blocks([place])])
         for share in shares
@@ -296,11 +298,15 @@ def test_trees_are_those_of_the_engines_own_distributed_learner(
 
 
 def new_tree() -> Ranker:
-    return TreeRanker(LOSS, n_estimators=40, parameters={"num_leaves": 7}, patience=None)
+    return TreeRanker(
+        LOSS, n_estimators=40, engine_params={"num_leaves": 7}, early_stopping_rounds=None
+    )
 
 
 def new_net() -> Ranker:
-    return NeuralRanker(LOSS, hidden=[8], epochs=15, batch_queries=1000, learning_rate=0.02)
+    return NeuralRanker(
+        LOSS, hidden_layer_sizes=[8], epochs=15, batch_queries=1000, learning_rate=0.02
+    )
 
 
 @pytest.mark.long
@@ -333,7 +339,7 @@ def test_trees_survive_a_killed_raylet(raylets: Raylets, three: Cluster, tmp_pat
     ranker = fit(
         new_tree(),
         train,
-        validation=valid,
+        eval_set=valid,
         progress=follow,
         checkpoint_seconds=0.2,
         cluster=three,

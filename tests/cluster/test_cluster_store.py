@@ -65,9 +65,9 @@ def test_fits_read_there_and_keep_checkpoints_there(
 def test_trees_keep_checkpoints_there(store: ObjectStore, three: Cluster, tmp_path: Path) -> None:
     cut(made_up(30), tmp_path / "train", 3)
     url = store.upload(tmp_path / "train", "for-trees")
-    trees = TreeRanker("ListNet()", n_estimators=5, patience=None)
+    trees = TreeRanker("ListNet()", n_estimators=5, early_stopping_rounds=None)
     fit(trees, url, checkpoints=store.url("forest"), checkpoint_seconds=0.0, cluster=three)
-    assert trees.n_trees_ == 5
+    assert trees.n_estimators_ == 5
     files, path = fs.FileSystem.from_uri(store.url("forest"))
     kept = files.get_file_info(fs.FileSelector(path, recursive=True))
     assert any(info.base_name == "state" and info.size > 0 for info in kept)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from podium.cluster import Cluster, evaluate, open_source, shard_tasks
-from podium.cluster.shard_actors import _PATIENCE, Holders
+from podium.cluster.shard_actors import _PATIENCE, ShardActors
 from podium.cluster.sources import ShardSource
 from podium.losses import parse_loss
 from tests.cluster.test_cluster_evaluate import MEASURES, assert_equal, cut, scored
@@ -21,55 +21,55 @@ from tests.rankers.made_up import made_up
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("cluster")]
 
 
-def with_clocks(three: Cluster, source: ShardSource, seconds: list[float]) -> Holders:
+def with_clocks(three: Cluster, source: ShardSource, seconds: list[float]) -> ShardActors:
     """Workers of which each takes a set time for every answer, however fast the machine is."""
-    ray, holders = three.connect(), Holders(source, three)
+    ray, actors = three.connect(), ShardActors(source, three)
     ray.get(
         [
             actor.__ray_call__.remote(
                 lambda holder, step: setattr(holder, "_clock", itertools.count(0.0, step).__next__),
                 step,
             )
-            for actor, step in zip(holders._actors.values(), seconds, strict=True)
+            for actor, step in zip(actors._actors.values(), seconds, strict=True)
         ]
     )
-    return holders
+    return actors
 
 
 def test_shards_move_away_from_a_slow_worker(three: Cluster, tmp_path: Path) -> None:
     source = open_source(cut(made_up(60, 10), tmp_path / "train", 12))
-    holders = with_clocks(three, source, [20.0, 1.0, 1.0])
-    slow, *others = holders._actors
-    held = len(holders._shares[slow])
+    actors = with_clocks(three, source, [20.0, 1.0, 1.0])
+    slow, *others = actors._actors
+    held = len(actors._shares[slow])
     loss, weights = parse_loss("ListMLE(k=5)"), np.ones(6)
-    before = holders.gather("risk", loss, weights)
+    before = actors.gather("risk", loss, weights)
     for asked in range(2, 2 * _PATIENCE + 1):
-        after = holders.gather("risk", loss, weights)
+        after = actors.gather("risk", loss, weights)
         for (value, slope), (again, same) in zip(before, after, strict=True):
             assert value == again
             np.testing.assert_array_equal(slope, same)
-        assert holders.moved == asked // _PATIENCE
-        assert len(holders._shares[slow]) == held - holders.moved
-    assert sorted(place for share in holders._shares.values() for place in share) == list(
+        assert actors.moved == asked // _PATIENCE
+        assert len(actors._shares[slow]) == held - actors.moved
+    assert sorted(place for share in actors._shares.values() for place in share) == list(
         range(len(source.shards))
     )
-    holders.gather("risk", loss, weights)  # reads what was moved last
+    actors.gather("risk", loss, weights)  # reads what was moved last
     ray = three.connect()
     for number in (slow, *others):  # what was moved is in the memory of its new worker alone
-        holding = holders._actors[number].__ray_call__.remote(lambda holder: set(holder._held))
-        assert ray.get(holding) == set(holders._shares[number])
-    holders.close()
+        holding = actors._actors[number].__ray_call__.remote(lambda holder: set(holder._held))
+        assert ray.get(holding) == set(actors._shares[number])
+    actors.close()
 
 
 def test_workers_of_one_pace_keep_their_shards(three: Cluster, tmp_path: Path) -> None:
     source = open_source(cut(made_up(60, 10), tmp_path / "train", 12))
-    holders = with_clocks(three, source, [1.4, 1.0, 1.0])  # below the bound of assignment.SLOW
-    shares = {number: list(share) for number, share in holders._shares.items()}
+    actors = with_clocks(three, source, [1.4, 1.0, 1.0])  # below the bound of assignment.SLOW
+    shares = {number: list(share) for number, share in actors._shares.items()}
     for _ in range(2 * _PATIENCE):
-        holders.gather("risk", parse_loss("ListMLE(k=5)"), np.ones(6))
-    assert holders.moved == 0
-    assert holders._shares == shares
-    holders.close()
+        actors.gather("risk", parse_loss("ListMLE(k=5)"), np.ones(6))
+    assert actors.moved == 0
+    assert actors._shares == shares
+    actors.close()
 
 
 def test_a_task_that_lags_is_done_by_another(

@@ -120,7 +120,7 @@ def test_what_comes_while_progress_fails_is_kept(tmp_path: Path) -> None:
 
 def test_trials_of_others_are_not_taken_for_these(tmp_path: Path) -> None:
     train, held_out, other = made_up(10, 10), made_up(10, 10, seed=1), made_up(10, 10, seed=2)
-    choices, table = {"penalty": [1e-4, 10.0]}, tmp_path / "tune.parquet"
+    choices, table = {"alpha": [1e-4, 10.0]}, tmp_path / "tune.parquet"
     for number, (ranker, data, measure) in enumerate(
         [
             (LinearRanker("ListNet()"), train, "nDCG@10"),
@@ -200,7 +200,7 @@ def test_a_killed_raylet_loses_no_task(raylets: Raylets, three: Cluster, tmp_pat
 @pytest.mark.xdist_group("cluster")
 def test_tuning_on_a_cluster_is_that_of_one_process(three: Cluster, tmp_path: Path) -> None:
     train, held_out = made_up(20, 10), made_up(10, 10, seed=1)
-    choices = {"penalty": [1e-4, 10.0], "loss": ["ListNet()", "PairHinge(k=3)"]}
+    choices = {"alpha": [1e-4, 10.0], "loss": ["ListNet()", "PairHinge(k=3)"]}
     here = tune(LinearRanker(), choices, train, held_out)
     results = tmp_path / "tune.parquet"
     for trials in ([], list(here.trials)):  # the second time all are in the table
@@ -215,11 +215,13 @@ def test_tuning_on_a_cluster_is_that_of_one_process(three: Cluster, tmp_path: Pa
             cluster=three,
         )
         assert len(told) == len(here.trials) - len(trials)
-        assert [one.parameters for one in there.trials] == [one.parameters for one in here.trials]
+        assert [one.params for one in there.trials] == [one.params for one in here.trials]
         np.testing.assert_allclose(
             [one.value for one in there.trials], [one.value for one in here.trials], atol=1e-9
         )
-        np.testing.assert_allclose(there.ranker.coef_, here.ranker.coef_, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(
+            there.best_ranker.coef_, here.best_ranker.coef_, rtol=1e-6, atol=1e-6
+        )
 
 
 @pytest.mark.slow

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from podium.cluster.filesystems import exists, read_whole, write_whole
+from podium.cluster.filesystems import exists, read_bytes, write_bytes
 from podium.errors import DataError
 
 
 def test_a_file_is_replaced_whole_and_keeps_its_mode(tmp_path: Path) -> None:
     folder = str(tmp_path / "new" / "folder")
-    write_whole(b"first", folder, "table.parquet")
+    write_bytes(b"first", folder, "table.parquet")
     path = Path(folder) / "table.parquet"
     path.chmod(0o640)
-    write_whole(b"second", folder, "table.parquet")
-    assert read_whole(folder, "table.parquet") == b"second"
+    write_bytes(b"second", folder, "table.parquet")
+    assert read_bytes(folder, "table.parquet") == b"second"
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     assert exists(folder, "table.parquet")
     assert [each.name for each in Path(folder).iterdir()] == ["table.parquet"]
@@ -29,7 +29,7 @@ def test_a_pipe_is_written_to(tmp_path: Path) -> None:
     found: list[bytes] = []
     reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()), daemon=True)
     reader.start()
-    write_whole(b"through", str(pipe))
+    write_bytes(b"through", str(pipe))
     reader.join(timeout=30)
     assert found == [b"through"]
     assert stat.S_ISFIFO(pipe.stat().st_mode)
@@ -38,7 +38,7 @@ def test_a_pipe_is_written_to(tmp_path: Path) -> None:
 def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "table.parquet").mkdir()
     with pytest.raises(DataError, match="cannot be written"):
-        write_whole(b"x", str(tmp_path), "table.parquet")
+        write_bytes(b"x", str(tmp_path), "table.parquet")
     with pytest.raises(TypeError):
-        write_whole(5, str(tmp_path), "other")
+        write_bytes(5, str(tmp_path), "other")
     assert [each.name for each in tmp_path.iterdir()] == ["table.parquet"]

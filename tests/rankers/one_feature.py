@@ -8,7 +8,7 @@ import numpy as np
 
 from podium.data import Dataset
 from podium.rankers import Ranker
-from podium.rankers.base import Progress, Training
+from podium.rankers.base import Progress, TrainingData
 from podium.rankers.storage import Archive
 
 
@@ -20,7 +20,9 @@ class OneFeature(Ranker):
     def __init__(self, column: int = 0) -> None:
         self.column = column
 
-    def _fit(self, data: Training, validation: Training | None, progress: Progress | None) -> None:
+    def _fit(
+        self, data: TrainingData, validation: TrainingData | None, progress: Progress | None
+    ) -> None:
         pass
 
     def _predict(self, features: np.ndarray) -> np.ndarray:
@@ -36,9 +38,9 @@ class OneFeature(Ranker):
 class Recording(OneFeature):
     """Keeps what each fit was given, in all its clones together."""
 
-    fits: ClassVar[list[tuple[Training, Training | None]]] = []
+    fits: ClassVar[list[tuple[TrainingData, TrainingData | None]]] = []
 
-    def _fit(self, data: Training, validation: Training | None, *_: object) -> None:
+    def _fit(self, data: TrainingData, validation: TrainingData | None, *_: object) -> None:
         Recording.fits.append((data, validation))
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -24,10 +25,10 @@ from podium.rankers import (
 )
 from podium.rankers.base import (
     NotFittedError,
-    blocks_of,
     has_preference,
     in_memory,
-    members_of,
+    nested_rankers,
+    query_blocks,
 )
 from podium.rankers.storage import archive_bytes, read_archive
 from tests.rankers.made_up import made_up
@@ -63,9 +64,9 @@ def test_a_data_set_comes_alone(extra: str) -> None:
     data = by_hand()
     every = {"y": data.labels, "qid": data.query_of_row, "group": data.sizes}
     given: dict[str, Any] = {extra: every[extra]}
-    with pytest.raises(ArgumentError, match="labels and queries of its own"):
+    with pytest.raises(ArgumentError, match="its own labels and queries"):
         OneFeature().fit(data, **given)
-    with pytest.raises(ArgumentError, match="labels and queries of its own"):
+    with pytest.raises(ArgumentError, match="its own labels and queries"):
         OneFeature().fit(data).score(data, **given)
 
 
@@ -100,10 +101,10 @@ def test_shards_are_loaded_whole_and_iterated_again_and_again(tmp_path: Path) ->
     shards = write_shards(data, tmp_path / "shards", shard_bytes=2000)
     assert len(shards.shards) > 1
     assert in_memory(shards).equals(data)
-    blocks = blocks_of(shards)
+    blocks = query_blocks(shards)
     for _ in range(2):
         assert sum(block.rows for block in blocks) == data.rows
-    assert list(blocks_of(data)) == [data]
+    assert list(query_blocks(data)) == [data]
 
 
 @pytest.mark.parametrize(
@@ -137,7 +138,7 @@ def test_parameters_that_are_wrong_are_told_before_data_that_are() -> None:
 def test_no_loss_is_refused() -> None:
     ranker = LinearRanker()
     ranker.loss = 3  # type: ignore[assignment]
-    with pytest.raises(ArgumentError, match=r"3 is no loss"):
+    with pytest.raises(ArgumentError, match=r"3 is not a loss"):
         ranker.fit(made_up(3))
 
 
@@ -146,9 +147,9 @@ def test_a_ranker_of_another_kind_is_named_with_its_file(tmp_path: Path) -> None
     archive = read_archive(BytesIO(OneFeature().fit(by_hand()).to_bytes()))
     whole = archive_bytes(replace(archive, kind="NewFeature"))
     path.write_bytes(whole)
-    with pytest.raises(DataError, match=r"model.*is no ranker of this Podium \('NewFeature'\)"):
+    with pytest.raises(DataError, match=r"model.*is not a ranker of this Podium \('NewFeature'\)"):
         load_ranker(path)
-    with pytest.raises(DataError, match=r"^is no ranker of this Podium"):
+    with pytest.raises(DataError, match=r"^is not a ranker of this Podium"):
         load_ranker(BytesIO(whole))
 
 
@@ -168,11 +169,11 @@ def test_a_file_is_what_to_bytes_gives_and_loads_the_same(tmp_path: Path) -> Non
 
 def test_members_are_the_rankers_among_the_parameters() -> None:
     base, one, two = OneFeature(), OneFeature(1), Recording()
-    assert members_of(CascadeRanker(base, (one, two))) == [base, one, two]
-    assert members_of(CascadeRanker(base, [one])) == [base, one]
-    assert members_of(base) == []
+    assert nested_rankers(CascadeRanker(base, (one, two))) == [base, one, two]
+    assert nested_rankers(CascadeRanker(base, [one])) == [base, one]
+    assert nested_rankers(base) == []
     inner = CascadeRanker(base, [one])
-    assert members_of(CascadeRanker(inner, [two])) == [inner, two]  # not those of its rankers
+    assert nested_rankers(CascadeRanker(inner, [two])) == [inner, two]  # not those of its rankers
 
 
 class Stopping(OneFeature):
@@ -209,11 +210,11 @@ def test_validation_shards_with_the_same_features_are_taken_as_they_are(tmp_path
     data = by_hand()
     shards = write_shards(data, tmp_path / "shards")
     Recording.fits.clear()
-    Recording().fit(data, validation=shards)
+    Recording().fit(data, eval_set=shards)
     assert Recording.fits == [(data, shards)]
     wider = Dataset.from_arrays(np.eye(3), [0, 1, 2], group=[3])
     with pytest.raises(DataError, match="other features than the training data, or in another"):
-        Recording().fit(data, validation=write_shards(wider, tmp_path / "wider"))
+        Recording().fit(data, eval_set=write_shards(wider, tmp_path / "wider"))
 
 
 @pytest.mark.parametrize("features", [[1.0, 2.0], [[[1.0, 2.0]]]])
@@ -240,3 +241,18 @@ def test_a_ranker_loads_its_data_unless_it_says_that_it_streams_them() -> None:
     assert Ranker.streams is False
     assert TreeRanker().streams is False
     assert OneFeature().streams is True
+
+
+def test_a_file_of_another_format_version_is_refused_with_both_versions() -> None:
+    content = LinearRanker("ListNet()").fit(made_up(3)).to_bytes()
+    assert content.count(b'"version": 2') == 1
+    # Without the old zip checksum: the entry is written again.
+    old = BytesIO()
+    with ZipFile(BytesIO(content)) as source, ZipFile(old, "w") as target:
+        for name in source.namelist():
+            entry = source.read(name).replace(b'"version": 2', b'"version": 1')
+            target.writestr(name, entry)
+    with pytest.raises(
+        DataError, match=r"version 1; this Podium reads version 2.*Train the ranker"
+    ):
+        load_ranker(BytesIO(old.getvalue()))

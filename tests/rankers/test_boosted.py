@@ -59,48 +59,50 @@ def pairs_of(data: Dataset) -> list[tuple[int, int]]:
     ]
 
 
-def half_log_odds(worth: float) -> float:
-    worth = min(worth, 1 - 1e-9)
-    return 0.5 * np.log((1 + worth) / (1 - worth))
+def half_log_odds(edge: float) -> float:
+    edge = min(edge, 1 - 1e-9)
+    return 0.5 * np.log((1 + edge) / (1 - edge))
 
 
 @settings(max_examples=150)
 @given(small_sets())
 def test_rankboost_takes_the_best_of_all_thresholds(data: Dataset) -> None:
-    ranker = BoostedRanker(rounds=3, patience=None).fit(data)
+    ranker = BoostedRanker(n_estimators=3, early_stopping_rounds=None).fit(data)
     pairs = pairs_of(data)
     scores = np.zeros(data.rows)
-    for place in range(len(ranker.weights_)):
+    for place in range(len(ranker.estimator_weights_)):
         odds = np.array([np.exp(scores[v] - scores[u]) for u, v in pairs])
         shares = odds / odds.sum()
-        worths = [
+        edges = [
             sum(share * (h[u] - h[v]) for share, (u, v) in zip(shares, pairs, strict=True))
             for h in outputs(data)
         ]
-        assert abs(ranker.weights_[place]) == pytest.approx(half_log_odds(max(worths)), abs=1e-6)
-        above = data.features[:, ranker.features_[place]] > ranker.thresholds_[place]
-        scores += ranker.weights_[place] * above
+        assert abs(ranker.estimator_weights_[place]) == pytest.approx(
+            half_log_odds(max(edges)), abs=1e-6
+        )
+        above = data.features[:, ranker.feature_indices_[place]] > ranker.thresholds_[place]
+        scores += ranker.estimator_weights_[place] * above
     np.testing.assert_allclose(ranker.predict(data), scores, atol=1e-9)
 
 
 @settings(max_examples=150)
 @given(small_sets(), st.sampled_from(["AP", "nDCG", "nDCG@3"]))
 def test_adarank_takes_the_best_of_all_thresholds(data: Dataset, lists: str) -> None:
-    ranker = BoostedRanker(beta=1, lists=lists, rounds=1).fit(data)
+    ranker = BoostedRanker(beta=1, list_measure=lists, n_estimators=1).fit(data)
     measure = parse_measure(lists)
     best = max(evaluate(measure, data, output)[measure].mean() for output in outputs(data))
-    assert abs(ranker.weights_[0]) == pytest.approx(half_log_odds(best), abs=1e-6)
+    assert abs(ranker.estimator_weights_[0]) == pytest.approx(half_log_odds(best), abs=1e-6)
 
 
 @settings(max_examples=150)
 @given(small_sets(), st.floats(0.1, 0.9))
 def test_focusedboost_adds_both_worths(data: Dataset, beta: float) -> None:
     """Lists are the documents above the lowest label; pairs go across that edge."""
-    ranker = BoostedRanker(beta=beta, lists="nDCG", rounds=1)
+    ranker = BoostedRanker(beta=beta, list_measure="nDCG", n_estimators=1)
     kept = data.labels > 0
     sizes = np.bincount(data.query_of_row[kept], minlength=len(data))
     if not (sizes > 1).any():
-        with pytest.raises(PodiumError, match="anything to find"):
+        with pytest.raises(PodiumError, match="no list has a relevant"):
             ranker.fit(data)
         return
     ranker.fit(data)
@@ -108,19 +110,21 @@ def test_focusedboost_adds_both_worths(data: Dataset, beta: float) -> None:
     measure = parse_measure("nDCG")
     pairs = [(u, v) for u, v in pairs_of(data) if data.labels[v] == 0]
     tied = evaluate(measure, lists, np.zeros(lists.rows))[measure][sizes > 1].mean()
-    worths = [
+    edges = [
         beta * (evaluate(measure, lists, h[kept])[measure][sizes > 1].mean() - tied)
         + (1 - beta) * np.mean([h[u] - h[v] for u, v in pairs])
         for h in outputs(data)
     ]
-    if max(worths) > 1e-9:
-        assert abs(ranker.weights_[0]) == pytest.approx(half_log_odds(max(worths)), abs=1e-6)
+    if max(edges) > 1e-9:
+        assert abs(ranker.estimator_weights_[0]) == pytest.approx(
+            half_log_odds(max(edges)), abs=1e-6
+        )
 
 
 def test_every_round_of_rankboost_lowers_the_loss() -> None:
     data = made_up(noise=1.0)
     losses: list[float] = []
-    ranker = BoostedRanker(rounds=30, k=5).fit(
+    ranker = BoostedRanker(n_estimators=30, k=5).fit(
         data, progress=lambda _step, loss, _v: losses.append(loss)
     )
     assert len(losses) == 30
@@ -146,18 +150,20 @@ def test_every_round_of_rankboost_lowers_the_loss() -> None:
 )
 def test_it_learns(settings: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
     train, held_out, test = made_up(80), made_up(30, seed=2), made_up(30, seed=1)
-    ranker = BoostedRanker(rounds=60, **settings).fit(train, validation=held_out)
+    ranker = BoostedRanker(n_estimators=60, **settings).fit(train, eval_set=held_out)
     value = next(iter(evaluate("nDCG@5", test, ranker.predict(test)).means.values()))
     by_chance = evaluate("nDCG@5", test, np.zeros(test.rows))
     assert value > next(iter(by_chance.means.values())) + 0.25
     monkeypatch.setenv("PODIUM_THREADS", "1")
-    alone = BoostedRanker(rounds=60, **settings).fit(train, validation=held_out)
-    np.testing.assert_array_equal(alone.weights_, ranker.weights_)
+    alone = BoostedRanker(n_estimators=60, **settings).fit(train, eval_set=held_out)
+    np.testing.assert_array_equal(alone.estimator_weights_, ranker.estimator_weights_)
 
 
 def test_a_feature_that_changes_nothing_is_not_chosen_for_ever() -> None:
-    ranker = BoostedRanker(beta=1, weak="features", rounds=6, patience=None).fit(made_up())
-    assert len(set(ranker.features_)) > 1
+    ranker = BoostedRanker(
+        beta=1, weak_ranker="feature", n_estimators=6, early_stopping_rounds=None
+    ).fit(made_up())
+    assert len(set(ranker.feature_indices_)) > 1
 
 
 def test_an_order_of_two_thousand_documents() -> None:
@@ -166,9 +172,9 @@ def test_an_order_of_two_thousand_documents() -> None:
     features = random.random((2000, 2)).astype(np.float32)
     order = np.argsort(np.argsort(features[:, 0])) + 1
     data = Dataset.from_arrays(features, labels=order, group=[2000])
-    ranker = BoostedRanker(beta=1, lists="nDCG@10", rounds=5).fit(data)
-    assert np.isfinite(ranker.weights_).all()
-    assert ranker.features_[0] == 0
+    ranker = BoostedRanker(beta=1, list_measure="nDCG@10", n_estimators=5).fit(data)
+    assert np.isfinite(ranker.estimator_weights_).all()
+    assert ranker.feature_indices_[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -198,7 +204,7 @@ def test_a_query_without_a_preference_counts_for_nothing() -> None:
         settings = {"beta": beta, "k": 5, "lists": lists, "rounds": 4}
         alone, both = (BoostedRanker(**settings).fit(each) for each in (data, flat))
         if beta < 1:  # a whole list of equal labels is as good in any order
-            np.testing.assert_allclose(alone.weights_, both.weights_)
+            np.testing.assert_allclose(alone.estimator_weights_, both.estimator_weights_)
 
 
 def test_labels_without_a_preference_are_refused() -> None:
@@ -206,13 +212,13 @@ def test_labels_without_a_preference_are_refused() -> None:
     with pytest.raises(PodiumError, match="preferred"):
         BoostedRanker().fit(data)
     with pytest.raises(DataError, match="missing"):
-        BoostedRanker(beta=1, weak="features").fit(
+        BoostedRanker(beta=1, weak_ranker="feature").fit(
             Dataset.from_arrays([[np.nan], [2.0]], labels=[1, 0], group=[2])
         )
 
 
 def test_a_file_that_was_tampered_with_is_refused(tmp_path: Path) -> None:
-    BoostedRanker(rounds=3).fit(made_up(5)).save(tmp_path / "model")
+    BoostedRanker(n_estimators=3).fit(made_up(5)).save(tmp_path / "model")
     archive = read_archive(tmp_path / "model")
     archive.arrays["features"][0] = 99
     write_archive(archive, tmp_path / "model")

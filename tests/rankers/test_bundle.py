@@ -8,7 +8,7 @@ from podium.rankers.bundle import minimise_bundle
 
 @settings(max_examples=40)
 @given(st.integers(0, 10_000), st.integers(1, 6), st.sampled_from([1e-3, 0.1, 3.0]))
-def test_the_certified_gap_holds_the_minimum(seed: int, size: int, penalty: float) -> None:
+def test_the_certified_gap_holds_the_minimum(seed: int, size: int, alpha: float) -> None:
     """R is the largest of some planes, so the whole is a quadratic programme SciPy can solve."""
     from scipy import optimize
 
@@ -20,13 +20,13 @@ def test_the_certified_gap_holds_the_minimum(seed: int, size: int, penalty: floa
         top = int(np.argmax(heights))
         return float(heights[top]), slopes[top]
 
-    found = minimise_bundle(risk, np.zeros(size), penalty=penalty, tolerance=1e-7, max_steps=500)
+    found = minimise_bundle(risk, np.zeros(size), alpha=alpha, tol=1e-7, max_steps=500)
     assert found.converged
     # The same as a smooth problem in (w, t): least t + penalty / 2 |w|^2 with t above each plane.
     exact = optimize.minimize(
-        lambda x: x[-1] + penalty / 2 * x[:-1] @ x[:-1],
+        lambda x: x[-1] + alpha / 2 * x[:-1] @ x[:-1],
         np.append(np.zeros(size), offsets.max()),
-        jac=lambda x: np.append(penalty * x[:-1], 1.0),
+        jac=lambda x: np.append(alpha * x[:-1], 1.0),
         constraints={
             "type": "ineq",
             "fun": lambda x: x[-1] - slopes @ x[:-1] - offsets,
@@ -49,7 +49,7 @@ def test_steep_planes_take_no_more_steps(scale: float) -> None:
         short = 1 - rows @ weights
         return float(np.maximum(short, 0).sum()), -(rows * (short > 0)[:, None]).sum(axis=0)
 
-    found = minimise_bundle(risk, np.zeros(2), penalty=0.01, tolerance=1e-6, max_steps=60)
+    found = minimise_bundle(risk, np.zeros(2), alpha=0.01, tol=1e-6, max_steps=60)
     assert found.converged
     # All three margins can be met, the first two exactly: w solves a system of two equations.
     meets = np.linalg.solve([[1.0, 0.2], [0.1, 1.0]], [1.0, 1.0]) / scale
@@ -64,8 +64,8 @@ def test_the_floor_is_what_the_gap_is_compared_with() -> None:
     def absolute(w: np.ndarray) -> tuple[float, np.ndarray]:
         return float(np.abs(w - wanted).sum()), np.sign(w - wanted)
 
-    near = minimise_bundle(absolute, np.zeros(6), penalty=0.1, tolerance=1e-6, floor=2e6)
-    exact = minimise_bundle(absolute, np.zeros(6), penalty=0.1, tolerance=1e-6)
+    near = minimise_bundle(absolute, np.zeros(6), alpha=0.1, tol=1e-6, floor=2e6)
+    exact = minimise_bundle(absolute, np.zeros(6), alpha=0.1, tol=1e-6)
     assert near.converged
     assert exact.converged
     assert near.steps < exact.steps
@@ -76,8 +76,8 @@ def test_it_says_when_it_stopped_early() -> None:
     found = minimise_bundle(
         lambda w: (float(np.abs(w - 3).sum()), np.sign(w - 3)),
         np.zeros(5),
-        penalty=1e-3,
-        tolerance=1e-12,
+        alpha=1e-3,
+        tol=1e-12,
         max_steps=2,
     )
     assert not found.converged

@@ -38,7 +38,10 @@ def test_documents_that_the_base_does_not_keep_stay_below_in_its_order() -> None
 def test_one_reranker_decides_alone() -> None:
     train, test = made_up(), made_up(10, seed=1)
     ranker = CascadeRanker(
-        LinearRanker("RankCosine()"), [LinearRanker("ListNet()")], candidates=1000, ballot=1.0
+        LinearRanker("RankCosine()"),
+        [LinearRanker("ListNet()")],
+        candidates=1000,
+        vote_fraction=1.0,
     ).fit(train)
     alone = LinearRanker("ListNet()").fit(train).predict(test)
     for query in range(len(test)):
@@ -64,20 +67,20 @@ def value_of(measure: str, data: Dataset, scores: np.ndarray) -> float:
 
 def voting(**settings: object) -> CascadeRanker:
     voters = [OneFeature(0), OneFeature(1), OneFeature(2)]
-    return CascadeRanker(OneFeature(1), voters, ballot=1.0, **settings)
+    return CascadeRanker(OneFeature(1), voters, vote_fraction=1.0, **settings)
 
 
 def test_weights_are_equal_without_validation_or_if_asked_for() -> None:
     data = told()
     assert voting().fit(data).weights_.tolist() == [1 / 3] * 3
-    equal = voting(weighing="equal", base_votes=True).fit(data, validation=data)
+    equal = voting(weights="uniform", base_votes=True).fit(data, eval_set=data)
     assert equal.weights_.tolist() == [1 / 4] * 4
 
 
 @pytest.mark.parametrize("measure", ["nDCG@3", "RR"])
 def test_weights_are_proportional_to_each_voters_measure(measure: str) -> None:
     data = told()
-    ranker = voting(measure=measure, base_votes=True).fit(data, validation=data)
+    ranker = voting(measure=measure, base_votes=True).fit(data, eval_set=data)
     values = [value_of(measure, data, data.features[:, column]) for column in (0, 1, 2, 1)]
     np.testing.assert_allclose(ranker.weights_, np.array(values) / sum(values))
 
@@ -85,19 +88,19 @@ def test_weights_are_proportional_to_each_voters_measure(measure: str) -> None:
 @pytest.mark.parametrize("measure", ["nDCG@6", "WKT(k=5)"])
 def test_tuned_weights_find_the_voter_that_is_right(measure: str) -> None:
     data = told()
-    before = voting().fit(data, validation=data)
+    before = voting().fit(data, eval_set=data)
     assert before.weights_[0] < 0.5  # the two that are wrong have the majority
     best = value_of(measure, data, data.labels)
     assert value_of(measure, data, before.predict(data)) != pytest.approx(best)
-    ranker = voting(weighing="tuned", measure=measure).fit(data, validation=data)
+    ranker = voting(weights="tuned", measure=measure).fit(data, eval_set=data)
     assert ranker.weights_.sum() == pytest.approx(1)
     assert ranker.weights_[0] > 0.5
     assert value_of(measure, data, ranker.predict(data)) == pytest.approx(best)
 
 
 def test_weights_are_not_proportional_to_a_measure_of_which_smaller_is_better() -> None:
-    with pytest.raises(ArgumentError, match=r"WKT\(k=5\).*weighing='tuned'"):
-        voting(measure="WKT(k=5)").fit(told(), validation=told())
+    with pytest.raises(ArgumentError, match=r"WKT\(k=5\).*weights='tuned'"):
+        voting(measure="WKT(k=5)").fit(told(), eval_set=told())
 
 
 def test_a_query_is_ranked_the_same_whatever_else_is_in_the_batch() -> None:
@@ -107,7 +110,7 @@ def test_a_query_is_ranked_the_same_whatever_else_is_in_the_batch() -> None:
         random.normal(size=(sum(sizes), 3)), random.integers(0, 3, sum(sizes)), group=sizes
     )
     voters = [OneFeature(0), OneFeature(1), OneFeature(2)]
-    ranker = CascadeRanker(OneFeature(1), voters, candidates=20, ballot=0.5).fit(data)
+    ranker = CascadeRanker(OneFeature(1), voters, candidates=20, vote_fraction=0.5).fit(data)
     alone = [ranker.predict(data.select(np.array([query]))) for query in range(len(data))]
     np.testing.assert_array_equal(ranker.predict(data), np.concatenate(alone))
 
@@ -119,10 +122,12 @@ def test_the_ballot_is_a_share_of_the_querys_own_candidates() -> None:
     features = np.column_stack([base, vote])
     both = np.concatenate([features, np.tile(features, (5, 1))])
     data = Dataset.from_arrays(both, np.arange(24) % 4, group=[4, 20])
-    ranker = CascadeRanker(OneFeature(0), [OneFeature(1)], candidates=30, ballot=0.5).fit(data)
+    ranker = CascadeRanker(OneFeature(0), [OneFeature(1)], candidates=30, vote_fraction=0.5).fit(
+        data
+    )
     # Rows 3 and 2 are on the ballot, in this order; rows 0 and 1 follow as the base has them.
     assert ranker.predict(data)[:4].tolist() == [2.0, 1.0, 3.0, 4.0]
-    least = CascadeRanker(OneFeature(0), [OneFeature(1)], ballot=0.01).fit(data)
+    least = CascadeRanker(OneFeature(0), [OneFeature(1)], vote_fraction=0.01).fit(data)
     assert least.predict(data)[:4].tolist() == [3.0, 2.0, 1.0, 4.0]
 
 
@@ -130,7 +135,7 @@ def test_a_saved_cascade_ranks_the_same(tmp_path: Path) -> None:
     data = made_up()
     mixed = CascadeRanker(
         LinearRanker(), [TreeRanker(n_estimators=5), LinearRanker(LOSSES[0])], candidates=9
-    ).fit(data, validation=made_up(seed=3))
+    ).fit(data, eval_set=made_up(seed=3))
     mixed.save(tmp_path / "model")
     loaded = load_ranker(tmp_path / "model")
     np.testing.assert_array_equal(loaded.predict(data), mixed.predict(data))
@@ -147,8 +152,8 @@ def test_a_saved_cascade_ranks_the_same(tmp_path: Path) -> None:
         (CascadeRanker(LinearRanker()), "at least one reranker"),
         (CascadeRanker(None, [LinearRanker()]), "base ranker"),
         (cascade(candidates=0), "at least 1"),
-        (cascade(ballot=0.0), "share"),
-        (cascade(weighing="guessed"), "tuned"),
+        (cascade(vote_fraction=0.0), "vote_fraction is"),
+        (cascade(weights="guessed"), "tuned"),
     ],
 )
 def test_what_does_not_fit_is_refused(ranker: CascadeRanker, hint: str) -> None:
@@ -169,9 +174,9 @@ def test_parameters_that_are_not_given() -> None:
         "base": None,
         "rerankers": (),
         "candidates": 100,
-        "ballot": 0.5,
+        "vote_fraction": 0.5,
         "base_votes": False,
-        "weighing": "proportional",
+        "weights": "proportional",
         "measure": "nDCG@10",
     }
 
@@ -189,15 +194,15 @@ def test_a_tied_vote_stays_as_the_base_has_it() -> None:
     features = np.column_stack([base, vote, -np.array(vote)])
     data = Dataset.from_arrays(features, [0, 1, 2], group=[3])
     voters = [OneFeature(1), OneFeature(2)]
-    ranker = CascadeRanker(OneFeature(0), voters, ballot=1.0).fit(data)
+    ranker = CascadeRanker(OneFeature(0), voters, vote_fraction=1.0).fit(data)
     assert ranker.predict(data).tolist() == base
 
 
-@pytest.mark.parametrize(("ballot", "ordered"), [(0.3, 1), (0.4, 2), (0.7, 3), (1.0, 4)])
-def test_the_ballot_is_rounded(ballot: float, ordered: int) -> None:
+@pytest.mark.parametrize(("vote_fraction", "ordered"), [(0.3, 1), (0.4, 2), (0.7, 3), (1.0, 4)])
+def test_the_ballot_is_rounded(vote_fraction: float, ordered: int) -> None:
     base, vote = np.array([4.0, 3.0, 2.0, 1.0]), np.array([1.0, 2.0, 3.0, 4.0])
     data = Dataset.from_arrays(np.column_stack([base, vote]), [0, 1, 2, 3], group=[4])
-    ranker = CascadeRanker(OneFeature(0), [OneFeature(1)], ballot=ballot).fit(data)
+    ranker = CascadeRanker(OneFeature(0), [OneFeature(1)], vote_fraction=vote_fraction).fit(data)
     voted = [3, 2, 1, 0][:ordered]
     order = voted + [row for row in range(4) if row not in voted]
     assert np.argsort(-ranker.predict(data)).tolist() == order
@@ -214,8 +219,8 @@ def test_a_fit_tells_each_ranker_that_is_done() -> None:
 def test_every_ranker_is_fitted_with_the_validation_data() -> None:
     train, held_out = told(), told(4)
     Recording.fits.clear()
-    cascade_of = CascadeRanker(Recording(0), [Recording(1), Recording(2)], weighing="equal")
-    cascade_of.fit(train, validation=held_out)
+    cascade_of = CascadeRanker(Recording(0), [Recording(1), Recording(2)], weights="uniform")
+    cascade_of.fit(train, eval_set=held_out)
     assert len(Recording.fits) == 3
     assert all(data is train and valid is held_out for data, valid in Recording.fits)
 
@@ -251,11 +256,13 @@ def test_a_cascade_streams_if_all_its_rankers_do() -> None:
 
 def test_the_limits_of_parameters_are_allowed() -> None:
     data = by_hand()
-    ranker = CascadeRanker(OneFeature(0), [OneFeature(1)], candidates=1, ballot=1.0).fit(data)
+    ranker = CascadeRanker(OneFeature(0), [OneFeature(1)], candidates=1, vote_fraction=1.0).fit(
+        data
+    )
     assert ranker.weights_.tolist() == [1.0]
-    for ballot in (-0.1, 1.01):
-        with pytest.raises(ArgumentError, match="share"):
-            CascadeRanker(OneFeature(0), [OneFeature(1)], ballot=ballot).fit(data)
+    for vote_fraction in (-0.1, 1.01):
+        with pytest.raises(ArgumentError, match="vote_fraction is"):
+            CascadeRanker(OneFeature(0), [OneFeature(1)], vote_fraction=vote_fraction).fit(data)
 
 
 @pytest.mark.parametrize("base_votes", [False, True])
@@ -266,7 +273,7 @@ def test_a_file_with_more_or_fewer_weights_than_votes_is_refused(base_votes: boo
     assert load_ranker(BytesIO(ranker.to_bytes())).weights_.tolist() == [1 / right] * right
     for number in (right - 1, right + 1):
         ranker.weights_ = np.full(number, 1 / number)
-        with pytest.raises(DataError, match="votes and weights differ in number"):
+        with pytest.raises(DataError, match="numbers of votes and weights differ"):
             load_ranker(BytesIO(ranker.to_bytes()))
 
 

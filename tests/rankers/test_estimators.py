@@ -34,8 +34,8 @@ RANKERS = {
     "linear": LinearRanker("PairHinge(k=5)"),
     "lightgbm": TreeRanker(ListMLE(k=5), n_estimators=8),
     "xgboost": TreeRanker("PairLogistic(k=5)", engine="xgboost", n_estimators=8),
-    "neural": NeuralRanker("ListMLE(k=5)", hidden=(8,), epochs=3),
-    "boosted": BoostedRanker(beta=0.5, k=5, rounds=8),
+    "neural": NeuralRanker("ListMLE(k=5)", hidden_layer_sizes=(8,), epochs=3),
+    "boosted": BoostedRanker(beta=0.5, k=5, n_estimators=8),
 }
 
 
@@ -68,7 +68,7 @@ def test_a_loaded_ranker_predicts_the_same(ranker: Ranker, tmp_path: Path) -> No
     loaded = load_ranker(tmp_path / "model")
     np.testing.assert_array_equal(loaded.predict(data), fitted.predict(data))
     if hasattr(fitted, "loss"):
-        assert repr(loaded._loss()) == repr(fitted._loss())
+        assert repr(loaded.loss_function()) == repr(fitted.loss_function())
     assert loaded.feature_names_ == fitted.feature_names_
     loaded.save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
@@ -96,7 +96,7 @@ def test_a_grid_search_with_folds_of_whole_queries() -> None:
         ranker = LinearRanker("PairLogistic(k=5)").set_fit_request(qid=True)
         search = GridSearchCV(
             ranker.set_score_request(qid=True),
-            {"penalty": [1e-3, 1e2], "loss": ["ListMLE(k=5)", "PairLogistic(k=5)"]},
+            {"alpha": [1e-3, 1e2], "loss": ["ListMLE(k=5)", "PairLogistic(k=5)"]},
             cv=GroupKFold(4),
         )
         search.fit(data.features, data.labels, qid=data.query_of_row, groups=data.query_of_row)
@@ -126,12 +126,12 @@ def test_a_grid_search_over_a_pipeline() -> None:
         search = GridSearchCV(whole, {"rank__penalty": [1e-3, 1e2]}, cv=GroupKFold(4))
         search.fit(data.features, data.labels, qid=data.query_of_row, groups=data.query_of_row)
         scaled = StandardScaler().fit_transform(data.features)
-        fitted = clone(ranker).set_params(penalty=search.best_params_["rank__penalty"])
+        fitted = clone(ranker).set_params(alpha=search.best_params_["rank__penalty"])
         fitted.fit(scaled, data.labels, qid=data.query_of_row)
         value = search.best_estimator_.score(data.features, data.labels, qid=data.query_of_row)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     assert value == fitted.score(scaled, data.labels, qid=data.query_of_row)
-    with pytest.raises(ArgumentError, match="takes no sample_weight"):
+    with pytest.raises(ArgumentError, match="does not support sample_weight"):
         fitted.score(scaled, data.labels, qid=data.query_of_row, sample_weight=data.labels)
 
 
@@ -151,11 +151,11 @@ def test_a_search_picks_the_smallest_loss() -> None:
     with sklearn.config_context(enable_metadata_routing=True):
         ranker = LinearRanker("SquaredError()", measure="WKT(k=5)").set_fit_request(qid=True)
         search = GridSearchCV(
-            ranker.set_score_request(qid=True), {"penalty": [1e5, 1e-3]}, cv=GroupKFold(4)
+            ranker.set_score_request(qid=True), {"alpha": [1e5, 1e-3]}, cv=GroupKFold(4)
         )
         search.fit(data.features, data.labels, qid=data.query_of_row, groups=data.query_of_row)
-    assert search.best_params_ == {"penalty": 1e-3}
-    best = LinearRanker("SquaredError()", measure="WKT(k=5)", penalty=1e-3)
+    assert search.best_params_ == {"alpha": 1e-3}
+    best = LinearRanker("SquaredError()", measure="WKT(k=5)", alpha=1e-3)
     value = by_folds(best, data)
     assert search.best_score_ == pytest.approx(value)
     assert value < 0
@@ -173,21 +173,21 @@ def test_a_fit_that_did_not_converge_is_told_of(loss: str) -> None:
 def test_numpys_numbers_are_parameters_like_any() -> None:
     data = made_up(10)
     # Not what the types ask for, but what comes out of np.logspace or a grid.
-    numbers: dict[str, Any] = {"max_iter": np.int64(50), "penalty": np.float32(0.5)}
+    numbers: dict[str, Any] = {"max_iter": np.int64(50), "alpha": np.float32(0.5)}
     network: dict[str, Any] = {"hidden": np.array([4]), "epochs": np.uint8(2)}
     cascade: dict[str, Any] = {"base_votes": np.True_, "candidates": np.int64(5)}
     trees: Any = np.int32(3)
     for mine, numpys in [
-        (LinearRanker(max_iter=50, penalty=0.5), LinearRanker(**numbers)),
+        (LinearRanker(max_iter=50, alpha=0.5), LinearRanker(**numbers)),
         (
-            TreeRanker(n_estimators=3, parameters={"num_leaves": 4, "extra_trees": True}),
+            TreeRanker(n_estimators=3, engine_params={"num_leaves": 4, "extra_trees": True}),
             TreeRanker(
                 n_estimators=trees,
-                parameters={"num_leaves": np.int64(4), "extra_trees": np.bool_(True)},
+                engine_params={"num_leaves": np.int64(4), "extra_trees": np.bool_(True)},
             ),
         ),
         (
-            NeuralRanker(hidden=[4], epochs=2, learning_rate=0.25),
+            NeuralRanker(hidden_layer_sizes=[4], epochs=2, learning_rate=0.25),
             NeuralRanker(**network, learning_rate=np.float64(0.25)),
         ),
         (
@@ -199,7 +199,7 @@ def test_numpys_numbers_are_parameters_like_any() -> None:
 
 
 def test_a_parameter_that_cannot_be_saved_is_told() -> None:
-    ranker = LinearRanker(max_iter=50).fit(made_up(10)).set_params(tolerance=1 + 2j)
+    ranker = LinearRanker(max_iter=50).fit(made_up(10)).set_params(tol=1 + 2j)
     with pytest.raises(ArgumentError, match=r"\(1\+2j\) cannot be saved"):
         ranker.to_bytes()
 
@@ -282,7 +282,7 @@ def test_entries_are_undated(tmp_path: Path) -> None:
 def test_other_features_in_validation_are_refused() -> None:
     other = Dataset.from_arrays(np.zeros((2, 3)), labels=[0, 1], group=[2])
     with pytest.raises(DataError, match="other features"):
-        LinearRanker().fit(made_up(5), validation=other)
+        LinearRanker().fit(made_up(5), eval_set=other)
 
 
 def test_another_tools_name_of_a_measure_means_that_tools_measure() -> None:
@@ -294,11 +294,11 @@ def test_another_tools_name_of_a_measure_means_that_tools_measure() -> None:
     assert expected != pytest.approx(usual, abs=1e-3)
     assert LinearRanker(measure="ndcg_cut_5").fit(data).score(data) == expected
     held_out = made_up(20, seed=5)
-    found = tune(LinearRanker(), {"penalty": [1.0]}, data, held_out, measure="ndcg_cut_5")
-    predicted = found.ranker.predict(held_out)
+    found = tune(LinearRanker(), {"alpha": [1.0]}, data, held_out, measure="ndcg_cut_5")
+    predicted = found.best_ranker.predict(held_out)
     assert found.trials[0].value == evaluate("ndcg_cut_5", held_out, predicted).means["nDCG@5"]
     steps: list[float | None] = []
     fitted = LinearRanker(measure="ndcg_cut_5")
-    fitted.fit(data, validation=held_out, progress=lambda _step, _loss, value: steps.append(value))
+    fitted.fit(data, eval_set=held_out, progress=lambda _step, _loss, value: steps.append(value))
     best = evaluate("ndcg_cut_5", held_out, fitted.predict(held_out)).means["nDCG@5"]
     assert max(value for value in steps if value is not None) == pytest.approx(best)

@@ -31,8 +31,8 @@ RANKERS = {
     "linear": LinearRanker("ListNet()"),
     "lightgbm": TreeRanker(n_estimators=5),
     "xgboost": TreeRanker(engine="xgboost", n_estimators=5),
-    "neural": NeuralRanker(hidden=(4,), epochs=2),
-    "boosted": BoostedRanker(rounds=5),
+    "neural": NeuralRanker(hidden_layer_sizes=(4,), epochs=2),
+    "boosted": BoostedRanker(n_estimators=5),
     "cascade": CascadeRanker(LinearRanker(), [LinearRanker("ListNet()")], candidates=5),
 }
 
@@ -66,14 +66,14 @@ def test_missing_and_additional_names_are_refused_by_name(kind: str) -> None:
     data = named(made_up(10))
     ranker = clone(RANKERS[kind]).fit(data)
     renamed = replace(data, feature_names=("bm25", "hits", *NAMES[2:]))
-    with pytest.raises(DataError, match=r"missing: clicks; it was not fitted on: hits"):
+    with pytest.raises(DataError, match=r"missing: clicks; the ranker was not fitted on: hits"):
         ranker.predict(renamed)
     wider = replace(
         data,
         features=np.column_stack([data.features, data.labels]),
         feature_names=(*NAMES, "grade"),
     )
-    with pytest.raises(DataError, match=r"^it was not fitted on: grade"):
+    with pytest.raises(DataError, match=r"^the ranker was not fitted on: grade"):
         ranker.predict(wider)
     np.testing.assert_array_equal(
         ranker.predict(wider.select_features(ranker.feature_names_in_)), ranker.predict(data)
@@ -142,7 +142,7 @@ def test_numbers_are_names_where_the_order_differs() -> None:
         data, features=data.features[:, ::-1], feature_names=("6", "5", "4", "3", "2", "1")
     )
     np.testing.assert_array_equal(ranker.predict(turned), ranker.predict(data))
-    with pytest.raises(DataError, match="5 features, the ranker was fitted on 6"):
+    with pytest.raises(DataError, match="5 features, but the ranker was fitted on 6"):
         ranker.predict(data.select_features(["1", "2", "3", "4", "5"]))
 
 
@@ -164,7 +164,7 @@ def test_strings_that_look_like_numbers_are_names_in_a_data_frame() -> None:
     X = frame(data, tuple("123456"))
     ranker = LinearRanker("ListNet()").fit(X[list("234")], data.labels, group=data.sizes)
     for other in (list("123"), list("345")):
-        with pytest.raises(DataError, match=r"missing: .*it was not fitted on: [15]"):
+        with pytest.raises(DataError, match=r"missing: .*the ranker was not fitted on: [15]"):
             ranker.predict(X[other])
     with pytest.raises(DataError, match="names in the ranker and only numbers in the data"):
         ranker.score(X[list("123")], data.labels, group=data.sizes)
@@ -172,9 +172,11 @@ def test_strings_that_look_like_numbers_are_names_in_a_data_frame() -> None:
     assert first.feature_names_in_.tolist() == ["1", "2", "3"]
     for each in (first, load_ranker(BytesIO(first.to_bytes()))):
         np.testing.assert_array_equal(each.predict(X[list("312")]), first.predict(X[list("123")]))
-        with pytest.raises(DataError, match=r"missing: 1; it was not fitted on: 4"):
+        with pytest.raises(DataError, match=r"missing: 1; the ranker was not fitted on: 4"):
             each.predict(X[list("234")])
-        with pytest.raises(DataError, match=r"missing: 1, 2, 3; it was not fitted on: 4, 5, 6"):
+        with pytest.raises(
+            DataError, match=r"missing: 1, 2, 3; the ranker was not fitted on: 4, 5, 6"
+        ):
             each.predict(X[list("456")])
         with pytest.warns(UserWarning, match="X does not have feature names"):
             each.predict(data.features[:, :3])
@@ -187,7 +189,7 @@ def test_numbers_of_a_data_set_are_names_for_a_data_frame_that_has_some_of_them(
     assert not hasattr(ranker, "feature_names_in_")
     expected = ranker.predict(data.features[:, :3])
     np.testing.assert_array_equal(ranker.predict(X[list("312")]), expected)
-    with pytest.raises(DataError, match="missing: 1; it was not fitted on: 4"):
+    with pytest.raises(DataError, match="missing: 1; the ranker was not fitted on: 4"):
         ranker.predict(X[list("234")])
 
 
@@ -205,7 +207,7 @@ def test_long_lists_of_names_are_cut() -> None:
     names = [f"f{number}" for number in range(14)]
     data = made_up()
     wide = np.tile(data.features, (1, 3))[:, :14]
-    ranker = LinearRanker("ListNet()", penalty=0.1).fit(
+    ranker = LinearRanker("ListNet()", alpha=0.1).fit(
         pd.DataFrame(wide, columns=names), data.labels, group=data.sizes
     )
     with pytest.raises(DataError, match=r"missing: f2, f3, .*, f11 and 2 more"):
@@ -215,19 +217,19 @@ def test_long_lists_of_names_are_cut() -> None:
 def test_validation_is_put_in_the_order_of_the_training_data() -> None:
     train, held_out = named(made_up(20, noise=2.0)), named(made_up(20, noise=2.0, seed=4))
     one, other = (
-        TreeRanker(n_estimators=30, patience=5).fit(train, validation=each)
+        TreeRanker(n_estimators=30, early_stopping_rounds=5).fit(train, eval_set=each)
         for each in (held_out, shuffled(held_out))
     )
     assert one.to_bytes() == other.to_bytes()
     with pytest.raises(DataError, match=r"other features .*missing: bm25"):
-        LinearRanker().fit(train, validation=train.select_features(NAMES[1:]))
+        LinearRanker().fit(train, eval_set=train.select_features(NAMES[1:]))
 
 
 def test_validation_shards_in_another_order_are_refused(tmp_path: Path) -> None:
     data = named(made_up(10))
     shards = write_shards(shuffled(data), tmp_path / "shards")
     with pytest.raises(DataError, match="in another order"):
-        LinearRanker().fit(data, validation=shards)
+        LinearRanker().fit(data, eval_set=shards)
 
 
 def test_shards_are_scored_by_name(tmp_path: Path) -> None:

@@ -25,8 +25,8 @@ RANKERS: dict[str, Ranker] = {
     "lambda": LinearRanker("LambdaLoss(k=5)"),
     "lightgbm": TreeRanker(n_estimators=50),
     "xgboost": TreeRanker(engine="xgboost", n_estimators=50),
-    "neural": NeuralRanker(hidden=(4,), epochs=50),
-    "boosted": BoostedRanker(rounds=50),
+    "neural": NeuralRanker(hidden_layer_sizes=(4,), epochs=50),
+    "boosted": BoostedRanker(n_estimators=50),
 }
 
 
@@ -57,13 +57,15 @@ def test_an_interrupted_fit_raises_and_keeps_its_model(kind: str) -> None:
     scores = ranker.predict(data)
     if isinstance(ranker, TreeRanker):
         short = TreeRanker(engine=ranker.engine, n_estimators=4).fit(data)
-        assert ranker.n_trees_ == 4
+        assert ranker.n_estimators_ == 4
         np.testing.assert_array_equal(scores, short.predict(data))
     if isinstance(ranker, NeuralRanker):
-        short = NeuralRanker(hidden=(4,), epochs=4).fit(data)
+        short = NeuralRanker(hidden_layer_sizes=(4,), epochs=4).fit(data)
         np.testing.assert_array_equal(scores, short.predict(data))
     if isinstance(ranker, BoostedRanker):
-        np.testing.assert_array_equal(ranker.weights_, BoostedRanker(rounds=4).fit(data).weights_)
+        np.testing.assert_array_equal(
+            ranker.weights_, BoostedRanker(n_estimators=4).fit(data).weights_
+        )
     if isinstance(ranker, LinearRanker):
         assert not ranker.converged_
         assert np.isnan(ranker.objective_)
@@ -89,7 +91,7 @@ def test_a_fit_that_ends_before_its_first_step_leaves_the_ranker_unfitted(
     def fail(*_: object, **__: object) -> None:
         raise stop
 
-    target = "podium.rankers.validation_monitor.Watch.__call__"
+    target = "podium.rankers.validation_monitor.ValidationMonitor.__call__"
     monkeypatch.setattr(target, fail)
     with pytest.raises(stop) as raised:
         ranker.fit(made_up())
@@ -108,10 +110,10 @@ def test_validation_keeps_the_best_model_before_the_interrupt() -> None:
         if len(seen) == 25:
             raise KeyboardInterrupt
 
-    ranker = TreeRanker("ListMLE(k=5)", n_estimators=200, patience=None)
+    ranker = TreeRanker("ListMLE(k=5)", n_estimators=200, early_stopping_rounds=None)
     with pytest.raises(FitInterrupted):
-        ranker.fit(train, validation=held_out, progress=stop_late)
-    assert ranker.n_trees_ == int(np.argmax(seen)) + 1 < 25
+        ranker.fit(train, eval_set=held_out, progress=stop_late)
+    assert ranker.n_estimators_ == int(np.argmax(seen)) + 1 < 25
 
 
 class Stopped(LinearRanker):
@@ -128,10 +130,10 @@ def test_searches_and_cascades_end_with_the_first_interrupted_fit() -> None:
     data = made_up(12)
     fits = Stopped.fits
     with pytest.raises(KeyboardInterrupt):
-        tune(Stopped(), {"penalty": [0.1, 0.2, 0.3]}, data, data)
+        tune(Stopped(), {"alpha": [0.1, 0.2, 0.3]}, data, data)
     with pytest.raises(KeyboardInterrupt):
         CascadeRanker(Stopped(), [Stopped(), Stopped()]).fit(data)
-    search = GridSearchCV(Stopped(), {"penalty": [0.1, 0.2, 0.3]}, cv=GroupKFold(3))
+    search = GridSearchCV(Stopped(), {"alpha": [0.1, 0.2, 0.3]}, cv=GroupKFold(3))
     with pytest.raises(KeyboardInterrupt):
         search.fit(data.features, data.labels, groups=data.query_of_row, group=[4 * 25 * 2])
     assert Stopped.fits == fits + 3

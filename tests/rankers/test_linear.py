@@ -28,13 +28,13 @@ def test_the_hinge_reaches_the_objective_of_a_support_vector_machine() -> None:
     from sklearn.svm import LinearSVC
 
     data = made_up(12, 15)
-    penalty = 0.01
+    alpha = 0.01
     pairs = []
     for query in data:
         better, worse = np.nonzero(query.labels[:, None] > query.labels[None, :])
         pairs.append(query.features[better] - query.features[worse])
     differences = np.concatenate(pairs).astype(np.float64)
-    weights = 1 / (penalty * len(data))
+    weights = 1 / (alpha * len(data))
     signs = np.where(np.arange(len(differences)) % 2, 1, -1)
     machine = LinearSVC(
         loss="hinge", C=weights, fit_intercept=False, tol=1e-8, max_iter=2_000_000, random_state=0
@@ -42,9 +42,9 @@ def test_the_hinge_reaches_the_objective_of_a_support_vector_machine() -> None:
 
     def objective(w: np.ndarray) -> float:
         hinge = np.maximum(0, 1 - differences @ w).sum() / len(data)
-        return float(penalty / 2 * w @ w + hinge)
+        return float(alpha / 2 * w @ w + hinge)
 
-    ranker = LinearRanker(PairHinge(), penalty=penalty, tolerance=1e-5).fit(data)
+    ranker = LinearRanker(PairHinge(), alpha=alpha, tol=1e-5).fit(data)
     assert ranker.converged_
     assert ranker.objective_ == pytest.approx(objective(ranker.coef_), rel=1e-6)
     assert ranker.objective_ == pytest.approx(objective(machine.coef_[0]), rel=1e-4)
@@ -65,7 +65,7 @@ def test_a_smooth_loss_is_minimised(loss: str) -> None:
         return value, features.T @ found.gradient / len(data) + 0.1 * weights
 
     least = optimize.minimize(objective, np.zeros(6), jac=True, method="BFGS", tol=1e-8)
-    ranker = LinearRanker(loss, penalty=0.1, tolerance=1e-8).fit(data)
+    ranker = LinearRanker(loss, alpha=0.1, tol=1e-8).fit(data)
     assert ranker.objective_ == pytest.approx(least.fun, rel=1e-7)
     np.testing.assert_allclose(ranker.coef_, least.x, atol=1e-4)
     assert np.abs(objective(ranker.coef_)[1]).max() < 1e-4
@@ -76,8 +76,8 @@ def test_shards_and_memory_give_one_model(tmp_path: Path, loss: str) -> None:
     data = made_up()
     shards = write_shards(data, tmp_path / "shards", shard_bytes=4000)
     assert len(shards.shards) > 3
-    one = LinearRanker(loss, tolerance=1e-6).fit(data)
-    other = LinearRanker(loss, tolerance=1e-6).fit(shards)
+    one = LinearRanker(loss, tol=1e-6).fit(data)
+    other = LinearRanker(loss, tol=1e-6).fit(shards)
     assert one.objective_ == pytest.approx(other.objective_, rel=1e-6)
     np.testing.assert_allclose(one.coef_, other.coef_, rtol=2e-2, atol=2e-2)
 
@@ -95,34 +95,34 @@ def test_rows_in_any_order_give_one_model() -> None:
 def test_validation_keeps_the_best_model_met() -> None:
     train, held_out = made_up(20, noise=3.0), made_up(20, noise=3.0, seed=5)
     seen: list[float] = []
-    ranker = LinearRanker("ListMLE()", penalty=0.0).fit(
-        train, validation=held_out, progress=lambda _step, _loss, value: seen.append(value)
+    ranker = LinearRanker("ListMLE()", alpha=0.0).fit(
+        train, eval_set=held_out, progress=lambda _step, _loss, value: seen.append(value)
     )
     final = evaluate("nDCG@10", held_out, ranker.predict(held_out)).means
     assert next(iter(final.values())) == pytest.approx(max(seen))
 
 
 @pytest.mark.parametrize("scale", [1.0, 100.0, 1e4])
-@pytest.mark.parametrize("penalty", [1e-4, 1e-2, 1.0])
-def test_separable_rows_of_any_scale_converge_soon(scale: float, penalty: float) -> None:
+@pytest.mark.parametrize("alpha", [1e-4, 1e-2, 1.0])
+def test_separable_rows_of_any_scale_converge_soon(scale: float, alpha: float) -> None:
     random = np.random.default_rng(0)
     features = (scale * random.random((19, 5))).astype(np.float32)
     labels = np.digitize(features[:, 0] / scale, [0.3, 0.6])
     data = Dataset.from_arrays(features, labels, group=[10, 9])
-    ranker = models.RankSVM(penalty=penalty).fit(data)
+    ranker = models.rank_svm(alpha=alpha).fit(data)
     assert ranker.converged_
     assert ranker.n_iter_ < 300
     at_zero = sum(int((q.labels[:, None] > q.labels).sum()) for q in data) / len(data)
     assert 0 <= ranker.gap_ <= 1e-4 * max(ranker.objective_, 1e-3 * at_zero)
     hinges = PairHinge().evaluate(features @ ranker.coef_, labels, [0, 10, 19]).total / 2
     squared = ranker.coef_ @ ranker.coef_
-    assert ranker.objective_ == pytest.approx(hinges + penalty / 2 * squared, rel=1e-6)
+    assert ranker.objective_ == pytest.approx(hinges + alpha / 2 * squared, rel=1e-6)
     assert ranker.objective_ < at_zero
 
 
 def test_max_iter_bounds_all_evaluations() -> None:
     with pytest.warns(ConvergenceWarning):
-        ranker = LinearRanker("PairHinge()", max_iter=30, tolerance=1e-9).fit(made_up(noise=1.0))
+        ranker = LinearRanker("PairHinge()", max_iter=30, tol=1e-9).fit(made_up(noise=1.0))
     # It gives up when 30 are reached; a line search that has begun is brought to its end.
     assert 30 <= ranker.n_iter_ <= 30 + 20 * 3
 
@@ -134,7 +134,7 @@ def test_missing_values_and_bad_parameters_are_refused() -> None:
     with pytest.raises(DataError, match="missing"):
         LinearRanker().fit(holes, data.labels, qid=data.query_of_row)
     with pytest.raises(PodiumError, match="above 0"):
-        LinearRanker("PairHinge()", penalty=0).fit(data)
+        LinearRanker("PairHinge()", alpha=0).fit(data)
     with pytest.raises(ArgumentError, match="qid= or group="):
         LinearRanker().fit(data.features, data.labels)
     with pytest.raises(DataError, match="fitted on 6"):
@@ -149,15 +149,15 @@ def test_a_query_of_equal_labels_changes_nothing() -> None:
     from podium.data import concat
 
     both = concat([data, blank])
-    one = LinearRanker("PairLogistic()", penalty=0.11).fit(data)
-    other = LinearRanker("PairLogistic()", penalty=0.1).fit(both)
+    one = LinearRanker("PairLogistic()", alpha=0.11).fit(data)
+    other = LinearRanker("PairLogistic()", alpha=0.1).fit(both)
     np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-2, atol=1e-3)
 
 
 def test_a_missing_or_infinite_feature_has_no_score() -> None:
     data = made_up(10)
     linear = LinearRanker("ListNet()").fit(data)
-    features = BoostedRanker(beta=1, weak="features", rounds=3).fit(data)
+    features = BoostedRanker(beta=1, weak_ranker="feature", n_estimators=3).fit(data)
     for value in (np.nan, np.inf, -np.inf, 1e300):
         holes = data.features.astype(np.float64)
         holes[3, 5] = value
@@ -172,7 +172,7 @@ def test_a_missing_or_infinite_feature_has_no_score() -> None:
 
 @pytest.mark.parametrize("loss", [*LOSSES, "StructuralHinge(k=5)", "LambdaLoss(k=5)"])
 def test_a_fit_that_did_not_converge_warns(loss: str) -> None:
-    ranker = LinearRanker(loss, penalty=1e-6, max_iter=2)
+    ranker = LinearRanker(loss, alpha=1e-6, max_iter=2)
     with pytest.warns(ConvergenceWarning, match="did not converge") as said:
         ranker.fit(made_up())
     assert not ranker.converged_

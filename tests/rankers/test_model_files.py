@@ -128,12 +128,13 @@ def test_crafted_xgboost_json_is_refused(where, value, problem):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
-    "facts", [{"trees": 4}, {"trees": -1}, {"feature_names": ["a"]}, {"feature_names": ["a"] * 7}]
+    "metadata",
+    [{"trees": 4}, {"trees": -1}, {"feature_names": ["a"]}, {"feature_names": ["a"] * 7}],
 )
-def test_a_file_whose_facts_are_not_those_of_its_model_is_refused(name, facts):
+def test_a_file_whose_facts_are_not_those_of_its_model_is_refused(name, metadata):
     ranker = TreeRanker(engine=name, n_estimators=3).fit(made_up(10))
     archive = read_archive(BytesIO(ranker.to_bytes()))
-    crafted = archive_bytes(replace(archive, facts=archive.facts | facts))
+    crafted = archive_bytes(replace(archive, metadata=archive.metadata | metadata))
     with pytest.raises(DataError, match="other features or fewer trees"):
         load_ranker(BytesIO(crafted))
 

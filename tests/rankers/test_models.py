@@ -58,7 +58,7 @@ def test_models_are_those_of_their_papers(place: int, k: int | None) -> None:
     for name, parameters in BOOSTED.items():
         expected = BoostedRanker(**parameters[place]).get_params()
         assert models.MODELS[name](k).get_params() == expected, name
-    cascade = models.TopRank(k)
+    cascade = models.top_rank(k)
     assert isinstance(cascade, CascadeRanker)
     voters = [cascade.base, *cascade.rerankers]
     names = [LINEAR["TopSlack"][place], f"SquaredError(k={k})"]
@@ -72,7 +72,7 @@ def test_every_model_learns_and_can_be_saved(name: str, k: int | None, tmp_path:
     train, held_out, test = made_up(60), made_up(20, seed=2), made_up(30, seed=1)
     if name.startswith("Focused"):
         train = train.top_k(5)
-    ranker = models.MODELS[name](k).fit(train, validation=held_out)
+    ranker = models.MODELS[name](k).fit(train, eval_set=held_out)
     value = next(iter(evaluate("nDCG@5", test, ranker.predict(test)).means.values()))
     assert value > 0.65
     ranker.save(tmp_path / "model")
@@ -84,21 +84,21 @@ def test_grids_are_of_parameters_that_exist() -> None:
     for model in models.MODELS.values():
         grid = model.grid(5)
         if grid:
-            found = tune(model(5), grid, train.top_k(5), held_out.top_k(5), trials=2)
-            assert set(found.trials[0].parameters) == set(grid)
+            found = tune(model(5), grid, train.top_k(5), held_out.top_k(5), n_trials=2)
+            assert set(found.trials[0].params) == set(grid)
     for scorer in models.SCORERS:
-        ranker = models.FocusedNet(5, scorer=scorer)
+        ranker = models.focused_net(5, scorer=scorer)
         small = {"n_estimators": [5]} if scorer in ("lightgbm", "xgboost") else {}
         small |= {"epochs": [2]} if scorer == "neural" else {}
-        grid = {**models.FocusedNet.grid(5, scorer=scorer), **small}
-        assert tune(ranker, grid, train.top_k(5), held_out, trials=1).trials
+        grid = {**models.focused_net.grid(5, scorer=scorer), **small}
+        assert tune(ranker, grid, train.top_k(5), held_out, n_trials=1).trials
 
 
 def test_names_are_found_however_they_are_written() -> None:
-    assert models.model_named("svmmap") is models.SVMMAP
+    assert models.get_model("svmmap") is models.svm_map
     with pytest.raises(PodiumError, match="RankSVM"):
-        models.model_named("RankSVN")
+        models.get_model("RankSVN")
     with pytest.raises(PodiumError, match="scorer"):
-        models.RankBoost(scorer="neural")
+        models.rank_boost(scorer="neural")
     with pytest.raises(PodiumError, match="linear"):
         models.make_ranker("quadratic", "ListNet()")

@@ -47,11 +47,13 @@ def test_any_module_with_a_score_per_document_can_be_trained() -> None:
     assert values[-1] < 0.9 * values[0]
 
 
-@pytest.mark.parametrize("hidden", [(), (16,), (16, 8)])
-def test_networks_of_any_depth_learn(hidden: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("hidden_layer_sizes", [(), (16,), (16, 8)])
+def test_networks_of_any_depth_learn(hidden_layer_sizes: tuple[int, ...]) -> None:
     train, test = made_up(60), made_up(30, seed=1)
-    ranker = NeuralRanker("ListMLE(k=5)", hidden=hidden, epochs=40, learning_rate=0.01)
-    ranker.fit(train, validation=test)
+    ranker = NeuralRanker(
+        "ListMLE(k=5)", hidden_layer_sizes=hidden_layer_sizes, epochs=40, learning_rate=0.01
+    )
+    ranker.fit(train, eval_set=test)
     learned = evaluate("nDCG@5", test, ranker.predict(test)).means
     assert next(iter(learned.values())) > 0.8
 

@@ -25,7 +25,7 @@ RANKERS: list[Ranker] = [
     TreeRanker(n_estimators=2),
     TreeRanker(engine="xgboost", n_estimators=2),
     NeuralRanker(epochs=1),
-    BoostedRanker(rounds=2),
+    BoostedRanker(n_estimators=2),
     CascadeRanker(LinearRanker(), [LinearRanker()]),
 ]
 
@@ -42,7 +42,7 @@ def test_equal_labels_are_refused(ranker: Ranker) -> None:
     with pytest.raises(DataError, match=r"training data is preferred.* each of 3 queries"):
         clone(ranker).fit(indifferent())
     with pytest.raises(DataError, match="validation data is preferred"):
-        clone(ranker).fit(made_up(3), validation=indifferent())
+        clone(ranker).fit(made_up(3), eval_set=indifferent())
 
 
 def test_one_preference_in_the_last_query_is_enough(tmp_path: Path) -> None:

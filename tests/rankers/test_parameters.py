@@ -13,16 +13,16 @@ from podium.data import Dataset
 from podium.errors import ArgumentError, DataError
 from podium.losses import parse_loss
 from podium.rankers import BoostedRanker, LinearRanker, NeuralRanker, Ranker, TreeRanker, tune
-from podium.rankers.engine_parameters import LIGHTGBM_REFUSED
+from podium.rankers.engine_parameters import LIGHTGBM_REJECTED
 from podium.rankers.engines import ENGINES
 from tests.rankers.made_up import made_up
 
 REFUSED = [
     ("learning_rate", "eta shrinkage_rate learning_rate", "eta learning_rate"),
-    ("seed", "random_state random_seed seed", "random_state seed"),
+    ("random_state", "random_state random_seed seed", "random_state seed"),
     ("PODIUM_THREADS", "num_threads n_jobs nthread", "nthread n_jobs"),
     ("n_estimators", "n_estimators n_iter num_trees", "n_estimators num_boost_round"),
-    ("patience", "early_stopping_rounds early_stopping", "early_stopping_rounds"),
+    ("early_stopping_rounds", "early_stopping_rounds early_stopping", "early_stopping_rounds"),
     ("a loss", "objective application app loss objective_type num_class lambdarank_norm",
      "objective num_class scale_pos_weight lambdarank_pair_method"),
     ("a measure", "metric metrics eval_at", "eval_metric disable_default_eval_metric"),
@@ -42,14 +42,14 @@ CASES = [
 def test_parameters_that_are_podiums_own_or_have_no_effect_are_refused(
     engine: Any, name: str, hint: str
 ) -> None:
-    ranker = TreeRanker(engine=engine, parameters={name: 1})
+    ranker = TreeRanker(engine=engine, engine_params={name: 1})
     with pytest.raises(ArgumentError, match=f"^{name} cannot be set .*{hint}"):
         ranker.check_parameters()
 
 
 def test_every_refused_name_is_one_of_lightgbms() -> None:
     """A misspelt name here would refuse nothing."""
-    assert set(LIGHTGBM_REFUSED) <= set(lightgbm.basic._ConfigAliases._get_all_param_aliases())
+    assert set(LIGHTGBM_REJECTED) <= set(lightgbm.basic._ConfigAliases._get_all_param_aliases())
 
 
 @pytest.mark.parametrize(
@@ -58,21 +58,21 @@ def test_every_refused_name_is_one_of_lightgbms() -> None:
         ("lightgbm", {"boosting": "rf"}, "boosting=rf does not work .*gbdt or dart"),
         ("lightgbm", {"boosting_type": "random_forest"}, "does not work"),
         ("xgboost", {"booster": "gblinear"}, "booster=gblinear does not work .*LinearRanker"),
-        ("lightgbm", {"boosting": "gbdt objective=binary"}, "splits at spaces"),
-        ("lightgbm", {"max_depth": {"a": 1}}, "LightGBM refuses to train: .*max_depth"),
+        ("lightgbm", {"boosting": "gbdt objective=binary"}, "would split at spaces"),
+        ("lightgbm", {"max_depth": {"a": 1}}, "max_depth is of type dict"),
     ],
 )
 def test_values_that_cannot_work_are_refused(
     engine: Any, parameters: dict[str, Any], hint: str
 ) -> None:
     with pytest.raises(ArgumentError, match=hint):
-        TreeRanker(engine=engine, parameters=parameters).check_parameters()
+        TreeRanker(engine=engine, engine_params=parameters).check_parameters()
 
 
 @pytest.mark.parametrize("method", ["approx", "exact"])
 def test_every_tree_method_of_xgboost_trains(method: str) -> None:
     data = made_up()
-    ranker = TreeRanker(engine="xgboost", n_estimators=5, parameters={"tree_method": method})
+    ranker = TreeRanker(engine="xgboost", n_estimators=5, engine_params={"tree_method": method})
     scores = ranker.fit(data).predict(data)
 
     def derivatives(before: np.ndarray, _data: object) -> tuple[np.ndarray, np.ndarray]:
@@ -103,8 +103,8 @@ def test_every_tree_method_of_xgboost_trains(method: str) -> None:
 def test_what_an_engine_refuses_is_told_in_one_line(
     engine: Any, parameters: dict[str, Any], told: str
 ) -> None:
-    with pytest.raises(ArgumentError, match=f"refuses to train: .*{told}") as error:
-        TreeRanker(engine=engine, parameters=parameters).fit(made_up(5))
+    with pytest.raises(ArgumentError, match=f"cannot train: .*{told}") as error:
+        TreeRanker(engine=engine, engine_params=parameters).fit(made_up(5))
     text = str(error.value)
     assert "\n" not in text
     assert ".cpp" not in text
@@ -116,7 +116,7 @@ def test_settings_give_way_to_their_aliases() -> None:
     code = """
 from podium.rankers import TreeRanker
 from tests.rankers.made_up import made_up
-TreeRanker(n_estimators=2, parameters={"verbose": 1}).fit(made_up(5))
+TreeRanker(n_estimators=2, engine_params={"verbose": 1}).fit(made_up(5))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "Total Bins" in done.stdout + done.stderr
@@ -128,23 +128,23 @@ TreeRanker(n_estimators=2, parameters={"verbose": 1}).fit(made_up(5))
 @pytest.mark.parametrize(
     ("ranker", "told"),
     [
-        (LinearRanker(penalty="a"), "penalty is 'a'"),  # type: ignore[arg-type]
-        (LinearRanker(penalty=np.nan), "penalty is nan"),
-        (LinearRanker(penalty=-1), "penalty is -1"),
-        (LinearRanker(tolerance=np.inf), "tolerance is inf"),
-        (LinearRanker(max_iter=0), "max_iter is 0. Give an integer, at least 1"),
+        (LinearRanker(alpha="a"), "alpha is 'a'"),  # type: ignore[arg-type]
+        (LinearRanker(alpha=np.nan), "alpha is nan"),
+        (LinearRanker(alpha=-1), "alpha is -1"),
+        (LinearRanker(tol=np.inf), "tol is inf"),
+        (LinearRanker(max_iter=0), "max_iter is 0. Give an integer of at least 1"),
         (LinearRanker(max_iter=2.5), "max_iter is 2.5"),  # type: ignore[arg-type]
-        (BoostedRanker(rounds=-1), "rounds is -1"),
+        (BoostedRanker(n_estimators=-1), "n_estimators is -1"),
         (BoostedRanker(beta=np.nan), "beta is nan"),
-        (BoostedRanker(patience=0), "patience is 0"),
+        (BoostedRanker(early_stopping_rounds=0), "early_stopping_rounds is 0"),
         (NeuralRanker(learning_rate=np.nan), "learning_rate is nan"),
         (NeuralRanker(epochs=0), "epochs is 0"),
-        (NeuralRanker(hidden="64"), "hidden is '64'"),  # type: ignore[arg-type]
-        (NeuralRanker(hidden=(8, 0)), "a width of hidden is 0"),
+        (NeuralRanker(hidden_layer_sizes="64"), "hidden_layer_sizes is '64'"),  # type: ignore[arg-type]
+        (NeuralRanker(hidden_layer_sizes=(8, 0)), "a width in hidden_layer_sizes is 0"),
         (TreeRanker(learning_rate=-1), "learning_rate is -1"),
         (TreeRanker(n_estimators="5"), "n_estimators is '5'"),  # type: ignore[arg-type]
-        (TreeRanker(patience=True), "patience is True"),
-        (TreeRanker(parameters=[3]), "parameters is .3.. Give a dictionary"),  # type: ignore[arg-type]
+        (TreeRanker(early_stopping_rounds=True), "early_stopping_rounds is True"),
+        (TreeRanker(engine_params=[3]), "engine_params is .3.. Give a dictionary"),  # type: ignore[arg-type]
     ],
 )
 def test_wrong_numbers_are_refused_by_name(ranker: Ranker, told: str) -> None:
@@ -155,15 +155,15 @@ def test_wrong_numbers_are_refused_by_name(ranker: Ranker, told: str) -> None:
 @pytest.mark.parametrize(
     ("choices", "trials", "told"),
     [
-        ({"penalty": [1.0]}, 0, "trials is 0"),
-        ({"penalty": [1.0, 2.0]}, -1, "trials is -1"),
-        ({"penalty": 1e-3}, None, r"penalty has no list of values. Give \[0.001\]"),
-        ({"loss": "ListNet()"}, None, "loss has no list of values"),
+        ({"alpha": [1.0]}, 0, "n_trials is 0"),
+        ({"alpha": [1.0, 2.0]}, -1, "n_trials is -1"),
+        ({"alpha": 1e-3}, None, r"alpha is not a list of values. Give \[0.001\]"),
+        ({"loss": "ListNet()"}, None, "loss is not a list of values"),
     ],
 )
 def test_a_search_over_nothing_is_refused(choices: Any, trials: int | None, told: str) -> None:
     with pytest.raises(ArgumentError, match=told):
-        tune(LinearRanker(), choices, made_up(5), made_up(5, seed=1), trials=trials)
+        tune(LinearRanker(), choices, made_up(5), made_up(5, seed=1), n_trials=trials)
 
 
 @pytest.mark.parametrize("ranker", [LinearRanker("ListNet()"), NeuralRanker(), BoostedRanker()])

@@ -13,11 +13,11 @@ from tests.rankers.made_up import made_up
 
 RANKERS: dict[str, Ranker] = {
     "smooth": LinearRanker("ListNet()"),
-    "hinge": LinearRanker("PairHinge(k=5)", tolerance=1e-2),
+    "hinge": LinearRanker("PairHinge(k=5)", tol=1e-2),
     "lambda": LinearRanker("LambdaLoss(k=5)", max_iter=20),
     "focused": LinearRanker("Focused(ListMLE(k=3), PairLogistic(k=3), k=3)", max_iter=30),
     "lightgbm": TreeRanker(n_estimators=10),
-    "boosted": BoostedRanker(beta=0.5, k=5, rounds=5),
+    "boosted": BoostedRanker(beta=0.5, k=5, n_estimators=5),
     "cascade": CascadeRanker(LinearRanker("ListNet()"), [TreeRanker(n_estimators=3)]),
 }
 
@@ -35,7 +35,7 @@ def test_the_number_of_threads_does_not_change_a_byte(
     found = set()
     for threads in ("1", "2", "5"):
         monkeypatch.setenv("PODIUM_THREADS", threads)
-        ranker = clone(RANKERS[kind]).fit(data, validation=made_up(20, seed=4))
+        ranker = clone(RANKERS[kind]).fit(data, eval_set=made_up(20, seed=4))
         found.add((ranker.to_bytes(), ranker.predict(data).tobytes()))
     assert len(found) == 1
 

@@ -1,20 +1,24 @@
 """Trees of two engines."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import lightgbm
 import numpy as np
 import pytest
 import xgboost
+from sklearn.base import clone
 
 from podium.data import Dataset, ShardSet, write_shards
 from podium.errors import ArgumentError, DataError, PodiumError
 from podium.losses import parse_loss
 from podium.measures import evaluate
 from podium.rankers import CascadeRanker, LinearRanker, TreeRanker, load_ranker, tune
+from podium.rankers.communicator import Communicator
+from podium.rankers.storage import Archive
 from tests.rankers.made_up import made_up
 
 Engine = Literal["lightgbm", "xgboost"]
@@ -39,7 +43,7 @@ def test_trees_are_those_that_the_engine_grows_by_the_losses_derivatives(
 ) -> None:
     train, test = made_up(80), made_up(30, seed=1)
     ranker = TreeRanker(
-        loss, engine=engine, n_estimators=20, learning_rate=0.2, parameters={"max_depth": 4}
+        loss, engine=engine, n_estimators=20, learning_rate=0.2, engine_params={"max_depth": 4}
     ).fit(train)
     np.testing.assert_allclose(
         ranker.predict(test), scores_by_the_engine(engine, loss, train, test), rtol=1e-6, atol=1e-6
@@ -91,10 +95,12 @@ def test_a_full_order_of_a_thousand_documents_trains(engine: str) -> None:
 def test_validation_stops_early_at_the_best_tree(engine: str) -> None:
     train, held_out = made_up(10, noise=2.0), made_up(30, noise=2.0, seed=3)
     seen: list[float] = []
-    ranker = TreeRanker("ListMLE(k=5)", engine=engine, n_estimators=200, patience=10, measure="AP")
-    ranker.fit(train, validation=held_out, progress=lambda _s, _l, value: seen.append(value))
-    assert ranker.n_trees_ == int(np.argmax(seen)) + 1
-    assert len(seen) == ranker.n_trees_ + 10 < 200
+    ranker = TreeRanker(
+        "ListMLE(k=5)", engine=engine, n_estimators=200, early_stopping_rounds=10, measure="AP"
+    )
+    ranker.fit(train, eval_set=held_out, progress=lambda _s, _l, value: seen.append(value))
+    assert ranker.n_estimators_ == int(np.argmax(seen)) + 1
+    assert len(seen) == ranker.n_estimators_ + 10 < 200
     final = evaluate("AP", held_out, ranker.predict(held_out)).means
     assert next(iter(final.values())) == pytest.approx(max(seen), abs=1e-6)
 
@@ -104,18 +110,18 @@ def test_the_engines_model_has_the_trees_and_the_names_of_the_ranker(engine: str
     train, held_out = made_up(10, noise=2.0), made_up(30, noise=2.0, seed=3)
     names = ("bm25", "clicks", "age", "a b", "links", "spam")
     train, held_out = (replace(data, feature_names=names) for data in (train, held_out))
-    ranker = TreeRanker("ListMLE(k=5)", engine=engine, n_estimators=100, patience=10)
+    ranker = TreeRanker("ListMLE(k=5)", engine=engine, n_estimators=100, early_stopping_rounds=10)
     steps: list[int] = []
-    ranker.fit(train, validation=held_out, progress=lambda step, *_: steps.append(step))
-    assert ranker.n_trees_ == steps[-1] - 10
+    ranker.fit(train, eval_set=held_out, progress=lambda step, *_: steps.append(step))
+    assert ranker.n_estimators_ == steps[-1] - 10
     for each in (ranker, load_ranker(BytesIO(ranker.to_bytes()))):
         booster = each.booster_
         if engine == "lightgbm":
-            assert booster.num_trees() == ranker.n_trees_
+            assert booster.num_trees() == ranker.n_estimators_
             assert booster.feature_name() == ["bm25", "clicks", "age", "a_b", "links", "spam"]
             own = booster.predict(held_out.features)
         else:
-            assert booster.num_boosted_rounds() == ranker.n_trees_
+            assert booster.num_boosted_rounds() == ranker.n_estimators_
             assert booster.feature_names == list(names)
             own = booster.predict(xgboost.DMatrix(held_out.features, feature_names=names))
         np.testing.assert_array_equal(own, ranker.predict(held_out))
@@ -145,13 +151,13 @@ def test_names_that_an_engine_refuses(engine: str) -> None:
         ("lightgbm", "num_leafs", "There is no LightGBM parameter 'num_leafs'.*num_leaves"),
         ("xgboost", "max_deep", "There is no XGBoost parameter 'max_deep'.*max_depth"),
         ("lightgbm", "num_boost_round", "cannot be set.*n_estimators"),
-        ("xgboost", "early_stopping_rounds", "cannot be set.*patience"),
+        ("xgboost", "early_stopping_rounds", "cannot be set.*early_stopping_rounds"),
     ],
 )
 def test_parameters_that_the_engine_would_ignore_are_refused(
     engine: str, wrong: str, message: str
 ) -> None:
-    ranker = TreeRanker(engine=engine, parameters={"max_depth": 3, wrong: 4})
+    ranker = TreeRanker(engine=engine, engine_params={"max_depth": 3, wrong: 4})
     with pytest.raises(ArgumentError, match=message):
         ranker.fit(made_up(2))
     with pytest.raises(ArgumentError, match=message):
@@ -160,14 +166,14 @@ def test_parameters_that_the_engine_would_ignore_are_refused(
         "lightgbm": {"max_leaf": 3, "sub_row": 0.9},
         "xgboost": {"gamma": 0.1, "reg_alpha": 1},
     }
-    TreeRanker(engine=engine, parameters=aliases[engine]).check_parameters()
+    TreeRanker(engine=engine, engine_params=aliases[engine]).check_parameters()
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_trees_that_split_nothing_are_told_of(engine: str) -> None:
     few = {"lightgbm": {"min_gain_to_split": 1e9}, "xgboost": {"min_child_weight": 1e9}}
-    ranker = TreeRanker(engine=engine, n_estimators=3, parameters=few[engine])
-    with pytest.warns(UserWarning, match="all have the same score"):
+    ranker = TreeRanker(engine=engine, n_estimators=3, engine_params=few[engine])
+    with pytest.warns(UserWarning, match="all documents the same score"):
         ranker.fit(made_up(5))
     assert not np.ptp(ranker.predict(made_up(5)))
     with pytest.raises(ArgumentError, match="at least 1"):
@@ -175,13 +181,15 @@ def test_trees_that_split_nothing_are_told_of(engine: str) -> None:
 
 
 def test_fewer_rows_than_a_leaf_needs_are_told_of() -> None:
-    with pytest.raises(DataError, match="min_data_in_leaf below 20"):
+    with pytest.raises(DataError, match="min_data_in_leaf below"):
         TreeRanker(n_estimators=3).fit(made_up(1, 19))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_engine_and_its_parameters_are_within_reach(engine: str) -> None:
-    ranker = TreeRanker(engine=engine, n_estimators=3, parameters={"max_depth": 1}).fit(made_up())
+    ranker = TreeRanker(engine=engine, n_estimators=3, engine_params={"max_depth": 1}).fit(
+        made_up()
+    )
     if engine == "lightgbm":
         assert isinstance(ranker.booster_, lightgbm.Booster)
         assert {tree["num_leaves"] for tree in ranker.booster_.dump_model()["tree_info"]} == {2}
@@ -234,4 +242,37 @@ def test_tuning_streams_shards_for_rankers_that_stream(
     data = made_up()
     shards = write_shards(data, tmp_path / "train")
     monkeypatch.setattr(ShardSet, "load", lambda *_, **__: pytest.fail("loaded whole"))
-    assert tune(LinearRanker(max_iter=2), {"penalty": [0.1]}, shards, data).trials
+    assert tune(LinearRanker(max_iter=2), {"alpha": [0.1]}, shards, data).trials
+
+
+class _Checkpoints(Communicator):
+    """Keeps the checkpoint of one step, and resumes from one."""
+
+    def __init__(self, step: int = 0, checkpoint: Archive | None = None) -> None:
+        self._step = step
+        self.checkpoint = checkpoint
+
+    def load_checkpoint(self) -> Archive | None:
+        return None if self._step else self.checkpoint
+
+    def save_checkpoint(self, step: int, make_state: Callable[[], Archive]) -> None:
+        if step == self._step:
+            self.checkpoint = make_state()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_fit_that_resumes_from_a_checkpoint_ends_with_the_same_trees(engine: Any) -> None:
+    train, validation = made_up(20), made_up(10, seed=2)
+    ranker = TreeRanker(engine=engine, n_estimators=8, early_stopping_rounds=None)
+    saving = _Checkpoints(step=5)
+    complete = clone(ranker).fit_partition(train, saving, eval_set=validation)
+    steps: list[int] = []
+    resumed = clone(ranker).fit_partition(
+        train,
+        _Checkpoints(checkpoint=saving.checkpoint),
+        eval_set=validation,
+        progress=lambda step, *_: steps.append(step),
+    )
+    assert steps == [6, 7, 8]
+    assert resumed.n_estimators_ == complete.n_estimators_
+    np.testing.assert_allclose(resumed.predict(train), complete.predict(train), atol=1e-6)

@@ -17,7 +17,7 @@ from podium.rankers import (
     Trial,
     tune,
 )
-from podium.rankers.tune import combinations_of, with_parameters
+from podium.rankers.tune import parameter_combinations, with_parameters
 from tests.rankers.made_up import made_up
 from tests.rankers.one_feature import Loading, OneFeature, Recording
 
@@ -34,87 +34,93 @@ def test_the_best_ranker_is_kept_and_trials_are_sorted(measure: str, best_is: ob
     told: list[tuple[int, int, Trial]] = []
     found = tune(
         LinearRanker("SquaredError()", max_iter=500),
-        {"penalty": PENALTIES},
+        {"alpha": PENALTIES},
         train,
         held_out,
         measure=measure,
         progress=lambda *state: told.append(state),
     )
     values = {}
-    for penalty in PENALTIES:
-        ranker = LinearRanker("SquaredError()", penalty=penalty, max_iter=500)
-        ranker.fit(train, validation=held_out)
-        values[penalty] = value_of(measure, held_out, ranker)
+    for alpha in PENALTIES:
+        ranker = LinearRanker("SquaredError()", alpha=alpha, max_iter=500)
+        ranker.fit(train, eval_set=held_out)
+        values[alpha] = value_of(measure, held_out, ranker)
     assert len(set(values.values())) == 3
     best = best_is(values, key=values.__getitem__)  # type: ignore[operator]
     assert best == PENALTIES[1]
-    assert found.ranker.penalty == best
-    assert value_of(measure, held_out, found.ranker) == values[best]
+    assert found.best_ranker.alpha == best
+    assert value_of(measure, held_out, found.best_ranker) == values[best]
     ordered = sorted(values.items(), key=lambda item: item[1], reverse=best_is is max)
-    assert found.trials == tuple(Trial({"penalty": penalty}, value) for penalty, value in ordered)
+    assert found.trials == tuple(Trial({"alpha": alpha}, value) for alpha, value in ordered)
     assert [(number, total) for number, total, _ in told] == [(1, 3), (2, 3), (3, 3)]
-    assert [trial.parameters["penalty"] for _, _, trial in told] == PENALTIES
+    assert [trial.params["alpha"] for _, _, trial in told] == PENALTIES
 
 
 def test_as_many_combinations_as_asked_for_are_drawn() -> None:
     choices: dict[str, list[object]] = {"one": list(range(6)), "two": list("abcde")}
     every = [dict(zip(choices, values, strict=True)) for values in product(*choices.values())]
-    assert combinations_of(choices, None, 0) == every
-    assert combinations_of(choices, 30, 0) == every
-    assert combinations_of(choices, 99, 0) == every
-    drawn = combinations_of(choices, 7, 0)
+    assert parameter_combinations(choices, None, 0) == every
+    assert parameter_combinations(choices, 30, 0) == every
+    assert parameter_combinations(choices, 99, 0) == every
+    drawn = parameter_combinations(choices, 7, 0)
     assert len(drawn) == 7
     places = [every.index(each) for each in drawn]
     assert places == sorted(set(places))
-    assert drawn == combinations_of(choices, 7, 0)
-    assert drawn != combinations_of(choices, 7, 1)
-    assert len(combinations_of(choices, 29, 3)) == 29
-    with pytest.raises(ArgumentError, match="at least one value"):
-        combinations_of({"one": []}, None, 0)
+    assert drawn == parameter_combinations(choices, 7, 0)
+    assert drawn != parameter_combinations(choices, 7, 1)
+    assert len(parameter_combinations(choices, 29, 3)) == 29
+    with pytest.raises(ArgumentError, match="a value or more"):
+        parameter_combinations({"one": []}, None, 0)
 
 
 def test_a_search_tries_as_many_as_asked_for() -> None:
     data = made_up(10)
-    found = tune(LinearRanker(), {"penalty": [0.1, 0.2, 0.3, 0.4]}, data, data, trials=2, seed=1)
-    wanted = combinations_of({"penalty": [0.1, 0.2, 0.3, 0.4]}, 2, 1)
-    assert sorted(trial.parameters["penalty"] for trial in found.trials) == [
-        each["penalty"] for each in wanted
+    found = tune(
+        LinearRanker(), {"alpha": [0.1, 0.2, 0.3, 0.4]}, data, data, n_trials=2, random_state=1
+    )
+    wanted = parameter_combinations({"alpha": [0.1, 0.2, 0.3, 0.4]}, 2, 1)
+    assert sorted(trial.params["alpha"] for trial in found.trials) == [
+        each["alpha"] for each in wanted
     ]
 
 
 def test_of_equal_trials_the_first_is_kept() -> None:
     data = made_up(10)
-    found = tune(LinearRanker(), {"tolerance": [1e-4, 1e-4 * (1 + 1e-12)]}, data, data)
+    found = tune(LinearRanker(), {"tol": [1e-4, 1e-4 * (1 + 1e-12)]}, data, data)
     assert found.trials[0].value == found.trials[1].value
-    assert found.ranker.tolerance == 1e-4
-    assert found.trials[0].parameters["tolerance"] == 1e-4
+    assert found.best_ranker.tol == 1e-4
+    assert found.trials[0].params["tol"] == 1e-4
 
 
 def test_parameters_that_a_ranker_does_not_know() -> None:
-    trees = with_parameters(TreeRanker(parameters={"max_depth": 3}), {"num_leaves": 4, "seed": 5})
-    assert (trees.parameters, trees.seed) == ({"max_depth": 3, "num_leaves": 4}, 5)
-    with pytest.raises(ArgumentError, match=r"leaves, lr: no such parameter. There are: .*penalty"):
-        with_parameters(LinearRanker(), {"leaves": 4, "lr": 1, "penalty": 2})
+    trees = with_parameters(
+        TreeRanker(engine_params={"max_depth": 3}), {"num_leaves": 4, "random_state": 5}
+    )
+    assert (trees.engine_params, trees.random_state) == ({"max_depth": 3, "num_leaves": 4}, 5)
+    with pytest.raises(ArgumentError, match=r"no parameter leaves, lr. Its parameters are: alpha"):
+        with_parameters(LinearRanker(), {"leaves": 4, "lr": 1, "alpha": 2})
     cascade = CascadeRanker(LinearRanker(), [NeuralRanker(), TreeRanker()])
     with_parameters(cascade, {"measure": "AP"})
     assert {each.measure for each in (cascade, cascade.base, *cascade.rerankers)} == {"AP"}
-    assert [each.seed for each in cascade.rerankers] == [0, 0]
+    assert [each.random_state for each in cascade.rerankers] == [0, 0]
     np.testing.assert_equal(cascade.candidates, 100)
 
 
 def test_what_is_set_here_comes_before_what_was_set() -> None:
-    assert with_parameters(TreeRanker(), {"num_leaves": 4}).parameters == {"num_leaves": 4}
-    trees = TreeRanker(parameters={"max_depth": 3, "num_leaves": 9})
+    assert with_parameters(TreeRanker(), {"num_leaves": 4}).engine_params == {"num_leaves": 4}
+    trees = TreeRanker(engine_params={"max_depth": 3, "num_leaves": 9})
     with_parameters(trees, {"num_leaves": 4})
-    assert trees.parameters == {"max_depth": 3, "num_leaves": 4}
-    with_parameters(trees, {"seed": 8})
-    assert (trees.parameters, trees.seed) == ({"max_depth": 3, "num_leaves": 4}, 8)
+    assert trees.engine_params == {"max_depth": 3, "num_leaves": 4}
+    with_parameters(trees, {"random_state": 8})
+    assert (trees.engine_params, trees.random_state) == ({"max_depth": 3, "num_leaves": 4}, 8)
 
 
 def test_parameters_of_a_cascades_rankers_are_not_its_own() -> None:
     cascade = CascadeRanker(LinearRanker(), [LinearRanker()])
-    with pytest.raises(ArgumentError, match=r"base__penalty: no such .* ballot, base, base_votes"):
-        with_parameters(cascade, {"base__penalty": 2.0})
+    with pytest.raises(
+        ArgumentError, match=r"no parameter base__alpha. Its parameters are: base, base_votes"
+    ):
+        with_parameters(cascade, {"base__alpha": 2.0})
     with_parameters(cascade, {"candidates": 7})
     assert cascade.candidates == 7
     assert cascade.base.measure == LinearRanker().measure
@@ -128,10 +134,10 @@ def test_by_default_ndcg_at_10_decides_and_the_first_seed_draws() -> None:
         evaluate("nDCG@10", data, data.features[:, column]).means["nDCG@10"] for column in range(6)
     ]
     assert sorted(values, reverse=True) == [trial.value for trial in found.trials]
-    assert found.ranker.column == int(np.argmax(values))
+    assert found.best_ranker.column == int(np.argmax(values))
     drawn = sorted(
-        trial.parameters["column"]
-        for trial in tune(OneFeature(), choices, data, data, trials=3).trials
+        trial.params["column"]
+        for trial in tune(OneFeature(), choices, data, data, n_trials=3).trials
     )
     assert drawn == sorted(np.random.default_rng(0).permutation(6)[:3])
     assert drawn != sorted(np.random.default_rng(1).permutation(6)[:3])
@@ -142,7 +148,7 @@ def test_the_ranker_that_is_tuned_is_not_changed() -> None:
     found = tune(ranker, {"column": [0, 1]}, data, data)
     assert ranker.column == 5
     assert not ranker.__sklearn_is_fitted__()
-    assert found.ranker is not ranker
+    assert found.best_ranker is not ranker
 
 
 def test_shards_are_loaded_once_unless_the_ranker_streams_them(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ LabelsFile = Annotated[
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", help="A parameter of the ranker, such as penalty=0.01; repeatable."),
+    typer.Option("--set", help="A parameter of the ranker, such as alpha=0.01; repeatable."),
 ]
 ValidationMeasure = Annotated[
     str, typer.Option("--measure", "-m", help="The measure on the validation data.")
@@ -110,7 +110,7 @@ def train_command(
         _saving(ranker, output),
         step_progress("Training", measure if held_out is not None else None) as report,
     ):
-        ranker.fit(train, validation=held_out, progress=report)
+        ranker.fit(train, eval_set=held_out, progress=report)
 
 
 @contextmanager
@@ -146,7 +146,7 @@ def _train_on_cluster(
         fit(
             ranker,
             data,
-            validation=validation,
+            eval_set=validation,
             progress=progress,
             checkpoints=checkpoints,
             cluster=cluster,
@@ -203,8 +203,8 @@ def make_ranker(
     elif loss is not None:
         raise ArgumentError("A model has a loss of its own. Give --model or --loss.")
     else:
-        ranker = models.model_named(model)(k, scorer=scorer or "linear")
-    common = {"measure": measure, "seed": seed}
+        ranker = models.get_model(model)(k, scorer=scorer or "linear")
+    common = {"measure": measure, "random_state": seed}
     known = ranker.get_params(deep=False)
     fitting = {name: value for name, value in common.items() if name in known}
     made = with_parameters(ranker, fitting | settings)

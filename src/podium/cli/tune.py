@@ -28,7 +28,7 @@ from podium.cli.train import (
 from podium.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from podium.rankers import Trial, Tuning
+    from podium.rankers import Trial, TuningResult
 
 
 def tune_command(
@@ -41,7 +41,7 @@ def tune_command(
         list[str] | None,
         typer.Option(
             "--try",
-            help="Values of a parameter, such as penalty=1e-4,1e-3; repeatable. Default: "
+            help="Values of a parameter, such as alpha=1e-4,1e-3; repeatable. Default: "
             "a built-in grid.",
         ),
     ] = None,
@@ -83,13 +83,13 @@ def tune_command(
             train,
             held_out,
             measure=measure,
-            trials=trials,
-            seed=seed,
+            n_trials=trials,
+            random_state=seed,
             progress=report,
             results=results,
             cluster=cluster_at(cluster),
         )
-    found.ranker.save(output)
+    found.best_ranker.save(output)
     _print(found, measure)
 
 
@@ -99,7 +99,7 @@ def _grid(model: str | None, k: int | None, scorer: Any) -> Mapping[str, Sequenc
 
     if model is None:
         return models.scorer_grid(scorer or "lightgbm")
-    found = models.model_named(model).grid(k, scorer=scorer or "linear")
+    found = models.get_model(model).grid(k, scorer=scorer or "linear")
     if not found:
         raise ArgumentError(f"{model} has nothing to tune but its rounds. Use podium train.")
     return found
@@ -128,13 +128,13 @@ def _split(values: str) -> list[str]:
     return found
 
 
-def _print(found: Tuning, measure: str) -> None:
+def _print(found: TuningResult, measure: str) -> None:
     table = Table(box=None, padding=(0, 2))
-    names = list(found.trials[0].parameters)
+    names = list(found.trials[0].params)
     for name in names:
         table.add_column(name, justify="right")
     table.add_column(measure, justify="right")
     for trial in found.trials:
-        values = [json.dumps(trial.parameters[name], default=repr) for name in names]
+        values = [json.dumps(trial.params[name], default=repr) for name in names]
         table.add_row(*values, f"{trial.value:.4f}")
     Console().print(table)

@@ -10,13 +10,13 @@ SLOW = 1.5
 """A worker is a straggler when it takes so many times as long as the median one."""
 
 
-def by_bytes(sizes: Sequence[int], workers: int) -> list[list[int]]:
+def balance_by_bytes(sizes: Sequence[int], workers: int) -> list[list[int]]:
     """Divide shards among workers: the largest first, each to whoever has least so far.
 
     The fullest worker has at most a third more than the best division gives it.
 
     Example:
-        >>> by_bytes([5, 1, 4, 2, 3], workers=2)
+        >>> balance_by_bytes([5, 1, 4, 2, 3], workers=2)
         [[0, 3, 1], [2, 4]]
     """
     shares: list[list[int]] = [[] for _ in range(workers)]
@@ -28,13 +28,13 @@ def by_bytes(sizes: Sequence[int], workers: int) -> list[list[int]]:
     return shares
 
 
-def hand_over(
+def reassign(
     shares: Mapping[int, Sequence[int]], orphans: Iterable[int], sizes: Sequence[int]
 ) -> dict[int, list[int]]:
     """Divide the shards of a lost worker among those that are left; gives what each gets.
 
     Example:
-        >>> hand_over({0: [0], 2: [1, 2]}, orphans=[3, 4], sizes=[5, 5, 5, 4, 2])
+        >>> reassign({0: [0], 2: [1, 2]}, orphans=[3, 4], sizes=[5, 5, 5, 4, 2])
         {0: [3, 4]}
     """
     loads = {worker: sum(sizes[place] for place in share) for worker, share in shares.items()}
@@ -46,7 +46,7 @@ def hand_over(
     return given
 
 
-def relieve(
+def find_move(
     shares: Mapping[int, Sequence[int]], seconds: Mapping[int, float], sizes: Sequence[int]
 ) -> tuple[int, int, int] | None:
     """Which shard to move from which worker to which, if one lags behind: None if none does.
@@ -54,9 +54,9 @@ def relieve(
     The shard moved is the largest with which both would be done before the slow one is now.
 
     Example:
-        >>> relieve({0: [0, 1], 1: [2], 2: [3]}, {0: 9.0, 1: 2.0, 2: 3.0}, sizes=[4, 2, 4, 4])
+        >>> find_move({0: [0, 1], 1: [2], 2: [3]}, {0: 9.0, 1: 2.0, 2: 3.0}, sizes=[4, 2, 4, 4])
         (0, 0, 1)
-        >>> relieve({0: [0], 1: [1]}, {0: 1.0, 1: 1.1}, sizes=[4, 4])
+        >>> find_move({0: [0], 1: [1]}, {0: 1.0, 1: 1.1}, sizes=[4, 4])
     """
     if len(seconds) < 2:
         return None

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from podium.cluster.filesystems import exists, read_whole, shown, write_whole
+from podium.cluster.filesystems import display_url, exists, read_bytes, write_bytes
 from podium.cluster.sources import ShardSource
 from podium.data import Dataset
 from podium.errors import DataError
 
 if TYPE_CHECKING:
     from podium.rankers import Ranker
-    from podium.rankers.base import Training
+    from podium.rankers.base import TrainingData
 
 _FACTS = "fit.json"
 
 
-def facts_of(
+def fit_identity(
     ranker: Ranker, train: ShardSource, validation: ShardSource | None, *, but: Collection[str] = ()
 ) -> dict[str, Any]:
     """What a fit is: the ranker with its parameters, and the shards; for JSON.
@@ -44,25 +44,25 @@ def facts_of(
 def claim(url: str, facts: dict[str, Any]) -> None:
     """Take a folder for the checkpoints of a fit; raises DataError if it is another one's."""
     if not exists(url, _FACTS):
-        write_whole(json.dumps(facts, indent=1).encode(), url, _FACTS)
+        write_bytes(json.dumps(facts, indent=1).encode(), url, _FACTS)
         return
-    found = read_whole(url, _FACTS)
+    found = read_bytes(url, _FACTS)
     try:
         same = json.loads(found) == facts
     except ValueError:
         same = False
     if not same:
-        refuse_another(url)
+        raise_other_fit(url)
 
 
-def refuse_another(url: str) -> NoReturn:
+def raise_other_fit(url: str) -> NoReturn:
     """Say that a folder's checkpoints are of another fit."""
     raise DataError(
-        "holds the checkpoint of another fit", path=shown(url), hint="Choose a new folder."
+        "holds the checkpoint of another fit", path=display_url(url), hint="Choose a new folder."
     )
 
 
-def fingerprint(ranker: Ranker, measure: object, *sets: Training) -> str:
+def fingerprint(ranker: Ranker, measure: object, *sets: TrainingData) -> str:
     """A short name of what trials are of: the ranker, the measure, and all values of the data."""
     digest = hashlib.sha256()
     parameters = sorted((name, repr(value)) for name, value in ranker.get_params().items())

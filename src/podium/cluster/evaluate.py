@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from podium.cluster.connection import Cluster, prepare_worker, remote_task
-from podium.cluster.filesystems import as_url, exists, shown
+from podium.cluster.filesystems import as_url, display_url, exists
 from podium.cluster.shard_tasks import run_tasks
 from podium.cluster.shard_values import (
     VALUES,
@@ -20,7 +20,7 @@ from podium.cluster.shard_values import (
     ShardValues,
     write_values,
 )
-from podium.cluster.sources import Place, ShardSource, open_source
+from podium.cluster.sources import ShardSetLocation, ShardSource, open_source
 from podium.data.files import Reporter
 from podium.data.formats.parquet_file import open_parquet
 from podium.data.scored import number_column, query_runs
@@ -60,7 +60,7 @@ class _Job:
 
 def evaluate(
     measures: Measures,
-    source: Place,
+    source: ShardSetLocation,
     *,
     query: str = "query_id",
     label: str = "label",
@@ -169,7 +169,7 @@ def evaluate_shard(job: _Job, place: int) -> ShardValues:
     if queries != shard.queries:
         raise DataError(
             f"has {queries} runs of one query id, and {shard.queries} queries by the manifest",
-            path=job.source.shown(place),
+            path=job.source.display_url(place),
             hint="Rows of a query must be together: write the shards again.",
         )
     values = np.array([[found.values[each] for each in job.measures] for found in runs.values()])
@@ -185,7 +185,7 @@ def _read(job: _Job, place: int) -> Iterator[tuple[dict[str, Any], dict[str, Any
     if any(isinstance(run, bytes) for run in job.runs.values()):
         yield from _score_features(job, place)
         return
-    path = job.source.shown(place)
+    path = job.source.display_url(place)
     columns = list(dict.fromkeys([job.query, job.label, *map(str, job.runs.values())]))
     with job.source.open(place) as raw, open_parquet(raw, as_codes=[job.query]) as file:
         missing = [name for name in columns if file.schema_arrow.names.count(name) != 1]
@@ -206,7 +206,7 @@ def _read(job: _Job, place: int) -> Iterator[tuple[dict[str, Any], dict[str, Any
 
 
 def _score_features(job: _Job, place: int) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    where = job.source.shown(place)
+    where = job.source.display_url(place)
     for block in job.source.blocks(place):
         scores = {
             run: _feature(block, origin, where)
@@ -260,7 +260,7 @@ def _fresh(output: str) -> str:
     if exists(output, VALUES):
         raise DataError(
             "holds the values of another evaluation",
-            path=shown(output),
+            path=display_url(output),
             hint="Choose a new folder.",
         )
     return output

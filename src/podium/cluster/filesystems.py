@@ -21,13 +21,13 @@ def as_url(place: str | os.PathLike[str]) -> str:
     return text if "://" in text else str(Path(text).resolve())
 
 
-def shown(url: str, file: str = "") -> str:
+def display_url(url: str, file: str = "") -> str:
     """A place, or a file in it, as messages name it: a URL without its key and settings.
 
     Example:
-        >>> shown("s3://key:secret@bucket/train?endpoint_override=127.0.0.1", "part-0.parquet")
+        >>> display_url("s3://key:secret@bucket/train?region=eu", "part-0.parquet")
         's3://bucket/train/part-0.parquet'
-        >>> shown("s3://key:a/slash@bucket/train")
+        >>> display_url("s3://key:a/slash@bucket/train")
         's3://bucket/train'
     """
     scheme, separator, rest = url.partition("://")
@@ -49,14 +49,14 @@ def file_system(url: str) -> tuple[Any, str]:
         reason = f" ({str(error).partition(chr(10))[0]})" if "@" not in url else ""
         raise DataError(
             f"cannot be opened{reason}",
-            path=shown(url),
+            path=display_url(url),
             hint="Give a folder, or a URL of a store; a key in it must be percent-encoded.",
         ) from None
     return files, path.rstrip("/")
 
 
 @contextmanager
-def reaching(url: str, file: str = "", *, how: str = "read") -> Iterator[None]:
+def io_errors(url: str, file: str = "", *, how: str = "read") -> Iterator[None]:
     """Turn what goes wrong at a place into an error that names it, without its key."""
     try:
         yield
@@ -66,7 +66,7 @@ def reaching(url: str, file: str = "", *, how: str = "read") -> Iterator[None]:
         reason = str(error).partition("\n")[0]
         raise DataError(
             f"cannot be {how} ({reason})",
-            path=shown(url, file),
+            path=display_url(url, file),
             hint="Is it whole, and within reach?",
         ) from error
 
@@ -74,22 +74,22 @@ def reaching(url: str, file: str = "", *, how: str = "read") -> Iterator[None]:
 def exists(url: str, file: str = "") -> bool:
     """Whether there is a file at a place, or of a name in it."""
     files, path = _within(url, file)
-    with reaching(url, file):
+    with io_errors(url, file):
         found = files.get_file_info(path)
     return bool(found.type.name != "NotFound")
 
 
-def read_whole(url: str, file: str = "") -> bytes:
+def read_bytes(url: str, file: str = "") -> bytes:
     """All that a file holds."""
     files, path = _within(url, file)
-    with reaching(url, file), files.open_input_file(path) as stream:
+    with io_errors(url, file), files.open_input_file(path) as stream:
         return bytes(stream.read())
 
 
-def write_whole(content: Any, url: str, file: str = "") -> None:
+def write_bytes(content: Any, url: str, file: str = "") -> None:
     """Write a file that appears whole or not at all, however many write it at once."""
     files, path = _within(url, file)
-    with reaching(url, file, how="written"):
+    with io_errors(url, file, how="written"):
         files.create_dir(path.rpartition("/")[0], recursive=True)
         # A store shows an object when it is complete; a disk shows a file as it grows.
         local = files.type_name == "local"

@@ -6,9 +6,8 @@ import os
 from typing import TYPE_CHECKING, TypeVar
 
 from podium.cluster.connection import Cluster
-from podium.cluster.filesystems import as_url, file_system, shown
-from podium.cluster.sources import Place, ShardSource, open_source
-from podium.data.columns import are_numbers
+from podium.cluster.filesystems import as_url, display_url, file_system
+from podium.cluster.sources import ShardSetLocation, ShardSource, open_source
 from podium.errors import ArgumentError
 
 # Rankers bring scikit-learn, whose import takes longer than all else: workers that evaluate or
@@ -22,9 +21,9 @@ _Fitted = TypeVar("_Fitted", bound="Ranker")
 
 def fit(
     ranker: _Fitted,
-    data: Place,
+    data: ShardSetLocation,
     *,
-    validation: Place | None = None,
+    eval_set: ShardSetLocation | None = None,
     progress: Progress | None = None,
     checkpoints: str | os.PathLike[str] | None = None,
     checkpoint_seconds: float = 30.0,
@@ -38,15 +37,15 @@ def fit(
     A lost worker costs the work since the last checkpoint at most.
 
     Args:
-        ranker: What to fit; it is changed, and returned.
+        ranker: The ranker to fit; it is changed and returned.
         data: A shard set: its folder, its URL, or opened.
-        validation: Another one, whose queries choose the best of the models met on the way.
+        eval_set: A shard set of validation queries: the best model on them is kept.
         progress: Called after each step, as in ``Ranker.fit``.
-        checkpoints: A folder or URL that all machines reach, from which a fit that was killed goes
-            on. Trees and networks need it where there are several machines; on one a temporary
-            folder serves lost workers.
-        checkpoint_seconds: How long after a checkpoint the next one is due.
-        cluster: Where to work; by default this process, which reads the set itself.
+        checkpoints: A folder or URL that all machines can access, from which a killed fit resumes.
+            Trees and networks need it on several machines; on one machine, a temporary folder is
+            used by default.
+        checkpoint_seconds: The time between checkpoints.
+        cluster: The cluster to fit on; by default this process.
 
     Example:
         >>> import tempfile
@@ -61,51 +60,49 @@ def fit(
         >>> bool(np.argmax(np.abs(ranker.coef_)) == 0)
         True
     """
-    from podium.rankers import LinearRanker, NeuralRanker, TreeRanker
-    from podium.rankers.base import aligned_validation
+    from podium.rankers import LinearRanker
+    from podium.rankers.base import DistributedRanker, aligned_validation
 
     train = open_source(data)
-    held_out = None if validation is None else open_source(validation)
+    validation = None if eval_set is None else open_source(eval_set)
     if cluster is None:
-        for each in (train, held_out):
-            if each is not None and "://" in each.url:
+        for source in (train, validation):
+            if source is not None and "://" in source.url:
                 raise ArgumentError(
-                    f"{shown(each.url)} is not on this machine", hint="Give a cluster, or a folder."
+                    f"{display_url(source.url)} is not on this machine",
+                    hint="Give a cluster, or a folder.",
                 )
-        chosen = None if held_out is None else held_out.manifest
-        return ranker.fit(train.manifest, validation=chosen, progress=progress)
+        manifest = None if validation is None else validation.manifest
+        return ranker.fit(train.manifest, eval_set=manifest, progress=progress)
     ranker.check_parameters()
     names = train.manifest.feature_names
-    aligned_validation(None if held_out is None else held_out.manifest, names)
-    for each, what in ((train, "training"), (held_out, "validation")):
-        if each is not None:
-            _refuse_indifferent(each, what)
-    where = None if checkpoints is None else as_url(checkpoints)
-    if where is not None:
-        file_system(where)  # a wrong place is said before the work
-    with ranker._fitting(names, named=not are_numbers(names)):
-        if isinstance(ranker, LinearRanker):
-            from podium.cluster.fit_linear import fit_linear
+    aligned_validation(None if validation is None else validation.manifest, names)
+    for source, role in ((train, "training"), (validation, "validation")):
+        if source is not None:
+            _require_preferences(source, role)
+    url = None if checkpoints is None else as_url(checkpoints)
+    if url is not None:
+        file_system(url)  # report an invalid URL before the work
+    if isinstance(ranker, LinearRanker):
+        from podium.cluster.fit_linear import fit_linear
 
-            fit_linear(ranker, train, held_out, progress, where, checkpoint_seconds, cluster)
-        elif isinstance(ranker, TreeRanker | NeuralRanker):
-            from podium.cluster.ray_train import fit_under_ray_train
+        fit_linear(ranker, train, validation, progress, url, checkpoint_seconds, cluster)
+    elif isinstance(ranker, DistributedRanker):
+        from podium.cluster.ray_train import fit_under_ray_train
 
-            fit_under_ray_train(
-                ranker, train, held_out, progress, where, checkpoint_seconds, cluster
-            )
-        else:
-            raise ArgumentError(
-                f"{type(ranker).__name__} is not fitted on a cluster",
-                hint="Linear rankers, trees and neural scorers are; fit others on one machine.",
-            )
+        fit_under_ray_train(ranker, train, validation, progress, url, checkpoint_seconds, cluster)
+    else:
+        raise ArgumentError(
+            f"{type(ranker).__name__} cannot be fitted on a cluster",
+            hint="Fit it on one machine; LinearRanker, TreeRanker and NeuralRanker can.",
+        )
     return ranker
 
 
-def _refuse_indifferent(source: ShardSource, what: str) -> None:
-    """Refuse a set without a preference: looked for here, and found in the first block mostly."""
-    from podium.rankers.base import has_preference, no_preference
+def _require_preferences(source: ShardSource, role: str) -> None:
+    """Raise a DataError if no query has a preference; the first block usually has one."""
+    from podium.rankers.base import has_preference, no_preferences_error
 
-    places = range(len(source.shards))
-    if not any(has_preference(block) for place in places for block in source.blocks(place)):
-        raise no_preference(what, source.manifest.queries)
+    shards = range(len(source.shards))
+    if not any(has_preference(block) for shard in shards for block in source.blocks(shard)):
+        raise no_preferences_error(role, source.manifest.queries)

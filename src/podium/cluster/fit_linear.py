@@ -8,56 +8,58 @@ from typing import Any
 
 import numpy as np
 
-from podium.cluster.checkpoints import facts_of, refuse_another
+from podium.cluster.checkpoints import fit_identity, raise_other_fit
 from podium.cluster.connection import Cluster
-from podium.cluster.filesystems import exists, read_whole, write_whole
-from podium.cluster.shard_actors import Holders
+from podium.cluster.filesystems import exists, read_bytes, write_bytes
+from podium.cluster.shard_actors import ShardActors
 from podium.cluster.sources import ShardSource
 from podium.kernels import Doubles
 from podium.losses import Loss
 from podium.rankers import LinearRanker
 from podium.rankers.base import FitInterrupted, Progress
 from podium.rankers.empirical_risk import LinearRisk, block_scores
-from podium.rankers.preconditioner import Spread
+from podium.rankers.preconditioner import WithinQueryScatter
 from podium.rankers.storage import Archive, archive_bytes, read_archive
-from podium.rankers.validation_monitor import Watch
+from podium.rankers.validation_monitor import ValidationMonitor
 
 _CHECKPOINT = "linear.checkpoint"
 _MATRICES_BYTES = 1 << 30
-"""Shards' matrices of all pairs of features are held in the driver up to so many bytes."""
+"""The memory of the driver for scatter matrices of shards."""
 
 
-class HeldRisk(LinearRisk):
-    """The risk of shards that actors hold."""
+class ShardedRisk(LinearRisk):
+    """The risk of shards held by actors."""
 
-    def __init__(self, loss: Loss, holders: Holders, queries: int, features: int) -> None:
+    def __init__(self, loss: Loss, actors: ShardActors, queries: int, features: int) -> None:
         super().__init__(loss, queries)
-        self._holders = holders
+        self._actors = actors
         self._features = features
 
     def sums(self, weights: Doubles) -> tuple[float, Doubles]:
-        """The loss of all queries, and its gradient by the weights."""
-        return self._holders.total("risk", self.loss, weights, add=_add_pairs)
+        """Return the total loss of all queries and its gradient."""
+        return self._actors.total("risk", self.loss, weights, add=_add_pairs)
 
-    def spread(self) -> Spread:
-        """How the features vary within queries."""
+    def scatter(self) -> WithinQueryScatter:
+        """Return how the features vary within queries."""
         matrix = 8 * self._features**2
         at_once = max(1, _MATRICES_BYTES // matrix)
-        return self._holders.total("spread", self.loss, add=Spread.__add__, at_once=at_once)
+        return self._actors.total(
+            "scatter", self.loss, add=WithinQueryScatter.__add__, at_once=at_once
+        )
 
 
-class _HeldWatch(Watch[Doubles]):
-    """Follows a fit whose validation queries actors hold; keeps the weights for a restart."""
+class _ShardedMonitor(ValidationMonitor[Doubles]):
+    """Follows a fit whose validation queries are held by actors, and saves checkpoints."""
 
     def __init__(
         self,
         ranker: LinearRanker,
-        validation: Holders | None,
+        validation: ShardActors | None,
         progress: Progress | None,
         checkpoint: _Checkpoint | None,
     ) -> None:
         super().__init__(block_scores, ranker.measure, None, progress)
-        self._holders = validation
+        self._actors = validation
         self._checkpoint = checkpoint
 
     def __call__(self, step: int, model: Doubles, loss: float) -> None:
@@ -65,51 +67,51 @@ class _HeldWatch(Watch[Doubles]):
         if self._checkpoint is not None:
             self._checkpoint.offer(step, model, self)
 
-    def _measures(self) -> bool:
-        return self._holders is not None
+    def _has_validation(self) -> bool:
+        return self._actors is not None
 
-    def _sums(self, model: Doubles) -> Doubles:
-        assert self._holders is not None
-        return self._holders.total("measured", self._measure, model, add=np.add)
+    def _value_sums(self, model: Doubles) -> Doubles:
+        assert self._actors is not None
+        return self._actors.total("measured", self._measure, model, add=np.add)
 
 
 class _Checkpoint:
-    """The latest weights and the best ones, in a file that a fit begun again starts from.
+    """The latest and the best weights, in a file from which an interrupted fit resumes.
 
     Args:
         url: The folder.
-        seconds: After which weights are old.
-        facts: What the fit is.
+        seconds: The time between checkpoints.
+        identity: The ranker and data of the fit.
     """
 
-    def __init__(self, url: str, seconds: float, facts: dict[str, Any]) -> None:
+    def __init__(self, url: str, seconds: float, identity: dict[str, Any]) -> None:
         self._url = url
         self._seconds = seconds
-        self._facts = facts
+        self._identity = identity
         self._last = time.monotonic()
 
-    def start(self, features: int, watch: Watch[Doubles]) -> Doubles:
-        """The weights kept, or zeros; the watch learns what was best."""
+    def start(self, features: int, monitor: ValidationMonitor[Doubles]) -> Doubles:
+        """Return the saved weights, or zeros, and restore the best ones in the monitor."""
         if not exists(self._url, _CHECKPOINT):
             return np.zeros(features)
-        archive = read_archive(BytesIO(read_whole(self._url, _CHECKPOINT)))
-        if archive.facts.get("of") != self._facts:
-            refuse_another(self._url)
-        watch.resume({**archive.facts["watch"], "model": archive.arrays["best"]})
+        archive = read_archive(BytesIO(read_bytes(self._url, _CHECKPOINT)))
+        if archive.metadata.get("of") != self._identity:
+            raise_other_fit(self._url)
+        monitor.resume({**archive.metadata["monitor"], "model": archive.arrays["best"]})
         return np.asarray(archive.arrays["weights"], np.float64)
 
-    def offer(self, step: int, weights: Doubles, watch: Watch[Doubles]) -> None:
-        """Keep weights, if those kept are old."""
+    def offer(self, step: int, weights: Doubles, monitor: ValidationMonitor[Doubles]) -> None:
+        """Save the weights if a checkpoint is due."""
         if time.monotonic() - self._last >= self._seconds:
-            self.keep(step, weights, watch)
+            self.save(step, weights, monitor)
 
-    def keep(self, step: int, weights: Doubles, watch: Watch[Doubles]) -> None:
-        """Keep weights, and the best ones met so far."""
-        best = weights if watch.model is None else watch.model
+    def save(self, step: int, weights: Doubles, monitor: ValidationMonitor[Doubles]) -> None:
+        """Save the weights, and the best ones so far."""
+        best = weights if monitor.model is None else monitor.model
         arrays = {"weights": weights, "best": best}
-        facts = {"of": self._facts, "watch": watch.facts(step)}
-        content = archive_bytes(Archive("checkpoint", facts, arrays))
-        write_whole(content, self._url, _CHECKPOINT)
+        metadata = {"of": self._identity, "monitor": monitor.state(step)}
+        content = archive_bytes(Archive("checkpoint", metadata, arrays))
+        write_bytes(content, self._url, _CHECKPOINT)
         self._last = time.monotonic()
 
 
@@ -122,33 +124,34 @@ def fit_linear(
     checkpoint_seconds: float,
     cluster: Cluster,
 ) -> None:
-    """Fit a linear ranker whose features are known already."""
-    keeper = None
+    """Fit a linear ranker on shards that actors hold."""
+    checkpoint = None
     if checkpoints is not None:
-        facts = facts_of(ranker, train, validation, but=["max_iter"])
-        keeper = _Checkpoint(checkpoints, checkpoint_seconds, facts)
-    start = np.zeros(ranker.n_features_in_)
-    holders = Holders(train, cluster)
-    held_out = None
+        identity = fit_identity(ranker, train, validation, but=["max_iter"])
+        checkpoint = _Checkpoint(checkpoints, checkpoint_seconds, identity)
+    names = train.manifest.feature_names
+    start = np.zeros(len(names))
+    actors = ShardActors(train, cluster)
+    validation_actors = None
     try:
         if validation is not None:
-            held_out = Holders(validation, cluster, idle=True)
-        watch = _HeldWatch(ranker, held_out, progress, keeper)
-        if keeper is not None:
-            start = keeper.start(len(start), watch)
-        risk = HeldRisk(ranker._loss(), holders, train.manifest.queries, len(start))
+            validation_actors = ShardActors(validation, cluster, idle=True)
+        monitor = _ShardedMonitor(ranker, validation_actors, progress, checkpoint)
+        if checkpoint is not None:
+            start = checkpoint.start(len(start), monitor)
+        risk = ShardedRisk(ranker.loss_function(), actors, train.manifest.queries, len(start))
         try:
-            ranker._minimise(risk, watch, start)
+            ranker.fit_risk(risk, names, monitor=monitor, start=start)
         except FitInterrupted:
-            if keeper is not None:
-                keeper.keep(watch.best_step, ranker.coef_, watch)
+            if checkpoint is not None:
+                checkpoint.save(monitor.best_step, ranker.coef_, monitor)
             raise
     finally:
-        holders.close()
-        if held_out is not None:
-            held_out.close()
-    if keeper is not None:
-        keeper.keep(watch.best_step, ranker.coef_, watch)
+        actors.close()
+        if validation_actors is not None:
+            validation_actors.close()
+    if checkpoint is not None:
+        checkpoint.save(monitor.best_step, ranker.coef_, monitor)
 
 
 def _add_pairs(one: Any, other: Any) -> tuple[float, Doubles]:

@@ -1,7 +1,8 @@
-"""Trees and neural scorers: Ray Train starts the workers, the engines' own learners unite them.
+"""Distributed fits of trees and neural scorers: Ray Train starts the workers.
 
-Each worker runs the loop of one process on whole queries of its own. A lost worker ends the
-attempt; Ray Train starts another with the workers there are, from the latest checkpoint.
+Each worker runs the training loop on whole queries of its own, and the engine's own distributed
+learner connects them. A lost worker ends the attempt; Ray Train starts another one with the
+remaining workers, from the latest checkpoint.
 """
 
 from __future__ import annotations
@@ -20,43 +21,37 @@ from typing import Any
 
 import numpy as np
 
-from podium.cluster.allreduce import STATE, Exchange, UnderRayTrain, report
-from podium.cluster.assignment import by_bytes
-from podium.cluster.checkpoints import claim, facts_of
+from podium.cluster.allreduce import STATE, FitCoordinator, RayTrainCommunicator, report
+from podium.cluster.assignment import balance_by_bytes
+from podium.cluster.checkpoints import claim, fit_identity
 from podium.cluster.connection import Cluster, prepare_worker
 from podium.cluster.sources import ShardSource
 from podium.data import Dataset, concat
-from podium.data.columns import are_numbers
 from podium.errors import ArgumentError, PodiumError
-from podium.rankers import NeuralRanker, TreeRanker
-from podium.rankers.base import Progress
+from podium.rankers.base import DistributedRanker, Progress
 from podium.rankers.storage import Archive, read_archive
 
 _WAIT_SECONDS = 0.3
 
 _LOSSES = 20
-"""Workers lost in one fit; more are taken for a fit that ends its workers itself."""
+"""The maximum number of lost workers; more are taken for a fit that kills its workers."""
 
 
 @dataclass(frozen=True)
 class _Job:
-    """All that a worker must know."""
+    """The arguments of a worker."""
 
-    ranker: TreeRanker | NeuralRanker
+    ranker: DistributedRanker
     train: ShardSource
     validation: ShardSource | None
-    exchange: Any
+    coordinator: Any
     seconds: float
     threads: int
     modules: tuple[str, ...]
 
-    @property
-    def engine(self) -> str:
-        return self.ranker.engine if isinstance(self.ranker, TreeRanker) else "torch"
-
 
 def fit_under_ray_train(
-    ranker: TreeRanker | NeuralRanker,
+    ranker: DistributedRanker,
     train: ShardSource,
     validation: ShardSource | None,
     progress: Progress | None,
@@ -64,7 +59,7 @@ def fit_under_ray_train(
     checkpoint_seconds: float,
     cluster: Cluster,
 ) -> None:
-    """Fit trees or a neural scorer whose features are known already."""
+    """Fit trees or a neural scorer on the workers of a cluster."""
     ray = cluster.connect()
     from ray.train import CheckpointConfig, FailureConfig, RunConfig, ScalingConfig
 
@@ -77,28 +72,28 @@ def fit_under_ray_train(
             hint="Give checkpoints= a folder or URL that all of them reach.",
         )
     if checkpoints is not None:
-        claim(checkpoints, facts_of(ranker, train, validation))
+        claim(checkpoints, fit_identity(ranker, train, validation))
     queries = [each.manifest.queries for each in (train, validation) if each is not None]
     workers = min(cluster.workers, *queries)
     options = {"num_cpus": 0, "scheduling_strategy": here, "max_concurrency": 1000 + 4 * workers}
-    exchange = ray.remote(Exchange).options(**options).remote()
+    coordinator = ray.remote(FitCoordinator).options(**options).remote()
     job = _Job(
         ranker,
         train,
         validation,
-        exchange,
+        coordinator,
         checkpoint_seconds,
         cluster.cpus_per_worker,
         cluster.modules,
     )
     elastic: Any = (1, workers) if workers > 1 else 1
     with (
-        _ended(ray, exchange),
+        _actor_killed(ray, coordinator),
         _storage(checkpoints) as folder,
-        _following(ray, exchange, progress),
-        _interrupts_given_back(),
+        _progress_reported(ray, coordinator, progress),
+        _interrupt_handler_restored(),
     ):
-        trainer = _trainer(job.engine)(
+        trainer = _trainer(job.ranker.backend)(
             _work,
             train_loop_config={"job": job},
             scaling_config=ScalingConfig(
@@ -116,36 +111,36 @@ def fit_under_ray_train(
         try:
             result = trainer.fit()
         finally:
-            refused = ray.get(exchange.refused.remote())
-            if refused is not None:
-                raise refused
-        with result.checkpoint.as_directory() as found:
-            archive = read_archive(BytesIO((Path(found) / STATE).read_bytes()))
-    if archive.kind != "fitted":
-        raise PodiumError("a fit ended before its last step", hint="Fit again.")
-    ranker._restore(archive)
+            error = ray.get(coordinator.fatal_error.remote())
+            if error is not None:
+                raise error
+        with result.checkpoint.as_directory() as checkpoint:
+            archive = read_archive(BytesIO((Path(checkpoint) / STATE).read_bytes()))
+    if not _is_fitted(archive, ranker):
+        raise PodiumError("the fit ended before its last step", hint="Fit again.")
+    ranker.restore(archive)
 
 
 def _work(config: dict[str, Any]) -> None:
-    """What every worker runs.
+    """Run one worker of a fit.
 
-    Ray Train makes another attempt after any error, and cannot tell a lost machine from labels
-    that are no numbers. So errors go to the exchange; where one would come again, the next attempt
-    ends at once, and the driver raises it.
+    Ray Train makes another attempt after any error, and cannot tell a lost machine from invalid
+    labels. So workers report errors to the coordinator; if an error would occur again, the next
+    attempt ends immediately and the driver raises the error.
     """
     import ray
     from ray.train.collective import broadcast_from_rank_zero
 
     job: _Job = config["job"]
     attempt = str(broadcast_from_rank_zero(os.urandom(8).hex()))
-    if ray.get(job.exchange.begin.remote(attempt)) is not None:
+    if ray.get(job.coordinator.begin_attempt.remote(attempt)) is not None:
         return
     try:
         _fit_share(job, attempt)
     except Exception as error:
         text = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
         final = error if isinstance(error, PodiumError) else None
-        ray.get(job.exchange.failed.remote(attempt, text, final))
+        ray.get(job.coordinator.report_failure.remote(attempt, text, final))
         raise
 
 
@@ -157,56 +152,54 @@ def _fit_share(job: _Job, attempt: str) -> None:
     prepare_worker(job.threads, job.modules)
     context = train.get_context()
     rank, size = context.get_world_rank(), context.get_world_size()
-    own = _share(job.train, rank, size)
-    held_out = None if job.validation is None else _share(job.validation, rank, size)
+    data = _share(job.train, rank, size)
+    eval_set = None if job.validation is None else _share(job.validation, rank, size)
     ranker = clone(job.ranker)
-    ranker.feature_names_ = job.train.manifest.feature_names
-    ranker.n_features_in_ = len(ranker.feature_names_)
-    ranker._named = not are_numbers(ranker.feature_names_)
-    together = UnderRayTrain(
+    communicator = RayTrainCommunicator(
         attempt,
-        job.exchange,
-        by_torch=job.engine == "torch",
-        parameters=_parameters(job.engine),
+        job.coordinator,
+        by_torch=job.ranker.backend == "torch",
+        parameters=_parameters(job.ranker.backend),
         seconds=job.seconds,
     )
 
-    def tell(step: int, loss: float, value: float | None) -> None:
+    def report_step(step: int, loss: float, value: float | None) -> None:
         if rank == 0:
-            ray.get(job.exchange.tell.remote(step, loss, value))
+            ray.get(job.coordinator.report_step.remote(step, loss, value))
 
-    before = together.saved()
-    if before is None or before.kind != "fitted":  # else all was done but the driver was lost
-        ranker._fit(own, held_out, tell, together)
-        report(rank, lambda: _fitted(ranker), -1)
+    checkpoint = communicator.load_checkpoint()
+    # If the checkpoint is fitted, the driver was lost after the last step.
+    if checkpoint is None or not _is_fitted(checkpoint, ranker):
+        ranker.fit_partition(data, communicator, eval_set=eval_set, progress=report_step)
+        report(rank, ranker.archive, -1)
 
 
-def _fitted(ranker: TreeRanker | NeuralRanker) -> Archive:
-    archive = ranker._archive()
-    return Archive("fitted", archive.facts, archive.arrays, archive.blobs)
+def _is_fitted(archive: Archive, ranker: DistributedRanker) -> bool:
+    """Return whether a checkpoint holds the fitted ranker, and not a step of its fit."""
+    return archive.kind == type(ranker).__name__
 
 
 def _share(source: ShardSource, rank: int, size: int) -> Dataset:
-    """The queries of one worker: whole shards, or single queries where shards are too few."""
+    """Read the queries of one worker: whole shards, or single queries if there are too few."""
     if len(source.shards) < size:
         return concat(list(_every(source, rank, size)))
-    shares = by_bytes([shard.bytes for shard in source.shards], size)
-    return concat([block for place in sorted(shares[rank]) for block in source.blocks(place)])
+    shares = balance_by_bytes([shard.bytes for shard in source.shards], size)
+    return concat([block for shard in sorted(shares[rank]) for block in source.blocks(shard)])
 
 
 def _every(source: ShardSource, first: int, step: int) -> Iterator[Dataset]:
-    """One of so many queries, of each block as it comes: nobody holds the whole set."""
+    """Yield every ``step``-th query block by block, so that the whole set is never in memory."""
     before = 0
-    for place in range(len(source.shards)):
-        for block in source.blocks(place):
-            own = np.arange((first - before) % step, len(block), step)
+    for shard in range(len(source.shards)):
+        for block in source.blocks(shard):
+            selected = np.arange((first - before) % step, len(block), step)
             before += len(block)
-            if len(own):
-                yield block.select(own)
+            if len(selected):
+                yield block.select(selected)
 
 
 def _parameters(engine: str) -> dict[str, Any]:
-    """What an engine is told of the other workers; XGBoost and PyTorch know from Ray Train."""
+    """Return the engine's network parameters; Ray Train sets up XGBoost and PyTorch itself."""
     if engine != "lightgbm":
         return {}
     from ray.train.lightgbm import get_network_params
@@ -233,8 +226,8 @@ def _storage(checkpoints: str | None) -> Iterator[str]:
 
 
 @contextmanager
-def _following(ray: Any, exchange: Any, progress: Progress | None) -> Iterator[None]:
-    """Pass the steps that workers report on, while the fit goes on elsewhere."""
+def _progress_reported(ray: Any, coordinator: Any, progress: Progress | None) -> Iterator[None]:
+    """Report the steps of the workers while they run."""
     if progress is None:
         yield
         return
@@ -244,7 +237,7 @@ def _following(ray: Any, exchange: Any, progress: Progress | None) -> Iterator[N
         last = False
         while not last:
             last = over.wait(_WAIT_SECONDS)
-            for step in ray.get(exchange.told.remote()):
+            for step in ray.get(coordinator.take_steps.remote()):
                 progress(*step)
 
     thread = threading.Thread(target=follow, name="podium-progress", daemon=True)
@@ -257,7 +250,7 @@ def _following(ray: Any, exchange: Any, progress: Progress | None) -> Iterator[N
 
 
 @contextmanager
-def _ended(ray: Any, actor: Any) -> Iterator[None]:
+def _actor_killed(ray: Any, actor: Any) -> Iterator[None]:
     try:
         yield
     finally:
@@ -265,8 +258,8 @@ def _ended(ray: Any, actor: Any) -> Iterator[None]:
 
 
 @contextmanager
-def _interrupts_given_back() -> Iterator[None]:
-    """Ray Train takes Ctrl-C for itself and keeps it: it is Python's again afterwards."""
+def _interrupt_handler_restored() -> Iterator[None]:
+    """Restore the handler of Ctrl-C, which Ray Train replaces."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from podium.cluster.filesystems import as_url, exists, file_system, shown, write_whole
+from podium.cluster.filesystems import as_url, display_url, exists, file_system, write_bytes
 from podium.data.formats.parquet_file import open_parquet
 from podium.errors import ArgumentError, DataError
 
@@ -82,7 +82,7 @@ class ResultsTable:
             return
         buffer = pa.BufferOutputStream()
         pq.write_table(as_table(self.results), buffer, compression="zstd")
-        write_whole(buffer.getvalue(), self._place)
+        write_bytes(buffer.getvalue(), self._place)
 
 
 def read_results(path: str | os.PathLike[str]) -> list[TaskResult]:
@@ -104,7 +104,7 @@ def read_results(path: str | os.PathLike[str]) -> list[TaskResult]:
     url = as_url(path)
     if not exists(url):
         raise DataError(
-            "there is no such file", path=shown(url), hint="Name the results of a sweep."
+            "there is no such file", path=display_url(url), hint="Name the results of a sweep."
         )
     return list(_read(url).values())
 
@@ -161,5 +161,5 @@ def _read(place: str) -> dict[str, TaskResult]:
         }
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(
-            f"is no table of a sweep ({error})", path=shown(place), hint="Name another file."
+            f"is no table of a sweep ({error})", path=display_url(place), hint="Name another file."
         ) from error

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from podium.cluster.assignment import by_bytes, hand_over, relieve
+from podium.cluster.assignment import balance_by_bytes, find_move, reassign
 from podium.cluster.connection import Cluster, prepare_worker
 from podium.cluster.sources import ShardSource
 from podium.data import Dataset
@@ -19,8 +19,8 @@ from podium.errors import PodiumError
 from podium.kernels import Doubles
 from podium.losses import Loss
 from podium.measures import Measure
-from podium.rankers.empirical_risk import block_risk, block_scores, refuse_missing
-from podium.rankers.preconditioner import Spread, spread_of
+from podium.rankers.empirical_risk import block_risk, block_scores, require_complete
+from podium.rankers.preconditioner import WithinQueryScatter, within_query_scatter
 from podium.rankers.validation_monitor import value_sums
 
 _Answer = TypeVar("_Answer")
@@ -29,7 +29,7 @@ _PATIENCE = 3
 """A worker must lag behind so many times in a row before a shard is taken from it."""
 
 
-class Holder:
+class ShardActor:
     """Holds some shards of a set, and answers for each of them; lives in a process of its own."""
 
     def __init__(self, source: ShardSource, threads: int, modules: Sequence[str]) -> None:
@@ -55,15 +55,15 @@ class Holder:
     def _read(self, place: int) -> list[Dataset]:
         blocks = list(self._source.blocks(place))
         for block in blocks:
-            refuse_missing(block)
+            require_complete(block)
         return blocks
 
     def _risk(self, place: int, loss: Loss, weights: Doubles) -> tuple[float, Doubles]:
         parts = [block_risk(loss, weights, block) for block in self._held[place]]
         return sum(value for value, _ in parts), sum((slope for _, slope in parts[1:]), parts[0][1])
 
-    def _spread(self, place: int, loss: Loss) -> Spread:
-        first, *others = (spread_of(loss, block) for block in self._held[place])
+    def _scatter(self, place: int, loss: Loss) -> WithinQueryScatter:
+        first, *others = (within_query_scatter(loss, block) for block in self._held[place])
         return sum(others, start=first)
 
     def _measured(self, place: int, measure: str | Measure, weights: Doubles) -> Doubles:
@@ -73,7 +73,7 @@ class Holder:
         return sum(others, start=first)
 
 
-class Holders:
+class ShardActors:
     """The actors that share a shard set; those that are lost leave their shards to the others.
 
     Args:
@@ -103,10 +103,10 @@ class Holders:
             workers = min(workers, self._cluster.capacity)  # more would wait for ever
         first = max(self._shares, default=-1) + 1
         options = {"num_cpus": self._processors, "scheduling_strategy": "SPREAD"}
-        remote = self._ray.remote(Holder).options(**options)
+        remote = self._ray.remote(ShardActor).options(**options)
         arguments = (self._source, self._cluster.cpus_per_worker, self._cluster.modules)
         self._shares = {}
-        for number, share in enumerate(by_bytes(self._sizes, workers), start=first):
+        for number, share in enumerate(balance_by_bytes(self._sizes, workers), start=first):
             self._shares[number] = share
             self._actors[number] = remote.remote(*arguments)
 
@@ -185,12 +185,12 @@ class Holders:
             self._shares = {number: orphans}  # so that new ones get new numbers
             self._start()
             return
-        for other, places in hand_over(self._shares, orphans, self._sizes).items():
+        for other, places in reassign(self._shares, orphans, self._sizes).items():
             self._shares[other] += places
 
     def _rebalance(self, seconds: dict[int, float]) -> None:
         present = {number: value for number, value in seconds.items() if number in self._shares}
-        move = relieve(self._shares, present, self._sizes)
+        move = find_move(self._shares, present, self._sizes)
         self._lags = self._lags + 1 if move else 0
         if move is None or self._lags < _PATIENCE:
             return

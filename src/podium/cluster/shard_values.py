@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from podium.cluster.filesystems import as_url, file_system, read_whole, shown, write_whole
+from podium.cluster.filesystems import as_url, display_url, file_system, read_bytes, write_bytes
 from podium.data.formats.parquet_file import open_parquet
 from podium.data.grouping import as_strings
 from podium.errors import ArgumentError, DataError
@@ -120,7 +120,7 @@ class ShardedEvaluation(Mapping[str, Evaluation]):
         """Open a folder of values by its path or URL."""
         url = as_url(output)
         try:
-            content = json.loads(read_whole(url, VALUES))
+            content = json.loads(read_bytes(url, VALUES))
             if content["version"] != VERSION:
                 raise ValueError(f"version {content['version']}, this Podium reads {VERSION}")
             return cls(
@@ -137,7 +137,7 @@ class ShardedEvaluation(Mapping[str, Evaluation]):
         except (OSError, KeyError, TypeError, ValueError) as error:
             raise DataError(
                 f"holds no values of an evaluation ({error})",
-                path=shown(url),
+                path=display_url(url),
                 hint="Evaluate again.",
             ) from error
 
@@ -185,7 +185,7 @@ class ShardedEvaluation(Mapping[str, Evaluation]):
         if len(table) != entry["queries"]:
             raise DataError(
                 f"has {len(table)} queries, not {entry['queries']}",
-                path=shown(str(self.output), entry["file"]),
+                path=display_url(str(self.output), entry["file"]),
                 hint="Evaluate again.",
             )
         values = ByMeasure({measure: table[name].to_numpy() for measure, name in names.items()})
@@ -203,7 +203,7 @@ class ShardedEvaluation(Mapping[str, Evaluation]):
             "counts": self.counts.tolist(),
             "files": self.files,
         }
-        write_whole(json.dumps(content, indent=1).encode(), str(self.output), VALUES)
+        write_bytes(json.dumps(content, indent=1).encode(), str(self.output), VALUES)
 
 
 def _conventions(fields: dict[str, Any]) -> Conventions:
@@ -225,6 +225,6 @@ def write_values(output: str, name: str, runs: Mapping[str, Evaluation]) -> dict
     buffer = pa.BufferOutputStream()
     pq.write_table(pa.table(columns), buffer, compression="zstd")
     content = buffer.getvalue()
-    write_whole(content, output, name)
+    write_bytes(content, output, name)
     digest = hashlib.sha256(content).hexdigest()
     return {"file": name, "queries": len(first), "bytes": content.size, "sha256": digest}

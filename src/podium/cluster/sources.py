@@ -14,12 +14,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from podium.cluster.filesystems import as_url, exists, file_system, reaching, read_whole, shown
+from podium.cluster.filesystems import (
+    as_url,
+    display_url,
+    exists,
+    file_system,
+    io_errors,
+    read_bytes,
+)
 from podium.data import Dataset, Shard, ShardSet
 from podium.data.shards import MANIFEST, parse_manifest
 from podium.errors import DataError
 
-Place: TypeAlias = "str | os.PathLike[str] | ShardSet | ShardSource"
+ShardSetLocation: TypeAlias = "str | os.PathLike[str] | ShardSet | ShardSource"
 """A shard set by its folder, by its URL, or opened."""
 
 
@@ -50,11 +57,11 @@ class ShardSource:
         return self.manifest.shards
 
     def __repr__(self) -> str:
-        return f"ShardSource({shown(self.url)!r}, {self.manifest!r})"
+        return f"ShardSource({display_url(self.url)!r}, {self.manifest!r})"
 
-    def shown(self, place: int) -> str:
+    def display_url(self, place: int) -> str:
         """A shard as messages name it."""
-        return shown(self.url, self.shards[place].file)
+        return display_url(self.url, self.shards[place].file)
 
     @contextmanager
     def open(self, place: int) -> Iterator[Any]:
@@ -63,11 +70,11 @@ class ShardSource:
         self.manifest.refuse_elsewhere(shard)
         files, folder = file_system(self.url)
         path = f"{folder}/{shard.file}"
-        with reaching(self.url, shard.file):
+        with io_errors(self.url, shard.file):
             size = files.get_file_info(path).size
-        shard.check_size(size, self.shown(place))
+        shard.check_size(size, self.display_url(place))
         # What is read later may fail too: a store can be lost midway.
-        with reaching(self.url, shard.file), files.open_input_file(path) as file:
+        with io_errors(self.url, shard.file), files.open_input_file(path) as file:
             yield file
 
     def blocks(self, place: int) -> Iterator[Dataset]:
@@ -82,12 +89,12 @@ class ShardSource:
         if digest != self.shards[place].sha256:
             raise DataError(
                 "is damaged (its checksum is not the manifest's)",
-                path=self.shown(place),
+                path=self.display_url(place),
                 hint="Copy the file again, or convert anew.",
             )
 
 
-def open_source(place: Place) -> ShardSource:
+def open_source(place: ShardSetLocation) -> ShardSource:
     """Open a shard set by its folder or URL; only the manifest is read.
 
     Args:
@@ -112,9 +119,11 @@ def open_source(place: Place) -> ShardSource:
     if "://" not in url:
         return ShardSource(url, ShardSet.open(url))
     if not exists(url, MANIFEST):
-        raise DataError("is no shard set (no manifest)", path=shown(url), hint="Is the URL right?")
+        raise DataError(
+            "is no shard set (no manifest)", path=display_url(url), hint="Is the URL right?"
+        )
     _, folder = file_system(url)
-    return ShardSource(url, parse_manifest(read_whole(url, MANIFEST), Path(folder)))
+    return ShardSource(url, parse_manifest(read_bytes(url, MANIFEST), Path(folder)))
 
 
 class _Readable:

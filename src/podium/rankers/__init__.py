@@ -1,4 +1,4 @@
-"""A ranker is a loss times a scorer: linear, trees or neural, as scikit-learn estimators."""
+"""Rankers: any loss with a linear, tree or neural scorer, as scikit-learn estimators."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from podium.rankers.cascade import CascadeRanker
 from podium.rankers.linear import LinearRanker
 from podium.rankers.neural import NeuralRanker
 from podium.rankers.trees import TreeRanker
-from podium.rankers.tune import Trial, Tuning, tune
+from podium.rankers.tune import Trial, TuningResult, tune
 
 if TYPE_CHECKING:
     from podium.rankers.torch_loss import RankingLoss
@@ -31,7 +31,7 @@ __all__ = [
     "RankingLoss",
     "TreeRanker",
     "Trial",
-    "Tuning",
+    "TuningResult",
     "load_ranker",
     "tune",
 ]

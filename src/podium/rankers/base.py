@@ -1,4 +1,4 @@
-"""What every ranker shares: fitting by query, predicting, ranking, saving."""
+"""The base class of rankers: fitting by query, predicting, ranking, saving."""
 
 from __future__ import annotations
 
@@ -21,100 +21,102 @@ from podium.errors import ArgumentError, DataError, PodiumError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss, parse_loss
 from podium.measures import Measure, evaluate, parse_measure
+from podium.rankers.communicator import SINGLE_PROCESS, Communicator
 from podium.rankers.feature_columns import aligned_dataset, aligned_matrix
 from podium.rankers.storage import Archive, archive_bytes, read_archive, write_archive
 from podium.registry import Registry
 
-Training: TypeAlias = "Dataset | ShardSet"
-"""What a ranker can be fitted on besides arrays."""
+TrainingData: TypeAlias = "Dataset | ShardSet"
+"""The data that a ranker can be fitted on besides arrays."""
 
 Progress: TypeAlias = "Callable[[int, float, float | None], None]"
-"""Told after each step of a fit: the step, the loss, and the validation measure if there is one."""
+"""Called after each step of a fit with the step, the loss, and the validation measure or None."""
 
 
 class NotFittedError(PodiumError, exceptions.NotFittedError):  # type: ignore[misc]
-    """A ranker is asked for scores before it was fitted; also an error of scikit-learn's."""
+    """Raised by ``predict`` before ``fit``; also a scikit-learn ``NotFittedError``."""
 
 
 class FitInterrupted(KeyboardInterrupt):
-    """Ctrl-C ended a fit after its first step: the ranker holds the best model so far.
+    """Raised when Ctrl-C stops a fit after its first step; the ranker keeps the best model so far.
 
-    It is a ``KeyboardInterrupt``, so a search that fits several rankers ends too. Catch it around
-    ``fit`` to use or save what was learned. A ranker whose fit ended with any other error, or with
-    a plain ``KeyboardInterrupt``, is not fitted.
+    It is a ``KeyboardInterrupt``, so a search over several rankers stops as well. Catch it around
+    ``fit`` to use or save the model. After any other error, or a plain ``KeyboardInterrupt``, the
+    ranker is not fitted.
     """
 
 
 class Ranker(BaseEstimator):  # type: ignore[misc]
-    """A loss times a scorer, as a scikit-learn estimator.
+    """A ranking loss and a scorer that minimises it, as a scikit-learn estimator.
 
-    Rows are documents; ``qid`` (an id for each row, in any order) or ``group`` (rows per query,
-    contiguous) says which query they belong to. ``predict`` gives a score for each row, larger is
-    better, comparable within a query only.
+    Rows are documents. Their queries are given by ``qid`` (one id per row, in any order) or by
+    ``group`` (the number of contiguous rows of each query). ``predict`` returns one score per row:
+    larger is better, and scores are comparable within a query only.
 
-    Columns are known by name where the training data name them (a data frame, a data set, a
-    Parquet file): rows to score may have them in any order, and a missing or additional column is
-    an error. Columns of arrays and LETOR files have numbers from 1, and are known by position.
+    Columns are matched by name if the training data have names (a data frame, a data set, a Parquet
+    file): rows to score may have them in any order, and a missing or additional column is an error.
+    Columns of arrays and LETOR files are numbered from 1 and matched by position.
 
     Attributes:
-        n_features_in_: How many features it was fitted on.
-        feature_names_in_: Their names, as an array; not there if they only have numbers.
+        n_features_in_: The number of features it was fitted on.
+        feature_names_in_: Their names as an array; not defined if they only have numbers.
         feature_names_: Their names, or their numbers from 1.
     """
 
     KINDS: ClassVar[Registry[type[Ranker]]] = Registry("ranker")
 
     streams: ClassVar[bool] = False
-    """Whether it goes through a shard set block by block; if not, it loads the whole set."""
+    """Whether it reads a shard set block by block instead of loading the whole set."""
 
     loss: Loss | str
     n_features_in_: int
     feature_names_: tuple[str, ...]
     _named: bool
 
-    def __init_subclass__(cls, **settings: Any) -> None:
-        super().__init_subclass__(**settings)
-        Ranker.KINDS[cls.__name__] = cls
+    def __init_subclass__(cls, *, abstract: bool = False, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if not abstract:
+            Ranker.KINDS[cls.__name__] = cls
 
     def fit(
         self,
-        X: ArrayLike | Training,
+        X: ArrayLike | TrainingData,
         y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
-        validation: Training | None = None,
+        eval_set: TrainingData | None = None,
         progress: Progress | None = None,
     ) -> Self:
-        """Fit to features and labels of queries.
+        """Fit the ranker to features and labels of queries.
 
         Args:
-            X: Features, a row a document; or a data set or shard set, and nothing else.
-            y: A label for each row: grades, a full order or a top-k order.
-            qid: A query id for each row, or
+            X: Features, one row per document; or a data set or shard set, without ``y``.
+            y: One label per row: grades, a full order or a top-k order.
+            qid: One query id per row; or
             group: the number of rows of each query.
-            validation: Queries that choose the best of the models met on the way.
+            eval_set: Validation queries: the best model on them during training is kept.
             progress: Called after each step.
 
         Raises:
-            FitInterrupted: After Ctrl-C, if there is a model so far; the ranker holds it.
+            FitInterrupted: After Ctrl-C, if there is a model so far; the ranker keeps it.
             DataError: If no query of the training or validation data prefers a document to another.
         """
         self.check_parameters()
-        data = as_training(X, y, qid, group)
+        data = as_training_data(X, y, qid, group)
         names = tuple(data.feature_names)
-        held_out = aligned_validation(validation, names)
-        refuse_indifferent(data, "training")
-        if held_out is not None:
-            refuse_indifferent(held_out, "validation")
+        validation = aligned_validation(eval_set, names)
+        require_preferences(data, "training")
+        if validation is not None:
+            require_preferences(validation, "validation")
         named = not isinstance(X, Dataset | ShardSet) and column_names(X) is not None
         with self._fitting(names, named=named or not are_numbers(names)):
-            self._fit(data, held_out, progress)
+            self._fit(data, validation, progress)
         return self
 
     @contextmanager
     def _fitting(self, names: tuple[str, ...], *, named: bool) -> Iterator[None]:
-        """Around a fit to features: if it fails, the ranker is not fitted."""
+        """Set the features during a fit, and unset them if it fails."""
         if not names:
             raise DataError("there is no feature to learn from", hint="Give at least one.")
         self.feature_names_, self.n_features_in_, self._named = names, len(names), named
@@ -128,21 +130,21 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
-        """The features' names; as in scikit-learn, there are none if columns only had numbers."""
+        """The features' names; as in scikit-learn, not defined if columns only had numbers."""
         if not hasattr(self, "feature_names_") or not self._named:
             raise AttributeError("feature_names_in_")
         return np.array(self.feature_names_, dtype=object)
 
     def check_parameters(self) -> None:
-        """Raise an ArgumentError for parameters that are wrong whatever the data are."""
+        """Raise an ArgumentError for parameters that are invalid for any data."""
 
     def predict(self, X: ArrayLike | Dataset) -> Doubles:
-        """A score for each row.
+        """Score each row.
 
         Args:
-            X: Rows of the features it was fitted on. With names they may come in any order.
+            X: Rows with the features of the fit; columns with names may be in any order.
         """
-        self._refuse_unfitted()
+        self._require_fitted()
         if isinstance(X, Dataset):
             return self._predict(aligned_dataset(X, self.feature_names_).features)
         matrix = _matrix(X)
@@ -153,16 +155,16 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_features_in_")
 
-    def _refuse_unfitted(self) -> None:
+    def _require_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
             raise NotFittedError(f"This {type(self).__name__} is not fitted. Call fit first.")
 
     def rank(self, data: Dataset, *, name: str | None = None) -> Rankings:
-        """The rankings of a data set's documents, ready to evaluate or to write as a run."""
+        """Rank the documents of a data set, as rankings to evaluate or to write as a run."""
         documents: Any = data.document_ids
         if documents is None:
-            places = np.arange(data.rows) - data.offsets[data.query_of_row]
-            documents = [str(place) for place in places]
+            positions = np.arange(data.rows) - data.offsets[data.query_of_row]
+            documents = [str(position) for position in positions]
         return Rankings.from_columns(
             data.query_id_of_row(),
             documents,
@@ -179,15 +181,15 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         group: ArrayLike | None = None,
         sample_weight: None = None,
     ) -> float:
-        """The mean of the ranker's ``measure``, which scikit-learn's searches maximise.
+        """Return the mean of the ranker's ``measure``, for scikit-learn's searches to maximise.
 
-        Larger is always better, as scikit-learn expects: a measure of which smaller is better, as
-        ``WKT(k=10)``, is negated. nDCG@10 for rankers without a ``measure``. Queries have no
-        weights: ``sample_weight`` is there for pipelines, which may hand on None.
+        Larger is always better, as scikit-learn expects: a measure for which smaller is better,
+        such as ``WKT(k=10)``, is negated. Rankers without a ``measure`` use nDCG@10. Queries have
+        no weights: ``sample_weight`` exists because pipelines may pass None.
         """
         if sample_weight is not None:
-            raise ArgumentError("score takes no sample_weight", hint="Leave it out.")
-        data = as_training(X, y, qid, group)
+            raise ArgumentError("score does not support sample_weight", hint="Leave it out.")
+        data = as_training_data(X, y, qid, group)
         if not isinstance(data, Dataset):
             raise ArgumentError("score needs a data set in memory", hint="Use podium.measures.")
         measure: str | Measure = getattr(self, "measure", "nDCG@10")
@@ -195,53 +197,112 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return value if parse_measure(measure).larger_is_better else -value
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the fitted ranker; no pickle is involved, and equal rankers give equal bytes."""
-        write_archive(self._whole_archive(), path)
+        """Save the fitted ranker without pickle; equal rankers give equal bytes."""
+        write_archive(self.archive(), path)
 
     def to_bytes(self) -> bytes:
-        """What ``save`` would write."""
-        return archive_bytes(self._whole_archive())
+        """Return the bytes that ``save`` writes."""
+        return archive_bytes(self.archive())
 
-    def _whole_archive(self) -> Archive:
-        archive = self._archive()
+    def archive(self) -> Archive:
+        """Return the content that ``save`` writes: parameters, features and the fitted model."""
+        fitted = self._archive()
         parameters = {
             name: repr(value) if isinstance(value, Loss | Measure) else value
             for name, value in self.get_params(deep=False).items()
-            if not _rankers_in(value)  # those are in the ranker's own part
+            if not _rankers_in(value)  # those are saved with the fitted model
         }
-        facts = {
+        metadata = {
             "parameters": parameters,
             "feature_names": list(self.feature_names_),
             "has_feature_names": self._named,
         }
         kind = type(self).__name__
-        return Archive(kind, facts | archive.facts, archive.arrays, archive.blobs)
+        return Archive(kind, metadata | fitted.metadata, fitted.arrays, fitted.blobs)
+
+    def restore(self, archive: Archive) -> Self:
+        """Become fitted as the ranker whose ``archive`` it is; parameters stay as they are."""
+        names = tuple(map(str, archive.metadata["feature_names"]))
+        with self._fitting(names, named=bool(archive.metadata["has_feature_names"])):
+            self._restore(archive)
+        return self
+
+    def loss_function(self) -> Loss:
+        """Return the loss, parsed if ``loss`` is a string."""
+        loss = parse_loss(self.loss) if isinstance(self.loss, str) else self.loss
+        if not isinstance(loss, Loss):
+            raise ArgumentError(
+                f"{loss!r} is not a loss",
+                hint="Give a loss of podium.losses, or its text, such as 'ListMLE(k=10)'.",
+            )
+        return loss
 
     @abstractmethod
-    def _fit(self, data: Training, validation: Training | None, progress: Progress | None) -> None:
-        """Fit to checked data."""
+    def _fit(
+        self, data: TrainingData, validation: TrainingData | None, progress: Progress | None
+    ) -> None:
+        """Fit the scorer to checked data."""
 
     @abstractmethod
     def _predict(self, features: Floats) -> Doubles:
-        """Scores of checked features."""
+        """Score checked features."""
 
     @abstractmethod
     def _archive(self) -> Archive:
-        """What the scorer keeps, beyond the parameters and the features' names."""
+        """Return the fitted model, without the parameters and the features' names."""
 
     @abstractmethod
     def _restore(self, archive: Archive) -> None:
-        """Take back what ``_archive`` gave."""
+        """Restore the fitted model that ``_archive`` returned."""
 
-    def _loss(self) -> Loss:
-        loss = parse_loss(self.loss) if isinstance(self.loss, str) else self.loss
-        if not isinstance(loss, Loss):
-            raise ArgumentError(f"{loss!r} is no loss. Give one of podium.losses, or its text.")
-        return loss
+
+class DistributedRanker(Ranker, abstract=True):
+    """A ranker that several processes can fit together, each on queries of its own.
+
+    Each process calls ``fit_partition`` with its own queries and a communicator, and all of them
+    end with the same model. ``podium.cluster.fit`` does this on Ray.
+    """
+
+    @property
+    @abstractmethod
+    def backend(self) -> str:
+        """The library that trains: ``lightgbm``, ``xgboost`` or ``torch``."""
+
+    def fit_partition(
+        self,
+        data: TrainingData,
+        communicator: Communicator,
+        *,
+        eval_set: TrainingData | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Fit the ranker together with other processes, to the queries of this one.
+
+        Args:
+            data: Training queries of this process.
+            communicator: The processes of the fit.
+            eval_set: Validation queries of this process; those of all processes count together.
+            progress: Called after each step.
+        """
+        self.check_parameters()
+        names = tuple(data.feature_names)
+        with self._fitting(names, named=not are_numbers(names)):
+            self._fit(data, eval_set, progress, communicator)
+        return self
+
+    @abstractmethod
+    def _fit(
+        self,
+        data: TrainingData,
+        validation: TrainingData | None,
+        progress: Progress | None,
+        communicator: Communicator = SINGLE_PROCESS,
+    ) -> None:
+        """Fit the scorer to checked data."""
 
 
 def load_ranker(source: str | os.PathLike[str] | BytesIO) -> Ranker:
-    """Load a ranker that was saved by ``Ranker.save``, from its file or its bytes.
+    """Load a ranker saved by ``Ranker.save``, from its file or its bytes.
 
     Example:
         >>> from podium.rankers import LinearRanker
@@ -254,41 +315,37 @@ def load_ranker(source: str | os.PathLike[str] | BytesIO) -> Ranker:
     try:
         if kind is None:
             raise KeyError(archive.kind)
-        ranker = kind(**archive.facts["parameters"])
-        names = tuple(map(str, archive.facts["feature_names"]))
-        ranker.feature_names_, ranker.n_features_in_ = names, len(names)
-        ranker._named = bool(archive.facts.get("has_feature_names", not are_numbers(names)))
-        ranker._restore(archive)
+        return kind(**archive.metadata["parameters"]).restore(archive)
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(
-            f"is no ranker of this Podium ({error})",
+            f"is not a ranker of this Podium ({error})",
             path=None if isinstance(source, BytesIO) else source,
             hint="Train and save it again.",
         ) from error
-    return ranker
 
 
-def members_of(ranker: Ranker) -> list[Ranker]:
-    """The rankers that are parameters of a ranker."""
-    return [one for value in ranker.get_params(deep=False).values() for one in _rankers_in(value)]
+def nested_rankers(ranker: Ranker) -> list[Ranker]:
+    """Return the rankers that are parameters of a ranker, such as those of a cascade."""
+    values = ranker.get_params(deep=False).values()
+    return [nested for value in values for nested in _rankers_in(value)]
 
 
 def _rankers_in(value: object) -> list[Ranker]:
-    several = value if isinstance(value, list | tuple) else [value]
-    return [one for one in several if isinstance(one, Ranker)]
+    items = value if isinstance(value, list | tuple) else [value]
+    return [item for item in items if isinstance(item, Ranker)]
 
 
-def as_training(
-    X: ArrayLike | Training,
+def as_training_data(
+    X: ArrayLike | TrainingData,
     y: ArrayLike | None,
     qid: ArrayLike | None,
     group: ArrayLike | None,
-) -> Training:
-    """The data of a fit, however they were given."""
+) -> TrainingData:
+    """Return arrays and their queries as a data set; a data set or shard set as it is."""
     if isinstance(X, Dataset | ShardSet):
         if y is not None or qid is not None or group is not None:
             raise ArgumentError(
-                "a data set has labels and queries of its own", hint="Give it alone."
+                "a data set has its own labels and queries", hint="Leave out y, qid and group."
             )
         return X
     if y is None:
@@ -297,41 +354,48 @@ def as_training(
     return Dataset.from_arrays(_matrix(X), y, qid=qid, group=group, feature_names=names)
 
 
-def aligned_validation(validation: Training | None, names: tuple[str, ...]) -> Training | None:
-    """Validation data with the features of the training data in the same order."""
+def aligned_validation(
+    validation: TrainingData | None, names: tuple[str, ...]
+) -> TrainingData | None:
+    """Return validation data with the features of the training data in the same order."""
     if isinstance(validation, Dataset):
         try:
             return aligned_dataset(validation, names)
         except DataError as error:
             raise DataError(
-                f"validation has other features than the training data ({error.problem})",
-                hint="Bring both to the same columns.",
+                f"the validation data have other features than the training data ({error.problem})",
+                hint="Give both the same columns.",
             ) from error
     if validation is not None and tuple(validation.feature_names) != names:
         raise DataError(
-            "validation has other features than the training data, or in another order",
-            hint="Bring both to the same columns.",
+            "the validation data have other features than the training data, or in another order",
+            hint="Give both the same columns in the same order.",
         )
     return validation
 
 
-def refuse_indifferent(data: Training, what: str) -> None:
-    """Refuse data in which all documents of each query have one label: they say nothing."""
-    if not any(map(has_preference, blocks_of(data))):
-        raise no_preference(what, len(data))
+def require_preferences(data: TrainingData, role: str) -> None:
+    """Raise a DataError if all documents of each query have equal labels."""
+    if not any(map(has_preference, query_blocks(data))):
+        raise no_preferences_error(role, len(data))
 
 
-def no_preference(what: str, queries: int) -> DataError:
-    """The error of data in which each query's documents have equal labels."""
+def no_preferences_error(role: str, queries: int) -> DataError:
+    """Return the error for data in which the documents of each query have equal labels.
+
+    Args:
+        role: What the data are for: ``training`` or ``validation``.
+        queries: The number of queries.
+    """
     return DataError(
-        f"no document of the {what} data is preferred to another: in each of {queries} queries "
+        f"no document of the {role} data is preferred to another: in each of {queries} queries "
         "all labels are equal",
         hint="Check the labels.",
     )
 
 
 def has_preference(block: Dataset) -> bool:
-    """Whether a query has two documents with different labels.
+    """Return whether any query has two documents with different labels.
 
     Example:
         >>> has_preference(Dataset.from_arrays([[1], [2], [3]], [0, 1, 1], group=[1, 2]))
@@ -343,25 +407,25 @@ def has_preference(block: Dataset) -> bool:
 
 
 def mean_value(measure: str | Measure, data: Dataset, scores: Doubles) -> float:
-    """The mean of a measure over the queries that have a value.
+    """Return the mean of a measure over the queries that have a value.
 
-    The measure is not parsed before: another tool's name for it implies that tool's conventions.
+    The measure is passed on unparsed: another tool's name for it implies that tool's conventions.
     """
     return float(evaluate(measure, data, scores).means[measure])
 
 
-def blocks_of(data: Training) -> Iterable[Dataset]:
-    """The blocks of whole queries that a fit sums over, as often as it iterates."""
-    return [data] if isinstance(data, Dataset) else _Shards(data)
+def query_blocks(data: TrainingData) -> Iterable[Dataset]:
+    """Return the data as blocks of whole queries, to iterate over any number of times."""
+    return [data] if isinstance(data, Dataset) else _ShardBlocks(data)
 
 
-def in_memory(data: Training) -> Dataset:
-    """The whole of the data, for rankers that sort or bin every feature before they start."""
+def in_memory(data: TrainingData) -> Dataset:
+    """Load the data, for rankers that sort or bin every feature before they start."""
     return data.load() if isinstance(data, ShardSet) else data
 
 
-class _Shards:
-    """A shard set that can be gone through again and again."""
+class _ShardBlocks:
+    """The blocks of a shard set, read anew by each iteration."""
 
     def __init__(self, shards: ShardSet) -> None:
         self._shards = shards
@@ -371,6 +435,6 @@ class _Shards:
 
 
 def _matrix(X: Any) -> Floats:
-    # Rows first in memory, as in a data set: data frames have columns first, and sums in another
-    # order are rounded differently.
+    # Row-major as in a data set: data frames are column-major, and sums in another order are
+    # rounded differently.
     return np.ascontiguousarray(as_numbers(X, np.float32, "features", dimensions=2))

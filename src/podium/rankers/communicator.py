@@ -1,8 +1,8 @@
-"""What several processes that fit one ranker do together.
+"""Communication between the processes that fit one ranker together.
 
-A process holds whole queries and does all that a fit alone does; only sums over all rows, and the
-decisions that hang on them, are common. So a scorer's loop is written once: alone, the sum over
-processes is what the process has.
+Each process holds whole queries and runs the same loop as a fit in a single process. Only sums over
+all rows, and the decisions that depend on them, are shared. So the training loop is written once:
+in a single process, the sum over processes is the process's own value.
 """
 
 from __future__ import annotations
@@ -14,36 +14,36 @@ from podium.kernels import Doubles
 from podium.rankers.storage import Archive
 
 
-class Together:
-    """The processes of one fit, as one of them sees the others; this class is a process alone.
+class Communicator:
+    """The processes of one fit, as seen by one of them; this base class is a single process.
 
     Attributes:
-        rank: Which of them it is, from 0.
-        size: How many there are.
+        rank: The number of this process, from 0.
+        size: The number of processes.
 
     Example:
         >>> import numpy as np
-        >>> Together().total(np.array([1.0, 2.0]))
+        >>> Communicator().all_reduce(np.array([1.0, 2.0]))
         array([1., 2.])
     """
 
     rank: int = 0
     size: int = 1
 
-    def total(self, values: Doubles) -> Doubles:
-        """The sum of what each process gives; all must call it equally often."""
+    def all_reduce(self, values: Doubles) -> Doubles:
+        """Sum the values of all processes; all of them must call it equally often."""
         return values
 
-    def engine_parameters(self) -> dict[str, Any]:
-        """What an engine with a distributed learner of its own must be told."""
+    def engine_params(self) -> dict[str, Any]:
+        """Return the parameters that an engine's own distributed learner needs."""
         return {}
 
-    def saved(self) -> Archive | None:
-        """Where an attempt that was cut short had come to, if there was one."""
+    def load_checkpoint(self) -> Archive | None:
+        """Return the latest checkpoint of an interrupted attempt, or None."""
         return None
 
-    def save(self, step: int, state: Callable[[], Archive]) -> None:
-        """Offer the state after a step, from which ``saved`` lets another attempt go on."""
+    def save_checkpoint(self, step: int, make_state: Callable[[], Archive]) -> None:
+        """Save the state after a step if a checkpoint is due; ``load_checkpoint`` returns it."""
 
 
-ALONE = Together()
+SINGLE_PROCESS = Communicator()

@@ -1,4 +1,4 @@
-"""The mean loss of a query as a function of a linear scorer's weights, summed over blocks."""
+"""The mean loss per query as a function of a linear scorer's weights, summed over blocks."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from podium.losses import Loss
 from podium.losses.base import empty_batch, endless_score
 from podium.losses.compile import around
 from podium.losses.compiled import CompiledLoss
-from podium.rankers.base import Training, blocks_of
+from podium.rankers.base import TrainingData, query_blocks
 from podium.rankers.linear_kernels import (
     linear_scores,
     missing_feature,
     risk_of_queries,
     weighted_features,
 )
-from podium.rankers.preconditioner import Spread, spread_of
+from podium.rankers.preconditioner import WithinQueryScatter, within_query_scatter
 from podium.threads import over_queries
 
-_LARGEST = 1e260
-"""Weights with a larger sum, times features of single precision, can have scores without end."""
+_MAX_WEIGHT_SUM = 1e260
+"""Weights with a larger absolute sum can give infinite scores on single-precision features."""
 
 
 class LinearRisk(ABC):
-    """What a linear ranker minimises: its value and gradient are all that solvers see.
+    """The empirical risk of a linear scorer; solvers only see its value and gradient.
 
     Args:
-        loss: Of a query's scores.
-        queries: How many queries there are.
+        loss: The loss of a query's scores.
+        queries: The number of queries.
     """
 
     def __init__(self, loss: Loss, queries: int) -> None:
@@ -45,57 +45,57 @@ class LinearRisk(ABC):
 
     @property
     def evaluations(self) -> int:
-        """How often this risk, and others of the same data, were evaluated."""
+        """The number of evaluations of this risk and of others made by ``with_loss``."""
         return self._count[0]
 
-    def of(self, loss: Loss) -> Self:
-        """The risk of another loss on the same data."""
+    def with_loss(self, loss: Loss) -> Self:
+        """Return the risk of another loss on the same data."""
         other = copy(self)
         other.loss = loss
         return other
 
     def __call__(self, weights: Doubles) -> tuple[float, Doubles]:
-        """The mean loss of a query, and its gradient by the weights."""
-        value, slope = self.sums(weights)
+        """Return the mean loss per query and its gradient with respect to the weights."""
+        value, gradient = self.sums(weights)
         self._count[0] += 1
-        return value / self._queries, slope / self._queries
+        return value / self._queries, gradient / self._queries
 
     @abstractmethod
     def sums(self, weights: Doubles) -> tuple[float, Doubles]:
-        """The loss of all queries, and its gradient by the weights."""
+        """Return the total loss of all queries and its gradient."""
 
     @abstractmethod
-    def spread(self) -> Spread:
-        """How the features vary within queries."""
+    def scatter(self) -> WithinQueryScatter:
+        """Return how the features vary within queries."""
 
 
 class BlockRisk(LinearRisk):
-    """The risk of data that this process reads block by block."""
+    """The risk of data in this process, read block by block."""
 
-    def __init__(self, loss: Loss, data: Training) -> None:
+    def __init__(self, loss: Loss, data: TrainingData) -> None:
         super().__init__(loss, len(data))
-        self._blocks = blocks_of(data)
+        self._blocks = query_blocks(data)
 
     def sums(self, weights: Doubles) -> tuple[float, Doubles]:
-        """The loss of all queries, and its gradient by the weights."""
+        """Return the total loss of all queries and its gradient."""
         value = 0.0
-        slope = np.zeros(len(weights))
+        gradient = np.zeros(len(weights))
         for block in self._blocks:
             if not self.evaluations:
-                refuse_missing(block)
-            more, steeper = block_risk(self.loss, weights, block)
-            value += more
-            slope += steeper
-        return value, slope
+                require_complete(block)
+            block_value, block_gradient = block_risk(self.loss, weights, block)
+            value += block_value
+            gradient += block_gradient
+        return value, gradient
 
-    def spread(self) -> Spread:
-        """How the features vary within queries."""
-        return reduce(add, (spread_of(self.loss, block) for block in self._blocks))
+    def scatter(self) -> WithinQueryScatter:
+        """Return how the features vary within queries."""
+        return reduce(add, (within_query_scatter(self.loss, block) for block in self._blocks))
 
 
 def block_risk(loss: Loss, weights: Doubles, block: Dataset) -> tuple[float, Doubles]:
-    """The loss of a block's queries, and its gradient by the weights."""
-    if not np.abs(weights).sum() < _LARGEST:
+    """Return the total loss of a block's queries and its gradient."""
+    if not np.abs(weights).sum() < _MAX_WEIGHT_SUM:
         raise endless_score()
     offsets = block.offsets
     batch = empty_batch(block.labels, offsets)
@@ -107,23 +107,23 @@ def block_risk(loss: Loss, weights: Doubles, block: Dataset) -> tuple[float, Dou
     compiled = around(loss.query, risk_of_queries)
 
     def part(first: int, last: int) -> tuple[float, Doubles]:
-        slope, largest = np.zeros(len(weights)), batch.largest(first, last)
+        gradient, largest = np.zeros(len(weights)), batch.largest(first, last)
         value = compiled(
             block.features, weights, batch.labels, offsets, first, last,
-            slope, np.empty((3, largest)), loss.arguments(largest),
+            gradient, np.empty((3, largest)), loss.arguments(largest),
         )  # fmt: skip
-        return value, slope
+        return value, gradient
 
-    values, slopes = zip(*over_queries(part, offsets), strict=True)
-    return float(np.sum(values)), np.asarray(np.sum(slopes, axis=0))
+    values, gradients = zip(*over_queries(part, offsets), strict=True)
+    return float(np.sum(values)), np.asarray(np.sum(gradients, axis=0))
 
 
 def block_scores(weights: Doubles, block: Dataset) -> Doubles:
-    """The scores of a block's rows."""
+    """Score the rows of a block."""
     return linear_scores(block.features, weights, block.offsets)
 
 
-def refuse_missing(block: Dataset) -> None:
-    """Refuse a block with missing features."""
+def require_complete(block: Dataset) -> None:
+    """Raise a DataError if a block has missing features."""
     if not np.isfinite(block.features).all():
         raise missing_feature()

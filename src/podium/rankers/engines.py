@@ -1,9 +1,9 @@
-"""LightGBM and XGBoost behind one small face: grow a tree from gradients, predict, dump, load.
+"""A common interface to LightGBM and XGBoost: grow a tree from gradients, predict, dump, load.
 
-The labels never reach the engine: a custom objective needs none, and LightGBM's own ranking
-objectives refuse labels above 30. Both engines and Podium's losses use threads; they take turns,
-and an engine's threads must not spin while the loss is computed, so OpenMP's waiting policy is
-set to passive before an engine is first imported.
+The engine does not get the labels: a custom objective needs none, and LightGBM's own ranking
+objectives reject labels above 30. The engine and Podium's losses use threads in turn, and the
+engine's threads must not spin while the loss is computed, so OpenMP's wait policy is set to passive
+before an engine is first imported.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import re
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
+from numbers import Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,10 +26,10 @@ from podium.data.columns import are_numbers
 from podium.errors import ArgumentError, DataError, MissingPackageError
 from podium.kernels import Doubles, Floats
 from podium.rankers.engine_parameters import (
-    LIGHTGBM_REFUSED,
+    LIGHTGBM_REJECTED,
     XGBOOST_ALIASES,
-    XGBOOST_REFUSED,
-    refuse_parameters,
+    XGBOOST_REJECTED,
+    check_engine_params,
     with_defaults,
 )
 from podium.rankers.model_check import check_lightgbm, check_xgboost
@@ -36,19 +38,19 @@ from podium.threads import thread_count
 
 
 class Booster(ABC):
-    """A model that grows tree by tree; ``model`` is the engine's own."""
+    """A model that grows tree by tree; ``model`` is the engine's own object."""
 
     model: Any
 
     @classmethod
     @abstractmethod
     def check(cls, parameters: Mapping[str, Any]) -> None:
-        """Raise an ArgumentError for a parameter that the engine does not know or would ignore."""
+        """Raise an ArgumentError for a parameter that the engine does not have or would ignore."""
 
     @classmethod
     @abstractmethod
     def errors(cls) -> AbstractContextManager[None]:
-        """Around a fit: what the engine refuses is an ArgumentError of one line."""
+        """Return a context that turns the engine's errors into an ArgumentError of one line."""
 
     @classmethod
     @abstractmethod
@@ -57,53 +59,54 @@ class Booster(ABC):
         train: Dataset,
         validation: Dataset | None,
         parameters: dict[str, Any],
-        grown: bytes | None = None,
+        trained_model: bytes | None = None,
     ) -> Booster:
-        """A model without trees, or with those that were grown and dumped before."""
+        """Start training without trees, or from a model dumped before."""
 
     @classmethod
     @abstractmethod
     def load(cls, dumped: bytes) -> Booster:
-        """The model that ``dump`` gave; a DataError if it is not well formed."""
+        """Load a model from ``dump``; raise a DataError if it is malformed."""
 
     @abstractmethod
     def shape(self) -> tuple[int, int]:
-        """How many features it takes, and how many trees it has."""
+        """Return the number of features and the number of trees."""
 
     @abstractmethod
     def grow(self, gradient: Doubles, curvature: Doubles) -> bool:
-        """Add a tree; False if no split was worth it and nothing was added."""
+        """Add a tree; return False if there was no useful split and no tree was added."""
 
     @abstractmethod
     def training_scores(self) -> Doubles:
-        """The scores of the training rows by the trees so far."""
+        """Return the scores of the training rows."""
 
     @abstractmethod
     def validation_scores(self) -> Doubles:
-        """The scores of the validation rows by the trees so far."""
+        """Return the scores of the validation rows."""
 
     @abstractmethod
-    def cut(self, trees: int) -> None:
-        """Keep the first trees alone, and let go of the data; it cannot grow any more."""
+    def finish(self, trees: int) -> None:
+        """Keep only the first trees, and release the data; the model cannot grow afterwards."""
 
     @abstractmethod
     def predict(self, features: Floats) -> Doubles:
-        """The scores of rows."""
+        """Score rows."""
 
     @abstractmethod
     def dump(self) -> bytes:
-        """The model in the engine's own format."""
+        """Return the model in the engine's own format."""
 
-    def release(self) -> None:  # noqa: B027 (most engines hold nothing)
-        """Let go of what reaches the other processes of a fit."""
+    def close_network(self) -> None:  # noqa: B027 (optional for engines)
+        """Close the engine's connections to the other processes of a fit."""
+
+
+_LIGHTGBM_TYPES = (str, Path, Real, np.generic, list, tuple, set, type(None))
+"""The types of values that LightGBM writes into its parameter string; booleans are numbers."""
 
 
 class _LightGBM(Booster):
-    def __init__(
-        self, model: Any, validation: Dataset | None = None, loaded: bytes | None = None
-    ) -> None:
+    def __init__(self, model: Any, loaded: bytes | None = None) -> None:
         self.model = model
-        self._validation = validation
         self._loaded = loaded
 
     @classmethod
@@ -114,14 +117,15 @@ class _LightGBM(Booster):
                 raise unknown("LightGBM parameter", name, known)
             if isinstance(value, str) and re.search(r"\s", value):
                 raise ArgumentError(
-                    f"{name} is {value!r}, which LightGBM splits at spaces",
-                    hint="Give it without spaces.",
+                    f"{name} is {value!r}, which LightGBM would split at spaces",
+                    hint="Remove the spaces.",
                 )
-        refuse_parameters(parameters, known, LIGHTGBM_REFUSED)
-        try:
-            import_engine("lightgbm").basic._param_dict_to_str(dict(parameters))
-        except TypeError as error:
-            raise ArgumentError(f"LightGBM refuses to train: {error}") from error
+            if not isinstance(value, _LIGHTGBM_TYPES):
+                raise ArgumentError(
+                    f"{name} is of type {type(value).__name__}, which LightGBM does not take",
+                    hint="Give a number, a string, a boolean or a list.",
+                )
+        check_engine_params(parameters, known, LIGHTGBM_REJECTED)
 
     @classmethod
     def _main_of(cls) -> dict[str, str]:
@@ -138,7 +142,7 @@ class _LightGBM(Booster):
         train: Dataset,
         validation: Dataset | None,
         parameters: dict[str, Any],
-        grown: bytes | None = None,
+        trained_model: bytes | None = None,
     ) -> _LightGBM:
         lightgbm = import_engine("lightgbm")
         defaults = {
@@ -147,27 +151,28 @@ class _LightGBM(Booster):
             "verbosity": -1,
             "num_threads": thread_count(),
             "deterministic": True,
-            "force_row_wise": True,  # else LightGBM times both ways, and the result may differ
+            "force_row_wise": True,  # else LightGBM times both layouts, and the result may differ
         }
-        instead = {"force_row_wise": ["force_col_wise"]}
-        settings = with_defaults(parameters, defaults, cls._main_of(), instead)
+        exclusive = {"force_row_wise": ["force_col_wise"]}
+        settings = with_defaults(parameters, defaults, cls._main_of(), exclusive)
         data = lightgbm.Dataset(
             train.features,
             label=np.zeros(train.rows),
-            feature_name=_names(train, r'[\s",:\[\]{}]') or "auto",
+            feature_name=_engine_names(train, r'[\s",:\[\]{}]') or "auto",
             params=settings,
             free_raw_data=True,
         )
-        if grown is not None:  # as lightgbm.train does with its init_model
-            before = lightgbm.Booster(model_str=check_lightgbm(grown).decode())
-            data._set_predictor(lightgbm.basic._InnerPredictor.from_booster(before, {}))
-        found = cls(lightgbm.Booster(settings, data), validation)
+        validation_data = None
         if validation is not None:
-            rows = np.zeros(validation.rows)
-            found.model.add_valid(
-                lightgbm.Dataset(validation.features, label=rows).set_reference(data), "validation"
-            )
-        return found
+            labels = np.zeros(validation.rows)
+            validation_data = lightgbm.Dataset(validation.features, label=labels)
+            validation_data.set_reference(data)
+        if trained_model is not None:
+            return cls(_continued_lightgbm(settings, data, validation_data, trained_model))
+        model = lightgbm.Booster(settings, data)
+        if validation_data is not None:
+            model.add_valid(validation_data, "validation")
+        return cls(model)
 
     @classmethod
     def load(cls, dumped: bytes) -> _LightGBM:
@@ -176,7 +181,9 @@ class _LightGBM(Booster):
             model = lightgbm.Booster(model_str=check_lightgbm(dumped).decode())
             return cls(model, loaded=dumped)
         except (lightgbm.basic.LightGBMError, UnicodeDecodeError) as error:
-            raise DataError(f"holds no LightGBM model ({error})", hint="Save it again.") from error
+            raise DataError(
+                f"is not a valid LightGBM model ({error})", hint="Save it again."
+            ) from error
 
     def shape(self) -> tuple[int, int]:
         return self.model.num_feature(), self.model.num_trees()
@@ -189,8 +196,8 @@ class _LightGBM(Booster):
             if "num_features()" not in str(error):
                 raise
             raise DataError(
-                "no feature can be split into leaves as large as LightGBM's parameters want",
-                hint="Give more rows, or a min_data_in_leaf below 20, which is LightGBM's own.",
+                "no feature can be split into leaves as large as LightGBM's parameters require",
+                hint="Give more rows, or a min_data_in_leaf below LightGBM's default of 20.",
             ) from error
         return bool(self.model.current_iteration() > before)
 
@@ -201,18 +208,18 @@ class _LightGBM(Booster):
         return self._scores(1)
 
     def _scores(self, data: int) -> Doubles:
-        # LightGBM keeps the scores of its data up to date; its own feval reads them so.
-        found: list[Doubles] = []
+        # LightGBM keeps the scores of its data up to date, and passes them to evaluation functions.
+        captured: list[Doubles] = []
 
-        def keep(scores: Doubles, _data: Any) -> tuple[str, float, bool]:
-            found.append(scores)
+        def capture(scores: Doubles, _data: Any) -> tuple[str, float, bool]:
+            captured.append(scores)
             return "", 0.0, True
 
-        self.model.eval_train(keep) if data == 0 else self.model.eval_valid(keep)
-        return found[0]
+        self.model.eval_train(capture) if data == 0 else self.model.eval_valid(capture)
+        return captured[0]
 
-    def cut(self, trees: int) -> None:
-        # To LightGBM, 0 means all.
+    def finish(self, trees: int) -> None:
+        # To LightGBM, 0 trees means all trees.
         text = self._text(trees) if trees else self._text(-1)
         self.model = import_engine("lightgbm").Booster(model_str=text)
 
@@ -222,17 +229,17 @@ class _LightGBM(Booster):
         )
 
     def dump(self) -> bytes:
-        if self._loaded is not None:  # the engine was not given all of it
+        if self._loaded is not None:  # the engine only got the checked part of it
             return self._loaded
         return self._text(-1).encode()
 
     def _text(self, trees: int) -> str:
-        # The number of threads is no part of the model, and changes nothing in it.
+        # The number of threads does not change the model.
         text = str(self.model.model_to_string(num_iteration=trees))
         return re.sub(r"(?m)^\[num_threads: \d+\]$", "[num_threads: 0]", text)
 
-    def release(self) -> None:
-        self.model.free_network()  # its port, which the next training of the process needs
+    def close_network(self) -> None:
+        self.model.free_network()  # frees the port for the next training of this process
 
 
 class _XGBoost(Booster):
@@ -243,21 +250,21 @@ class _XGBoost(Booster):
 
     @classmethod
     def check(cls, parameters: Mapping[str, Any]) -> None:
-        refuse_parameters(parameters, XGBOOST_ALIASES, XGBOOST_REFUSED)
+        check_engine_params(parameters, XGBOOST_ALIASES, XGBOOST_REJECTED)
         xgboost = import_engine("xgboost")
         rows = xgboost.DMatrix(np.zeros((1, 1), np.float32))
-        with warnings.catch_warnings(record=True) as said:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
                 settings = {**cls._settings(parameters), "verbosity": 1}
                 config = json.loads(xgboost.Booster(settings, [rows]).save_config())
             except (xgboost.core.XGBoostError, TypeError, ValueError):
-                return  # a wrong value, which the fit tells of: these rows are not the data
-        for warning in said:
+                return  # an invalid value: the fit reports it, because it may depend on the data
+        for warning in caught:
             unused = re.search(r"Parameters: \{(.*)\} are not used", str(warning.message))
             if unused:
                 name = re.findall('"(.*?)"', unused[1])[0]
-                raise unknown("XGBoost parameter", name, sorted(set(_leaves(config))))
+                raise unknown("XGBoost parameter", name, sorted(set(_leaf_names(config))))
 
     @classmethod
     def errors(cls) -> AbstractContextManager[None]:
@@ -280,24 +287,24 @@ class _XGBoost(Booster):
         train: Dataset,
         validation: Dataset | None,
         parameters: dict[str, Any],
-        grown: bytes | None = None,
+        trained_model: bytes | None = None,
     ) -> _XGBoost:
         xgboost = import_engine("xgboost")
         settings = cls._settings(parameters)
-        names = _names(train, r"[\[\]<]")
-        of_rows = {"feature_names": names, "nthread": thread_count()}
-        if settings["tree_method"] in ("approx", "exact"):  # they need the values, not their bins
-            rows = xgboost.DMatrix(train.features, np.zeros(train.rows), **of_rows)
+        names = _engine_names(train, r"[\[\]<]")
+        row_options = {"feature_names": names, "nthread": thread_count()}
+        if settings["tree_method"] in ("approx", "exact"):  # they need unbinned values
+            rows = xgboost.DMatrix(train.features, np.zeros(train.rows), **row_options)
         else:
             rows = xgboost.QuantileDMatrix(
-                train.features, np.zeros(train.rows), max_bin=settings.get("max_bin"), **of_rows
+                train.features, np.zeros(train.rows), max_bin=settings.get("max_bin"), **row_options
             )
-        kept = None
+        validation_rows = None
         if validation is not None:
-            kept = xgboost.DMatrix(validation.features, **of_rows)
-        cached = [rows] if kept is None else [rows, kept]
-        model = None if grown is None else bytearray(check_xgboost(grown))
-        return cls(xgboost.Booster(settings, cache=cached, model_file=model), rows, kept)
+            validation_rows = xgboost.DMatrix(validation.features, **row_options)
+        cached = [rows] if validation_rows is None else [rows, validation_rows]
+        model = None if trained_model is None else bytearray(check_xgboost(trained_model))
+        return cls(xgboost.Booster(settings, cache=cached, model_file=model), rows, validation_rows)
 
     @classmethod
     def load(cls, dumped: bytes) -> _XGBoost:
@@ -305,7 +312,9 @@ class _XGBoost(Booster):
         try:
             return cls(xgboost.Booster(model_file=bytearray(check_xgboost(dumped))))
         except xgboost.core.XGBoostError as error:
-            raise DataError(f"holds no XGBoost model ({error})", hint="Save it again.") from error
+            raise DataError(
+                f"is not a valid XGBoost model ({error})", hint="Save it again."
+            ) from error
 
     def shape(self) -> tuple[int, int]:
         return self.model.num_features(), self.model.num_boosted_rounds()
@@ -325,22 +334,22 @@ class _XGBoost(Booster):
     def validation_scores(self) -> Doubles:
         return np.asarray(self.model.predict(self._validation, output_margin=True), np.float64)
 
-    def cut(self, trees: int) -> None:
+    def finish(self, trees: int) -> None:
         self.model = self.model[:trees]
         self._train = self._validation = None
 
     def predict(self, features: Floats) -> Doubles:
         rows = import_engine("xgboost").DMatrix(features, nthread=thread_count())
-        # Names were compared already, and the engine may know the columns by others.
-        found = self.model.predict(rows, output_margin=True, validate_features=False)
-        return np.asarray(found, np.float64)
+        # Names are already checked, and the engine may have other names for the columns.
+        scores = self.model.predict(rows, output_margin=True, validate_features=False)
+        return np.asarray(scores, np.float64)
 
     def dump(self) -> bytes:
         return bytes(self.model.save_raw("json"))
 
 
 def import_engine(name: str, extra: str = "trees") -> Any:
-    """A library that trains; its threads wait without spinning, for others need the cores."""
+    """Import a training library whose threads wait without spinning, to leave the cores free."""
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         return __import__(name)
@@ -348,33 +357,67 @@ def import_engine(name: str, extra: str = "trees") -> Any:
         raise MissingPackageError(name, extra=extra) from error
 
 
+class _BoosterReady(Exception):  # noqa: N818 (it is not an error)
+    """Ends ``lightgbm.train`` before its first tree."""
+
+
+def _continued_lightgbm(
+    settings: dict[str, Any], data: Any, validation_data: Any, trained_model: bytes
+) -> Any:
+    """Return a LightGBM booster that grows more trees after those of a model.
+
+    ``lightgbm.train`` is the only public way to start from a model, but it grows trees itself. A
+    callback takes the booster from it before the first one. The validation set is added there too:
+    its scores start from the model, which LightGBM does not keep alive.
+    """
+    lightgbm = import_engine("lightgbm")
+    boosters = []
+
+    def take_booster(environment: Any) -> None:
+        boosters.append(environment.model)
+        raise _BoosterReady
+
+    take_booster.before_iteration = True  # type: ignore[attr-defined]
+    trained = lightgbm.Booster(model_str=check_lightgbm(trained_model).decode())
+    with suppress(_BoosterReady):
+        lightgbm.train(
+            settings,
+            data,
+            valid_sets=None if validation_data is None else [validation_data],
+            valid_names=None if validation_data is None else ["validation"],
+            init_model=trained,
+            callbacks=[take_booster],
+        )
+    return boosters[0]
+
+
 @contextmanager
 def _engine_errors(engine: str, kind: type[Exception]) -> Iterator[None]:
     try:
         yield
     except kind as error:
-        # XGBoost begins with the time and a place in its source, and ends with a stack trace.
+        # XGBoost's messages start with the time and a source line, and end with a stack trace.
         text = re.sub(r"^(\[[\d:]+\] )?(\S+:\d+: )?", "", str(error).strip())
-        words = " ".join(text.partition("Stack trace:")[0].split())
-        words = re.sub(r" at \S+, line \d+ ?\.$", "", words)  # LightGBM ends with that place
+        message = " ".join(text.partition("Stack trace:")[0].split())
+        message = re.sub(r" at \S+, line \d+ ?\.$", "", message)  # LightGBM's source line
         raise ArgumentError(
-            f"{engine} refuses to train: {words[:500]}",
+            f"{engine} cannot train: {message[:500]}",
             hint="Check the engine's parameters.",
         ) from error
 
 
-def _names(data: Dataset, refused: str) -> list[str] | None:
-    """The features' names as an engine takes them; None if they have only numbers."""
+def _engine_names(data: Dataset, forbidden: str) -> list[str] | None:
+    """Return the features' names without forbidden characters; None if they only have numbers."""
     if are_numbers(data.feature_names):
         return None
-    names = [re.sub(refused, "_", name) for name in data.feature_names]
+    names = [re.sub(forbidden, "_", name) for name in data.feature_names]
     return names if len(set(names)) == len(names) else None
 
 
-def _leaves(config: Mapping[str, Any]) -> Iterator[str]:
+def _leaf_names(config: Mapping[str, Any]) -> Iterator[str]:
     for name, value in config.items():
         if isinstance(value, dict):
-            yield from _leaves(value)
+            yield from _leaf_names(value)
         else:
             yield name
 

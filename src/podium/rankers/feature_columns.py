@@ -1,7 +1,7 @@
-"""Which of the given columns are the features that a ranker was fitted on.
+"""Match the columns of new data with the features that a ranker was fitted on.
 
-Names decide where both sides have them, whatever the order. Features without names (arrays, LETOR
-files) have numbers from 1, which say no more than the position of a column.
+Columns are matched by name, in any order, if both sides have names. Features without names (arrays,
+LETOR files) have numbers from 1, which only stand for the position of a column.
 """
 
 from __future__ import annotations
@@ -15,40 +15,46 @@ from podium.data.columns import are_numbers, column_names
 from podium.errors import DataError
 from podium.kernels import Floats
 
-_SHOWN = 10
-"""So many names are listed in a message."""
+_MAX_LISTED = 10
+"""The number of names listed in a message."""
 
 
-def aligned_dataset(data: Dataset, fitted: tuple[str, ...]) -> Dataset:
-    """A data set with its features in the order in which a ranker was fitted on them."""
-    if data.feature_names == fitted:
+def aligned_dataset(data: Dataset, fitted_names: tuple[str, ...]) -> Dataset:
+    """Return a data set with its features in the order in which a ranker was fitted on them."""
+    if data.feature_names == fitted_names:
         return data
-    _refuse_others(data.feature_names, fitted)
-    if set(data.feature_names) != set(fitted):
+    _require_same_columns(data.feature_names, fitted_names)
+    if set(data.feature_names) != set(fitted_names):
         sides = ("the data", "the ranker")
         named, numbered = sides[::-1] if are_numbers(data.feature_names) else sides
         raise DataError(
             f"features have names in {named} and only numbers in {numbered}",
             hint="Give both the same names: Dataset.from_arrays(..., feature_names=...).",
         )
-    return data.select_features(fitted)
+    return data.select_features(fitted_names)
 
 
-def aligned_matrix(X: object, matrix: Floats, fitted: tuple[str, ...], named: bool) -> Floats:
-    """The rows of an array or a data frame, with columns in the order of the fitted features.
+def aligned_matrix(X: object, matrix: Floats, fitted_names: tuple[str, ...], named: bool) -> Floats:
+    """Return the rows of an array or a data frame with columns in the order of the fit.
 
     Where only one side has names, columns are taken by position with a warning, as in scikit-learn.
-    The numbers of a ranker that was fitted without names are names for a data frame that has some
-    of them: a data set does not tell the two apart.
+    If a ranker was fitted without names but a data frame has some of its numbers as column names,
+    the numbers are treated as names: a data set does not tell the two apart.
+
+    Args:
+        X: The array or data frame as the caller passed it.
+        matrix: Its values.
+        fitted_names: The names or numbers of the features that the ranker was fitted on.
+        named: Whether those are names.
     """
     names = column_names(X)
-    if names is not None and (named or set(names) & set(fitted)):
-        if names == fitted:
+    if names is not None and (named or set(names) & set(fitted_names)):
+        if names == fitted_names:
             return matrix
-        _refuse_other_names(names, fitted)
+        _require_same_names(names, fitted_names)
         column_of = {name: column for column, name in enumerate(names)}
-        return np.ascontiguousarray(matrix[:, [column_of[name] for name in fitted]])
-    _refuse_other_number(matrix.shape[1], len(fitted))
+        return np.ascontiguousarray(matrix[:, [column_of[name] for name in fitted_names]])
+    _require_same_count(matrix.shape[1], len(fitted_names))
     if named or names is not None:
         warnings.warn(
             "X does not have feature names, but the ranker was fitted with feature names"
@@ -60,30 +66,29 @@ def aligned_matrix(X: object, matrix: Floats, fitted: tuple[str, ...], named: bo
     return matrix
 
 
-def _refuse_others(given: tuple[str, ...], fitted: tuple[str, ...]) -> None:
-    """Refuse columns that cannot be the features, by name or by number."""
-    if are_numbers(given) or are_numbers(fitted):
-        _refuse_other_number(len(given), len(fitted))
+def _require_same_columns(names: tuple[str, ...], fitted_names: tuple[str, ...]) -> None:
+    if are_numbers(names) or are_numbers(fitted_names):
+        _require_same_count(len(names), len(fitted_names))
     else:
-        _refuse_other_names(given, fitted)
+        _require_same_names(names, fitted_names)
 
 
-def _refuse_other_number(given: int, fitted: int) -> None:
-    if given != fitted:
+def _require_same_count(count: int, fitted_count: int) -> None:
+    if count != fitted_count:
         raise DataError(
-            f"{given} features, the ranker was fitted on {fitted}",
+            f"{count} features, but the ranker was fitted on {fitted_count}",
             hint="Give the same columns in the same order.",
         )
 
 
-def _refuse_other_names(given: tuple[str, ...], fitted: tuple[str, ...]) -> None:
-    missing = sorted(set(fitted) - set(given), key=fitted.index)
-    extra = sorted(set(given) - set(fitted), key=given.index)
+def _require_same_names(names: tuple[str, ...], fitted_names: tuple[str, ...]) -> None:
+    missing = sorted(set(fitted_names) - set(names), key=fitted_names.index)
+    extra = sorted(set(names) - set(fitted_names), key=names.index)
     problems = []
     if missing:
         problems.append(f"features that the ranker was fitted on are missing: {_listed(missing)}")
     if extra:
-        problems.append(f"it was not fitted on: {_listed(extra)}")
+        problems.append(f"the ranker was not fitted on: {_listed(extra)}")
     if problems:
         raise DataError(
             "; ".join(problems),
@@ -92,5 +97,5 @@ def _refuse_other_names(given: tuple[str, ...], fitted: tuple[str, ...]) -> None
 
 
 def _listed(names: list[str]) -> str:
-    shown = ", ".join(names[:_SHOWN])
-    return f"{shown} and {len(names) - _SHOWN} more" if len(names) > _SHOWN else shown
+    listed = ", ".join(names[:_MAX_LISTED])
+    return f"{listed} and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else listed

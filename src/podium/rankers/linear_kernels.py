@@ -1,8 +1,8 @@
-"""The two products of a linear scorer, in double precision over single-precision features.
+"""The matrix products of a linear scorer: single-precision features, double-precision sums.
 
-BLAS would need features and weights of one type: either the features are copied to twice their
-size, or sums are kept in single precision, which stops solvers short of their tolerance. These
-kernels read the features once, as they are, and are bound by memory as BLAS is.
+BLAS needs features and weights of one type: either the features are copied to twice their size, or
+sums are in single precision, and solvers do not reach their tolerance. These kernels read the
+features once, without a copy, and are limited by memory bandwidth as BLAS is.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from podium.kernels import Doubles, Floats, Ints, fast_kernel
 from podium.kernels.words import prefetch
 from podium.threads import over_queries
 
-_LINE = 16
-"""Features that come from memory together."""
+_CACHE_LINE = 16
+"""Single-precision features per cache line."""
 
 
 def missing_feature() -> DataError:
-    """The error of a feature that is missing, which has no product with a weight."""
+    """Return the error for a missing feature in a linear ranker."""
     return DataError(
-        "a feature is missing, which a linear ranker has no weight for",
-        hint="Fill missing values first, or train trees.",
+        "a feature is missing (NaN), and a linear ranker cannot score missing values",
+        hint="Fill in missing values, or use TreeRanker.",
     )
 
 
 def linear_scores(features: Floats, weights: Doubles, offsets: Ints) -> Doubles:
-    """``features @ weights``.
+    """Compute ``features @ weights``.
 
     Example:
         >>> linear_scores(np.float32([[1, 2], [3, 4]]), np.array([1.0, 10.0]), np.array([0, 2]))
@@ -48,7 +48,7 @@ def linear_scores(features: Floats, weights: Doubles, offsets: Ints) -> Doubles:
 
 
 def weighted_features(features: Floats, row_weights: Doubles, offsets: Ints) -> Doubles:
-    """``features.T @ row_weights``.
+    """Compute ``features.T @ row_weights``.
 
     Example:
         >>> weighted_features(np.float32([[1, 2], [3, 4]]), np.array([1.0, 10.0]), np.array([0, 2]))
@@ -66,7 +66,7 @@ def weighted_features(features: Floats, row_weights: Doubles, offsets: Ints) -> 
 
 @fast_kernel
 def score_rows(features: Floats, weights: Doubles, scores: Doubles) -> None:
-    """Write the scores of rows."""
+    """Write the scores of rows to ``scores``."""
     for row in range(len(features)):
         total = 0.0
         for column in range(features.shape[1]):
@@ -75,35 +75,35 @@ def score_rows(features: Floats, weights: Doubles, scores: Doubles) -> None:
 
 
 @fast_kernel
-def _score_and_fetch(features: Floats, weights: Doubles, scores: Doubles, begin: int) -> None:
-    """Score the rows of a query, and meanwhile fetch as many after them from memory."""
+def _score_and_prefetch(features: Floats, weights: Doubles, scores: Doubles, begin: int) -> None:
+    """Score the rows of a query, and prefetch as many rows after them."""
     columns, size = features.shape[1], len(scores)
-    for place in range(size):
-        row = begin + place
+    for index in range(size):
+        row = begin + index
         if row + size < len(features):
-            for entry in range((row + size) * columns, (row + size + 1) * columns, _LINE):
+            for entry in range((row + size) * columns, (row + size + 1) * columns, _CACHE_LINE):
                 prefetch(features, entry)
         total = 0.0
         for column in range(columns):
             total += features[row, column] * weights[column]
-        scores[place] = total
+        scores[index] = total
 
 
 @fast_kernel
 def add_rows(features: Floats, row_weights: Doubles, total: Doubles) -> None:
-    """Add ``features.T @ row_weights`` to a total."""
+    """Add ``features.T @ row_weights`` to ``total``."""
     rows, columns = features.shape
-    # Four at a time: the totals are read and written as often as there are rows to add, else.
+    # Four rows at a time, so that the totals are read and written a quarter as often.
     for row in range(0, rows - 3, 4):
-        one, two = row_weights[row], row_weights[row + 1]
-        three, four = row_weights[row + 2], row_weights[row + 3]
-        if one != 0.0 or two != 0.0 or three != 0.0 or four != 0.0:
+        weight0, weight1 = row_weights[row], row_weights[row + 1]
+        weight2, weight3 = row_weights[row + 2], row_weights[row + 3]
+        if weight0 != 0.0 or weight1 != 0.0 or weight2 != 0.0 or weight3 != 0.0:
             for column in range(columns):
                 total[column] += (
-                    features[row, column] * one
-                    + features[row + 1, column] * two
-                    + features[row + 2, column] * three
-                    + features[row + 3, column] * four
+                    features[row, column] * weight0
+                    + features[row + 1, column] * weight1
+                    + features[row + 2, column] * weight2
+                    + features[row + 3, column] * weight3
                 )
     for row in range(rows - rows % 4, rows):
         weight = row_weights[row]
@@ -118,27 +118,28 @@ def risk_of_queries(
     offsets: Ints,
     first: int,
     last: int,
-    slope: Doubles,
+    weight_gradient: Doubles,
     memory: Doubles,
     arguments: tuple[Any, ...],
 ) -> float:
-    """The loss of some queries, whose gradient by the weights is added to ``slope``.
+    """Return the loss of some queries, and add its gradient to ``weight_gradient``.
 
-    A frame to compile a loss in. A query's features are in the processor's cache when they are
-    needed for the second time: from memory, which is what takes the time, they come once.
+    A template that a loss is compiled into. A query's features are still in the processor's cache
+    when they are used for the second time, so they are read from memory, which takes most of the
+    time, only once.
     """
     value = 0.0
     for query in range(first, last):
         begin, end = offsets[query], offsets[query + 1]
         size = end - begin
         if size:
-            # Rows first, so that the compiler knows that what remains is contiguous.
+            # Index rows first, so that the compiler knows that the slices are contiguous.
             scores, gradient, curvature = memory[0][:size], memory[1][:size], memory[2][:size]
             gradient[:] = 0.0
             curvature[:] = 0.0
-            _score_and_fetch(features, weights, scores, begin)
+            _score_and_prefetch(features, weights, scores, begin)
             value += query_loss(  # type: ignore[name-defined]  # noqa: F821
                 scores, labels[begin:end], gradient, curvature, *arguments
             )
-            add_rows(features[begin:end], gradient, slope)
+            add_rows(features[begin:end], gradient, weight_gradient)
     return value

@@ -1,4 +1,4 @@
-"""Neural scorers in PyTorch, from linear to a multi-layer perceptron."""
+"""Neural scorers in PyTorch: a multi-layer perceptron, or a linear layer."""
 
 from __future__ import annotations
 
@@ -15,39 +15,55 @@ from podium.errors import ArgumentError, DataError, MissingPackageError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss
 from podium.measures import Measure
-from podium.rankers.base import FitInterrupted, Progress, Ranker, Training, blocks_of
-from podium.rankers.communicator import ALONE, Together
-from podium.rankers.neural_epochs import arrays_under, resume_epochs, saved_epochs, share_gradients
-from podium.rankers.parameter_checks import check_integer, check_number, check_patience
+from podium.rankers.base import (
+    DistributedRanker,
+    FitInterrupted,
+    Progress,
+    TrainingData,
+    query_blocks,
+)
+from podium.rankers.communicator import SINGLE_PROCESS, Communicator
+from podium.rankers.neural_checkpoint import (
+    arrays_with_prefix,
+    average_gradients,
+    make_checkpoint,
+    resume_from_checkpoint,
+)
+from podium.rankers.parameter_checks import check_integer, check_number
 from podium.rankers.storage import Archive
-from podium.rankers.validation_monitor import Watch
+from podium.rankers.validation_monitor import ValidationMonitor
 
 
-class NeuralRanker(Ranker):
-    """A multi-layer perceptron that scores each document, trained by Adam on any loss.
+class NeuralRanker(DistributedRanker):
+    """A multi-layer perceptron that scores each document, trained by AdamW on any loss.
 
-    Features are brought to mean 0 and deviation 1 over the training rows (missing ones to 0). A
-    batch is some whole queries, however long: nothing is padded.
+    Features are standardised to mean 0 and standard deviation 1 over the training rows, and missing
+    values become 0. A batch consists of whole queries of any length, without padding.
 
     Args:
         loss: The loss, or its text.
-        hidden: The width of each hidden layer; none makes the scorer linear.
-        epochs: How often every query is seen, at most.
-        learning_rate: Adam's step.
-        weight_decay: The weight of the regulariser (AdamW's).
-        batch_queries: Queries a batch.
-        patience: With validation queries: stop after this many epochs without a better measure.
-        measure: What the validation queries are measured by.
-        seed: Draws the first weights and the batches; the same seed gives the same model.
+        hidden_layer_sizes: The width of each hidden layer; none makes the scorer linear.
+        epochs: The maximum number of passes over the training queries.
+        learning_rate: AdamW's learning rate.
+        weight_decay: AdamW's weight decay.
+        batch_queries: The number of queries per batch.
+        n_iter_no_change: With an ``eval_set``: stop after this many epochs without a better
+            measure; None never stops early.
+        measure: The measure of the validation queries.
+        random_state: The seed of the initial weights and of the batches; the same seed gives the
+            same model.
 
     Attributes:
         module_: The scorer, a ``torch.nn.Module``.
+        mean_: The mean of each feature over the training rows.
+        scale_: The standard deviation of each feature.
 
     Example:
-        >>> random = np.random.default_rng(0)
-        >>> X = random.random((200, 3))
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.random((200, 3))
         >>> y = np.round(3 * X[:, 0])
-        >>> ranker = NeuralRanker("ListMLE(k=5)", hidden=[8], epochs=3).fit(X, y, group=[20] * 10)
+        >>> ranker = NeuralRanker("ListMLE(k=5)", hidden_layer_sizes=[8], epochs=3)
+        >>> ranker = ranker.fit(X, y, group=[20] * 10)
         >>> ranker.predict(X).shape
         (200,)
     """
@@ -58,135 +74,145 @@ class NeuralRanker(Ranker):
         self,
         loss: Loss | str = "ListMLE(k=10)",
         *,
-        hidden: Sequence[int] = (64, 32),
+        hidden_layer_sizes: Sequence[int] = (64, 32),
         epochs: int = 100,
         learning_rate: float = 1e-3,
         weight_decay: float = 1e-4,
         batch_queries: int = 32,
-        patience: int | None = 10,
+        n_iter_no_change: int | None = 10,
         measure: str | Measure = "nDCG@10",
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.loss = loss
-        self.hidden = hidden
+        self.hidden_layer_sizes = hidden_layer_sizes
         self.epochs = epochs
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.batch_queries = batch_queries
-        self.patience = patience
+        self.n_iter_no_change = n_iter_no_change
         self.measure = measure
-        self.seed = seed
+        self.random_state = random_state
 
     def check_parameters(self) -> None:
-        """Raise an ArgumentError for parameters that are wrong whatever the data are."""
+        """Raise an ArgumentError for parameters that are invalid for any data."""
         for name in ("epochs", "batch_queries"):
             check_integer(name, getattr(self, name))
         check_number("learning_rate", self.learning_rate, positive=True)
         check_number("weight_decay", self.weight_decay)
-        check_patience(self.patience)
-        if isinstance(self.hidden, str) or not isinstance(self.hidden, Sequence | np.ndarray):
-            raise ArgumentError(f"hidden is {self.hidden!r}", hint="Give a list of widths.")
-        for width in self.hidden:
-            check_integer("a width of hidden", width)
+        check_integer("n_iter_no_change", self.n_iter_no_change, optional=True)
+        if isinstance(self.hidden_layer_sizes, str) or not isinstance(
+            self.hidden_layer_sizes, Sequence | np.ndarray
+        ):
+            raise ArgumentError(
+                f"hidden_layer_sizes is {self.hidden_layer_sizes!r}",
+                hint="Give a list of integers.",
+            )
+        for width in self.hidden_layer_sizes:
+            check_integer("a width in hidden_layer_sizes", width)
+
+    @property
+    def backend(self) -> str:
+        """The library that trains: PyTorch."""
+        return "torch"
 
     def _fit(
         self,
-        data: Training,
-        validation: Training | None,
+        data: TrainingData,
+        validation: TrainingData | None,
         progress: Progress | None,
-        together: Together = ALONE,
+        communicator: Communicator = SINGLE_PROCESS,
     ) -> None:
         torch = _torch()
         from podium.rankers.torch_loss import RankingLoss
 
-        random = generator(self.seed)
-        self._set_scale(data, together)
+        rng = generator(self.random_state)
+        self._set_scale(data, communicator)
         self.module_ = self._module()
         for parameter in self.module_.parameters():
             bound = 1 / np.sqrt(parameter.shape[-1])
-            drawn = random.uniform(-bound, bound, tuple(parameter.shape))
+            drawn = rng.uniform(-bound, bound, tuple(parameter.shape))
             parameter.data = torch.tensor(drawn, dtype=torch.float32)
-        criterion = RankingLoss(self._loss())
+        criterion = RankingLoss(self.loss_function())
         optimiser = torch.optim.AdamW(
             self.module_.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay
         )
-        watch: Watch[dict[str, Floats]] = Watch(
+        monitor: ValidationMonitor[dict[str, Floats]] = ValidationMonitor(
             lambda _state, block: self._predict(block.features),
             self.measure,
             validation,
             progress,
-            together,
+            communicator,
         )
         epoch = 0
-        saved = together.saved()
-        if saved is not None:
-            self._set_state(arrays_under("now.", saved))
-            epoch = resume_epochs(saved, optimiser, watch, random)
+        checkpoint = communicator.load_checkpoint()
+        if checkpoint is not None:
+            self._set_state(arrays_with_prefix("now.", checkpoint))
+            epoch = resume_from_checkpoint(checkpoint, optimiser, monitor, rng)
         try:
-            while epoch < self.epochs and not self._waited_enough(epoch, watch):
+            while epoch < self.epochs and not self._stops_early(epoch, monitor):
                 total = 0.0
-                for batch in self._batches(data, random, together):
+                for batch in self._batches(data, rng, communicator):
                     optimiser.zero_grad()
                     if batch is not None:
                         scores = self.module_(torch.from_numpy(self._scaled(batch.features)))
                         value = criterion(scores, torch.from_numpy(batch.labels), batch.offsets)
                         value.backward()
                         total += float(value.detach()) * len(batch)
-                    if together.size > 1:
-                        share_gradients(self.module_, batch, together)
+                    if communicator.size > 1:
+                        average_gradients(self.module_, batch, communicator)
                     optimiser.step()
                 epoch += 1
-                whole, queries = together.total(np.array([total, len(data)]))
-                watch(epoch, self._state(), float(whole / queries))
-                state = partial(saved_epochs, epoch, self._state(), optimiser, watch, random)
-                together.save(epoch, state)
+                loss_sum, queries = communicator.all_reduce(np.array([total, len(data)]))
+                monitor(epoch, self._state(), float(loss_sum / queries))
+                make_state = partial(make_checkpoint, epoch, self._state(), optimiser, monitor, rng)
+                communicator.save_checkpoint(epoch, make_state)
         except KeyboardInterrupt as stop:
-            if watch.model is None:
+            if monitor.model is None:
                 raise
-            self._set_state(watch.model)
+            self._set_state(monitor.model)
             raise FitInterrupted from stop
-        if watch.model is not None:
-            self._set_state(watch.model)
+        if monitor.model is not None:
+            self._set_state(monitor.model)
 
-    def _waited_enough(self, epoch: int, watch: Watch[Any]) -> bool:
-        waited = epoch - watch.best_step
-        return self.patience is not None and epoch > 0 and waited >= self.patience
+    def _stops_early(self, epoch: int, monitor: ValidationMonitor[Any]) -> bool:
+        epochs = self.n_iter_no_change
+        return epochs is not None and epoch > 0 and epoch - monitor.best_step >= epochs
 
     def _batches(
-        self, data: Training, random: np.random.Generator, together: Together
+        self, data: TrainingData, rng: np.random.Generator, communicator: Communicator
     ) -> Iterator[Dataset | None]:
-        """Batches of this process's queries, then None for as long as others have more."""
-        own = -(-self.batch_queries // together.size)
-        # Asked first: all processes must add up the same things in the same order.
-        most = self._most_batches(data, own, together) if together.size > 1 else 0
+        """Yield batches of this process's queries, then None while other processes have more."""
+        size = -(-self.batch_queries // communicator.size)
+        # Reduced before the first batch: all processes must reduce in the same order.
+        most = self._max_batches(data, size, communicator) if communicator.size > 1 else 0
         steps = 0
-        for block in blocks_of(data):
-            order = random.permutation(len(block))
-            for first in range(0, len(order), own):
-                yield block.select(np.sort(order[first : first + own]))
+        for block in query_blocks(data):
+            order = rng.permutation(len(block))
+            for first in range(0, len(order), size):
+                yield block.select(np.sort(order[first : first + size]))
                 steps += 1
         yield from [None] * (most - steps)
 
-    def _most_batches(self, data: Training, own: int, together: Together) -> int:
-        """How many batches the process with the most queries has."""
-        counts = np.zeros(together.size)
-        counts[together.rank] = sum(-(-len(block) // own) for block in blocks_of(data))
-        return int(together.total(counts).max())
+    def _max_batches(self, data: TrainingData, size: int, communicator: Communicator) -> int:
+        """Return the number of batches of the process with the most queries."""
+        counts = np.zeros(communicator.size)
+        counts[communicator.rank] = sum(-(-len(block) // size) for block in query_blocks(data))
+        return int(communicator.all_reduce(counts).max())
 
-    def _set_scale(self, data: Training, together: Together) -> None:
+    def _set_scale(self, data: TrainingData, communicator: Communicator) -> None:
         sums = np.zeros((3, self.n_features_in_))
-        for block in blocks_of(data):
-            known = np.isfinite(block.features)
-            values = np.where(known, block.features, 0.0).astype(np.float64)
-            sums += known.sum(axis=0), values.sum(axis=0), (values**2).sum(axis=0)
-        count, total, square = together.total(sums)
+        for block in query_blocks(data):
+            present = np.isfinite(block.features)
+            values = np.where(present, block.features, 0.0).astype(np.float64)
+            sums += present.sum(axis=0), values.sum(axis=0), (values**2).sum(axis=0)
+        count, total, total_square = communicator.all_reduce(sums)
         count = np.maximum(count, 1.0)
         self.mean_ = total / count
-        variance = np.maximum(square / count - self.mean_**2, 0.0)
-        spread = np.sqrt(variance)
-        # What hardly varies carries rounding errors only; it is left as it is, centred.
-        constant = spread <= 1e-7 * np.maximum(np.abs(self.mean_), 1.0)
-        self.scale_ = np.where(constant, 1.0, spread)
+        variance = np.maximum(total_square / count - self.mean_**2, 0.0)
+        deviation = np.sqrt(variance)
+        # A feature that hardly varies only has rounding errors: it is centred, but not scaled.
+        constant = deviation <= 1e-7 * np.maximum(np.abs(self.mean_), 1.0)
+        self.scale_ = np.where(constant, 1.0, deviation)
 
     def _scaled(self, features: Floats) -> Floats:
         scaled = (features - self.mean_) / self.scale_
@@ -194,7 +220,7 @@ class NeuralRanker(Ranker):
 
     def _module(self) -> Any:
         torch = _torch()
-        widths = [self.n_features_in_, *self.hidden]
+        widths = [self.n_features_in_, *self.hidden_layer_sizes]
         layers: list[Any] = []
         for before, after in pairwise(widths):
             layers += [torch.nn.Linear(before, after), torch.nn.ReLU()]
@@ -224,9 +250,11 @@ class NeuralRanker(Ranker):
         self.mean_, self.scale_ = archive.arrays["mean"], archive.arrays["scale"]
         self.module_ = self._module()
         try:
-            self._set_state(arrays_under("weights.", archive))
+            self._set_state(arrays_with_prefix("weights.", archive))
         except RuntimeError as error:
-            raise DataError(f"weights do not fit ({error})", hint="Save it again.") from error
+            raise DataError(
+                f"the weights do not match the network ({error})", hint="Save it again."
+            ) from error
 
 
 def _torch() -> Any:

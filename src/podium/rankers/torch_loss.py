@@ -1,4 +1,4 @@
-"""Podium's losses inside PyTorch: the same kernels, with gradients that autograd passes on."""
+"""Podium's losses as PyTorch modules: the same kernels, with gradients for autograd."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ except ImportError as error:
 
 
 class RankingLoss(torch.nn.Module):
-    """A loss for other people's PyTorch code: one score per document, ragged queries, no padding.
+    """A Podium loss for any PyTorch code: one score per document, ragged queries, no padding.
 
     Args:
         loss: The loss, or its text (``"ListMLE(k=10)"``).
@@ -36,12 +36,12 @@ class RankingLoss(torch.nn.Module):
         self.loss = parse_loss(loss) if isinstance(loss, str) else loss
 
     def forward(self, scores: Any, labels: Any, offsets: Any) -> Any:
-        """The mean loss of a query.
+        """Return the mean loss per query.
 
         Args:
-            scores: A score for each document, of any shape with as many entries.
-            labels: A label for each document.
-            offsets: Where each query's documents begin, and the number of documents last.
+            scores: One score per document, in any shape.
+            labels: One label per document.
+            offsets: The index of each query's first document, then the number of documents.
         """
         return _Evaluate.apply(  # type: ignore[no-untyped-call]
             scores.reshape(-1), labels, offsets, self.loss
@@ -52,12 +52,12 @@ class _Evaluate(torch.autograd.Function):
     @staticmethod
     def forward(context: Any, scores: Any, labels: Any, offsets: Any, loss: Loss) -> Any:
         starts = np.asarray(offsets, np.int64)
-        truth = labels.detach().cpu().numpy() if torch.is_tensor(labels) else np.asarray(labels)
-        found = loss.evaluate(scores.detach().double().cpu().numpy(), truth, starts)
+        array = labels.detach().cpu().numpy() if torch.is_tensor(labels) else np.asarray(labels)
+        evaluation = loss.evaluate(scores.detach().double().cpu().numpy(), array, starts)
         queries = max(len(starts) - 1, 1)
-        gradient = torch.from_numpy(found.gradient / queries).to(scores)
+        gradient = torch.from_numpy(evaluation.gradient / queries).to(scores)
         context.save_for_backward(gradient)
-        return scores.new_tensor(found.total / queries)
+        return scores.new_tensor(evaluation.total / queries)
 
     @staticmethod
     def backward(context: Any, *outer: Any) -> Any:

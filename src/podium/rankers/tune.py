@@ -1,4 +1,4 @@
-"""Choosing a ranker's parameters on validation queries."""
+"""Choose a ranker's parameters on validation queries."""
 
 from __future__ import annotations
 
@@ -12,117 +12,121 @@ from sklearn.base import clone
 from podium.data.seeds import generator
 from podium.errors import ArgumentError
 from podium.measures import Measure, parse_measure
-from podium.rankers.base import Ranker, Training, in_memory, mean_value, members_of
+from podium.rankers.base import Ranker, TrainingData, in_memory, mean_value, nested_rankers
 from podium.rankers.parameter_checks import check_integer
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One choice of parameters and what it reached on the validation queries."""
+    """One combination of parameters and its measure on the validation queries."""
 
-    parameters: Mapping[str, Any]
+    params: Mapping[str, Any]
     value: float
 
 
 @dataclass(frozen=True)
-class Tuning:
-    """What a search found: every trial, best first, and the best ranker."""
+class TuningResult:
+    """The result of a search: every trial, best first, and the best ranker, fitted."""
 
     trials: tuple[Trial, ...]
-    ranker: Ranker
+    best_ranker: Ranker
 
 
 def tune(
     ranker: Ranker,
-    choices: Mapping[str, Sequence[Any]],
-    train: Training,
-    validation: Training,
+    param_grid: Mapping[str, Sequence[Any]],
+    train: TrainingData,
+    validation: TrainingData,
     *,
     measure: str | Measure = "nDCG@10",
-    trials: int | None = None,
-    seed: int = 0,
+    n_trials: int | None = None,
+    random_state: int = 0,
     progress: Callable[[int, int, Trial], None] | None = None,
-) -> Tuning:
-    """Fit a ranker for each choice of parameters and keep the best on the validation queries.
+) -> TuningResult:
+    """Fit a ranker for each combination of parameters and keep the best on validation queries.
 
     Args:
-        ranker: What to tune; it is cloned, not changed.
-        choices: The values to try for each parameter. What a tree ranker does not know is set in
-            its ``parameters``, which go to the engine.
-        train: What each ranker is fitted on.
-        validation: What chooses between them.
-        measure: By which measure.
-        trials: Try so many combinations drawn at random; by default all of them.
-        seed: Draws them.
-        progress: Called after each trial with its number, their total and the trial.
+        ranker: The ranker to tune; it is cloned, not changed.
+        param_grid: The values to try for each parameter. Parameters that a tree ranker does not
+            have are set in its ``engine_params``.
+        train: The training queries.
+        validation: The validation queries.
+        measure: The measure that chooses the best ranker.
+        n_trials: The number of combinations to try, drawn at random; by default all.
+        random_state: The seed of the draw.
+        progress: Called after each trial with its number, the number of trials, and the trial.
 
     Example:
         >>> import numpy as np
         >>> from podium.data import Dataset
         >>> from podium.rankers import LinearRanker
-        >>> random = np.random.default_rng(0)
-        >>> X, noise = random.random((400, 3)), random.normal(size=400)
+        >>> rng = np.random.default_rng(0)
+        >>> X, noise = rng.random((400, 3)), rng.normal(size=400)
         >>> labels = np.clip(np.round(3 * X[:, 0] + noise), 0, 3)
         >>> data = Dataset.from_arrays(X, labels=labels, group=[20] * 20)
-        >>> train, held_out = data.split(0.5, 0.5)
-        >>> found = tune(LinearRanker(), {"penalty": [1e-4, 1e-2, 1.0]}, train, held_out)
-        >>> len(found.trials), found.trials[0].value >= found.trials[-1].value
+        >>> train, validation = data.split(0.5, 0.5)
+        >>> result = tune(LinearRanker(), {"alpha": [1e-4, 1e-2, 1.0]}, train, validation)
+        >>> len(result.trials), result.trials[0].value >= result.trials[-1].value
         (3, True)
     """
     sign = 1.0 if parse_measure(measure).larger_is_better else -1.0
-    held_out = in_memory(validation)
-    # Loaded once for all trials; a ranker that streams its data never holds them whole.
+    eval_set = in_memory(validation)
+    # Loaded once for all trials, unless the ranker streams its data.
     data = train if ranker.streams else in_memory(train)
-    combinations = combinations_of(choices, trials, seed)
-    done: list[Trial] = []
+    combinations = parameter_combinations(param_grid, n_trials, random_state)
+    trials: list[Trial] = []
     best: Ranker | None = None
     for number, parameters in enumerate(combinations, start=1):
         candidate = with_parameters(clone(ranker), parameters)
-        candidate.fit(data, validation=held_out)
-        value = mean_value(measure, held_out, candidate.predict(held_out))
-        if best is None or sign * value > max(sign * trial.value for trial in done):
+        candidate.fit(data, eval_set=eval_set)
+        value = mean_value(measure, eval_set, candidate.predict(eval_set))
+        if best is None or sign * value > max(sign * trial.value for trial in trials):
             best = candidate
-        done.append(Trial(parameters, value))
+        trials.append(Trial(parameters, value))
         if progress is not None:
-            progress(number, len(combinations), done[-1])
+            progress(number, len(combinations), trials[-1])
     assert best is not None  # there is at least one combination
-    return Tuning(tuple(sorted(done, key=lambda trial: -sign * trial.value)), best)
+    return TuningResult(tuple(sorted(trials, key=lambda trial: -sign * trial.value)), best)
 
 
-def combinations_of(
-    choices: Mapping[str, Sequence[Any]], trials: int | None, seed: int
+def parameter_combinations(
+    param_grid: Mapping[str, Sequence[Any]], n_trials: int | None, random_state: int
 ) -> list[dict[str, Any]]:
-    """The combinations of parameters to try: all, or so many drawn at random."""
-    if trials is not None:
-        check_integer("trials", trials)
-    for name, values in choices.items():
+    """Return the combinations of parameters to try: all, or ``n_trials`` drawn at random."""
+    if n_trials is not None:
+        check_integer("n_trials", n_trials)
+    for name, values in param_grid.items():
         if isinstance(values, str) or not isinstance(values, Iterable):
-            raise ArgumentError(f"{name} has no list of values", hint=f"Give [{values!r}].")
+            raise ArgumentError(f"{name} is not a list of values", hint=f"Give [{values!r}].")
     combinations = [
-        dict(zip(choices, values, strict=True)) for values in product(*choices.values())
+        dict(zip(param_grid, values, strict=True)) for values in product(*param_grid.values())
     ]
     if not combinations:
-        raise ArgumentError("There is nothing to try. Give at least one value for each parameter.")
-    if trials is not None and trials < len(combinations):
-        drawn = generator(seed).permutation(len(combinations))[:trials]
-        combinations = [combinations[place] for place in sorted(drawn)]
+        raise ArgumentError("there is nothing to try", hint="Give each parameter a value or more.")
+    if n_trials is not None and n_trials < len(combinations):
+        drawn = generator(random_state).permutation(len(combinations))[:n_trials]
+        combinations = [combinations[index] for index in sorted(drawn)]
     return combinations
 
 
 def with_parameters(ranker: Ranker, parameters: Mapping[str, Any]) -> Ranker:
-    """Set parameters of a ranker; what it does not know goes to its engine, if it has one."""
+    """Set parameters of a ranker; those it does not have are set in its ``engine_params``, if any.
+
+    A cascade passes ``measure`` and ``random_state`` on to its rankers.
+    """
     known = ranker.get_params(deep=False)
-    foreign = {name: value for name, value in parameters.items() if name not in known}
-    if foreign and "parameters" not in known:
+    unknown = {name: value for name, value in parameters.items() if name not in known}
+    if unknown and "engine_params" not in known:
         raise ArgumentError(
-            f"{', '.join(foreign)}: no such parameter. There are: {', '.join(known)}."
+            f"{type(ranker).__name__} has no parameter {', '.join(unknown)}",
+            hint=f"Its parameters are: {', '.join(known)}.",
         )
-    own = {name: value for name, value in parameters.items() if name in known}
-    if foreign:
-        own["parameters"] = {**(known["parameters"] or {}), **foreign}
-    ranker.set_params(**own)
-    for member in members_of(ranker):  # those of a cascade are measured and drawn as it is
-        shared = {name: parameters[name] for name in ("measure", "seed") if name in parameters}
-        names = member.get_params(deep=False)
-        with_parameters(member, {name: shared[name] for name in shared if name in names})
+    settings = {name: value for name, value in parameters.items() if name in known}
+    if unknown:
+        settings["engine_params"] = {**(known["engine_params"] or {}), **unknown}
+    ranker.set_params(**settings)
+    for nested in nested_rankers(ranker):
+        names = nested.get_params(deep=False)
+        shared = [name for name in ("measure", "random_state") if name in parameters]
+        with_parameters(nested, {name: parameters[name] for name in shared if name in names})
     return ranker

@@ -1,4 +1,4 @@
-"""Following a fit: progress, and the best model so far on validation queries."""
+"""Progress of a fit, and the best model so far on the validation queries."""
 
 from __future__ import annotations
 
@@ -10,52 +10,64 @@ import numpy as np
 from podium.data import Dataset
 from podium.kernels import Doubles
 from podium.measures import Measure, evaluate, parse_measure
-from podium.rankers.base import Progress, Training, blocks_of
-from podium.rankers.communicator import ALONE, Together
+from podium.rankers.base import Progress, TrainingData, query_blocks
+from podium.rankers.communicator import SINGLE_PROCESS, Communicator
 
 _Model = TypeVar("_Model")
 
 
-class Watch(Generic[_Model]):
-    """Called after each step of a fit with the model so far; keeps the best one.
+class ValidationMonitor(Generic[_Model]):
+    """Called after each step of a fit with the current model; keeps the best one.
 
-    Without validation queries the latest model is the best. Ctrl-C therefore loses nothing:
-    ``model`` is what an interrupted fit keeps.
+    Without validation queries the latest model is the best. ``model`` is also what a fit that was
+    interrupted by Ctrl-C returns, so no finished step is lost.
+
+    Args:
+        predict: Scores a block of validation queries with a model.
+        measure: The measure of the validation queries.
+        validation: The validation queries, or None.
+        progress: Called after each step.
+        communicator: The processes whose validation queries count together.
+
+    Attributes:
+        model: The best model so far.
+        best_step: The step it was met at.
+        best_value: Its measure, negated if smaller is better.
     """
 
     def __init__(
         self,
         predict: Callable[[_Model, Dataset], Doubles],
         measure: str | Measure,
-        validation: Training | None,
+        validation: TrainingData | None,
         progress: Progress | None,
-        together: Together = ALONE,
+        communicator: Communicator = SINGLE_PROCESS,
     ) -> None:
         self._predict = predict
         self._measure = measure
         self._larger_is_better = parse_measure(measure).larger_is_better
         self._validation = validation
         self._progress = progress
-        self._together = together
+        self._communicator = communicator
         self.model: _Model | None = None
         self.best_value = -np.inf
         self.best_step = 0
 
     def __call__(self, step: int, model: _Model, loss: float) -> None:
-        """Look at the model after a step."""
+        """Evaluate the model after a step, and report progress."""
         value = None
-        if not self._measures():
+        if not self._has_validation():
             self.model, self.best_step = model, step
         else:
-            value = self._value(model)
-            better = value if self._larger_is_better else -value
-            if better > self.best_value:
-                self.model, self.best_step, self.best_value = model, step, better
+            value = self._validation_value(model)
+            signed_value = value if self._larger_is_better else -value
+            if signed_value > self.best_value:
+                self.model, self.best_step, self.best_value = model, step, signed_value
         if self._progress is not None:
             self._progress(step, loss, value)
 
-    def facts(self, step: int) -> dict[str, Any]:
-        """What ``resume`` needs of it, for JSON; the best model so far is the caller's to keep."""
+    def state(self, step: int) -> dict[str, Any]:
+        """Return what ``resume`` needs, as plain JSON; the caller saves the best model itself."""
         best = float(self.best_value)
         return {
             "step": step,
@@ -63,32 +75,31 @@ class Watch(Generic[_Model]):
             "best_value": best if np.isfinite(best) else None,
         }
 
-    def resume(self, facts: Mapping[str, Any]) -> int:
-        """Go on from the facts of an attempt that was cut short; gives its last step."""
-        self.best_step = int(facts["best_step"])
-        if facts["best_value"] is not None:
-            self.best_value = float(facts["best_value"])
-        if "model" in facts:
-            self.model = facts["model"]
-        return int(facts["step"])
+    def resume(self, state: Mapping[str, Any]) -> int:
+        """Continue from the state of an interrupted fit; return its last step."""
+        self.best_step = int(state["best_step"])
+        if state["best_value"] is not None:
+            self.best_value = float(state["best_value"])
+        if "model" in state:
+            self.model = state["model"]
+        return int(state["step"])
 
-    def _measures(self) -> bool:
-        """Whether there are validation queries."""
+    def _has_validation(self) -> bool:
         return self._validation is not None
 
-    def _value(self, model: _Model) -> float:
-        total, count = self._together.total(self._sums(model))
+    def _validation_value(self, model: _Model) -> float:
+        total, count = self._communicator.all_reduce(self._value_sums(model))
         return float(total / count) if count else np.nan
 
-    def _sums(self, model: _Model) -> Doubles:
-        """The sum of the measure over queries that have a value, and how many have one."""
+    def _value_sums(self, model: _Model) -> Doubles:
+        """Sum the measure over the queries that have a value, and count them."""
         sums = np.zeros(2)
-        for block in blocks_of(self._validation) if self._validation is not None else ():
+        for block in query_blocks(self._validation) if self._validation is not None else ():
             sums += value_sums(self._measure, block, self._predict(model, block))
         return sums
 
 
 def value_sums(measure: str | Measure, block: Dataset, scores: Doubles) -> Doubles:
-    """The sum of a measure over a block's queries that have a value, and how many have one."""
+    """Sum a measure over the queries of a block that have a value, and count them."""
     values = evaluate(measure, block, scores)[measure]
     return np.array([np.nansum(values), np.count_nonzero(~np.isnan(values))], np.float64)
