@@ -38,12 +38,12 @@ LINEAR = {
 BOOSTED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "RankBoost": ({"beta": 0.0}, {"beta": 0.0, "k": 5}),
     "AdaRank": (
-        {"beta": 1.0, "lists": "AP", "weak": "features"},
-        {"beta": 1.0, "k": 5, "lists": "nDCG@5", "weak": "features"},
+        {"beta": 1.0, "list_measure": "AP", "weak_ranker": "feature"},
+        {"beta": 1.0, "k": 5, "list_measure": "nDCG@5", "weak_ranker": "feature"},
     ),
     "FocusedBoost": (
-        {"beta": 0.5, "lists": "nDCG"},
-        {"beta": 0.5, "k": 5, "lists": "nDCG@5"},
+        {"beta": 0.5, "list_measure": "nDCG"},
+        {"beta": 0.5, "k": 5, "list_measure": "nDCG@5"},
     ),
 }
 
