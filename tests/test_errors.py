@@ -26,7 +26,7 @@ from podium.utility import DCGLearn, RankingPreferences, bootstrap
         (DataError("is wrong"), "is wrong"),
         (DataError("is wrong", path="a.txt"), "a.txt: is wrong"),
         (DataError("is wrong", path="a.txt", line=3), "a.txt, line 3: is wrong"),
-        (DataError("is wrong.", hint="Mend it."), "is wrong. Mend it."),
+        (DataError("is wrong.", hint="Fix it."), "is wrong. Fix it."),
         (DataError("is wrong", path="a", line=1, hint="Mend."), "a, line 1: is wrong. Mend."),
     ],
 )
@@ -133,6 +133,7 @@ def test_no_other_error_is_for_callers() -> None:
     raised = re.compile(r"raise (\w+)\(")
     ours = {kind.__name__ for kind in _kinds(PodiumError)} | {
         "unknown",
+        "unknown_name",
         "missing_feature",
         "endless_score",
         "no_preference",
@@ -154,9 +155,9 @@ def _kinds(kind: type[Exception]) -> set[type[Exception]]:
 
 
 def test_a_line_further_down() -> None:
-    error = DataError("is wrong", path="a", line=3, hint="Mend it.").further_down(10)
-    assert (error.problem, error.path, error.line, error.hint) == ("is wrong", "a", 13, "Mend it.")
-    assert DataError("is wrong").further_down(10).line is None
+    error = DataError("is wrong", path="a", line=3, hint="Fix it.").with_line_offset(10)
+    assert (error.problem, error.path, error.line, error.hint) == ("is wrong", "a", 13, "Fix it.")
+    assert DataError("is wrong").with_line_offset(10).line is None
 
 
 def test_names_of_the_package() -> None:

@@ -112,7 +112,7 @@ HEADER = {"podium": "session", "version": 1, "items": ["a", "b"]}
     [
         ([], "is no session"),
         (["hello"], "line 1: is not JSON"),
-        (["[]"], "line 1: is no JSON object"),
+        (["[]"], "line 1: is not a JSON object"),
         ([{"items": ["a"]}], "is no session"),
         ([HEADER | {"version": 9}], "has version 9"),
         ([HEADER | {"k": 0}], "line 1: k is 0"),

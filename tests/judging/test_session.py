@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podium.data import kind_of
+from podium.data import label_kind
 from podium.errors import ArgumentError, DataError, PodiumError
 from podium.judging import (
     Grade,
@@ -268,7 +268,7 @@ def test_the_result_so_far_is_the_best_guess():
 def test_results_and_logs_become_data():
     session = judge_all(Session(letters(5), 3))
     judgments = session_judgments({"q1": session})
-    assert kind_of(judgments.labels, judgments.offsets) == "top-k order"
+    assert label_kind(judgments.labels, judgments.offsets) == "top-k order"
     assert dict(zip(judgments.document_ids.to_pylist(), judgments.labels, strict=True)) == {
         "a": 3,
         "b": 2,

@@ -25,7 +25,7 @@ from podium.cluster.assignment import by_bytes
 from podium.cluster.checkpoints import claim, facts_of
 from podium.cluster.connection import Cluster, prepare_worker
 from podium.cluster.sources import ShardSource
-from podium.data import Dataset, concat
+from podium.data import Dataset, concat_datasets
 from podium.data.columns import are_numbers
 from podium.errors import ArgumentError, PodiumError
 from podium.rankers import NeuralRanker, TreeRanker
@@ -189,9 +189,11 @@ def _fitted(ranker: TreeRanker | NeuralRanker) -> Archive:
 def _share(source: ShardSource, rank: int, size: int) -> Dataset:
     """The queries of one worker: whole shards, or single queries where shards are too few."""
     if len(source.shards) < size:
-        return concat(list(_every(source, rank, size)))
+        return concat_datasets(list(_every(source, rank, size)))
     shares = by_bytes([shard.bytes for shard in source.shards], size)
-    return concat([block for place in sorted(shares[rank]) for block in source.blocks(place)])
+    return concat_datasets(
+        [block for place in sorted(shares[rank]) for block in source.blocks(place)]
+    )
 
 
 def _every(source: ShardSource, first: int, step: int) -> Iterator[Dataset]:

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Self
 
 from podium.data.atomic import sync_folder, try_lock
 from podium.data.files import writing
-from podium.data.json_lines import log_lines
+from podium.data.json_lines import parse_log
 from podium.errors import DataError, PodiumError
 from podium.judging.assignment import Overlap
 from podium.judging.entries import Entry, Undo, entry_from_json, entry_to_json
@@ -201,7 +201,7 @@ def _header(session: Session, about: dict[str, Any]) -> dict[str, Any]:
 
 
 def _parse(content: bytes, path: str | os.PathLike[str]) -> tuple[Session, dict[str, Any]]:
-    values, _ = log_lines(content, dict, path)
+    values, _ = parse_log(content, dict, path)
     if not values or values[0].get("podium") != "session":
         raise DataError("is no session", path=path, hint="Its first line must describe one.")
     header = values[0]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from podium.data import Dataset, concat, read_letor
+from podium.data import Dataset, concat_datasets, read_letor
 from podium.data.grouping import as_strings
 from podium.data.seeds import generator
 from podium.data.stream import widen
@@ -60,7 +60,7 @@ def _circle(parts: Sequence[Dataset]) -> list[Fold]:
     count = len(parts)
     return [
         Fold(
-            concat([parts[(fold + step) % count] for step in range(count - 2)]),
+            concat_datasets([parts[(fold + step) % count] for step in range(count - 2)]),
             parts[(fold + count - 2) % count],
             parts[(fold + count - 1) % count],
         )
@@ -99,7 +99,7 @@ def _lightgbm_example(folder: Path) -> list[Fold]:
         for number, part in enumerate(parts)
         for ids in [part.query_ids.to_pylist()]
     ]
-    return _shuffled_folds(concat(renamed))
+    return _shuffled_folds(concat_datasets(renamed))
 
 
 # The values that one assessor's grade has there; values between them are means of several.
@@ -116,7 +116,7 @@ def _yandex(folder: Path) -> list[Fold]:
         labels = [float(row[1]) for row in rows]
         query = [f"{file[:9]}{row[0]}" for row in rows]
         parts.append(Dataset.from_arrays(table, labels=labels, qid=query))
-    return _shuffled_folds(concat(parts))
+    return _shuffled_folds(concat_datasets(parts))
 
 
 COLLECTIONS: Registry[Collection] = Registry(

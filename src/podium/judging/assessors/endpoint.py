@@ -20,7 +20,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from podium.data.json_lines import json_line, log_lines
+from podium.data.json_lines import json_line, parse_log
 from podium.errors import ArgumentError, DataError, PodiumError
 from podium.judging.algorithms.selection import Pair
 from podium.judging.entries import Outcome, Verdict
@@ -198,7 +198,7 @@ def _read_cache(path: Path) -> dict[str, str]:
     content = path.read_bytes()
     if content and b"\n" not in content:
         raise DataError("is no file of answers", path=path, hint="Name another file.")
-    answers, whole = log_lines(content, _kept_answer, path)
+    answers, whole = parse_log(content, _kept_answer, path)
     if whole < len(content):  # a line that a crash left unfinished
         os.truncate(path, whole)
     return dict(answers)
