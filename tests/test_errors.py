@@ -13,11 +13,11 @@ import podium
 from podium.aggregation import borda, reciprocal_rank
 from podium.data import Dataset, convert, format_of, read_jsonl, to_top_k
 from podium.errors import ArgumentError, DataError, MissingPackageError, PodiumError
-from podium.judging import Habits, Overlap, SimulatedAssessor, plan, rotate
+from podium.judging import Habits, Overlap, SimulatedAssessor, estimate_workload, rotate
 from podium.losses import LambdaLoss, ListMLE, parse_loss
 from podium.measures import Conventions, compare, evaluate, nDCG, parse_measure
 from podium.rankers import BoostedRanker, LinearRanker, NotFittedError, TreeRanker, tune
-from podium.utility import DCGLearn, RankingPreferences, bootstrap
+from podium.utility import DCGLearn, RankingPreferences, bootstrap_utility
 
 
 @pytest.mark.parametrize(
@@ -85,10 +85,12 @@ WRONG_CHOICES: dict[str, Callable[[], object]] = {
     "judging: habits": lambda: Habits(noise=-1),
     "judging: seed": lambda: SimulatedAssessor([1.0], seed=-1),
     "judging: people": lambda: rotate(["q"], ["ann", "ann"]),
-    "judging: seed of a plan": lambda: plan(1, 3, 1, algorithm="heap", runs=1, seed=-1),
+    "judging: seed of a plan": lambda: estimate_workload(
+        1, 3, 1, algorithm="heap", runs=1, seed=-1
+    ),
     "utility: C": lambda: DCGLearn(C=0),
-    "utility: resamples": lambda: bootstrap(MODEL, PAIRS, MODEL.fit(PAIRS), resamples=0),
-    "utility: seed": lambda: bootstrap(MODEL, PAIRS, MODEL.fit(PAIRS), seed=-1),
+    "utility: resamples": lambda: bootstrap_utility(MODEL, PAIRS, MODEL.fit(PAIRS), resamples=0),
+    "utility: seed": lambda: bootstrap_utility(MODEL, PAIRS, MODEL.fit(PAIRS), seed=-1),
     "rankers: penalty": lambda: LinearRanker("PairHinge()", penalty=-1).fit(DATA),
     "rankers: loss": lambda: LinearRanker("PairHing()").fit(DATA),
     "rankers: engine": lambda: TreeRanker(engine="forest").fit(DATA),  # type: ignore[arg-type]

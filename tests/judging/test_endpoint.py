@@ -13,10 +13,10 @@ from podium.errors import ArgumentError, DataError
 from podium.judging import (
     EndpointAssessor,
     EndpointError,
-    Journal,
     Outcome,
     Pair,
     Session,
+    SessionFile,
     judge_session,
 )
 
@@ -196,15 +196,15 @@ def test_nobody_there(url):
 
 def test_it_judges_a_whole_session_and_resumes(url, model, tmp_path):
     path, cache = tmp_path / "session.jsonl", tmp_path / "answers.jsonl"
-    with Journal.create(path, Session(list(TEXTS), 2)) as journal:
-        judge_session(journal, [assessor(url, cache=cache)], most=1)
-    with Journal.open(path) as journal:
-        judge_session(journal, [assessor(url, cache=cache)], at_once=3)
+    with SessionFile.create(path, Session(list(TEXTS), 2)) as journal:
+        judge_session(journal, [assessor(url, cache=cache)], max_judgments=1)
+    with SessionFile.open(path) as journal:
+        judge_session(journal, [assessor(url, cache=cache)], max_workers=3)
         assert journal.session.done
         assert journal.session.result().top == ("d4", "d3")
     asked = Counter(request["messages"][-1]["content"] for request in model.requests)
     assert set(asked.values()) == {1}
-    assert len(asked) == 2 * len(Journal.read(path).log)
+    assert len(asked) == 2 * len(SessionFile.read(path).log)
 
 
 def test_verdicts_carry_the_models_name(url):

@@ -16,11 +16,11 @@ from podium.judging import (
     SideBySide,
     Undo,
     Verdict,
+    active_entries,
     seconds_spent,
-    standing,
 )
-from podium.judging.algorithms import ALGORITHMS, CAREFUL, run
-from podium.judging.algorithms.selection import play
+from podium.judging.algorithms import ALGORITHMS, CAREFUL, run_selection
+from podium.judging.algorithms.selection import drive_selection
 from podium.judging.entries import entry_from_json, entry_to_json
 
 NAMES = st.text(min_size=1, max_size=5)
@@ -72,11 +72,15 @@ def test_a_judge_may_answer_with_numbers(name):
     def judge(left, right):
         return (worth[left] > worth[right]) - (worth[left] < worth[right])
 
-    found = run(ALGORITHMS[name], len(worth), 3, judge)
-    assert found == run(ALGORITHMS[name], len(worth), 3, lambda *pair: Outcome(judge(*pair)))
+    found = run_selection(ALGORITHMS[name], len(worth), 3, judge)
+    assert found == run_selection(
+        ALGORITHMS[name], len(worth), 3, lambda *pair: Outcome(judge(*pair))
+    )
     assert [worth[item] for item in found.top] == [9, 6, 5]
     selection = ALGORITHMS[name](range(len(worth)), 3)
-    assert play(selection, judge)[0] == found.top  # numbers sent straight to an algorithm
+    assert (
+        drive_selection(selection, judge)[0] == found.top
+    )  # numbers sent straight to an algorithm
 
 
 @given(ENTRIES)
@@ -99,7 +103,7 @@ def test_an_entry_stands_unless_an_undo_that_stands_names_it(targets):
         )
 
     marks = [place for place in range(len(log)) if isinstance(log[place], Mark)]
-    assert standing(log) == [place for place in marks if stands(place)]
+    assert active_entries(log) == [place for place in marks if stands(place)]
 
 
 def test_time_taken_back_was_spent_all_the_same():

@@ -18,9 +18,9 @@ from podium.judging import (
     SideBySide,
     Undo,
     Verdict,
+    active_entries,
     log_preferences,
     session_judgments,
-    standing,
 )
 from podium.judging.algorithms import ALGORITHMS
 from podium.judging.votes import majority
@@ -53,7 +53,7 @@ def check_history(seed):
         session.add(random_entry(random, session))
         if step in looks:
             assert state(session) == state(replayed(session, session.log))
-    standing_alone = [session.log[place] for place in standing(session.log)]
+    standing_alone = [session.log[place] for place in active_entries(session.log)]
     assert state(session) == state(replayed(session, standing_alone))  # what is undone never was
     said = {}  # the last word of each person on each pair, and the marks, undos left out
     for entry in session.log:

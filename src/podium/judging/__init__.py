@@ -19,15 +19,15 @@ from podium.judging.entries import (
     SideBySide,
     Undo,
     Verdict,
+    active_entries,
     seconds_spent,
-    standing,
 )
 from podium.judging.grading import GradingSession, side_by_side_totals
-from podium.judging.result import Result, log_preferences, session_judgments
+from podium.judging.result import SessionResult, log_preferences, session_judgments
 from podium.judging.session import Session
-from podium.judging.session_file import Journal
+from podium.judging.session_file import SessionFile
 from podium.judging.stopwatch import Stopwatch
-from podium.judging.workload import Workload, plan, plan_grading
+from podium.judging.workload import Workload, estimate_grading_workload, estimate_workload
 
 __all__ = [
     "HABITS",
@@ -41,28 +41,28 @@ __all__ = [
     "Grade",
     "GradingSession",
     "Habits",
-    "Journal",
     "Mark",
     "Outcome",
     "Overlap",
     "Pair",
-    "Result",
     "Session",
+    "SessionFile",
+    "SessionResult",
     "SideBySide",
     "SimulatedAssessor",
     "Stopwatch",
     "Undo",
     "Verdict",
     "Workload",
+    "active_entries",
     "balance",
     "calibrate",
+    "estimate_grading_workload",
+    "estimate_workload",
     "judge_session",
     "log_preferences",
-    "plan",
-    "plan_grading",
     "rotate",
     "seconds_spent",
     "session_judgments",
     "side_by_side_totals",
-    "standing",
 ]

@@ -191,12 +191,12 @@ def _check_value(
         raise DataError(f"{name!r} of a {entry} is {value!r}", hint="Give seconds.")
 
 
-def standing(log: Sequence[Entry]) -> list[int]:
+def active_entries(log: Sequence[Entry]) -> list[int]:
     """The places of the entries that nobody took back, undos themselves left out.
 
     Example:
         >>> log = [Mark("a"), Mark("b"), Undo(0), Undo(2)]
-        >>> standing(log[:3]), standing(log)  # the second undo brings "a" back
+        >>> active_entries(log[:3]), active_entries(log)  # the second undo brings "a" back
         ([1], [0, 1])
     """
     undone: set[int] = set()

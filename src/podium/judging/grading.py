@@ -8,7 +8,7 @@ from statistics import fmean
 import numpy as np
 
 from podium.errors import DataError
-from podium.judging.entries import Entry, Grade, Mark, SideBySide, Undo, standing
+from podium.judging.entries import Entry, Grade, Mark, SideBySide, Undo, active_entries
 from podium.kernels import Floats
 
 
@@ -56,7 +56,7 @@ class GradingSession:
     def grades(self) -> dict[str, dict[str, int]]:
         """To each item the last standing grade of each person."""
         found: dict[str, dict[str, int]] = {item: {} for item in self.items}
-        for place in standing(self._log):
+        for place in active_entries(self._log):
             entry = self._log[place]
             if isinstance(entry, Grade):
                 found[entry.item][entry.assessor] = entry.grade
@@ -96,7 +96,7 @@ def side_by_side_totals(log: Sequence[Entry]) -> dict[tuple[str, str], list[int]
         {('new', 'old'): [1, 0, 0, 1, 0]}
     """
     totals: dict[tuple[str, str], list[int]] = {}
-    for place in standing(log):
+    for place in active_entries(log):
         entry = log[place]
         if isinstance(entry, SideBySide):
             one, other = sorted((entry.left, entry.right))

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 
 from podium.judging.assignment import Overlap
 from podium.judging.entries import Entry, Grade, Mark, Outcome, Verdict
-from podium.judging.transitive_closure import Knowledge
+from podium.judging.transitive_closure import KnownOutcomes
 from podium.judging.votes import majority
 
 
-class Record:
+class LogSummary:
     """What was said of items, which are called by their place in the session's list.
 
     Args:
@@ -25,7 +25,7 @@ class Record:
     """
 
     def __init__(self, places: Mapping[str, int], overlap: Overlap | None) -> None:
-        self.known = Knowledge(len(places))
+        self.known = KnownOutcomes(len(places))
         self.votes: dict[tuple[int, int], dict[str, Outcome]] = {}
         self.bad: set[int] = set()
         self.grades: dict[int, dict[str, int]] = {}
@@ -45,7 +45,7 @@ class Record:
             for pair, said in self.votes.items()
             if (outcome := self._settled(pair, said)) is not None
         ]
-        self.known.tell_all(settled)
+        self.known.add_all(settled)
 
     def take(self, entry: Entry) -> bool:
         """Take one more entry; returns whether it leaves all that was known as it was.
@@ -65,13 +65,13 @@ class Record:
         outcome = self._settled(pair, self.votes[pair])
         if outcome is None:
             return True
-        if pair in self.known.told:
-            return outcome is self.known.told[pair]
+        if pair in self.known.judged:
+            return outcome is self.known.judged[pair]
         before = self.known.outcome(*pair)
-        self.known.tell(*pair, outcome)
+        self.known.add(*pair, outcome)
         return before is None or before is outcome
 
-    def answer(self, known: Knowledge, left: int, right: int) -> Outcome | None:
+    def answer(self, known: KnownOutcomes, left: int, right: int) -> Outcome | None:
         """A pair's outcome, if the marks or what is known tell it: bad items lose to all others."""
         if self.bad and (left in self.bad or right in self.bad):
             if left not in self.bad:

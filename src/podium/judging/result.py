@@ -11,12 +11,12 @@ import numpy as np
 from podium.data.judged import Judgments
 from podium.data.preferences import Preferences
 from podium.errors import DataError
-from podium.judging.entries import Entry, Grade, Mark, Verdict, standing
+from podium.judging.entries import Entry, Grade, Mark, Verdict, active_entries
 from podium.kernels import Floats
 
 
 @dataclass(frozen=True)
-class Result:
+class SessionResult:
     """The ordered top k, so far or for good.
 
     Attributes:
@@ -41,7 +41,7 @@ class Result:
             ties: Whether items judged equal get equal labels, that of the first of them.
 
         Example:
-            >>> result = Result(("a", "b", "c"), (("a",), ("b", "c", "d")), 3, True)
+            >>> result = SessionResult(("a", "b", "c"), (("a",), ("b", "c", "d")), 3, True)
             >>> result.labels(["a", "b", "c", "d", "e"]).tolist()
             [3.0, 2.0, 1.0, 0.0, 0.0]
             >>> result.labels(["a", "b", "c", "d", "e"], ties=True).tolist()
@@ -76,7 +76,7 @@ def levels(
     return found
 
 
-class Judged(Protocol):
+class JudgedSession(Protocol):
     """What labels are taken from: a session."""
 
     @property
@@ -87,11 +87,11 @@ class Judged(Protocol):
     def items(self) -> Sequence[str]:
         """All items of the query."""
 
-    def result(self) -> Result:
+    def result(self) -> SessionResult:
         """What is known of their order."""
 
 
-def session_judgments(sessions: Mapping[str, Judged], *, ties: bool = False) -> Judgments:
+def session_judgments(sessions: Mapping[str, JudgedSession], *, ties: bool = False) -> Judgments:
     """The labels that the sessions of many queries came to, by query id.
 
     Queries of which nothing was judged yet are left out: a prior ranking is no judgment.
@@ -123,7 +123,7 @@ def session_judgments(sessions: Mapping[str, Judged], *, ties: bool = False) -> 
 
 
 def _judged(log: Sequence[Entry]) -> bool:
-    return any(isinstance(log[place], Verdict | Mark | Grade) for place in standing(log))
+    return any(isinstance(log[place], Verdict | Mark | Grade) for place in active_entries(log))
 
 
 def log_preferences(logs: Mapping[str, Iterable[Entry]]) -> Preferences:
@@ -137,7 +137,7 @@ def log_preferences(logs: Mapping[str, Iterable[Entry]]) -> Preferences:
     rows = []
     for query, entries in logs.items():
         log = list(entries)
-        for place in standing(log):
+        for place in active_entries(log):
             entry = log[place]
             if isinstance(entry, Verdict):
                 rows.append((query, entry.left, entry.right, int(entry.outcome)))

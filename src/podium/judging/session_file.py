@@ -37,7 +37,7 @@ _SETTINGS = {
 _OVERLAP = tuple(field.name for field in fields(Overlap))
 
 
-class Journal:
+class SessionFile:
     """A session that is on disk. Use it in a ``with`` block, or close it.
 
     Attributes:
@@ -48,10 +48,10 @@ class Journal:
         >>> import tempfile
         >>> from podium.judging import Outcome, Verdict
         >>> folder = tempfile.mkdtemp()
-        >>> with Journal.create(f"{folder}/q1.jsonl", Session(["a", "b"], k=1)) as journal:
+        >>> with SessionFile.create(f"{folder}/q1.jsonl", Session(["a", "b"], k=1)) as journal:
         ...     journal.add(Verdict("a", "b", Outcome.LEFT))
         0
-        >>> Journal.read(f"{folder}/q1.jsonl").result().top
+        >>> SessionFile.read(f"{folder}/q1.jsonl").result().top
         ('a',)
     """
 

@@ -13,9 +13,9 @@ from podium.data.labels import from_ranks, to_full_order
 from podium.data.seeds import generator
 from podium.judging import HABITS, Session, SimulatedAssessor
 from podium.judging.active_sampling import by_expected_gain, expected_gains
-from podium.judging.algorithms import ALGORITHMS, run
+from podium.judging.algorithms import ALGORITHMS, run_selection
 from podium.judging.assessors.simulated import GRADE_SECONDS, PAIR_SECONDS
-from podium.judging.bradley_terry import Duels, fit_worths
+from podium.judging.bradley_terry import Comparisons, fit_bradley_terry
 from podium.judging.entries import Outcome, Verdict
 from podium.kernels import Doubles, Floats
 from podium.measures import evaluate, parse_measure
@@ -51,8 +51,10 @@ def selected(algorithm: str) -> Callable[[Doubles, int], Labelled]:
             rows.append((left, right, int(outcome), 0))
             return outcome
 
-        run(ALGORITHMS[algorithm], DOCUMENTS, K, answer)
-        order = by_expected_gain(expected_gains(fit_worths(DOCUMENTS, Duels.of(rows)), K))
+        run_selection(ALGORITHMS[algorithm], DOCUMENTS, K, answer)
+        order = by_expected_gain(
+            expected_gains(fit_bradley_terry(DOCUMENTS, Comparisons.of(rows)), K)
+        )
         return _top(order.tolist()), len(rows) * PAIR_SECONDS
 
     return label
@@ -93,7 +95,7 @@ MEASURES = (f"kNDCG(k={K})@10", "nDCG@10")
 
 
 def queries(count: int, seed: int) -> tuple[Doubles, Floats]:
-    """Worths and features: half of the variance of a worth is in them, partly curved."""
+    """Posterior and features: half of the variance of a worth is in them, partly curved."""
     random = generator(seed, 3)
     features = random.standard_normal((count, DOCUMENTS, FEATURES))
     weights = generator(11).standard_normal(FEATURES)

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from podium.judging import HABITS, Grade, Habits, Outcome, Session, SimulatedAssessor, Verdict
 from podium.judging.active_sampling import by_expected_gain, expected_gains
 from podium.judging.algorithms import ALGORITHMS
-from podium.judging.algorithms.selection import play
-from podium.judging.bradley_terry import Duels, fit_worths
+from podium.judging.algorithms.selection import drive_selection
+from podium.judging.bradley_terry import Comparisons, fit_bradley_terry
 from podium.judging.kndcg import k_ndcg
-from podium.judging.transitive_closure import Knowledge
+from podium.judging.transitive_closure import KnownOutcomes
 
 ITEMS, K = 50, 10
 NOISES = {
@@ -35,7 +35,7 @@ def selection(name: str) -> Way:
 
     def rankings(worths: list[float], habits: Habits, seed: int) -> Iterator[Ranking]:
         judge = SimulatedAssessor[int](worths, habits, seed=seed)
-        known = Knowledge(ITEMS)
+        known = KnownOutcomes(ITEMS)
         found: list[Ranking] = []
         rows: list[tuple[int, int, int, int]] = []
 
@@ -43,12 +43,12 @@ def selection(name: str) -> Way:
             outcome = known.outcome(left, right)
             if outcome is None:
                 outcome = judge(left, right)
-                known.tell(left, right, outcome)
+                known.add(left, right, outcome)
                 rows.append((left, right, int(outcome), 0))
                 found.append(_likeliest(rows) if len(rows) in BUDGETS else ())
             return outcome
 
-        top, _ = play(ALGORITHMS[name](range(ITEMS), K), answer)
+        top, _ = drive_selection(ALGORITHMS[name](range(ITEMS), K), answer)
         yield from found
         while True:
             yield top
@@ -57,7 +57,7 @@ def selection(name: str) -> Way:
 
 
 def _likeliest(rows: list[tuple[int, int, int, int]]) -> Ranking:
-    return by_expected_gain(expected_gains(fit_worths(ITEMS, Duels.of(rows)), K))
+    return by_expected_gain(expected_gains(fit_bradley_terry(ITEMS, Comparisons.of(rows)), K))
 
 
 def careful(graded: int) -> Way:
@@ -89,7 +89,7 @@ def active_bradley_terry(worths: list[float], habits: Habits, seed: int) -> Iter
     judge = SimulatedAssessor[int](worths, habits, seed=seed)
     random = np.random.default_rng(seed)
     rows: list[tuple[int, int, int, int]] = []
-    fit = fit_worths(ITEMS, Duels.of(rows))
+    fit = fit_bradley_terry(ITEMS, Comparisons.of(rows))
     while True:
         covariance = np.linalg.inv(fit.precision)
         variance = np.diag(covariance)
@@ -98,7 +98,7 @@ def active_bradley_terry(worths: list[float], habits: Habits, seed: int) -> Iter
         information *= 1 + 1e-6 * random.random(information.shape)  # equals are drawn from
         left, right = np.unravel_index(int(information.argmax()), information.shape)
         rows.append((int(left), int(right), int(judge(int(left), int(right))), 0))
-        fit = fit_worths(ITEMS, Duels.of(rows), start=fit.means)
+        fit = fit_bradley_terry(ITEMS, Comparisons.of(rows), start=fit.means)
         yield by_expected_gain(expected_gains(fit, K)) if len(rows) in BUDGETS else ()
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from podium.data.seeds import generator
 from podium.judging import HABITS, Grade, Habits, Outcome, SimulatedAssessor, Verdict, rotate
-from podium.judging.agreement import Agreement, Ballots, compare_agreement, inferred_verdicts
-from podium.judging.algorithms import ALGORITHMS, Algorithm, run
+from podium.judging.agreement import Agreement, Ratings, compare_agreement, inferred_verdicts
+from podium.judging.algorithms import ALGORITHMS, Algorithm, run_selection
 from podium.judging.assessors.simulated import GRADE_SECONDS, PAIR_SECONDS
 from podium.judging.kndcg import k_ndcg
 from podium.studies.heap_readings import WITH_TIES, papers_heap, textbook
@@ -95,7 +95,7 @@ def user_study(noise: str, repeats: int) -> dict[str, Any]:
 
 
 def _agreement(logs: Mapping[str, Sequence[Any]]) -> Agreement:
-    return Agreement.of(Ballots.from_logs(logs))
+    return Agreement.of(Ratings.from_logs(logs))
 
 
 def _asked(log: Sequence[Verdict]) -> list[tuple[str, str]]:
@@ -134,7 +134,7 @@ def _sit_down(
         return outcome
 
     algorithm, infer = WAYS[way]
-    selected = run(algorithm, ITEMS, K, answer, infer=infer)
+    selected = run_selection(algorithm, ITEMS, K, answer, infer=infer)
     return said, selected.top, selected.judgments
 
 

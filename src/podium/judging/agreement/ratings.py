@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from podium.errors import DataError
-from podium.judging.entries import Entry, Verdict, standing
+from podium.judging.entries import Entry, Verdict, active_entries
 from podium.kernels import Doubles, Ints
 
 
 @dataclass(frozen=True, eq=False)
-class Ballots:
+class Ratings:
     """One row a vote: what was judged, by whom, and the value.
 
     Attributes:
@@ -27,7 +27,7 @@ class Ballots:
         unit_names: What was judged, by number, if it has names.
 
     Example:
-        >>> ballots = Ballots.from_table([[1, 1, 0], [-1, -1, np.nan]])
+        >>> ballots = Ratings.from_table([[1, 1, 0], [-1, -1, np.nan]])
         >>> ballots.values.tolist(), ballots.counts().tolist()
         ([1.0, 1.0, 0.0, -1.0, -1.0], [[0, 1, 2], [2, 0, 0]])
     """
@@ -45,7 +45,7 @@ class Ballots:
             raise DataError("a vote is no finite number", hint="Leave votes that are missing out.")
 
     @classmethod
-    def from_table(cls, table: ArrayLike) -> Ballots:
+    def from_table(cls, table: ArrayLike) -> Ratings:
         """Votes from a table with a row a unit and a column a person, NaN where nobody voted."""
         values = np.asarray(table, float)
         if values.ndim != 2:
@@ -55,7 +55,7 @@ class Ballots:
         return cls(units, raters, values[units, raters], names)
 
     @classmethod
-    def from_logs(cls, logs: Mapping[str, Iterable[Entry]]) -> Ballots:
+    def from_logs(cls, logs: Mapping[str, Iterable[Entry]]) -> Ratings:
         """The last standing verdict of each person on each pair, to each query id its log.
 
         A pair's items are in alphabetical order: 1 says that the first of them is better.
@@ -65,14 +65,14 @@ class Ballots:
             >>> log = [
             ...     Verdict("a", "b", Outcome.LEFT, "ann"), Verdict("b", "a", Outcome.LEFT, "bob")
             ... ]
-            >>> ballots = Ballots.from_logs({"q1": log})
+            >>> ballots = Ratings.from_logs({"q1": log})
             >>> ballots.values.tolist(), ballots.unit_names
             ([1.0, -1.0], (('q1', 'a', 'b'),))
         """
         said: dict[tuple[str, str, str], dict[str, int]] = {}
         for query, entries in logs.items():
             log = list(entries)
-            for place in standing(log):
+            for place in active_entries(log):
                 entry = log[place]
                 if isinstance(entry, Verdict):
                     one, other = sorted((entry.left, entry.right))
@@ -99,14 +99,14 @@ class Ballots:
         np.add.at(table, (self.units, np.searchsorted(self.categories, self.values)), 1)
         return table
 
-    def take(self, units: Ints) -> Ballots:
+    def take(self, units: Ints) -> Ratings:
         """Some units, one as often as it is named, for the bootstrap."""
         order = np.argsort(self.units, kind="stable")
         begins = np.searchsorted(self.units[order], np.arange(units.max() + 2))
         sizes = np.diff(begins)[units]
         ends = np.cumsum(sizes)
         rows = order[np.repeat(begins[units] - ends + sizes, sizes) + np.arange(ends[-1])]
-        return Ballots(
+        return Ratings(
             np.repeat(np.arange(len(units)), sizes),
             self.raters[rows],
             self.values[rows],

@@ -14,10 +14,10 @@ def insertion(items: Sequence[Item], k: int) -> Selection[Item]:
     Once the list is full an item first meets the last of it, and is out if it does not win.
 
     Example:
-        >>> from podium.judging.algorithms import run
+        >>> from podium.judging.algorithms import run_selection
         >>> def agree(left, right):
         ...     return Outcome.LEFT if left < right else Outcome.RIGHT
-        >>> run(insertion, 6, 2, agree)
+        >>> run_selection(insertion, 6, 2, agree)
         Selected(top=[0, 1], judgments=5, rounds=5)
     """
     top: list[Item] = []

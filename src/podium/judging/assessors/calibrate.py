@@ -10,7 +10,7 @@ from scipy.special import expit
 from podium.data.preferences import Preferences
 from podium.errors import DataError
 from podium.judging.assessors.simulated import Habits
-from podium.judging.bradley_terry import Duels, better_tie, fit_worths
+from podium.judging.bradley_terry import Comparisons, fit_bradley_terry, update_tie_width
 from podium.kernels import Doubles
 
 _ROUNDS = 12
@@ -61,7 +61,7 @@ def calibrate(preferences: Preferences) -> Calibration:
         squares = total = 0.0
         leads, outcomes = [], []
         for place, (items, duels) in enumerate(queries):
-            worths = fit_worths(
+            worths = fit_bradley_terry(
                 items, duels, spread=spread, tie=tie, side=side, start=starts[place]
             )
             starts[place] = worths.means
@@ -75,7 +75,7 @@ def calibrate(preferences: Preferences) -> Calibration:
     return Calibration(spread, tie, side)
 
 
-def _queries(preferences: Preferences) -> list[tuple[int, Duels]]:
+def _queries(preferences: Preferences) -> list[tuple[int, Comparisons]]:
     if not preferences.rows:
         raise DataError("there are no verdicts", hint="Give some.")
     found = []
@@ -92,7 +92,9 @@ def _queries(preferences: Preferences) -> list[tuple[int, Duels]]:
         found.append(
             (
                 len(places),
-                Duels(pairs[:, 0], pairs[:, 1], verdicts[begin:end], np.zeros(size, np.int64)),
+                Comparisons(
+                    pairs[:, 0], pairs[:, 1], verdicts[begin:end], np.zeros(size, np.int64)
+                ),
             )
         )
     return found
@@ -109,5 +111,5 @@ def _better_widths(
         curve = float((missed_left * (1 - missed_left) + missed_right * (1 - missed_right)).sum())
         side += gradient / max(curve, 1e-9)
         missed = float(missed_left.sum() + missed_right.sum())
-        tie = better_tie(tie, int((outcomes == 0).sum()), missed, curve)
+        tie = update_tie_width(tie, int((outcomes == 0).sum()), missed, curve)
     return tie, side
