@@ -266,7 +266,7 @@ def test_nonsense_intervals_are_refused(draws, confidence):
         (lambda: Agreement.of(Ratings.from_table([[2, 2]])), "not 1, 0 or -1"),
         (lambda: cohen_kappa([1], [1, 2]), "do not fit"),
         (lambda: bootstrap_agreement(fleiss_kappa, Ratings.from_logs({})), "no votes"),
-        (lambda: Ratings(np.array([0]), np.array([0]), np.array([np.inf]), ("a",)), "no finite"),
+        (lambda: Ratings(np.array([0]), np.array([0]), np.array([np.inf]), ("a",)), "not a finite"),
         (lambda: Ratings(np.array([0]), np.array([0]), np.array([1.0, 0]), ("a",)), "unequal"),
     ],
 )

@@ -162,7 +162,7 @@ def test_what_is_no_answer(url, model):
         assessor(url, retries=0)("d1", "d2")
     for reply in [{"choices": []}, [], {"choices": [{"message": None}]}, {"big": "x" * 2**21}]:
         model.reply = lambda _body, reply=reply: (200, reply)
-        with pytest.raises(EndpointError, match="no chat completion"):
+        with pytest.raises(EndpointError, match="not a chat completion"):
             assessor(url, retries=0)("d1", "d2")
     model.says = lambda _worth_a, _worth_b: ["A"]
     model.reply = partial(Model.reply, model)
@@ -180,7 +180,7 @@ def test_the_key_goes_nowhere_else(url, model):
 
 def test_an_answer_that_is_cut_off(url, model):
     model.cut_off = True
-    with pytest.raises(EndpointError, match="no chat completion"):
+    with pytest.raises(EndpointError, match="not a chat completion"):
         assessor(url, retries=1)("d1", "d2")
     assert len(model.requests) == 2
 
@@ -188,7 +188,7 @@ def test_an_answer_that_is_cut_off(url, model):
 def test_nobody_there(url):
     with pytest.raises(EndpointError, match="refused"):
         assessor("http://127.0.0.1:1", retries=0)("d1", "d2")
-    with pytest.raises(ArgumentError, match="no web address"):
+    with pytest.raises(ArgumentError, match="not a web address"):
         assessor("file:///etc/passwd")
     with pytest.raises(DataError, match="'x' has no text"):
         assessor(url)("d1", "x")

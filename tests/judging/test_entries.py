@@ -119,18 +119,21 @@ def test_time_taken_back_was_spent_all_the_same():
 @pytest.mark.parametrize(
     ("values", "problem"),
     [
-        ({"kind": "vote"}, "no kind of entry"),
-        ({"kind": ["verdict"]}, "no kind of entry"),
-        ({}, "no kind of entry"),
+        ({"kind": "vote"}, "not a valid kind of entry"),
+        ({"kind": ["verdict"]}, "not a valid kind of entry"),
+        ({}, "not a valid kind of entry"),
         ({"kind": "verdict", "left": "a", "right": "b"}, "has no 'outcome'"),
         ({"kind": "verdict", "left": "a", "right": "b", "outcome": 2}, "outcome is 2"),
         ({"kind": "verdict", "left": "a", "right": "a", "outcome": 1}, "with itself"),
         ({"kind": "verdict", "left": 1, "right": "b", "outcome": 1}, "'left' of a verdict is 1"),
         ({"kind": "bad", "item": "a", "colour": "red"}, "has no 'colour'"),
         ({"kind": "bad", "item": "a", "at": True}, "'at' of a bad is True"),
-        ({"kind": "grade", "item": "a", "grade": 5}, "is no grade"),
+        ({"kind": "grade", "item": "a", "grade": 5}, "is not a valid grade"),
         ({"kind": "side-by-side", "left": "a", "right": "b", "choice": 3}, "two rankings"),
-        ({"kind": "side-by-side", "left": "a", "right": "a", "choice": 1}, "meets itself"),
+        (
+            {"kind": "side-by-side", "left": "a", "right": "a", "choice": 1},
+            "is compared with itself",
+        ),
     ],
 )
 def test_what_is_no_entry_is_refused(values, problem):

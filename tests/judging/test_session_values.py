@@ -57,7 +57,7 @@ def test_how_many_more_people_must_judge_a_pair():
     for name in ("bob", "cem", "dan"):
         session.add(Verdict("a", "b", LEFT, name))
     assert session.votes_missing("b", "a") == 0
-    with pytest.raises(DataError, match="'x' is no item"):
+    with pytest.raises(DataError, match="'x' is not an item"):
         session.votes_missing("a", "x")
     alone = Session(["a", "b"], 1)
     assert alone.votes_missing("a", "b") == 1
@@ -221,7 +221,7 @@ def test_what_is_known_of_a_pair_is_told_from_either_side():
         assert session.outcome(left, right) is LEFT
         assert session.outcome(right, left) is RIGHT
     assert session.outcome("a", "d") is None
-    with pytest.raises(DataError, match="'x' is no item of this session"):
+    with pytest.raises(DataError, match="'x' is not an item of this session"):
         session.outcome("a", "x")
 
 

@@ -73,8 +73,8 @@ def rotate(
         seed: Draws the folds.
 
     Example:
-        >>> for one in rotate(["q1", "q2"], ["ann", "bob"], seed=1):
-        ...     print(one.assessor, one.query, one.mode)
+        >>> for assignment in rotate(["q1", "q2"], ["ann", "bob"], seed=1):
+        ...     print(assignment.assessor, assignment.query, assignment.mode)
         ann q1 pairs
         ann q2 grades
         bob q2 pairs
@@ -82,7 +82,7 @@ def rotate(
     """
     people = len(assessors)
     if len(set(assessors)) < people or len(set(queries)) < len(queries):
-        raise ArgumentError("an assessor or a query comes twice", hint="Name each once.")
+        raise ArgumentError("an assessor or a query is repeated", hint="Name each once.")
     if rounds < 1 or rounds * len(modes) > people:
         raise ArgumentError(
             f"{people} people cannot judge {rounds} times in {len(modes)} modes without meeting a "
@@ -93,9 +93,9 @@ def rotate(
     return [
         Assignment(assessor, query, mode)
         for turn in range(rounds)
-        for place, assessor in enumerate(assessors)
+        for index, assessor in enumerate(assessors)
         for shift, mode in enumerate(modes)
-        for query in drawn[(place + shift + turn * len(modes)) % people :: people]
+        for query in drawn[(index + shift + turn * len(modes)) % people :: people]
     ]
 
 

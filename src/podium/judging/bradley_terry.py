@@ -87,8 +87,8 @@ class Posterior:
     def covariance(self, items: Ints) -> Doubles:
         """The covariance of some items' worths."""
         _, columns, _ = dposv(self.precision, np.eye(len(self.means))[:, items])
-        found: Doubles = columns[items]
-        return found
+        covariance: Doubles = columns[items]
+        return covariance
 
 
 def fit_bradley_terry(

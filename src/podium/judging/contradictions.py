@@ -38,7 +38,7 @@ def contradictions(known: KnownOutcomes) -> list[Contradiction[int]]:
         (0, 1, 2)
     """
     left = {item for item, below in enumerate(known.below) if below >> item & 1}
-    found = []
+    results = []
     while left:
         first = min(left)
         group = {
@@ -50,8 +50,8 @@ def contradictions(known: KnownOutcomes) -> list[Contradiction[int]]:
         loop = _shortest_loop(above)
         pairs = map(Pair, loop, loop[1:] + loop[:1])
         ask_again = min(pairs, key=lambda pair: _caught_without(above, pair))
-        found.append(Contradiction(tuple(sorted(group)), loop, ask_again))
-    return found
+        results.append(Contradiction(tuple(sorted(group)), loop, ask_again))
+    return results
 
 
 def _shortest_loop(above: dict[int, list[int]]) -> tuple[int, ...]:

@@ -63,13 +63,13 @@ def expected_correlation(order: Sequence[int], known: KnownOutcomes) -> float:
 
 def _spread_weights(order: Sequence[int], known: KnownOutcomes) -> Doubles:
     """How likely each spread is, from the prior ranking's lead in each pair and its outcome."""
-    places = np.empty(len(order))
-    places[np.asarray(order)] = quantiles(len(order))
+    prior = np.empty(len(order))
+    prior[np.asarray(order)] = quantiles(len(order))
     better = [
         (left, right) for (left, right), outcome in known.judged.items() if outcome is Outcome.LEFT
     ]
     pairs = np.array(better, np.int64).reshape(-1, 2)
-    leads = places[pairs[:, 0]] - places[pairs[:, 1]]
+    leads = prior[pairs[:, 0]] - prior[pairs[:, 1]]
     surprise = log_ndtr(leads[:, None] * np.sqrt(1 - SPREADS**2) / (SPREADS * np.sqrt(2)))
     evidence = np.maximum(surprise, -8).sum(axis=0)
     weights: Doubles = softmax(evidence)

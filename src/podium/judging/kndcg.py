@@ -13,8 +13,8 @@ from podium.kernels import Doubles, Ints
 
 def discounts(items: int, k: int) -> Doubles:
     """1 / log2(1 + position) for the first k positions, 0 below."""
-    places = np.arange(items)
-    return np.where(places < k, log2_discounts(1 + places), 0.0)
+    positions = np.arange(items)
+    return np.where(positions < k, log2_discounts(1 + positions), 0.0)
 
 
 def rank_gains(items: int, k: int) -> Doubles:
@@ -26,8 +26,8 @@ def rank_gains(items: int, k: int) -> Doubles:
         >>> (rank_gains(4, k=2) * 2**2).tolist()
         [3.0, 1.0, 0.0, 0.0]
     """
-    places = np.arange(float(items))
-    return np.where(places < k, exponential_gains(k - places, float(k)), 0.0)
+    positions = np.arange(float(items))
+    return np.where(positions < k, exponential_gains(k - positions, float(k)), 0.0)
 
 
 def k_ndcg(top: Sequence[int] | Ints, worths: ArrayLike, k: int) -> float:

@@ -1,4 +1,4 @@
-"""A session: one query's items, and a log of what people said of them.
+"""A judging session: the items of a query and the log of judgments on them.
 
 Items, k, the algorithm's name, the seed and the log are all there is: everything else is worked
 out from them, so a session can be closed, moved and opened again anywhere. Entries that agree
@@ -62,7 +62,7 @@ class Session:
         >>> while not session.done:
         ...     for left, right in session.open_pairs():
         ...         best = Outcome.LEFT if left < right else Outcome.RIGHT
-        ...         place = session.add(Verdict(left, right, best, assessor="ann"))
+        ...         index = session.add(Verdict(left, right, best, assessor="ann"))
         >>> session.result().top
         ('a', 'b')
     """
@@ -88,9 +88,9 @@ class Session:
         self.budget = 3 * len(self.items) if budget is None else budget
         if algorithm != CAREFUL:
             get_algorithm(algorithm)
-        self._places = {item: place for place, item in enumerate(self.items)}
-        if len(self._places) < len(self.items) or not self.items:
-            raise DataError("items are missing or come twice", hint="List each item once.")
+        self._index_of = {item: index for index, item in enumerate(self.items)}
+        if len(self._index_of) < len(self.items) or not self.items:
+            raise DataError("items are missing or repeated", hint="List each item once.")
         if not 1 <= k <= _LARGEST_K:
             raise ArgumentError(f"k is {k}", hint=f"Put 1 to {_LARGEST_K} items in order.")
         count = len(self.items)
@@ -107,7 +107,7 @@ class Session:
         return tuple(self._log)
 
     def add(self, entry: Entry) -> int:
-        """Take an entry, and return its place in the log."""
+        """Add an entry and return its position in the log."""
         self._check(entry)
         self._log.append(entry)
         if isinstance(entry, Undo) or (self._fresh and not self._summary.take(entry)):
@@ -115,10 +115,10 @@ class Session:
         return len(self._log) - 1
 
     def undo(self, assessor: str | None = None, *, at: float = 0.0) -> Undo | None:
-        """Take back the last entry that stands, of an assessor or of anyone, if there is one."""
-        for place in reversed(active_entries(self._log)):
-            if assessor is None or self._log[place].assessor == assessor:
-                undo = Undo(place, assessor or "", at)
+        """Undo the last active entry, of an assessor or of anyone, if there is one."""
+        for index in reversed(active_entries(self._log)):
+            if assessor is None or self._log[index].assessor == assessor:
+                undo = Undo(index, assessor or "", at)
                 self.add(undo)
                 return undo
         return None
@@ -135,8 +135,8 @@ class Session:
         """How many more people must judge a pair before it counts; ``careful`` asks one by one."""
         if self.algorithm == CAREFUL:
             return 1
-        one, other = sorted((self._place(left), self._place(right)))
-        votes = self._current_summary().votes.get((one, other), {})
+        first, second = sorted((self._index(left), self._index(right)))
+        votes = self._current_summary().votes.get((first, second), {})
         needed = 1 if self.overlap is None else self.overlap.needed(left, right)
         return max(needed - len(votes), 0)
 
@@ -148,7 +148,7 @@ class Session:
     @property
     def bad(self) -> tuple[str, ...]:
         """The items that were marked as bad."""
-        return tuple(self.items[place] for place in sorted(self._current_summary().bad))
+        return tuple(self.items[index] for index in sorted(self._current_summary().bad))
 
     def result(self) -> SessionResult:
         """The ordered top k: for good if the session is done, else the best guess so far."""
@@ -178,44 +178,44 @@ class Session:
         """Strict verdicts that go round in loops, each with the pair to ask again."""
         return [
             Contradiction(
-                tuple(self.items[place] for place in found.items),
-                tuple(self.items[place] for place in found.loop),
-                self._shown(*found.ask_again),
+                tuple(self.items[index] for index in contradiction.items),
+                tuple(self.items[index] for index in contradiction.loop),
+                self._shown(*contradiction.ask_again),
             )
-            for found in contradictions(self._current_summary().known)
+            for contradiction in contradictions(self._current_summary().known)
         ]
 
     def outcome(self, left: str, right: str) -> Outcome | None:
         """What is known of a pair: judged, implied, or settled by a mark; else None."""
         record = self._current_summary()
-        return record.answer(record.known, self._place(left), self._place(right))
+        return record.answer(record.known, self._index(left), self._index(right))
 
     def _check(self, entry: Entry) -> None:
         check_entry(entry)
         if isinstance(entry, Verdict):
-            if entry.left not in self._places or entry.right not in self._places:
-                self._place(entry.left)
-                self._place(entry.right)
+            if entry.left not in self._index_of or entry.right not in self._index_of:
+                self._index(entry.left)
+                self._index(entry.right)
         elif isinstance(entry, Mark | Grade):
-            self._place(entry.item)
+            self._index(entry.item)
         elif isinstance(entry, Undo) and not 0 <= entry.entry < len(self._log):
             raise DataError(f"there is no entry {entry.entry} to take back", hint="See the log.")
 
-    def _place(self, item: str) -> int:
-        place = self._places.get(item)
-        if place is None:
-            raise DataError(f"{item!r} is no item of this session", hint="See its items.")
-        return place
+    def _index(self, item: str) -> int:
+        index = self._index_of.get(item)
+        if index is None:
+            raise DataError(f"{item!r} is not an item of this session", hint="See its items.")
+        return index
 
     def _forget(self) -> None:
         """Drop all that was worked out; it is worked out again when it is asked for."""
-        self._summary: LogSummary = LogSummary(self._places, self.overlap)
+        self._summary: LogSummary = LogSummary(self._index_of, self.overlap)
         self._strategy: Strategy | None = None
         self._fresh = False
 
     def _current_summary(self) -> LogSummary:
         if not self._fresh:
-            self._summary.take_all(self._log[place] for place in active_entries(self._log))
+            self._summary.take_all(self._log[index] for index in active_entries(self._log))
             self._fresh = True
         return self._summary
 
@@ -230,20 +230,22 @@ class Session:
         return self._strategy
 
     def _result(self, ranked: Sequence[int], complete: bool) -> SessionResult:
-        told, bad = self._summary.known.judged, self._summary.bad
-        top = [place for place in ranked if place not in bad][: self.k]
-        below = [place for place in self._order if place not in bad and place not in top]
-        together = levels(top, below, lambda one, other: told.get((one, other)) is Outcome.TIE)
+        judged, bad = self._summary.known.judged, self._summary.bad
+        top = [index for index in ranked if index not in bad][: self.k]
+        below = [index for index in self._order if index not in bad and index not in top]
+        together = levels(
+            top, below, lambda first, second: judged.get((first, second)) is Outcome.TIE
+        )
         return SessionResult(
-            tuple(self.items[place] for place in top),
-            tuple(tuple(self.items[place] for place in level) for level in together),
+            tuple(self.items[index] for index in top),
+            tuple(tuple(self.items[index] for index in level) for level in together),
             self.k,
             complete,
         )
 
     def _shown(self, left: int, right: int) -> Pair[str]:
         """The pair with its sides drawn, so that nobody's liking for a side adds up."""
-        one, other = sorted((self.items[left], self.items[right]))
-        if hashed_uniform(self.seed, "side", one, other) < 0.5:
-            return Pair(one, other)
-        return Pair(other, one)
+        first, second = sorted((self.items[left], self.items[right]))
+        if hashed_uniform(self.seed, "side", first, second) < 0.5:
+            return Pair(first, second)
+        return Pair(second, first)

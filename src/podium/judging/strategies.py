@@ -103,7 +103,7 @@ class SelectionStrategy:
     def _move(self) -> list[Pair[int]]:
         """Move the algorithm on as far as it goes, and return the pairs that it waits for."""
         summary = self._summary
-        told = summary.known.judged
+        judged = summary.known.judged
         if self._top is not None:
             return []
         try:
@@ -114,7 +114,7 @@ class SelectionStrategy:
                 waiting = []
                 for pair in self._batch:
                     # Most pairs of a replay were judged: to look there first halves its time.
-                    outcome = None if summary.bad else told.get(pair)
+                    outcome = None if summary.bad else judged.get(pair)
                     if outcome is None:
                         outcome = summary.answer(summary.known, *pair)
                     if outcome is None:
@@ -174,19 +174,23 @@ class ActiveSamplingStrategy:
         bad, votes = self._summary.bad, self._summary.votes
         items = len(self._problem.order) - len(bad)
         possible = max(len(self._people()), 1) * items * (items - 1) // 2
-        said = sum(len(said) for pair, said in votes.items() if not bad.intersection(pair))
-        return float(min(self._left(), possible - said))
+        votes_of_pair = sum(
+            len(votes_of_pair)
+            for pair, votes_of_pair in votes.items()
+            if not bad.intersection(pair)
+        )
+        return float(min(self._left(), possible - votes_of_pair))
 
     def _people(self) -> set[str]:
-        return {name for said in self._summary.votes.values() for name in said}
+        return {name for votes_of_pair in self._summary.votes.values() for name in votes_of_pair}
 
     def _judged(self, assessor: str | None) -> set[tuple[int, int]]:
         """The pairs that a person has judged; for anyone, those that everyone has who judges."""
         votes = self._summary.votes
         if assessor is not None:
-            return {pair for pair, said in votes.items() if assessor in said}
+            return {pair for pair, votes_of_pair in votes.items() if assessor in votes_of_pair}
         people = len(self._people())
-        return {pair for pair, said in votes.items() if len(said) == people}
+        return {pair for pair, votes_of_pair in votes.items() if len(votes_of_pair) == people}
 
     def _spent(self) -> int:
         return sum(map(len, self._summary.votes.values()))
@@ -217,13 +221,13 @@ def estimated_order(
 
 
 def _worths(problem: SelectionProblem, summary: LogSummary, reliability: bool = False) -> Posterior:
-    names = sorted({name for said in summary.votes.values() for name in said})
+    names = sorted({name for votes_of_pair in summary.votes.values() for name in votes_of_pair})
     raters = {name: number if reliability else 0 for number, name in enumerate(names)}
     # Sorted, so that sums are the same to the last bit whatever order verdicts came in.
     rows = sorted(
         (left, right, int(outcome), raters[name])
-        for (left, right), said in summary.votes.items()
-        for name, outcome in said.items()
+        for (left, right), votes_of_pair in summary.votes.items()
+        for name, outcome in votes_of_pair.items()
     )
     items = len(problem.order)
     means, spread = np.zeros(items), np.full(items, SPREAD)
@@ -241,11 +245,11 @@ def _worths(problem: SelectionProblem, summary: LogSummary, reliability: bool = 
 def _grade_prior(summary: LogSummary, means: Doubles, spread: Doubles) -> None:
     """What grades say of worths: their ranks are correlated with the truth, more so if many."""
     items = np.array(list(summary.grades))
-    given = [list(said.values()) for said in summary.grades.values()]
-    grades = np.array([np.mean(values) for values in given])
+    grade_lists = [list(votes_of_pair.values()) for votes_of_pair in summary.grades.values()]
+    grades = np.array([np.mean(values) for values in grade_lists])
     ranks = ((grades > grades[:, None]).sum(axis=0) + (grades >= grades[:, None]).sum(axis=0)) / 2
-    places = ndtri(ranks / len(ranks))
-    counts = np.array([len(values) for values in given])
+    quantiles = ndtri(ranks / len(ranks))
+    counts = np.array([len(values) for values in grade_lists])
     trust = _GRADE_TRUST * np.sqrt(counts / (1 + (counts - 1) * _GRADE_TRUST**2))
-    means[items] = trust * SPREAD * places
+    means[items] = trust * SPREAD * quantiles
     spread[items] = SPREAD * np.sqrt(1 - trust**2)

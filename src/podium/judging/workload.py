@@ -88,7 +88,7 @@ class Workload:
     def people(self, hours_each: float) -> int:
         """How many people it takes if each gives so many hours."""
         if hours_each <= 0:
-            raise ArgumentError(f"{hours_each} hours are no time", hint="Give more than 0.")
+            raise ArgumentError(f"{hours_each} hours are too few", hint="Give more than 0.")
         return int(np.ceil(self.hours / hours_each))
 
 
@@ -127,15 +127,15 @@ def estimate_workload(
     _check_sizes(queries, items, k, runs)
     select = get_algorithm(algorithm)
     random = generator(seed)
-    found = []
+    results = []
     for number in range(runs):
         worths = random.standard_normal(items)
         scores = prior * worths + np.sqrt(1 - prior**2) * random.standard_normal(items)
         worths = worths[np.argsort(-scores)]
         judge = SimulatedAssessor[int](worths.tolist(), habits, seed=number)
         selected = run_selection(select, items, k, judge)
-        found.append((selected.judgments, selected.rounds, k_ndcg(selected.top, worths, k)))
-    judgments, rounds, quality = np.array(found).T
+        results.append((selected.judgments, selected.rounds, k_ndcg(selected.top, worths, k)))
+    judgments, rounds, quality = np.array(results).T
     return Workload(
         algorithm,
         queries,

@@ -117,8 +117,8 @@ def bootstrap_agreement(
 
     Example:
         >>> votes = Ratings.from_table([[1, 1], [0, 0], [1, 0], [1, 1]] * 25)
-        >>> found = bootstrap_agreement(fleiss_kappa, votes, draws=200)
-        >>> found.low < found.value < found.high
+        >>> interval = bootstrap_agreement(fleiss_kappa, votes, draws=200)
+        >>> interval.low < interval.value < interval.high
         True
     """
     if draws < 1 or not 0 < confidence < 1:
@@ -134,14 +134,14 @@ def bootstrap_agreement(
     values = [
         _figure(statistic, ballots.take(random.integers(0, size, size))) for _ in range(draws)
     ]
-    there = [found for found in values if not np.isnan(found)]
-    if 2 * len(there) <= draws:
+    valid = [interval for interval in values if not np.isnan(interval)]
+    if 2 * len(valid) <= draws:
         raise DataError(
-            f"only {len(there)} of {draws} samples have the figure",
+            f"only {len(valid)} of {draws} samples have the figure",
             hint="Let more be judged by two people: see Overlap.",
         )
-    low, high = np.quantile(there, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Interval(value, float(low), float(high), len(there))
+    low, high = np.quantile(valid, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Interval(value, float(low), float(high), len(valid))
 
 
 def _figure(statistic: Callable[[Ratings], float], sample: Ratings) -> float:
@@ -166,8 +166,8 @@ def _beyond_chance(agreed: float, chance: float) -> float:
 def _distances(categories: Doubles, seen: Doubles, level: Level) -> Doubles:
     if level == "nominal":
         return 1 - np.eye(len(categories))
-    places = categories
+    positions = categories
     if level == "ordinal":
-        places = np.cumsum(seen) - seen / 2
-    difference: Doubles = np.subtract.outer(places, places) ** 2
+        positions = np.cumsum(seen) - seen / 2
+    difference: Doubles = np.subtract.outer(positions, positions) ** 2
     return difference

@@ -112,20 +112,22 @@ def inferred_verdicts(
         [('a', 'b', 'LEFT'), ('a', 'c', 'LEFT'), ('b', 'c', 'TIE')]
     """
     grades: dict[str, dict[str, int]] = {}
-    for place in active_entries(log):
-        entry = log[place]
+    for position in active_entries(log):
+        entry = log[position]
         if isinstance(entry, Grade):
             grades.setdefault(entry.assessor, {})[entry.item] = entry.grade
     verdicts = []
-    for assessor, given in grades.items():
-        items = sorted(given)
-        wanted = pairs or [
-            (one, other) for place, one in enumerate(items) for other in items[place + 1 :]
+    for assessor, graded in grades.items():
+        items = sorted(graded)
+        chosen = pairs or [
+            (first, second)
+            for position, first in enumerate(items)
+            for second in items[position + 1 :]
         ]
         verdicts += [
-            Verdict(left, right, Outcome(int(np.sign(given[left] - given[right]))), assessor)
-            for left, right in wanted
-            if left in given and right in given
+            Verdict(left, right, Outcome(int(np.sign(graded[left] - graded[right]))), assessor)
+            for left, right in chosen
+            if left in graded and right in graded
         ]
     return verdicts
 
@@ -142,21 +144,21 @@ def self_consistency(logs: Mapping[str, Sequence[Entry]]) -> dict[str, tuple[int
         >>> self_consistency({"q1": log})
         {'ann': (1, 1)}
     """
-    found: dict[str, tuple[int, int]] = {}
+    counts: dict[str, tuple[int, int]] = {}
     for log in logs.values():
         last: dict[tuple[str, str, str], Outcome] = {}
-        for place in active_entries(log):
-            entry = log[place]
+        for position in active_entries(log):
+            entry = log[position]
             if not isinstance(entry, Verdict):
                 continue
-            one, other = sorted((entry.left, entry.right))
-            outcome = entry.outcome if entry.left == one else entry.outcome.flipped
-            before = last.get((entry.assessor, one, other))
+            first, second = sorted((entry.left, entry.right))
+            outcome = entry.outcome if entry.left == first else entry.outcome.flipped
+            before = last.get((entry.assessor, first, second))
             if before is not None:
-                again, same = found.get(entry.assessor, (0, 0))
-                found[entry.assessor] = again + 1, same + (before is outcome)
-            last[entry.assessor, one, other] = outcome
-    return found
+                again, same = counts.get(entry.assessor, (0, 0))
+                counts[entry.assessor] = again + 1, same + (before is outcome)
+            last[entry.assessor, first, second] = outcome
+    return counts
 
 
 def _share(agreed: int, disagreed: int) -> float:

@@ -40,16 +40,20 @@ class Ratings:
 
     def __post_init__(self) -> None:
         if not len(self.units) == len(self.raters) == len(self.values):
-            raise DataError("votes have columns of unequal length", hint="Give one value a vote.")
+            raise DataError("votes have columns of unequal length", hint="Give one value per vote.")
         if len(self.values) and not np.isfinite(self.values).all():
-            raise DataError("a vote is no finite number", hint="Leave votes that are missing out.")
+            raise DataError(
+                "a vote is not a finite number", hint="Leave votes that are missing out."
+            )
 
     @classmethod
     def from_table(cls, table: ArrayLike) -> Ratings:
         """Votes from a table with a row a unit and a column a person, NaN where nobody voted."""
         values = np.asarray(table, float)
         if values.ndim != 2:
-            raise DataError("votes are no table", hint="Give a row a unit, a column a person.")
+            raise DataError(
+                "votes are not a table", hint="Give one row per unit, one column per assessor."
+            )
         units, raters = np.nonzero(~np.isnan(values))
         names = tuple(str(column) for column in range(values.shape[1]))
         return cls(units, raters, values[units, raters], names)
@@ -69,23 +73,23 @@ class Ratings:
             >>> ballots.values.tolist(), ballots.unit_names
             ([1.0, -1.0], (('q1', 'a', 'b'),))
         """
-        said: dict[tuple[str, str, str], dict[str, int]] = {}
+        votes_of: dict[tuple[str, str, str], dict[str, int]] = {}
         for query, entries in logs.items():
             log = list(entries)
-            for place in active_entries(log):
-                entry = log[place]
+            for position in active_entries(log):
+                entry = log[position]
                 if isinstance(entry, Verdict):
-                    one, other = sorted((entry.left, entry.right))
-                    value = int(entry.outcome if entry.left == one else entry.outcome.flipped)
-                    said.setdefault((query, one, other), {})[entry.assessor] = value
-        raters = {name: number for number, name in enumerate(_names(said.values()))}
+                    first, second = sorted((entry.left, entry.right))
+                    value = int(entry.outcome if entry.left == first else entry.outcome.flipped)
+                    votes_of.setdefault((query, first, second), {})[entry.assessor] = value
+        raters = {name: number for number, name in enumerate(_names(votes_of.values()))}
         rows = [
             (unit, raters[assessor], value)
-            for unit, votes in enumerate(said.values())
+            for unit, votes in enumerate(votes_of.values())
             for assessor, value in votes.items()
         ]
         columns = np.array(rows, np.int64).reshape(-1, 3).T
-        return cls(columns[0], columns[1], columns[2].astype(float), tuple(raters), tuple(said))
+        return cls(columns[0], columns[1], columns[2].astype(float), tuple(raters), tuple(votes_of))
 
     @cached_property
     def categories(self) -> Doubles:
@@ -115,4 +119,4 @@ class Ratings:
 
 
 def _names(votes: Iterable[Mapping[str, int]]) -> list[str]:
-    return sorted({assessor for said in votes for assessor in said})
+    return sorted({assessor for names in votes for assessor in names})

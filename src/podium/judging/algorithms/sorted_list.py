@@ -50,12 +50,12 @@ def galloping(items: Sequence[Item], k: int) -> Selection[Item]:
     for item in items:
         begin, end, step = 0, len(top), 1
         while end > 0:
-            place = max(len(top) - step, 0)
-            (outcome,) = yield [Pair(item, top[place])]
+            index = max(len(top) - step, 0)
+            (outcome,) = yield [Pair(item, top[index])]
             if outcome != Outcome.LEFT:
-                begin = place + 1
+                begin = index + 1
                 break
-            end, step = place, 2 * step
+            end, step = index, 2 * step
         if end < k:
             top.insert((yield from _bisect(item, top, begin, end)), item)
             del top[k:]

@@ -48,10 +48,10 @@ def calibrate(preferences: Preferences) -> Calibration:
         >>> left, right = left[left != right], right[left != right]
         >>> seems = worths[left] - worths[right] + random.logistic(size=len(left))
         >>> verdicts = np.sign(seems) * (abs(seems) > 1)
-        >>> found = calibrate(
+        >>> calibration = calibrate(
         ...     Preferences.from_columns(["q"] * len(left), left, right, verdicts.astype(int))
         ... )
-        >>> bool(abs(found.spread - worths.std()) < 0.2 and abs(found.tie - 1) < 0.1)
+        >>> bool(abs(calibration.spread - worths.std()) < 0.2 and abs(calibration.tie - 1) < 0.1)
         True
     """
     queries = _queries(preferences)
@@ -60,11 +60,11 @@ def calibrate(preferences: Preferences) -> Calibration:
     for _ in range(_ROUNDS):
         squares = total = 0.0
         leads, outcomes = [], []
-        for place, (items, duels) in enumerate(queries):
+        for index, (items, duels) in enumerate(queries):
             worths = fit_bradley_terry(
-                items, duels, spread=spread, tie=tie, side=side, start=starts[place]
+                items, duels, spread=spread, tie=tie, side=side, start=starts[index]
             )
-            starts[place] = worths.means
+            starts[index] = worths.means
             variances = np.diag(np.linalg.inv(worths.precision))
             squares += float((worths.means**2 + variances).sum())
             total += items
@@ -78,26 +78,29 @@ def calibrate(preferences: Preferences) -> Calibration:
 def _queries(preferences: Preferences) -> list[tuple[int, Comparisons]]:
     if not preferences.rows:
         raise DataError("there are no verdicts", hint="Give some.")
-    found = []
+    queries = []
     left, right = preferences.left.to_pylist(), preferences.right.to_pylist()
     verdicts = preferences.verdicts.astype(np.int64)
     for begin, end in zip(preferences.offsets[:-1], preferences.offsets[1:], strict=True):
-        places: dict[str, int] = {}
+        index_of: dict[str, int] = {}
         rows = [
-            (places.setdefault(left[row], len(places)), places.setdefault(right[row], len(places)))
+            (
+                index_of.setdefault(left[row], len(index_of)),
+                index_of.setdefault(right[row], len(index_of)),
+            )
             for row in range(begin, end)
         ]
         pairs = np.array(rows)
         size = end - begin
-        found.append(
+        queries.append(
             (
-                len(places),
+                len(index_of),
                 Comparisons(
                     pairs[:, 0], pairs[:, 1], verdicts[begin:end], np.zeros(size, np.int64)
                 ),
             )
         )
-    return found
+    return queries
 
 
 def _better_widths(

@@ -110,16 +110,16 @@ HEADER = {"podium": "session", "version": 1, "items": ["a", "b"]}
 @pytest.mark.parametrize(
     ("lines", "problem"),
     [
-        ([], "is no session"),
+        ([], "is not a session file"),
         (["hello"], "line 1: is not JSON"),
         (["[]"], "line 1: is not a JSON object"),
-        ([{"items": ["a"]}], "is no session"),
+        ([{"items": ["a"]}], "is not a session file"),
         ([HEADER | {"version": 9}], "has version 9"),
         ([HEADER | {"k": 0}], "line 1: k is 0"),
         ([{"podium": "session", "version": 1}], "items are missing"),
         (["[" * 100_000], "line 1: is not JSON"),
         ([HEADER | {"items": "ab"}], "line 1: 'items' is 'ab'. Give a value of type list"),
-        ([HEADER | {"items": ["a", 1]}], "an item is no text"),
+        ([HEADER | {"items": ["a", 1]}], "an item is not a string"),
         ([HEADER | {"k": 2.5}], "'k' is 2.5. Give a value of type int"),
         ([HEADER | {"k": True}], "'k' is True"),
         ([HEADER | {"seed": -1}], "line 1: seed is -1"),
@@ -128,7 +128,7 @@ HEADER = {"podium": "session", "version": 1, "items": ["a", "b"]}
         ([HEADER | {"overlap": {"share": 2, "assessors": 2, "seed": 0}}], "share of pairs is 2"),
         ([HEADER, '{"kind": "bad", "item": "a", "seconds": NaN}'], "line 2: 'seconds' of a bad"),
         ([HEADER, {"kind": "bad", "item": "a"}, {"kind": "bad", "item": "x"}], "line 3: 'x' is no"),
-        ([HEADER, {"kind": "vote"}], "line 2: 'vote' is no kind"),
+        ([HEADER, {"kind": "vote"}], "line 2: 'vote' is not a valid kind"),
     ],
 )
 def test_what_is_no_session_is_refused_with_its_line(tmp_path, lines, problem):
@@ -245,14 +245,14 @@ def test_what_could_not_be_read_again_is_not_written(tmp_path, name, value, prob
 
 
 def test_what_is_no_entry_is_refused():
-    with pytest.raises(DataError, match="'a' is no entry"):
+    with pytest.raises(DataError, match="'a' is not an entry"):
         Session(["a", "b"]).add("a")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("make", "about", "problem"),
     [
-        (lambda: Session(["a", 5]), {}, "an item is no text"),
+        (lambda: Session(["a", 5]), {}, "an item is not a string"),
         (lambda: Session(["a", "b"], budget=2.5), {}, "'budget' is 2.5"),  # type: ignore[arg-type]
         (lambda: Session(["a", "b"], ordered=1), {}, "'ordered' is 1"),  # type: ignore[arg-type]
         (lambda: Session(["a", "b"]), {"k": "ten"}, "a session has a 'k' of its own"),
