@@ -28,7 +28,7 @@ from podium.aggregation import (
     supervised_kemeny,
     tuned_weights,
 )
-from podium.data import Dataset, concat, read_letor
+from podium.data import Dataset, concat_datasets, read_letor
 from podium.data.atomic import atomic_write
 from podium.measures import evaluate
 from podium.measures.comparison.statistics import paired_difference
@@ -86,7 +86,7 @@ def _folds() -> list[_Fold]:
     parts = [read_letor(_LETOR / f"A{part}.txt.gz") for part in range(1, 6)]
     return [
         _Fold(
-            concat([parts[(first + step) % 5] for step in range(3)]),
+            concat_datasets([parts[(first + step) % 5] for step in range(3)]),
             parts[(first + 3) % 5],
             parts[(first + 4) % 5],
         )
@@ -182,7 +182,7 @@ def _weights(
     if aggregate is not None:
         found["tuned"] = tuned_weights(votes, quality, aggregate, chosen.offsets, rounds=2)
         if not quick:
-            both = concat([fold.train, fold.validation])
+            both = concat_datasets([fold.train, fold.validation])
             found["tuned on all"] = tuned_weights(
                 _votes(both), _quality_of(both), aggregate, both.offsets, rounds=2
             )
@@ -214,7 +214,7 @@ def _line(tests: list[tuple[Dataset, Scores]]) -> str:
 
 def _optimality(report: Report, folds: list[_Fold]) -> None:
     """How far aggregations are from the nearest order, which is known of every query."""
-    data = concat([fold.test for fold in folds])
+    data = concat_datasets([fold.test for fold in folds])
     votes = _votes(data)
     start = time.perf_counter()
     exact = exact_kemeny(votes, data.offsets)

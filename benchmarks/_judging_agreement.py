@@ -8,11 +8,17 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks._report import Report
-from podium.judging.agreement import Agreement, Ballots, bootstrap, fleiss_kappa, krippendorff_alpha
+from podium.judging.agreement import (
+    Agreement,
+    Ratings,
+    bootstrap_agreement,
+    fleiss_kappa,
+    krippendorff_alpha,
+)
 from studies.real_votes import image_search_votes, trec_votes
 
 _SETS = Path(__file__).parents[2] / "shared/data/preferences"
-_FIGURES: dict[str, Callable[[Ballots], float]] = {
+_FIGURES: dict[str, Callable[[Ratings], float]] = {
     "agreed, overall": lambda votes: Agreement.of(votes).overall,
     "agreed, without ties": lambda votes: Agreement.of(votes).without_ties,
     "Fleiss' kappa": fleiss_kappa,
@@ -26,7 +32,7 @@ def report_agreement(report: Report, draws: int) -> None:
     if not _SETS.exists():
         report.note("agreement: the shared data sets are not here")
         return
-    sets: dict[str, Callable[[], Ballots]] = {
+    sets: dict[str, Callable[[], Ratings]] = {
         "image search, three people": lambda: image_search_votes(_SETS),
         "TREC Deep Learning 2021, crowd": lambda: trec_votes(_SETS, "trec-dl21/human.pref"),
         "TREC CAsT 2019, crowd": lambda: trec_votes(_SETS, "trec-cast19/crowd.pref"),
@@ -47,5 +53,5 @@ def report_agreement(report: Report, draws: int) -> None:
         for label, figure in _FIGURES.items():
             if label.endswith(("ties", "ordinal")) and not with_ties:
                 continue  # the same as the figure before where nobody may say tie
-            found = bootstrap(figure, ballots, draws=draws)
+            found = bootstrap_agreement(figure, ballots, draws=draws)
             report.note(f"  {label} {found.value:.3f} ({found.low:.3f} to {found.high:.3f})")

@@ -10,7 +10,7 @@ from statistics import median
 import numpy as np
 
 from benchmarks._report import Report
-from podium.data import Dataset, concat, read_letor
+from podium.data import Dataset, concat_datasets, read_letor
 from podium.losses import parse_loss
 from podium.rankers import LinearRanker
 from podium.rankers.engines import ENGINES
@@ -94,7 +94,7 @@ def support_vectors(report: Report, quick: bool) -> None:
         report.note(f"{_LETOR} is not here: the support vector machine is left out")
         return
     parts = [read_letor(_LETOR / f"S{part}.txt.gz") for part in ((1,) if quick else (1, 2, 3))]
-    data = concat(parts).top_k(10)
+    data = concat_datasets(parts).top_k(10)
     penalty = 0.01
     ranker = LinearRanker("PairHinge(k=10)", alpha=penalty, tol=5e-4)
     ranker.fit(data.select(np.arange(20)))  # compiles, unless that was done before

@@ -24,7 +24,7 @@ from podium.judging import (
     SimulatedAssessor,
     judge_session,
 )
-from podium.judging.algorithms import ALGORITHMS, run
+from podium.judging.algorithms import ALGORITHMS, run_selection
 from studies.heap_readings import papers_heap
 from studies.judging_ways import (
     BUDGETS,
@@ -71,7 +71,7 @@ def _counts(
         def judge(left: int, right: int, values: list[float] = values) -> Outcome:
             return Outcome.LEFT if values[left] > values[right] else Outcome.RIGHT
 
-        selected = run(ALGORITHMS[algorithm], items, k, judge, infer=infer)
+        selected = run_selection(ALGORITHMS[algorithm], items, k, judge, infer=infer)
         if [values[item] for item in selected.top] != sorted(values, reverse=True)[:k]:
             raise SystemExit(f"{algorithm} found a wrong top {k} of {items}")
         counts.append(selected.judgments)
@@ -115,7 +115,7 @@ def _replay(report: Report) -> None:
     worths = dict(zip(items, np.random.default_rng(0).standard_normal(1000), strict=True))
     session = Session(items, 200)
     crowd = [SimulatedAssessor(worths, HABITS["crowd"], name=name) for name in ("one", "two")]
-    judge_session(session, crowd, most=2000)
+    judge_session(session, crowd, max_judgments=2000)
     log = session.log
     seconds = []
     for _ in range(25):

@@ -25,7 +25,13 @@ from scipy import stats
 from benchmarks._null_queries import SYMMETRIC, Doubles, Draw, ndcg, normal, reciprocal_rank, skewed
 from benchmarks._report import Report, wants_quick
 from podium.data import Dataset
-from podium.judging.agreement import Agreement, Ballots, bootstrap, compare_agreement, fleiss_kappa
+from podium.judging.agreement import (
+    Agreement,
+    Ratings,
+    bootstrap_agreement,
+    compare_agreement,
+    fleiss_kappa,
+)
 from podium.judging.workload import Workload
 from podium.measures import coherence
 from podium.measures.comparison import statistics as tested
@@ -351,7 +357,9 @@ def agreement(found: Findings, repeats: int, tests: int) -> None:
         covered = []
         for number in range(repeats):
             votes = _votes(np.random.default_rng([10, size, number]), size)
-            ends = bootstrap(fleiss_kappa, Ballots.from_table(votes), draws=200, seed=number)
+            ends = bootstrap_agreement(
+                fleiss_kappa, Ratings.from_table(votes), draws=200, seed=number
+            )
             covered.append(ends.low <= truth <= ends.high)
         share = float(np.mean(covered))
         # Percentiles of so few things judged fall short by their nature.
@@ -375,7 +383,7 @@ def _votes(random: np.random.Generator, units: int) -> list[list[int]]:
 
 
 def _kappa_of(random: np.random.Generator, units: int) -> float:
-    return fleiss_kappa(Ballots.from_table(_votes(random, units)))
+    return fleiss_kappa(Ratings.from_table(_votes(random, units)))
 
 
 def _agreement(random: np.random.Generator, pairs: int) -> Agreement:

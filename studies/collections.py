@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from podium.data import Dataset, concat, read_letor
+from podium.data import Dataset, concat_datasets, read_letor
 from podium.errors import ArgumentError
 
 
@@ -57,7 +57,7 @@ def _circle(parts: Sequence[Dataset]) -> list[Fold]:
     count = len(parts)
     return [
         Fold(
-            concat([parts[(fold + step) % count] for step in range(count - 2)]),
+            concat_datasets([parts[(fold + step) % count] for step in range(count - 2)]),
             parts[(fold + count - 2) % count],
             parts[(fold + count - 1) % count],
         )
@@ -92,7 +92,7 @@ def _lightgbm_example(folder: Path) -> list[Fold]:
     parts = [read_letor(folder / f"rank.{part}") for part in ("train", "test")]  # with .query files
     width = max(len(part.feature_names) for part in parts)
     return _shuffled_folds(
-        concat(
+        concat_datasets(
             [
                 Dataset.from_arrays(
                     np.pad(part.features, ((0, 0), (0, width - len(part.feature_names)))),
@@ -119,7 +119,7 @@ def _yandex(folder: Path) -> list[Fold]:
         labels = [float(row[1]) for row in rows]
         query = [f"{file[:9]}{row[0]}" for row in rows]
         parts.append(Dataset.from_arrays(table, labels=labels, qid=query))
-    return _shuffled_folds(concat(parts))
+    return _shuffled_folds(concat_datasets(parts))
 
 
 COLLECTIONS: dict[str, Collection] = {

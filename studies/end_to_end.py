@@ -13,16 +13,16 @@ from podium.judging import (
     GRADE_SECONDS,
     HABITS,
     PAIR_SECONDS,
-    Duels,
+    Comparisons,
     Outcome,
     Session,
     SimulatedAssessor,
     Verdict,
     by_expected_gain,
     expected_gains,
-    fit_worths,
+    fit_bradley_terry,
 )
-from podium.judging.algorithms import ALGORITHMS, run
+from podium.judging.algorithms import ALGORITHMS, run_selection
 from podium.measures import evaluate, parse_measure
 from podium.rankers import LinearRanker, Ranker, TreeRanker
 from studies.arrays import Doubles, Floats
@@ -57,8 +57,10 @@ def selected(algorithm: str) -> Callable[[Doubles, int], Labelled]:
             rows.append((left, right, int(outcome), 0))
             return outcome
 
-        run(ALGORITHMS[algorithm], DOCUMENTS, K, answer)
-        order = by_expected_gain(expected_gains(fit_worths(DOCUMENTS, Duels.of(rows)), K))
+        run_selection(ALGORITHMS[algorithm], DOCUMENTS, K, answer)
+        order = by_expected_gain(
+            expected_gains(fit_bradley_terry(DOCUMENTS, Comparisons.of(rows)), K)
+        )
         return _top(order.tolist()), len(rows) * PAIR_SECONDS
 
     return label

@@ -11,7 +11,7 @@ from collections.abc import Generator, Sequence
 import numpy as np
 
 from podium.judging import HABITS, Habits, Outcome, Pair, SimulatedAssessor
-from podium.judging.algorithms import Algorithm, Selection, heap, run
+from podium.judging.algorithms import Algorithm, Selection, heap, run_selection
 
 WITH_TIES = Habits(ties=1.0)
 """Items closer than a standard deviation of their worths seem equal, which makes 63 % ties."""
@@ -80,5 +80,5 @@ def _measure(algorithm: Algorithm[int], habits: Habits, runs: int) -> tuple[floa
             said.append(judge(left, right))
             return said[-1]
 
-        counts.append(run(algorithm, 50, 10, answer, infer=False).judgments)
+        counts.append(run_selection(algorithm, 50, 10, answer, infer=False).judgments)
     return float(np.mean(counts)), said.count(Outcome.TIE) / len(said)

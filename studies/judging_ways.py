@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from podium.judging import (
     HABITS,
-    Duels,
+    Comparisons,
     Grade,
     Habits,
     Outcome,
@@ -19,9 +19,9 @@ from podium.judging import (
     Verdict,
     by_expected_gain,
     expected_gains,
-    fit_worths,
+    fit_bradley_terry,
 )
-from podium.judging.algorithms import ALGORITHMS, run
+from podium.judging.algorithms import ALGORITHMS, run_selection
 from studies.kndcg import k_ndcg
 
 ITEMS, K = 50, 10
@@ -52,7 +52,7 @@ def selection(name: str) -> Way:
             found.append(_likeliest(rows) if len(rows) in BUDGETS else ())
             return outcome
 
-        top = run(ALGORITHMS[name], ITEMS, K, answer).top
+        top = run_selection(ALGORITHMS[name], ITEMS, K, answer).top
         yield from found
         while True:
             yield top
@@ -61,7 +61,7 @@ def selection(name: str) -> Way:
 
 
 def _likeliest(rows: list[tuple[int, int, int, int]]) -> Ranking:
-    return by_expected_gain(expected_gains(fit_worths(ITEMS, Duels.of(rows)), K))
+    return by_expected_gain(expected_gains(fit_bradley_terry(ITEMS, Comparisons.of(rows)), K))
 
 
 def careful(graded: int) -> Way:
@@ -93,7 +93,7 @@ def active_bradley_terry(worths: list[float], habits: Habits, seed: int) -> Iter
     judge = SimulatedAssessor[int](worths, habits, seed=seed)
     random = np.random.default_rng(seed)
     rows: list[tuple[int, int, int, int]] = []
-    fit = fit_worths(ITEMS, Duels.of(rows))
+    fit = fit_bradley_terry(ITEMS, Comparisons.of(rows))
     while True:
         covariance = np.linalg.inv(fit.precision)
         variance = np.diag(covariance)
@@ -102,7 +102,7 @@ def active_bradley_terry(worths: list[float], habits: Habits, seed: int) -> Iter
         information *= 1 + 1e-6 * random.random(information.shape)  # equals are drawn from
         left, right = np.unravel_index(int(information.argmax()), information.shape)
         rows.append((int(left), int(right), int(judge(int(left), int(right))), 0))
-        fit = fit_worths(ITEMS, Duels.of(rows), start=fit.means)
+        fit = fit_bradley_terry(ITEMS, Comparisons.of(rows), start=fit.means)
         yield by_expected_gain(expected_gains(fit, K)) if len(rows) in BUDGETS else ()
 
 

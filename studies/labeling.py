@@ -19,8 +19,8 @@ from podium.judging import (
     Verdict,
     rotate,
 )
-from podium.judging.agreement import Agreement, Ballots, compare_agreement, inferred_verdicts
-from podium.judging.algorithms import ALGORITHMS, Algorithm, run
+from podium.judging.agreement import Agreement, Ratings, compare_agreement, inferred_verdicts
+from podium.judging.algorithms import ALGORITHMS, Algorithm, run_selection
 from studies.heap_readings import WITH_TIES, papers_heap, textbook
 from studies.judging_ways import OTHERS, PODIUM, mean_and_error, play_ways
 from studies.kndcg import k_ndcg
@@ -103,7 +103,7 @@ def user_study(noise: str, repeats: int) -> dict[str, Any]:
 
 
 def _agreement(logs: Mapping[str, Sequence[Any]]) -> Agreement:
-    return Agreement.of(Ballots.from_logs(logs))
+    return Agreement.of(Ratings.from_logs(logs))
 
 
 def _asked(log: Sequence[Verdict]) -> list[tuple[str, str]]:
@@ -142,7 +142,7 @@ def _sit_down(
         return outcome
 
     algorithm, infer = WAYS[way]
-    selected = run(algorithm, ITEMS, K, answer, infer=infer)
+    selected = run_selection(algorithm, ITEMS, K, answer, infer=infer)
     return said, selected.top, selected.judgments
 
 

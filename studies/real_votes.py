@@ -8,18 +8,18 @@ from pathlib import Path
 import numpy as np
 
 from podium.data import read_pairs
-from podium.judging.agreement import Ballots
+from podium.judging.agreement import Ratings
 
 
-def image_search_votes(folder: Path) -> Ballots:
+def image_search_votes(folder: Path) -> Ratings:
     """Three people each on pairs of images (Xie et al., SIGIR 2020): 1, 0 or -1 a vote."""
     with gzip.open(folder / "image-search/image_pairs_annotation.gz", "rt") as lines:
         next(lines)
         table = [line.rstrip("\n").split("\t")[-3:] for line in lines]
-    return Ballots.from_table(-np.sign(np.array(table, float)))  # how much better is left out
+    return Ratings.from_table(-np.sign(np.array(table, float)))  # how much better is left out
 
 
-def trec_votes(folder: Path, path: str) -> Ballots:
+def trec_votes(folder: Path, path: str) -> Ratings:
     """Votes without names: who judged is not in the file, so each vote has its own number."""
     pairs = read_pairs(folder / path)
     units: dict[tuple[str, str, str], int] = {}
@@ -37,4 +37,4 @@ def trec_votes(folder: Path, path: str) -> Ballots:
     columns = np.array(rows).T
     numbers = np.arange(len(rows))
     names = tuple(map(str, numbers))
-    return Ballots(columns[0], numbers, columns[1].astype(float), names, tuple(units))
+    return Ratings(columns[0], numbers, columns[1].astype(float), names, tuple(units))

@@ -13,11 +13,11 @@ import podium
 from podium.aggregation import borda, reciprocal_rank
 from podium.data import Dataset, convert, format_of, read_jsonl, to_top_k
 from podium.errors import ArgumentError, DataError, MissingPackageError, PodiumError
-from podium.judging import Habits, Overlap, SimulatedAssessor, plan, rotate
+from podium.judging import Habits, Overlap, SimulatedAssessor, estimate_workload, rotate
 from podium.losses import LambdaLoss, ListMLE, parse_loss
 from podium.measures import Conventions, compare, evaluate, nDCG, parse_measure
 from podium.rankers import BoostedRanker, LinearRanker, NotFittedError, TreeRanker, tune
-from podium.utility import DCGLearn, RankingPreferences, bootstrap
+from podium.utility import DCGLearn, RankingPreferences, bootstrap_utility
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ from podium.utility import DCGLearn, RankingPreferences, bootstrap
         (DataError("is wrong"), "is wrong"),
         (DataError("is wrong", path="a.txt"), "a.txt: is wrong"),
         (DataError("is wrong", path="a.txt", line=3), "a.txt, line 3: is wrong"),
-        (DataError("is wrong.", hint="Mend it."), "is wrong. Mend it."),
+        (DataError("is wrong.", hint="Fix it."), "is wrong. Fix it."),
         (DataError("is wrong", path="a", line=1, hint="Mend."), "a, line 1: is wrong. Mend."),
     ],
 )
@@ -85,10 +85,12 @@ WRONG_CHOICES: dict[str, Callable[[], object]] = {
     "judging: habits": lambda: Habits(noise=-1),
     "judging: seed": lambda: SimulatedAssessor([1.0], seed=-1),
     "judging: people": lambda: rotate(["q"], ["ann", "ann"]),
-    "judging: seed of a plan": lambda: plan(1, 3, 1, algorithm="heap", runs=1, seed=-1),
+    "judging: seed of a plan": lambda: estimate_workload(
+        1, 3, 1, algorithm="heap", runs=1, seed=-1
+    ),
     "utility: C": lambda: DCGLearn(C=0),
-    "utility: resamples": lambda: bootstrap(MODEL, PAIRS, MODEL.fit(PAIRS), resamples=0),
-    "utility: seed": lambda: bootstrap(MODEL, PAIRS, MODEL.fit(PAIRS), seed=-1),
+    "utility: resamples": lambda: bootstrap_utility(MODEL, PAIRS, MODEL.fit(PAIRS), resamples=0),
+    "utility: seed": lambda: bootstrap_utility(MODEL, PAIRS, MODEL.fit(PAIRS), seed=-1),
     "rankers: penalty": lambda: LinearRanker("PairHinge()", alpha=-1).fit(DATA),
     "rankers: loss": lambda: LinearRanker("PairHing()").fit(DATA),
     "rankers: engine": lambda: TreeRanker(engine="forest").fit(DATA),  # type: ignore[arg-type]
@@ -133,6 +135,7 @@ def test_no_other_error_is_for_callers() -> None:
     raised = re.compile(r"raise (\w+)\(")
     ours = {kind.__name__ for kind in _kinds(PodiumError)} | {
         "unknown",
+        "unknown_name",
         "missing_feature",
         "endless_score",
         "no_preferences_error",
@@ -154,9 +157,9 @@ def _kinds(kind: type[Exception]) -> set[type[Exception]]:
 
 
 def test_a_line_further_down() -> None:
-    error = DataError("is wrong", path="a", line=3, hint="Mend it.").further_down(10)
-    assert (error.problem, error.path, error.line, error.hint) == ("is wrong", "a", 13, "Mend it.")
-    assert DataError("is wrong").further_down(10).line is None
+    error = DataError("is wrong", path="a", line=3, hint="Fix it.").with_line_offset(10)
+    assert (error.problem, error.path, error.line, error.hint) == ("is wrong", "a", 13, "Fix it.")
+    assert DataError("is wrong").with_line_offset(10).line is None
 
 
 def test_names_of_the_package() -> None:

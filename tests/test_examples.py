@@ -12,7 +12,7 @@ from podium.data import Dataset, format_of
 from podium.data.formats import FORMATS
 from podium.errors import DataError
 from podium.judging import Outcome, Session, Verdict
-from podium.judging.algorithms import ALGORITHMS, run
+from podium.judging.algorithms import ALGORITHMS, run_selection
 from podium.losses import parse_loss
 from podium.measures import evaluate
 from podium.rankers import LinearRanker, TreeRanker
@@ -73,7 +73,7 @@ def test_own_algorithm(example) -> None:
     def judge(left: int, right: int) -> Outcome:
         return Outcome.LEFT if worth[left] > worth[right] else Outcome.RIGHT
 
-    found = run(ALGORITHMS["quickselect"], 40, 8, judge)
+    found = run_selection(ALGORITHMS["quickselect"], 40, 8, judge)
     assert found.top == np.argsort(-worth)[:8].tolist()
     session = Session([f"d{item}" for item in range(40)], 8, algorithm="quickselect")
     while not session.done:

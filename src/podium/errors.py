@@ -1,4 +1,4 @@
-"""The few error types that Podium raises on purpose."""
+"""The exception types that Podium raises on purpose."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ class PodiumError(Exception):
         return f"{self.problem.rstrip('.')}. {self.hint}" if self.hint else self.problem
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A pool of processes hands errors over pickled; arguments by name need help there.
+        # Process pools pickle exceptions; keyword-only arguments need this.
         return partial(type(self), hint=self.hint), (self.problem,)
 
 
 class ArgumentError(PodiumError, ValueError):
-    """A choice is wrong: a number out of range, an unknown name, two that do not fit.
+    """An argument is invalid: out of range, an unknown name, or in conflict with another one.
 
     Example:
-        >>> print(ArgumentError("k is 0", hint="Give a whole number from 1."))
-        k is 0. Give a whole number from 1.
+        >>> print(ArgumentError("k is 0", hint="Give an integer of at least 1."))
+        k is 0. Give an integer of at least 1.
     """
 
 
 class DataError(PodiumError, ValueError):
-    """The data at hand are wrong: a malformed file, arrays that do not fit, a broken shard.
+    """The data are invalid: a malformed file, arrays of different lengths, a broken shard.
 
     Attributes:
-        path: The file, if they are in one.
-        line: The line of the file, from 1.
+        path: The file, if the data come from one.
+        line: The line number in the file, starting at 1.
 
     Example:
-        >>> print(DataError("label is not a number", path="train.txt", line=3, hint="Mend it."))
-        train.txt, line 3: label is not a number. Mend it.
+        >>> print(DataError("label is not a number", path="train.txt", line=3, hint="Fix it."))
+        train.txt, line 3: label is not a number. Fix it.
     """
 
     def __init__(
@@ -56,26 +56,26 @@ class DataError(PodiumError, ValueError):
         self.line = line
 
     def __str__(self) -> str:
-        place = ", line ".join(
+        location = ", line ".join(
             part for part in (self.path, None if self.line is None else str(self.line)) if part
         )
-        return f"{place}: {super().__str__()}" if place else super().__str__()
+        return f"{location}: {super().__str__()}" if location else super().__str__()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        remade = partial(type(self), path=self.path, line=self.line, hint=self.hint)
-        return remade, (self.problem,)
+        rebuild = partial(type(self), path=self.path, line=self.line, hint=self.hint)
+        return rebuild, (self.problem,)
 
     def at(self, path: object, line: int | None = None) -> DataError:
-        """The same error of a file, and of one of its lines."""
+        """Return the same error with a file path and, optionally, a line number."""
         return DataError(self.problem, path=path, line=line, hint=self.hint)
 
-    def further_down(self, lines: int) -> DataError:
-        """The same error of a part of a file that has some lines before it."""
+    def with_line_offset(self, lines: int) -> DataError:
+        """Return the same error with its line number moved down by ``lines``."""
         return self.at(self.path, None if self.line is None else self.line + lines)
 
 
 class MissingPackageError(PodiumError, ImportError):
-    """A package is needed that only some users want, and is not installed.
+    """An optional package is needed and not installed.
 
     Example:
         >>> print(MissingPackageError("LightGBM", extra="trees"))

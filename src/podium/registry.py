@@ -1,4 +1,4 @@
-"""Things by name: losses, rankers, formats, algorithms, models and what else users may add to."""
+"""Registries of named objects that users can extend: losses, rankers, formats, algorithms."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any, TypeVar
 
 from podium.errors import ArgumentError
 
-_Thing = TypeVar("_Thing")
+_Value = TypeVar("_Value")
 
 
-class Registry(UserDict[str, _Thing]):
-    """A dictionary in which a name belongs to one thing for good.
+class Registry(UserDict[str, _Value]):
+    """A dictionary in which a name, once taken, keeps its value.
 
-    Another thing under a name that is taken is an error: what a command or a saved file means by
-    the name would depend on what was imported last. The same definition may come again, as when a
-    module is reloaded or a notebook's cell is run twice.
+    Registering a different value under a taken name is an error: the meaning of a command or a
+    saved file would depend on what was imported last. The same definition may be registered again,
+    as when a module is reloaded or a notebook cell is run twice.
 
     Args:
-        what: What it holds, for messages: "loss".
-        things: What it holds from the start.
+        kind: What the values are, for messages: "loss".
+        entries: The initial entries.
 
     Example:
         >>> engines = Registry("engine", {"lightgbm": 1})
@@ -34,69 +34,69 @@ class Registry(UserDict[str, _Thing]):
         podium.errors.ArgumentError: There is no engine 'lightbgm'. Did you mean: lightgbm?
     """
 
-    def __init__(self, what: str, things: dict[str, _Thing] | None = None) -> None:
-        self.what = what
-        super().__init__(things or {})
+    def __init__(self, kind: str, entries: dict[str, _Value] | None = None) -> None:
+        self.kind = kind
+        super().__init__(entries or {})
 
-    def __setitem__(self, name: str, thing: _Thing) -> None:
-        held = self.data.get(name, thing)
-        if held is not thing and not same_definition(held, thing):
+    def __setitem__(self, name: str, value: _Value) -> None:
+        existing = self.data.get(name, value)
+        if existing is not value and not same_definition(existing, value):
             raise ArgumentError(
-                f"The name {name!r} belongs to another {self.what}: {_told(held)}",
+                f"The name {name!r} belongs to another {self.kind}: {_describe(existing)}",
                 hint="Choose another name.",
             )
-        super().__setitem__(name, thing)
+        super().__setitem__(name, value)
 
-    def named(self, name: str, *, also: Iterable[str] = ()) -> _Thing:
-        """The thing of a name, in any case; if there is none, an error that offers the nearest.
+    def named(self, name: str, *, also: Iterable[str] = ()) -> _Value:
+        """Look up a name, ignoring case; an unknown name is an error that suggests similar ones.
 
         Args:
             name: The name.
-            also: Names that are known elsewhere, to offer them too.
+            also: Further names to suggest, known elsewhere.
         """
         if name in self.data:
             return self.data[name]
         by_lower = {known.lower(): known for known in self.data}
         if name.lower() in by_lower:
             return self.data[by_lower[name.lower()]]
-        raise unknown(self.what, name, [*self.data, *also])
+        raise unknown_name(self.kind, name, [*self.data, *also])
 
 
-def unknown(what: str, name: str, known: Iterable[str] | Mapping[str, str]) -> ArgumentError:
-    """The error for a name that nothing has, with the nearest names or all there are.
+def unknown_name(kind: str, name: str, known: Iterable[str] | Mapping[str, str]) -> ArgumentError:
+    """Build the error for an unknown name, suggesting similar names or listing all.
 
     Args:
-        what: What was asked for.
-        name: By which name.
-        known: All names, or for each way to write one the name to offer.
+        kind: What was looked up.
+        name: The unknown name.
+        known: All names, or a mapping from each accepted spelling to the name to suggest.
 
     Example:
-        >>> print(unknown("test", "z", ["t", "sign"]))
+        >>> print(unknown_name("test", "z", ["t", "sign"]))
         There is no test 'z'. Choose: t, sign.
     """
-    offers = known if isinstance(known, Mapping) else {each: each for each in known}
-    by_lower = {written.lower(): offer for written, offer in offers.items()}
+    suggestion_of = known if isinstance(known, Mapping) else {each: each for each in known}
+    by_lower = {written.lower(): suggestion for written, suggestion in suggestion_of.items()}
     near = get_close_matches(name.lower(), by_lower, n=3)
-    offered = ", ".join(dict.fromkeys(by_lower[each] for each in near or by_lower))
-    hint = f"Did you mean: {offered}?" if near else f"Choose: {offered}."
-    return ArgumentError(f"There is no {what} {name!r}", hint=hint)
+    suggestions = ", ".join(dict.fromkeys(by_lower[each] for each in near or by_lower))
+    hint = f"Did you mean: {suggestions}?" if near else f"Choose: {suggestions}."
+    return ArgumentError(f"There is no {kind} {name!r}", hint=hint)
 
 
-def same_definition(one: Any, other: Any) -> bool:
-    """Whether two objects are of one definition that was run twice, or equal.
+def same_definition(first: Any, second: Any) -> bool:
+    """Whether two objects are equal, or come from the same definition run twice.
 
     Example:
         >>> same_definition(len, len), same_definition(len, max), same_definition((1,), (1,))
         (True, False, True)
     """
-    if hasattr(one, "__qualname__") and hasattr(other, "__qualname__"):
-        return (one.__module__, one.__qualname__) == (other.__module__, other.__qualname__)
-    if is_dataclass(one) and type(one) is type(other):
-        names = [field.name for field in fields(one)]
-        return all(same_definition(getattr(one, name), getattr(other, name)) for name in names)
-    return bool(one == other)
+    if hasattr(first, "__qualname__") and hasattr(second, "__qualname__"):
+        return (first.__module__, first.__qualname__) == (second.__module__, second.__qualname__)
+    if is_dataclass(first) and type(first) is type(second):
+        names = [field.name for field in fields(first)]
+        return all(same_definition(getattr(first, name), getattr(second, name)) for name in names)
+    return bool(first == second)
 
 
-def _told(thing: Any) -> str:
-    name = getattr(thing, "__qualname__", None)
-    return repr(thing) if name is None else f"{thing.__module__}.{name}"
+def _describe(value: Any) -> str:
+    name = getattr(value, "__qualname__", None)
+    return repr(value) if name is None else f"{value.__module__}.{name}"

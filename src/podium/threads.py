@@ -1,4 +1,4 @@
-"""One place that decides how many threads Podium's own loops use."""
+"""How many threads Podium's own loops use, and the pool they run in."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _Result = TypeVar("_Result")
 
 
 def thread_count() -> int:
-    """How many threads to use: ``PODIUM_THREADS`` if set, else the cores this process may use."""
-    asked = os.environ.get("PODIUM_THREADS", "")
-    if not asked:
+    """Number of threads: ``PODIUM_THREADS`` if set, else the cores available to this process."""
+    value = os.environ.get("PODIUM_THREADS", "")
+    if not value:
         if hasattr(os, "sched_getaffinity"):
             return len(os.sched_getaffinity(0))
         return os.cpu_count() or 1
-    if not asked.isdecimal() or int(asked) < 1:
-        raise ArgumentError(f"PODIUM_THREADS is {asked!r}. Set it to a whole number of at least 1.")
-    return int(asked)
+    if not value.isdecimal() or int(value) < 1:
+        raise ArgumentError(f"PODIUM_THREADS is {value!r}. Set it to an integer of at least 1.")
+    return int(value)
 
 
 _NAME = "podium"
 
 _MOST_RANGES = 256
-"""Some for each thread of the largest machines."""
+"""Enough for several ranges per thread on the largest machines."""
 
 
 @lru_cache(maxsize=1)
@@ -42,7 +42,7 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix=_NAME)
 
 
-# A forked process has the pool but not its threads, and would wait for them for ever.
+# A forked process inherits the pool but not its threads, and would wait for them forever.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
@@ -87,10 +87,10 @@ def ordered_map(
 
 
 def over_queries(task: Callable[[int, int], _Result], offsets: NDArray[np.int64]) -> list[_Result]:
-    """Run ``task(first, last)`` over ranges of queries that hold about the same number of rows.
+    """Run ``task(first, last)`` over ranges of queries with about the same number of rows.
 
-    The ranges depend on the queries alone, so what is added up over them is the same to the last
-    bit whatever the number of threads.
+    The ranges depend on the queries alone, so sums over them are the same to the last bit
+    whatever the number of threads.
 
     Example:
         >>> over_queries(lambda first, last: last - first, np.array([0, 2, 4]))
@@ -98,13 +98,13 @@ def over_queries(task: Callable[[int, int], _Result], offsets: NDArray[np.int64]
     """
     queries, rows = len(offsets) - 1, int(offsets[-1])
     # Several ranges per thread even out queries of unequal cost; below some thousand rows the
-    # hand-over costs more than the work.
+    # overhead of a thread costs more than the work.
     parts = max(1, min(_MOST_RANGES, rows // 4096, queries))
     if parts == 1:
         return [task(0, queries)]
     bounds = np.searchsorted(offsets, np.linspace(0, rows, parts + 1)[1:-1])
     edges = np.unique(np.concatenate(([0], bounds, [queries]))).tolist()
-    # Within a thread of the pool others cannot be waited for: all of them might be waiting.
+    # A thread of the pool must not wait for others: all of them might be waiting.
     if threading.current_thread().name.startswith(_NAME):
         return list(map(task, edges[:-1], edges[1:]))
     return list(_pool(thread_count()).map(task, edges[:-1], edges[1:]))

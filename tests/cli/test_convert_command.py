@@ -95,7 +95,7 @@ def test_options_of_letor(tmp_path: Path) -> None:
 def test_rows_apart(tmp_path: Path) -> None:
     path = tmp_path / "mixed.txt"
     path.write_bytes(b"1 qid:a 1:1 #docid = x\n2 qid:b 1:2 #docid = x\n3 qid:a #docid = y\n")
-    assert "lie apart" in fail("convert", path, tmp_path / "out.qrels")
+    assert "are not contiguous" in fail("convert", path, tmp_path / "out.qrels")
     succeed("convert", path, tmp_path / "out.qrels", "--whole")
     assert read_qrels(tmp_path / "out.qrels").labels.tolist() == [1, 3, 2]
 
@@ -105,17 +105,17 @@ def test_an_error_is_one_line_with_exit_code_1(tmp_path: Path) -> None:
     bad.write_bytes(b"1 qid:1 1:1\n1 qid:1 1:\x1b[2J:bug:[red]\n")
     message = fail("convert", bad, tmp_path / "out")
     assert message == (
-        f"{bad}, line 2: '1:\\x1b[2J:bug:[red]' has no number after the colon. Mend the line."
+        f"{bad}, line 2: '1:\\x1b[2J:bug:[red]' has no number after the colon. Fix the line."
     )
 
 
 @pytest.mark.slow
 def test_errors(source: Path, tmp_path: Path) -> None:
     assert "no such file" in fail("convert", tmp_path / "absent.txt", tmp_path / "other")
-    assert "is not clear" in fail("convert", source, tmp_path / "out.csv")
+    assert "cannot be inferred" in fail("convert", source, tmp_path / "out.csv")
     assert "'csv'" in fail("convert", source, tmp_path / "out.txt", "--to", "csv")
-    assert "letor cannot become run" in fail("convert", source, tmp_path / "out.run")
-    assert "knows no option 'zero_based'" in fail(
+    assert "letor cannot be converted to run" in fail("convert", source, tmp_path / "out.run")
+    assert "has no option 'zero_based'" in fail(
         "convert", tmp_path / "x.parquet", tmp_path / "out.txt", "--zero-based"
     )
     assert "cannot be written" in fail("convert", source, tmp_path / "no" / "such" / "folder.txt")
@@ -205,7 +205,7 @@ def test_threads_that_cannot_be(source: Path) -> None:
     done = podium_process("convert", source, "-", "--to", "letor", PODIUM_THREADS="many")
     assert done.returncode == 1
     assert done.stderr.decode() == (
-        "Error: PODIUM_THREADS is 'many'. Set it to a whole number of at least 1.\n"
+        "Error: PODIUM_THREADS is 'many'. Set it to an integer of at least 1.\n"
     )
 
 

@@ -138,13 +138,13 @@ def test_group_sizes(tmp_path: Path) -> None:
     (tmp_path / "sizes").rename(tmp_path / "rank.txt.query")
     found = json.loads(succeed("describe", tmp_path / "rank.txt", *options[2:]))
     assert found["queries"] == 2
-    assert "knows no option 'group'" in fail("describe", tmp_path / "x.parquet", "--group", "y")
+    assert "has no option 'group'" in fail("describe", tmp_path / "x.parquet", "--group", "y")
 
 
 @pytest.mark.slow
 def test_rows_apart(tmp_path: Path) -> None:
     (tmp_path / "mixed.txt").write_bytes(b"1 qid:a\n2 qid:b\n3 qid:a\n")
-    assert "lie apart" in fail("describe", tmp_path / "mixed.txt")
+    assert "are not contiguous" in fail("describe", tmp_path / "mixed.txt")
     assert rows(succeed("describe", tmp_path / "mixed.txt", "--whole"))[0] == ["queries", "2"]
 
 

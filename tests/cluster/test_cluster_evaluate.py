@@ -116,7 +116,7 @@ def test_rankers_are_runs_beside_columns(three: Cluster, tmp_path: Path) -> None
 def test_what_is_wrong_is_said(three: Cluster, tmp_path: Path) -> None:
     data = scored(40)
     source = cut(data, tmp_path / "scored", 4)
-    with pytest.raises(DataError, match="no single column 'bm52'"):
+    with pytest.raises(DataError, match="not have exactly one column 'bm52'"):
         evaluate("RR", source, score="bm52", cluster=three)
     with pytest.raises(ArgumentError, match="no runs"):
         evaluate("RR", source, score=[], cluster=three)
@@ -133,7 +133,7 @@ def test_what_is_wrong_is_said(three: Cluster, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="checksum"):
         opened.verify(1)
     part.write_bytes(content[:-1])
-    with pytest.raises(DataError, match="bytes, the manifest says"):
+    with pytest.raises(DataError, match=r"bytes, .* in the manifest"):
         evaluate("RR", source, score="bm25", cluster=three)
     part.unlink()
     with pytest.raises(DataError, match="missing"):

@@ -22,7 +22,7 @@ from podium.cluster.assignment import balance_by_bytes
 from podium.cluster.checkpoints import claim, fit_identity
 from podium.cluster.shard_actors import ShardActors
 from podium.cluster.sources import open_source
-from podium.data import Dataset, ShardSet, concat, write_shards
+from podium.data import Dataset, ShardSet, concat_datasets, write_shards
 from podium.errors import ArgumentError, DataError, PodiumError
 from podium.losses import parse_loss
 from podium.rankers import BoostedRanker, LinearRanker, NeuralRanker, Ranker, TreeRanker
@@ -125,7 +125,7 @@ def test_a_tree_fit_that_cannot_succeed_ends_soon(three: Cluster, tmp_path: Path
     part.write_bytes(part.read_bytes()[:-1])
     interrupts = signal.getsignal(signal.SIGINT)
     start = time.monotonic()
-    with pytest.raises(DataError, match="bytes, the manifest says"):
+    with pytest.raises(DataError, match=r"bytes, .* in the manifest"):
         fit(TreeRanker(LOSS, n_estimators=5), train, cluster=three)
     assert time.monotonic() - start < 90  # and not after twenty attempts
     assert signal.getsignal(signal.SIGINT) is interrupts
@@ -290,7 +290,7 @@ def test_trees_are_those_of_the_engines_own_distributed_learner(
     fit(ranker, train, cluster=Cluster(raylets.address, workers=2))
     shares = balance_by_bytes([shard.bytes for shard in train.shards], 2)
     parts = [
-        concat([block for place in sorted(share) for block in train.blocks([place])])
+        concat_datasets([block for place in sorted(share) for block in train.blocks([place])])
         for share in shares
     ]
     predict = alone(parts, 15, parameters)

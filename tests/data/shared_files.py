@@ -9,7 +9,7 @@ SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 def shared(path: str) -> Path:
     """A file or folder of the shared data; the test is skipped where they are absent."""
-    found = SHARED / path
-    if not found.exists():
-        pytest.skip(f"{found} is not here: the shared data sets are not part of the repository")
-    return found
+    file = SHARED / path
+    if not file.exists():
+        pytest.skip(f"{file} is not here: the shared data sets are not part of the repository")
+    return file

@@ -21,7 +21,7 @@ FLOAT64_EXTREMES = (5e-324, -2.2250738585072014e-308, 1.7976931348623157e308, 0.
 words = st.text(st.characters(min_codepoint=33, exclude_categories=["Cs"]), min_size=1, max_size=9)
 """Ids that every format can hold: no white space, no control characters."""
 
-texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+unicode_strings = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 """Any Unicode text, empty or with control characters too."""
 
 float32s = st.sampled_from(FLOAT32_EXTREMES) | st.floats(
@@ -94,10 +94,10 @@ def judgments(draw: st.DrawFn, *, ids: st.SearchStrategy[str] = words) -> Judgme
 def rankings(draw: st.DrawFn, *, ids: st.SearchStrategy[str] = words) -> Rankings:
     """A score for each document of some queries, best first, as a run is written."""
     queries, documents = draw(_rows(ids))
-    found = Rankings.from_columns(queries, documents, draw(many(float64s, len(queries))))
-    order = np.lexsort((-found.scores, found.query_of_row))
+    ranked = Rankings.from_columns(queries, documents, draw(many(float64s, len(queries))))
+    order = np.lexsort((-ranked.scores, ranked.query_of_row))
     return Rankings.from_columns(
-        queries, found.document_ids.take(order), found.scores[order], name=draw(words)
+        queries, ranked.document_ids.take(order), ranked.scores[order], name=draw(words)
     )
 
 
@@ -129,44 +129,44 @@ def preference_levels(
 
 
 _json = st.recursive(
-    st.none() | st.booleans() | st.integers() | float64s | texts,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    st.none() | st.booleans() | st.integers() | float64s | unicode_strings,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(unicode_strings, inner, max_size=3),
     max_leaves=4,
 )
-_full_texts = texts.filter(bool)
+_nonempty_strings = unicode_strings.filter(bool)
 _candidates = st.builds(
     Candidate,
-    document_id=_full_texts,
-    title=texts,
-    text=texts,
-    html=texts,
-    url=texts,
+    document_id=_nonempty_strings,
+    title=unicode_strings,
+    text=unicode_strings,
+    html=unicode_strings,
+    url=unicode_strings,
     score=st.none() | float64s | st.integers(-9, 9),
     label=st.none() | float64s,
-    metadata=st.dictionaries(texts, _json, max_size=2),
+    metadata=st.dictionaries(unicode_strings, _json, max_size=2),
 )
 candidate_lists = st.lists(
     st.builds(
         CandidateList,
-        query_id=_full_texts,
-        query=texts,
+        query_id=_nonempty_strings,
+        query=unicode_strings,
         candidates=st.lists(
             _candidates, max_size=4, unique_by=lambda candidate: candidate.document_id
         ).map(tuple),
-        description=texts,
+        description=unicode_strings,
     ),
     max_size=4,
     unique_by=lambda entry: entry.query_id,
 )
 
 
-def assert_same(found: QueryRows, expected: QueryRows) -> None:
+def assert_same(actual: QueryRows, expected: QueryRows) -> None:
     """Fail unless two tables are the same to the last bit, the sign of 0 included."""
-    assert type(found) is type(expected)
-    assert found.query_ids.to_pylist() == expected.query_ids.to_pylist()
-    assert found.offsets.tolist() == expected.offsets.tolist()
+    assert type(actual) is type(expected)
+    assert actual.query_ids.to_pylist() == expected.query_ids.to_pylist()
+    assert actual.offsets.tolist() == expected.offsets.tolist()
     for name in expected.ROW_FIELDS:
-        one, other = getattr(found, name), getattr(expected, name)
+        one, other = getattr(actual, name), getattr(expected, name)
         if isinstance(other, np.ndarray):
             assert one.dtype == other.dtype
             assert one.shape == other.shape
@@ -176,8 +176,8 @@ def assert_same(found: QueryRows, expected: QueryRows) -> None:
                 None if other is None else other.to_pylist()
             )
     if isinstance(expected, Dataset):
-        assert found.feature_names == expected.feature_names  # type: ignore[attr-defined]
-    assert found.equals(expected)
+        assert actual.feature_names == expected.feature_names  # type: ignore[attr-defined]
+    assert actual.equals(expected)
 
 
 def _bits(values: npt.NDArray) -> npt.NDArray:

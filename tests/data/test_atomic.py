@@ -43,9 +43,9 @@ def test_a_device_stays_a_device(tmp_path: Path) -> None:
     except OSError as error:
         pytest.skip(f"no device can be made here ({error.strerror})")
     put(null, b"gone")
-    found = null.stat()
-    assert stat.S_ISCHR(found.st_mode)
-    assert found.st_rdev == os.makedev(1, 3)
+    status = null.stat()
+    assert stat.S_ISCHR(status.st_mode)
+    assert status.st_rdev == os.makedev(1, 3)
     (tmp_path / "link").symlink_to("null")
     put(tmp_path / "link", b"gone")
     assert (tmp_path / "link").is_symlink()
@@ -58,28 +58,28 @@ def pipe(tmp_path: Path) -> Iterator[tuple[Path, list[bytes]]]:
     """A named pipe, and what comes out of it until it is closed."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
-    found: list[bytes] = []
-    reader = threading.Thread(target=lambda: found.append(path.read_bytes()), daemon=True)
+    received: list[bytes] = []
+    reader = threading.Thread(target=lambda: received.append(path.read_bytes()), daemon=True)
     reader.start()
-    yield path, found
+    yield path, received
     if reader.is_alive():  # it still waits for someone to write
         os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
     reader.join(timeout=30)
 
 
-def wait_for(found: list[bytes]) -> bytes:
+def wait_for(received: list[bytes]) -> bytes:
     for _ in range(3000):
-        if found:
-            return found[0]
+        if received:
+            return received[0]
         threading.Event().wait(0.01)
     raise AssertionError("nothing came out of the pipe")
 
 
 def test_a_pipe_is_written_to(pipe: tuple[Path, list[bytes]]) -> None:
-    path, found = pipe
+    path, received = pipe
     put(path, b"through")
     assert stat.S_ISFIFO(path.stat().st_mode)
-    assert wait_for(found) == b"through"
+    assert wait_for(received) == b"through"
     assert names(path.parent) == ["pipe"]
 
 
@@ -176,8 +176,8 @@ def test_the_owner_is_kept(tmp_path: Path) -> None:
     os.chown(path, 1234, 2345)
     path.chmod(0o2640)
     put(path, b"new")
-    found = path.stat()
-    assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (1234, 2345, 0o2640)
+    status = path.stat()
+    assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (1234, 2345, 0o2640)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_who_cannot_keep_the_owner_gives_nobody_else_rights(
         changed.append((user, group))
 
     monkeypatch.setattr(os, "fchown", change)
-    monkeypatch.setattr(os, "fchmod", lambda _descriptor, wanted: modes.append(wanted))
+    monkeypatch.setattr(os, "fchmod", lambda _descriptor, mode: modes.append(mode))
     values = list(path.stat())
     values[0], values[4], values[5] = stat.S_IFREG | 0o6664, 4321, 5432
     with path.open("r+b") as stream:
@@ -257,13 +257,13 @@ def test_everything_is_on_the_disk_before_the_name_is_and_then_the_name(
     sync, replace = os.fsync, Path.replace
 
     def synced(descriptor: int) -> None:
-        found = os.fstat(descriptor)
-        if stat.S_ISDIR(found.st_mode):
-            assert found.st_ino == tmp_path.stat().st_ino
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            assert status.st_ino == tmp_path.stat().st_ino
             steps.append("folder synced")
         else:
             (unfinished,) = tmp_path.glob("*.partial")
-            assert found.st_ino == unfinished.stat().st_ino
+            assert status.st_ino == unfinished.stat().st_ino
             assert gzip.decompress(unfinished.read_bytes()) == b"whole" * 1000
             steps.append("file synced")
         sync(descriptor)

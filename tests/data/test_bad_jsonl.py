@@ -37,14 +37,14 @@ WRONG = {
     "single quotes": ("{'query_id': 'q'}", "is not JSON"),
     "NUL": ("\x00", "is not JSON"),
     "control character in a string": ('{"query_id": "a\x01"}', "is not JSON"),
-    "list": ("[]", "is no JSON object"),
-    "number": ("7", "is no JSON object"),
-    "null": ("null", "is no JSON object"),
+    "list": ("[]", "is not a JSON object"),
+    "number": ("7", "is not a JSON object"),
+    "null": ("null", "is not a JSON object"),
     "no query_id": (line(query_id=None), "a query lacks 'query_id'"),
     "no query": (line(query=None), "a query lacks 'query'"),
     "no candidates": (line(candidates=None), "a query lacks 'candidates'"),
     "unknown key": (line(lang="en"), "a query has an unknown key 'lang'"),
-    "key twice": ('{"query_id": "q", "query_id": "q"}', "a key comes twice"),
+    "key twice": ('{"query_id": "q", "query_id": "q"}', "duplicate key"),
     "numeric id": (line(query_id=7), "'query_id' is not a string"),
     "empty id": (line(query_id=""), "query_id is empty"),
     "numeric query": (line(query=7), "'query' is not a string"),
@@ -54,15 +54,15 @@ WRONG = {
     "candidate without id": (line(candidates=[{}]), "a candidate lacks 'document_id'"),
     "candidate with empty id": (line(candidates=[{"document_id": ""}]), "document_id is empty"),
     "candidate with numeric id": (line(candidates=[{"document_id": 7}]), "'document_id' is not a"),
-    "candidate twice": (line(candidates=[{"document_id": "d"}] * 2), "a document comes twice"),
+    "candidate twice": (line(candidates=[{"document_id": "d"}] * 2), "a document is listed twice"),
     "candidate with unknown key": (candidate('"lang": "en"'), "unknown key 'lang'"),
-    "candidate with key twice": (candidate('"url": "a", "url": "b"'), "a key comes twice"),
+    "candidate with key twice": (candidate('"url": "a", "url": "b"'), "duplicate key"),
     "numeric title": (candidate('"title": 7'), "'title' is not a string"),
     "null text": (candidate('"text": null'), "'text' is not a string"),
     "score of letters": (candidate('"score": "7"'), "score is not a number"),
     "score of truth": (candidate('"score": true'), "score is not a number"),
-    "score NaN": (candidate('"score": NaN'), "a number that is none in JSON"),
-    "label Infinity": (candidate('"label": -Infinity'), "a number that is none in JSON"),
+    "score NaN": (candidate('"score": NaN'), "a number that is not valid JSON"),
+    "label Infinity": (candidate('"label": -Infinity'), "a number that is not valid JSON"),
     "score too large": (candidate('"score": 1e999'), "too large"),
     "score of 400 digits": (candidate('"score": ' + "9" * 400), "score is not a number"),
     "score of 5000 digits": (candidate('"score": ' + "9" * 5000), "is not JSON"),
@@ -74,7 +74,7 @@ WRONG = {
         "nested too deeply",
     ),
     "lone surrogate": (candidate('"title": "\\ud800"'), "is not UTF-8 text"),
-    "query comes twice": (GOOD, "query 'q0' comes twice"),
+    "query is listed twice": (GOOD, "query 'q0' is listed twice"),
 }
 
 
@@ -101,8 +101,8 @@ def test_bytes_that_are_not_utf_8(text: bytes) -> None:
 
 def test_lenient_spellings() -> None:
     text = "\ufeff\n \t\n" + GOOD + "\r\n" + line(description="", query="\u2028 é")
-    found = list(read_jsonl(io.BytesIO(text.encode())))
-    assert [entry.query for entry in found] == ["shoes", "\u2028 é"]
+    entries = list(read_jsonl(io.BytesIO(text.encode())))
+    assert [entry.query for entry in entries] == ["shoes", "\u2028 é"]
     assert list(read_jsonl(io.BytesIO(b""))) == []
 
 
@@ -124,9 +124,9 @@ def test_what_cannot_be_written(wrong: Candidate, tmp_path: Path) -> None:
 
 def test_nested_metadata_is_written_as_deep_as_it_is_read() -> None:
     text = candidate('"metadata": {"x": ' + "[" * 600 + "]" * 600 + "}").encode()
-    found = list(read_jsonl(io.BytesIO(text)))
-    write_jsonl(found, out := io.BytesIO())
-    assert list(read_jsonl(io.BytesIO(out.getvalue()))) == found
+    entries = list(read_jsonl(io.BytesIO(text)))
+    write_jsonl(entries, out := io.BytesIO())
+    assert list(read_jsonl(io.BytesIO(out.getvalue()))) == entries
     metadata: dict[str, object] = {}
     for _ in range(100_000):
         metadata = {"x": metadata}

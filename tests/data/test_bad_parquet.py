@@ -58,9 +58,9 @@ def test_flipped_bytes_are_errors_or_harmless() -> None:
     write_parquet(DATA, file := io.BytesIO())
     whole = file.getvalue()
     random = np.random.default_rng(4)
-    for place in random.integers(0, len(whole), 400).tolist():
+    for index in random.integers(0, len(whole), 400).tolist():
         damaged = bytearray(whole)
-        damaged[place] ^= 1 << random.integers(0, 8)
+        damaged[index] ^= 1 << random.integers(0, 8)
         try:
             read_parquet(io.BytesIO(damaged), Dataset)
         except DataError:
@@ -83,17 +83,17 @@ def test_text_and_missing_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"query_id": None}, "has 0 columns 'query_id', not one"),
-        ({"label": None}, "has 0 columns 'label', not one"),
+        ({"query_id": None}, "has 0 columns 'query_id' instead of one"),
+        ({"label": None}, "has 0 columns 'label' instead of one"),
         ({"query_id": ["q", None]}, "qid has missing values"),
-        ({"query_id": [1.5, 2.0]}, "query ids are not all strings or all whole numbers"),
+        ({"query_id": [1.5, 2.0]}, "query ids are not all strings or all integers"),
         ({"query_id": [["q"], ["q"]]}, "query ids are not all strings"),
         ({"label": [1.0, None]}, "a label is missing or not finite"),
         ({"label": [1.0, np.nan]}, "a label is missing or not finite"),
         ({"label": [1.0, np.inf]}, "a label is missing or not finite"),
         ({"label": [1.0, 1e39]}, "a label is missing or not finite"),
-        ({"label": ["1", "0"]}, "column 'label' is string, not numbers"),
-        ({"bm25": ["1", "0"]}, "column 'bm25' is string, not numbers"),
+        ({"label": ["1", "0"]}, "column 'label' is string, not numeric"),
+        ({"bm25": ["1", "0"]}, "column 'bm25' is string, not numeric"),
         ({"bm25": [[1.0], [2.0]]}, "column 'bm25' is list"),
         ({"bm25": [1.0, -np.inf]}, "a feature is infinite"),
         ({"bm25": [1.0, 1e39]}, "a feature is infinite"),
@@ -114,7 +114,7 @@ def test_wrong_columns(changes: dict[str, object], problem: str) -> None:
 def test_columns_that_come_twice(name: str) -> None:
     columns = GOOD | {"document_id": ["a", "b"]}
     table = pa.table(columns).append_column(name, pa.array(columns[name]))
-    with pytest.raises(DataError, match=f"2 columns '{name}'|no single feature '{name}'"):
+    with pytest.raises(DataError, match=f"2 columns '{name}'|not have exactly one column '{name}'"):
         read_parquet(stored(table), Dataset)
 
 
@@ -140,7 +140,7 @@ def test_other_types_and_names() -> None:
     assert bare.features.shape == (3, 0)
     with pytest.raises(DataError, match="column 'day' is date32"):
         read_parquet(stored(columns), Dataset, rename=rename)
-    with pytest.raises(DataError, match="no single feature 'clicks'"):
+    with pytest.raises(DataError, match="not have exactly one column 'clicks'"):
         read_parquet(stored(columns), Dataset, rename=rename, features=["clicks"])
 
 
@@ -159,7 +159,7 @@ def test_dictionaries_and_large_strings() -> None:
         (
             Judgments,
             {"query_id": ["q"] * 2, "document_id": ["d"] * 2, "label": [1, 2]},
-            "document 'd' comes twice",
+            "document 'd' is listed twice",
         ),
         (
             Rankings,
@@ -199,7 +199,7 @@ def test_other_kinds(kind: type, columns: dict[str, object], problem: str) -> No
 def test_rows_of_a_query_apart() -> None:
     columns = {"query_id": ["a", "b", "a"], "label": [1, 2, 3]}
     assert read_parquet(stored(columns), Dataset).labels.tolist() == [1, 3, 2]
-    with pytest.raises(DataError, match=r"the rows of query 'a' lie apart.*Sort"):
+    with pytest.raises(DataError, match=r"the rows of query 'a' are not contiguous.*Sort"):
         list(iter_parquet(stored(columns)))
 
 
@@ -251,7 +251,7 @@ def test_row_groups_hold_whole_queries(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(parquet, "BLOCK_BYTES", 100)
     write_parquet(DATA, tmp_path / "data.parquet")
     with pq.ParquetFile(tmp_path / "data.parquet") as file:
-        groups = [file.read_row_group(place) for place in range(file.num_row_groups)]
+        groups = [file.read_row_group(index) for index in range(file.num_row_groups)]
     assert len(groups) > 2
     assert [len(group) % 4 for group in groups] == [0] * len(groups)
     # Batches that cut queries are put together again.

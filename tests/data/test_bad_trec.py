@@ -42,7 +42,7 @@ def refused(name: str, text: bytes, path: Path) -> DataError:
 @pytest.mark.parametrize("name", GOOD)
 @pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
 def test_wrong_columns(name: str, end: bytes, tmp_path: Path) -> None:
-    lines = [GOOD[name].format(place).encode() for place in range(3)]
+    lines = [GOOD[name].format(number).encode() for number in range(3)]
     columns = lines[0].split()
     wrong = [
         b" ".join(columns[:-1]),
@@ -115,14 +115,14 @@ def test_the_first_wrong_line_is_reported(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", GOOD)
 @pytest.mark.parametrize("text", [b"", b"\n \r\n\t\n", b"\xef\xbb\xbf"])
 def test_files_without_a_line(name: str, text: bytes, tmp_path: Path) -> None:
-    assert "holds no line of data" in refused(name, text, tmp_path / "file").problem
+    assert "has no data" in refused(name, text, tmp_path / "file").problem
 
 
 @pytest.mark.parametrize("name", ["qrels", "run"])
 def test_a_document_that_comes_twice(name: str, tmp_path: Path) -> None:
-    lines = [GOOD[name].format(place) for place in (1, 2, 1)]
+    lines = [GOOD[name].format(number) for number in (1, 2, 1)]
     error = refused(name, "\n".join(lines).encode(), tmp_path / "file")
-    assert error.problem == "document 'd1' comes twice in query 'q'"
+    assert error.problem == "document 'd1' is listed twice in query 'q'"
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_pairs_without_a_verdict(bad: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", GOOD)
 def test_white_space_and_marks_do_not_matter(name: str) -> None:
-    lines = [GOOD[name].format(place) for place in range(3)]
+    lines = [GOOD[name].format(number) for number in range(3)]
     plain = FORMATS[name].read(io.BytesIO("\n".join(lines).encode()))
     text = "\ufeff" + "\r\n\r\n".join("\t " + line.replace(" ", " \t ") + "  " for line in lines)
     assert FORMATS[name].read(io.BytesIO(text.encode())).equals(plain)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from podium.data import (
-    concat,
+    concat_datasets,
     files,
     iter_letor,
     read_jsonl,
@@ -47,21 +47,21 @@ def test_letor(source_of, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(files, "CHUNK_BYTES", size)
         assert_same(read_letor(source_of(LETOR)), whole)
         blocks = [widen(block, whole.feature_names) for block in iter_letor(source_of(LETOR))]
-        assert_same(concat(blocks), whole)
+        assert_same(concat_datasets(blocks), whole)
 
 
 def test_lines_of_letor_errors(source_of, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = [f"1 qid:{place} 1:{place}\n".encode() for place in range(12)]
+    lines = [f"1 qid:{index} 1:{index}\n".encode() for index in range(12)]
     wrong = {b"1 qid:x 1:?\n": "1:?", b"1 qid:\xff 1:1\n": "UTF-8", b"1 qid:x #\x00\n": "NUL"}
-    for place in (0, 5, 11):
+    for index in (0, 5, 11):
         for bad, problem in wrong.items():
-            text = b"".join([*lines[:place], b"\r\n", bad, *lines[place:]])
+            text = b"".join([*lines[:index], b"\r\n", bad, *lines[index:]])
             for size in (1, 7, 13, 40, 1000):
                 monkeypatch.setattr(files, "CHUNK_BYTES", size)
                 for read in (read_letor, lambda source: list(iter_letor(source))):
                     with pytest.raises(DataError, match=problem.replace("?", r"\?")) as caught:
                         read(source_of(text))
-                    assert caught.value.line == place + 2
+                    assert caught.value.line == index + 2
 
 
 def test_the_first_of_two_errors_is_told(source_of, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,15 +89,15 @@ def test_the_first_of_two_errors_is_told(source_of, monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_other_formats(read, good: str, bad: str, source_of, monkeypatch) -> None:
-    lines = [good.format(place).encode() for place in range(9)]
+    lines = [good.format(index).encode() for index in range(9)]
     whole = read(io.BytesIO(b"".join(lines)))
     for size in (1, 5, 17, 50, 1000):
         monkeypatch.setattr(files, "CHUNK_BYTES", size)
-        found = read(source_of(b"".join(lines)))
+        actual = read(source_of(b"".join(lines)))
         if isinstance(whole, list):
-            assert found == whole
+            assert actual == whole
         else:
-            assert_same(found, whole)
+            assert_same(actual, whole)
         text = b"".join([*lines[:4], b"\n", bad.encode(), *lines[4:]])
         with pytest.raises(DataError) as caught:
             read(source_of(text))

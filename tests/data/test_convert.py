@@ -70,9 +70,9 @@ def test_tables_go_through_parquet_and_back(name: str, tmp_path: Path) -> None:
 
 def test_judgments_of_a_data_set(source: Path, tmp_path: Path) -> None:
     convert(source, tmp_path / "judged.qrels")
-    found = read_qrels(tmp_path / "judged.qrels")
-    assert_same(found, dataset_judgments(DATA))
-    assert found.labels.tolist() == DATA.labels.tolist()
+    judgments = read_qrels(tmp_path / "judged.qrels")
+    assert_same(judgments, dataset_judgments(DATA))
+    assert judgments.labels.tolist() == DATA.labels.tolist()
 
 
 def test_judgments_and_rankings_of_candidates(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_group_sizes_beside_the_file_or_named(grouped: Path, tmp_path: Path) -> 
 def test_rows_apart_need_the_whole(tmp_path: Path) -> None:
     path = tmp_path / "mixed.txt"
     path.write_bytes(b"1 qid:a 1:1\n2 qid:b 1:2\n3 qid:a 1:3\n")
-    with pytest.raises(DataError, match=r"lie apart.*--whole"):
+    with pytest.raises(DataError, match=r"are not contiguous.*--whole"):
         convert(path, tmp_path / "out.parquet")
     assert not (tmp_path / "out.parquet").exists()
     convert(path, tmp_path / "out.parquet", whole=True)
@@ -174,7 +174,7 @@ def test_reader_options(tmp_path: Path) -> None:
     assert (tmp_path / "out.txt").read_bytes() == b"1 qid:1 1:NULL 2:2\n"
     write_parquet(DATA, tmp_path / "in.parquet")
     for options in ({"zero_based": True}, {"group": "x"}, {"progres": None}):
-        with pytest.raises(ArgumentError, match="parquet knows no option"):
+        with pytest.raises(ArgumentError, match="parquet has no option"):
             convert(tmp_path / "in.parquet", tmp_path / "out.txt", **options)
     convert(tmp_path / "in.parquet", tmp_path / "two.txt", features=["2"])
     assert read_letor(tmp_path / "two.txt").features.tolist() == DATA.features[:, 1:].tolist()
@@ -199,21 +199,21 @@ def test_shards_are_no_stream(source: Path, target: object) -> None:
 @pytest.mark.parametrize(
     ("one", "other", "reachable"),
     [
-        ("qrels", "letor", "It can: qrels, qrels-parquet."),
-        ("run", "qrels", "It can: run, run-parquet."),
-        ("letor", "jsonl", "It can: letor, parquet, shards, qrels, qrels-parquet."),
-        ("pairs", "prefs", "It can: pairs, pairs-parquet."),
+        ("qrels", "letor", "Convert it to one of: qrels, qrels-parquet."),
+        ("run", "qrels", "Convert it to one of: run, run-parquet."),
+        ("letor", "jsonl", "Convert it to one of: letor, parquet, shards, qrels, qrels-parquet."),
+        ("pairs", "prefs", "Convert it to one of: pairs, pairs-parquet."),
     ],
 )
 def test_what_cannot_become_what(one: str, other: str, reachable: str) -> None:
     with pytest.raises(ArgumentError) as caught:
         convert("in", "out", source_format=one, target_format=other)
-    assert caught.value.problem == f"{one} cannot become {other}"
+    assert caught.value.problem == f"{one} cannot be converted to {other}"
     assert caught.value.hint == reachable
 
 
 def test_only_data_sets_can_be_changed() -> None:
-    with pytest.raises(ArgumentError, match="qrels holds no data set to change"):
+    with pytest.raises(ArgumentError, match="qrels is not a data set format"):
         convert("in.qrels", "out.qrels", change=lambda data: data)
 
 
@@ -253,13 +253,13 @@ def test_a_folder_with_an_ending_is_a_shard_set(tmp_path: Path) -> None:
 
 def test_a_file_without_an_ending_is_no_shard_set(tmp_path: Path) -> None:
     (tmp_path / "train").write_bytes(b"1 qid:1 1:1\n")
-    with pytest.raises(ArgumentError, match=r"the format of .* is not clear"):
+    with pytest.raises(ArgumentError, match=r"the format of .* cannot be inferred"):
         format_of(tmp_path / "train")
 
 
 @pytest.mark.parametrize("source", ["-", "x.csv", io.BytesIO()])
 def test_names_that_do_not_tell(source: object) -> None:
-    with pytest.raises(ArgumentError, match=r"the format of .* is not clear") as caught:
+    with pytest.raises(ArgumentError, match=r"the format of .* cannot be inferred") as caught:
         format_of(source)
     assert "letor" in caught.value.hint
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podium.data import Dataset, Judgments, concat
+from podium.data import Dataset, Judgments, concat_datasets
 from podium.errors import ArgumentError, DataError
 from tests.data.strategies import assert_same, datasets
 
@@ -44,11 +44,11 @@ def test_order_of_rows_across_queries_does_not_matter(data: Dataset, random) -> 
     # A shuffle of the queries' turns that keeps the order of rows within each query.
     turns = data.query_of_row.tolist()
     random.shuffle(turns)
-    places = data.offsets[:-1].tolist()
+    next_rows = data.offsets[:-1].tolist()
     rows = []
     for query in turns:
-        rows.append(places[query])
-        places[query] += 1
+        rows.append(next_rows[query])
+        next_rows[query] += 1
     documents = None if data.document_ids is None else data.document_ids.take(pa.array(rows))
     again = Dataset.from_arrays(
         data.features[rows],
@@ -75,16 +75,16 @@ def test_groups_and_ids_make_the_same(data: Dataset) -> None:
 @given(datasets(named=True), st.data())
 def test_selecting(data: Dataset, draw: st.DataObject) -> None:
     chosen = draw.draw(st.lists(st.integers(0, len(data) - 1), unique=True))
-    ids = [data.query_ids[place].as_py() for place in chosen]
-    found = data.select(chosen)
-    held = contents(data)
-    assert list(contents(found).items()) == [(name, held[name]) for name in ids]
-    assert found.feature_names == data.feature_names
-    assert_same(data.select(np.array(chosen, np.int32)), found)
-    assert_same(data.select([place - len(data) for place in chosen]), found)
+    ids = [data.query_ids[position].as_py() for position in chosen]
+    selected = data.select(chosen)
+    by_query = contents(data)
+    assert list(contents(selected).items()) == [(name, by_query[name]) for name in ids]
+    assert selected.feature_names == data.feature_names
+    assert_same(data.select(np.array(chosen, np.int32)), selected)
+    assert_same(data.select([position - len(data) for position in chosen]), selected)
     if ids:
-        assert_same(data.select(ids), found)
-        assert_same(data.select(pa.array(ids)), found)
+        assert_same(data.select(ids), selected)
+        assert_same(data.select(pa.array(ids)), selected)
     mask = np.isin(np.arange(len(data)), chosen)
     assert_same(data.select(mask), data.select(sorted(chosen)))
 
@@ -98,15 +98,15 @@ def test_neighbouring_queries_are_selected_without_a_copy() -> None:
 @pytest.mark.parametrize(
     ("queries", "problem"),
     [
-        ([4], "outside of 4 queries"),
-        ([-5], "outside of 4 queries"),
+        ([4], "out of range for 4 queries"),
+        ([-5], "out of range for 4 queries"),
         ([1, 1], "selected twice"),
         ([1, -3], "selected twice"),
         (["1", "1"], "selected twice"),
         (["7"], "no query has id '7'"),
         ([True, False], "mask does not have 4"),
-        ([0.7], "no type of positions"),
-        ([b"1"], "no type of positions"),
+        ([0.7], "positions cannot have type"),
+        ([b"1"], "positions cannot have type"),
     ],
 )
 def test_what_cannot_be_selected(queries: list, problem: str) -> None:
@@ -123,12 +123,12 @@ def test_splits_divide_the_queries(data: Dataset, weights: list[int], seed: int)
     fractions = [weight / sum(weights) for weight in weights]
     parts = data.split(*fractions, seed=seed)
     assert len(parts) == len(weights)
-    held = contents(data)
-    order = list(held)
-    found = [list(contents(part).items()) for part in parts]
-    assert Counter(name for part in found for name, _ in part) == Counter(order)
-    for part, fraction in zip(found, fractions, strict=True):
-        assert part == [(name, held[name]) for name in sorted(dict(part), key=order.index)]
+    by_query = contents(data)
+    order = list(by_query)
+    selected = [list(contents(part).items()) for part in parts]
+    assert Counter(name for part in selected for name, _ in part) == Counter(order)
+    for part, fraction in zip(selected, fractions, strict=True):
+        assert part == [(name, by_query[name]) for name in sorted(dict(part), key=order.index)]
         assert abs(len(part) - fraction * len(data)) <= 1
     again = data.split(*fractions, seed=seed)
     assert all(one.equals(other) for one, other in zip(parts, again, strict=True))
@@ -171,14 +171,14 @@ def test_impossible_folds(count: int) -> None:
 def test_concat_of_pieces_is_the_whole(data: Dataset, draw: st.DataObject) -> None:
     cuts = sorted(draw.draw(st.sets(st.integers(1, len(data)), max_size=3)) | {0, len(data)})
     pieces = [data.select(np.arange(a, b)) for a, b in pairwise(cuts)]
-    assert_same(concat(pieces), data)
+    assert_same(concat_datasets(pieces), data)
 
 
 def test_concat_fills_missing_document_ids() -> None:
     one = Dataset.from_arrays([[1.0]], labels=[1], qid=["a"], document_ids=["d"])
     two = Dataset.from_arrays([[2.0], [3.0]], labels=[1, 0], qid=["b", "b"])
-    assert concat([two, one]).document_ids.to_pylist() == [None, None, "d"]
-    assert concat([two]).document_ids is None
+    assert concat_datasets([two, one]).document_ids.to_pylist() == [None, None, "d"]
+    assert concat_datasets([two]).document_ids is None
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_concat_fills_missing_document_ids() -> None:
 )
 def test_what_cannot_be_concatenated(others: list[Dataset], problem: str) -> None:
     with pytest.raises(DataError, match=problem):
-        concat(others)
+        concat_datasets(others)
 
 
 @pytest.mark.parametrize(
@@ -256,9 +256,9 @@ def test_queries_by_position() -> None:
     assert data[1].id == data[-3].id == "1"
     assert data[1].labels.tolist() == [2, 3]
     assert [query.id for query in data] == ["0", "1", "2", "3"]
-    for place in (4, -5):
+    for position in (4, -5):
         with pytest.raises(IndexError):
-            data[place]
+            data[position]
 
 
 def test_an_empty_data_set() -> None:
@@ -296,11 +296,11 @@ def test_relabel_by_ids() -> None:
     judgments = Judgments.from_columns(
         ["q", "q", "p", "s"], ["c", "z", "b", "a"], [2.0, 1.0, 3.0, 1.0]
     )
-    found = data.relabel(judgments, unjudged=-1)
-    assert found.query_ids.to_pylist() == ["p", "q"]
-    assert found.labels.tolist() == [-1, 3, -1, 2]
-    assert found.features.ravel().tolist() == [0, 2, 1, 3]
+    selected = data.relabel(judgments, unjudged=-1)
+    assert selected.query_ids.to_pylist() == ["p", "q"]
+    assert selected.labels.tolist() == [-1, 3, -1, 2]
+    assert selected.features.ravel().tolist() == [0, 2, 1, 3]
     with pytest.raises(DataError, match="no query was judged"):
         data.relabel(Judgments.from_columns(["x"], ["a"], [1]))
-    with pytest.raises(DataError, match="no ids"):
+    with pytest.raises(DataError, match="no document ids"):
         Dataset.from_arrays([[1.0]], labels=[0], qid=["q"]).relabel(judgments)

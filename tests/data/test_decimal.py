@@ -25,11 +25,11 @@ exponents = st.sampled_from(["", "e0", "E+0"]) | st.builds(
 
 @st.composite
 def decimal_texts(draw: st.DrawFn) -> str:
-    whole, fraction = draw(digits), draw(digits)
+    integer, fraction = draw(digits), draw(digits)
     point = "." if fraction or draw(st.booleans()) else ""
-    if not whole and not fraction:
-        whole = "0"
-    return draw(signs) + whole + point + fraction + draw(exponents)
+    if not integer and not fraction:
+        integer = "0"
+    return draw(signs) + integer + point + fraction + draw(exponents)
 
 
 @st.composite
@@ -39,11 +39,11 @@ def texts_near_halfway(draw: st.DrawFn) -> str:
     low, high = np.array([bits, bits + 1], np.uint32).view(np.float32).tolist()
     middle = (Fraction(low) + Fraction(high)) / 2
     # Every double, so the middle too, is a finite decimal: 10**k times it is whole for some k.
-    places = (middle.denominator).bit_length() - 1
-    whole = middle.numerator * 10**places // middle.denominator
-    kept = draw(st.integers(0, places))
-    whole //= 10 ** (places - kept)
-    text = str(whole + draw(st.integers(-1, 1)))
+    digits = (middle.denominator).bit_length() - 1
+    integer = middle.numerator * 10**digits // middle.denominator
+    kept = draw(st.integers(0, digits))
+    integer //= 10 ** (digits - kept)
+    text = str(integer + draw(st.integers(-1, 1)))
     return f"{text}e-{kept}"
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podium.data import Dataset, describe, kind_of
+from podium.data import Dataset, describe, label_kind
 from podium.data.stream import widen
 from podium.errors import DataError
 from tests.data.strategies import datasets
@@ -16,25 +16,25 @@ from tests.data.strategies import datasets
 @settings(max_examples=60)
 @given(datasets(named=True))
 def test_counts(data: Dataset) -> None:
-    found = describe(data)
-    assert (found.queries, found.rows) == (len(data), data.rows)
-    assert found.label_counts == Counter(data.labels.tolist())
-    assert list(found.label_counts) == sorted(found.label_counts)
-    assert found.sizes.tolist() == data.sizes.tolist()
-    assert found.blank_queries == sum(len(set(query.labels.tolist())) == 1 for query in data)
-    assert found.label_kind == kind_of(data.labels, data.offsets)
-    assert found.feature_names == data.feature_names
-    assert found.has_document_ids == (data.document_ids is not None)
+    summary = describe(data)
+    assert (summary.queries, summary.rows) == (len(data), data.rows)
+    assert summary.label_counts == Counter(data.labels.tolist())
+    assert list(summary.label_counts) == sorted(summary.label_counts)
+    assert summary.sizes.tolist() == data.sizes.tolist()
+    assert summary.blank_queries == sum(len(set(query.labels.tolist())) == 1 for query in data)
+    assert summary.label_kind == label_kind(data.labels, data.offsets)
+    assert summary.feature_names == data.feature_names
+    assert summary.has_document_ids == (data.document_ids is not None)
     constant = 0
     for column, values in enumerate(data.features.T):
         known = values[~np.isnan(values)]
-        assert found.missing[column] == len(values) - len(known)
+        assert summary.missing[column] == len(values) - len(known)
         constant += len(set(known.tolist())) < 2
         if len(known):
-            assert (found.lowest[column], found.highest[column]) == (known.min(), known.max())
+            assert (summary.lowest[column], summary.highest[column]) == (known.min(), known.max())
         else:
-            assert np.isnan([found.lowest[column], found.highest[column]]).all()
-    assert found.constant_features == constant
+            assert np.isnan([summary.lowest[column], summary.highest[column]]).all()
+    assert summary.constant_features == constant
 
 
 def test_a_negative_zero_is_a_zero() -> None:
@@ -42,10 +42,10 @@ def test_a_negative_zero_is_a_zero() -> None:
     blocks = [Dataset.from_arrays(features, [-0.0, 1.0], qid=["a", "a"])]
     blocks.append(Dataset.from_arrays(features, [0.0, -0.0], qid=["b", "b"]))
     for part in (blocks, blocks[::-1], blocks[0]):
-        found = describe(part)
-        assert [str(label) for label in found.label_counts] == ["0.0", "1.0"]
-        assert [str(value) for value in found.lowest.tolist()] == ["0.0", "-1.0"]
-        assert [str(value) for value in found.highest.tolist()] == ["0.0", "0.0"]
+        summary = describe(part)
+        assert [str(label) for label in summary.label_counts] == ["0.0", "1.0"]
+        assert [str(value) for value in summary.lowest.tolist()] == ["0.0", "-1.0"]
+        assert [str(value) for value in summary.highest.tolist()] == ["0.0", "0.0"]
     assert describe(blocks).label_counts == {0.0: 3, 1.0: 1}
 
 
@@ -73,11 +73,11 @@ def test_blocks_describe_as_the_whole(lists: list[list[int]], draw: st.DataObjec
 def test_features_that_come_later_were_zero_before() -> None:
     narrow = Dataset.from_arrays([[5.0], [6.0]], labels=[0, 1], qid=["a", "b"])
     wide = Dataset.from_arrays([[7.0, -3.0, 2.0]], labels=[0], qid=["c"])
-    found = describe([narrow, wide])
+    summary = describe([narrow, wide])
     whole = describe([widen(narrow, wide.feature_names), wide])
-    assert found.lowest.tolist() == whole.lowest.tolist() == [5, -3, 0]
-    assert found.highest.tolist() == whole.highest.tolist() == [7, 0, 2]
-    assert found.feature_names == ("1", "2", "3")
+    assert summary.lowest.tolist() == whole.lowest.tolist() == [5, -3, 0]
+    assert summary.highest.tolist() == whole.highest.tolist() == [7, 0, 2]
+    assert summary.feature_names == ("1", "2", "3")
 
 
 def test_large_data_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,9 +86,9 @@ def test_large_data_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = 40_000
     features = random.normal(size=(rows, 4)).astype(np.float32)
     data = Dataset.from_arrays(features, labels=np.arange(rows) % 3, group=[20] * (rows // 20))
-    found = describe(data)
-    assert found.lowest.tolist() == features.min(axis=0).tolist()
-    assert found.highest.tolist() == features.max(axis=0).tolist()
+    summary = describe(data)
+    assert summary.lowest.tolist() == features.min(axis=0).tolist()
+    assert summary.highest.tolist() == features.max(axis=0).tolist()
 
 
 @pytest.mark.parametrize("nothing", [[], [Dataset.from_arrays(np.empty((0, 1)), [], qid=[])]])

@@ -23,9 +23,9 @@ RANKS = np.arange(1.0, 9.0)
 def test_gains_are_the_formulas() -> None:
     labels = np.array([0.0, 1.0, 2.5, 7.0])
     assert GAINS["linear"](labels).tolist() == labels.tolist()
-    wanted = [2**label - 1 for label in labels.tolist()]
-    assert GAINS["exponential"](labels).tolist() == pytest.approx(wanted)
-    for label, gain in zip(labels.tolist(), wanted, strict=True):
+    expected = [2**label - 1 for label in labels.tolist()]
+    assert GAINS["exponential"](labels).tolist() == pytest.approx(expected)
+    for label, gain in zip(labels.tolist(), expected, strict=True):
         assert exponential_gain(label, 0.0) == pytest.approx(gain)
         assert exponential_gain(label, 7.0) == pytest.approx(gain / 2**7)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from podium.data import Dataset
 from podium.data.grouping import as_strings, checked_offsets, group_rows, group_sizes
 from podium.errors import ArgumentError, DataError
-from tests.data.strategies import texts
+from tests.data.strategies import unicode_strings
 
 
 def brute_force(ids: list[str]) -> tuple[list[str], list[int], list[int]]:
@@ -21,15 +21,15 @@ def brute_force(ids: list[str]) -> tuple[list[str], list[int], list[int]]:
     return list(rows), offsets.tolist(), [row for each in rows.values() for row in each]
 
 
-@given(st.lists(texts.map(lambda text: text[:1])))
+@given(st.lists(unicode_strings.map(lambda text: text[:1])))
 def test_grouping_by_strings(ids: list[str]) -> None:
-    found = group_rows(ids)
+    grouping = group_rows(ids)
     queries, offsets, order = brute_force(ids)
-    assert found.query_ids.to_pylist() == queries
-    assert found.offsets.tolist() == offsets
-    assert (list(range(len(ids))) if found.order is None else found.order.tolist()) == order
+    assert grouping.query_ids.to_pylist() == queries
+    assert grouping.offsets.tolist() == offsets
+    assert (list(range(len(ids))) if grouping.order is None else grouping.order.tolist()) == order
     # Rows are moved only where they must be.
-    assert (found.order is None) == (order == sorted(order))
+    assert (grouping.order is None) == (order == sorted(order))
 
 
 @given(st.lists(st.integers(-3, 3)), st.sampled_from(["list", "int64", "int8", "arrow", "float"]))
@@ -41,13 +41,13 @@ def test_grouping_by_numbers_is_grouping_by_their_text(ids: list[int], kind: str
         "arrow": pa.chunked_array([pa.array(ids[:2], pa.int64()), pa.array(ids[2:], pa.int64())]),
         "float": np.array(ids, np.float64),
     }[kind]
-    found, expected = group_rows(given_ids), group_rows([str(each) for each in ids])
-    assert found.query_ids.equals(expected.query_ids)
-    assert found.offsets.tolist() == expected.offsets.tolist()
-    assert np.array_equal(found.order, expected.order)
+    grouping, expected = group_rows(given_ids), group_rows([str(each) for each in ids])
+    assert grouping.query_ids.equals(expected.query_ids)
+    assert grouping.offsets.tolist() == expected.offsets.tolist()
+    assert np.array_equal(grouping.order, expected.order)
 
 
-@given(st.lists(texts))
+@given(st.lists(unicode_strings))
 def test_strings_stay_what_they_are(ids: list[str]) -> None:
     # NumPy would drop NUL characters at the end.
     assert as_strings(ids, "ids").to_pylist() == ids
@@ -88,9 +88,9 @@ def test_what_is_no_column_of_query_ids_is_refused(qid: object) -> None:
 
 
 def test_group_sizes() -> None:
-    found = group_sizes([2, 1], 3, ["x", "y"])
-    assert found.query_ids.to_pylist() == ["x", "y"]
-    assert found.offsets.tolist() == [0, 2, 3]
+    grouping = group_sizes([2, 1], 3, ["x", "y"])
+    assert grouping.query_ids.to_pylist() == ["x", "y"]
+    assert grouping.offsets.tolist() == [0, 2, 3]
     assert group_sizes(np.array([1, 1], np.uint8), 2, None).query_ids.to_pylist() == ["0", "1"]
     assert group_sizes([], 0, None).offsets.tolist() == [0]
 
@@ -102,8 +102,8 @@ def test_group_sizes() -> None:
         ([], None, "sum to 0"),
         ([3, 0], None, "group 1 has 0 rows"),
         ([4, -1], None, "group 1 has -1 rows"),
-        ([1.0, 2.0], None, "whole numbers"),
-        ([[1, 2]], None, "whole numbers"),
+        ([1.0, 2.0], None, "not a list of integers"),
+        ([[1, 2]], None, "not a list of integers"),
         ([1, 2], ["a"], "different query ids"),
         ([1, 2], ["a", "a"], "different query ids"),
         # Their sum is 3 modulo 2**64.
@@ -130,5 +130,5 @@ def test_wrong_offsets(offsets: object) -> None:
 
 
 def test_offsets_become_int64() -> None:
-    found = checked_offsets(np.array([0, 3, 3], np.uint8), 3)
-    assert found.dtype == np.int64
+    grouping = checked_offsets(np.array([0, 3, 3], np.uint8), 3)
+    assert grouping.dtype == np.int64

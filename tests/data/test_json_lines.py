@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.data.json_lines import json_line, json_lines, log_lines
+from podium.data.json_lines import json_line, json_lines, parse_log
 from podium.errors import DataError
 
 NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
@@ -26,7 +26,7 @@ def same(content: dict[str, object]) -> dict[str, object]:
 def test_what_is_written_is_read(objects: list[dict[str, object]]) -> None:
     content = b"".join(map(json_line, objects))
     assert list(json_lines(io.BytesIO(content), same)) == objects
-    assert log_lines(content, same, "log") == (objects, len(content))
+    assert parse_log(content, same, "log") == (objects, len(content))
 
 
 @given(OBJECTS.filter(len), st.data())
@@ -36,21 +36,21 @@ def test_a_log_that_was_cut_is_read_up_to_its_last_whole_line(
     lines = [*map(json_line, objects)]
     cut = data.draw(st.integers(0, len(lines[-1]) - 1))
     content = b"".join(lines[:-1]) + lines[-1][:cut]
-    assert log_lines(content, same, "log") == (objects[:-1], len(b"".join(lines[:-1])))
+    assert parse_log(content, same, "log") == (objects[:-1], len(b"".join(lines[:-1])))
 
 
 def refuse(content: dict[str, object]) -> None:
-    raise DataError(f"has {len(content)} keys", hint="Mend it.")
+    raise DataError(f"has {len(content)} keys", hint="Fix it.")
 
 
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        (b"{}", "has 0 keys. Mend it."),
+        (b"{}", "has 0 keys. Fix it."),
         (b"{", "is not JSON"),
-        (b"[1]", "is no JSON object"),
+        (b"[1]", "is not a JSON object"),
         (b"\xff{}", "is not UTF-8 text"),
-        (b'{"a": 1, "a": 2}', "a key comes twice in one object"),
+        (b'{"a": 1, "a": 2}', "duplicate key in an object"),
         (b"[" * 100_000, "is not JSON (nested too deeply)"),
     ],
 )
@@ -59,5 +59,5 @@ def test_what_is_wrong_is_said_with_its_line(line: bytes, problem: str) -> None:
         list(json_lines(io.BytesIO(b"\n" + line + b"\n"), refuse))
     assert str(caught.value).startswith(f"stream, line 2: {problem}")
     with pytest.raises(DataError) as caught:
-        log_lines(line + b"\n", refuse, "a.jsonl")
+        parse_log(line + b"\n", refuse, "a.jsonl")
     assert str(caught.value).startswith(f"a.jsonl, line 1: {problem}")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from podium.data import Judgments, PreferenceLevels, Preferences, Rankings
 from podium.data.ids import match_rows, query_keys
 from podium.errors import DataError
-from tests.data.strategies import judgments, preference_levels, rankings, texts
+from tests.data.strategies import judgments, preference_levels, rankings, unicode_strings
 
 few = st.text("ab\x00é", max_size=3)
 """Ids from so small a set that tables share many."""
@@ -40,8 +40,8 @@ def test_join_is_a_dictionary_look_up(run: Rankings, judged: Judgments) -> None:
     joined = run.join(judged)
     assert joined.query_ids.to_pylist() == judged.query_ids.to_pylist()
     assert len(joined.offsets) == len(judged) + 1
-    for place, query in enumerate(judged.query_ids.to_pylist()):
-        rows = slice(joined.offsets[place], joined.offsets[place + 1])
+    for index, query in enumerate(judged.query_ids.to_pylist()):
+        rows = slice(joined.offsets[index], joined.offsets[index + 1])
         expected = listed.get(query, [])
         assert joined.document_ids[rows].to_pylist() == [document for document, _ in expected]
         assert joined.scores[rows].tolist() == [score for _, score in expected]
@@ -57,7 +57,9 @@ def test_join_is_a_dictionary_look_up(run: Rankings, judged: Judgments) -> None:
 @st.composite
 def two_tables(draw: st.DrawFn) -> tuple[list[list[str]], list[list[str]]]:
     queries = draw(st.integers(0, 5))
-    lists = st.lists(st.lists(few | texts, max_size=7), min_size=queries, max_size=queries)
+    lists = st.lists(
+        st.lists(few | unicode_strings, max_size=7), min_size=queries, max_size=queries
+    )
     return draw(lists), draw(lists)
 
 
@@ -68,37 +70,37 @@ def test_matching_rows(tables: tuple[list[list[str]], list[list[str]]], skip: in
         flat = ["x"] * skip + [name for each in lists for name in each]
         ids = pa.array(flat, pa.large_string())[skip:]  # a slice: its bytes do not begin at 0
         columns += [ids, np.cumsum([0] + [len(each) for each in lists])]
-    found = match_rows(*columns)
+    matches = match_rows(*columns)
     expected = []
-    for wanted, given_ids, begin in zip(*tables, columns[3][:-1].tolist(), strict=True):
+    for ids, reference_ids, begin in zip(*tables, columns[3][:-1].tolist(), strict=True):
         first: dict[str, int] = {}
-        for place, name in enumerate(given_ids):
-            first.setdefault(name, begin + place)
-        expected += [first.get(name, -1) for name in wanted]
-    assert found.tolist() == expected
+        for index, name in enumerate(reference_ids):
+            first.setdefault(name, begin + index)
+        expected += [first.get(name, -1) for name in ids]
+    assert matches.tolist() == expected
 
 
 def test_matching_many_rows_in_threads() -> None:
     random = np.random.default_rng(5)
     sizes = random.integers(0, 50, 600)
     offsets = np.concatenate(([0], np.cumsum(sizes)))
-    wanted, given_ids = (
+    ids, reference_ids = (
         [str(number) for number in random.integers(0, 60, offsets[-1])] for _ in range(2)
     )
-    found = match_rows(
-        pa.array(wanted, pa.large_string()),
+    matches = match_rows(
+        pa.array(ids, pa.large_string()),
         offsets,
-        pa.array(given_ids, pa.large_string()),
+        pa.array(reference_ids, pa.large_string()),
         offsets,
     )
     for begin, end in pairwise(offsets):
         for row in range(begin, end):
-            block = given_ids[begin:end]
-            expected = begin + block.index(wanted[row]) if wanted[row] in block else -1
-            assert found[row] == expected
+            block = reference_ids[begin:end]
+            expected = begin + block.index(ids[row]) if ids[row] in block else -1
+            assert matches[row] == expected
 
 
-@given(st.lists(texts))
+@given(st.lists(unicode_strings))
 def test_keys_of_ids_are_fnv_1a(ids: list[str]) -> None:
     def fnv(text: bytes) -> int:
         value = 0xCBF29CE484222325
@@ -106,8 +108,8 @@ def test_keys_of_ids_are_fnv_1a(ids: list[str]) -> None:
             value = (value ^ byte) * 0x100000001B3 % 2**64
         return value - 2**64 if value >= 2**63 else value
 
-    found = query_keys(pa.array(ids, pa.large_string()))
-    assert found.tolist() == [fnv(each.encode()) for each in ids]
+    matches = query_keys(pa.array(ids, pa.large_string()))
+    assert matches.tolist() == [fnv(each.encode()) for each in ids]
 
 
 @given(preference_levels(ids=few))
@@ -129,13 +131,13 @@ def test_pairs_of_levels(levels: PreferenceLevels) -> None:
         if one[:3] == other[:3] and one[4] > other[4]
     )
     pairs = levels.pairs()
-    found = zip(
+    matches = zip(
         pairs.query_id_of_row().to_pylist(),
         pairs.left.to_pylist(),
         pairs.right.to_pylist(),
         strict=True,
     )
-    assert sorted(found) == expected
+    assert sorted(matches) == expected
     assert pairs.verdicts.tolist() == [1] * len(expected)
 
 
@@ -152,12 +154,12 @@ def test_pairs_of_levels(levels: PreferenceLevels) -> None:
         (lambda: Judgments.from_columns([None], ["a"], [1]), "qid has missing values"),
         (
             lambda: Judgments.from_columns(["q", "p", "q"], ["a", "a", "a"], [1, 2, 3]),
-            "document 'a' comes twice in query 'q'",
+            "document 'a' is listed twice in query 'q'",
         ),
         (lambda: Rankings.from_columns(["q"], ["a"], [np.inf]), "scores of row 0 is inf"),
         (
             lambda: Rankings.from_columns(["q"] * 2, ["", ""], [1, 2]),
-            "document '' comes twice in query 'q'",
+            "document '' is listed twice in query 'q'",
         ),
         (lambda: Preferences.from_columns(["q"], ["a"], ["b"], [2]), "not -1, 0 or 1"),
         (lambda: Preferences.from_columns(["q"], ["a"], ["b"], [np.nan]), "not -1, 0 or 1"),
@@ -181,11 +183,11 @@ def test_columns_that_make_no_table(make, problem: str) -> None:
 
 
 def test_rows_of_a_query_are_brought_together() -> None:
-    found = Rankings.from_columns(["q", "p", "q"], ["a", "a", "b"], [1, 2, 3], name="x")
-    assert found.query_ids.to_pylist() == ["q", "p"]
-    assert found.document_ids.to_pylist() == ["a", "b", "a"]
-    assert found.scores.tolist() == [1, 3, 2]
-    assert repr(found) == "Rankings(2 queries, 3 rows)"
+    matches = Rankings.from_columns(["q", "p", "q"], ["a", "a", "b"], [1, 2, 3], name="x")
+    assert matches.query_ids.to_pylist() == ["q", "p"]
+    assert matches.document_ids.to_pylist() == ["a", "b", "a"]
+    assert matches.scores.tolist() == [1, 3, 2]
+    assert repr(matches) == "Rankings(2 queries, 3 rows)"
 
 
 def test_tables_without_rows() -> None:

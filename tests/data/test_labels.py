@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.data import Dataset, concat, from_ranks, kind_of, to_full_order, to_top_k
-from podium.data.labels import LabelShape, shape_of
+from podium.data import Dataset, concat_datasets, from_ranks, label_kind, to_full_order, to_top_k
+from podium.data.labels import LabelShape, label_shape
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Floats, Ints
 from tests.data.strategies import datasets, float32s
@@ -28,7 +28,7 @@ def ragged(lists: list[list[float]]) -> tuple[Floats, Ints]:
 def check_order(labels: list[float], ordered: list[float], top: int, kept: int) -> None:
     """Labels top, top - 1, … go to the `kept` best, of equal ones to any; the rest gets 0."""
     assert sorted(ordered, reverse=True) == (
-        [top - place for place in range(kept)] + [0] * (len(labels) - kept)
+        [top - position for position in range(kept)] + [0] * (len(labels) - kept)
     )
     ranked = sorted(range(len(labels)), key=lambda row: -ordered[row])
     best = sorted(labels, reverse=True)
@@ -38,18 +38,20 @@ def check_order(labels: list[float], ordered: list[float], top: int, kept: int) 
 @given(label_lists, st.integers(1, 10), st.integers(0, 2**63 - 1))
 def test_top_k_keeps_the_best_in_order(lists: list[list[float]], k: int, seed: int) -> None:
     labels, offsets = ragged(lists)
-    found = to_top_k(labels, offsets, k, seed=seed)
-    assert found.dtype == np.float32
+    ordered = to_top_k(labels, offsets, k, seed=seed)
+    assert ordered.dtype == np.float32
     for begin, end in pairwise(offsets):
-        check_order(labels[begin:end].tolist(), found[begin:end].tolist(), k, min(k, end - begin))
+        check_order(labels[begin:end].tolist(), ordered[begin:end].tolist(), k, min(k, end - begin))
 
 
 @given(label_lists, st.integers(0, 2**63 - 1))
 def test_full_order_orders_everything(lists: list[list[float]], seed: int) -> None:
     labels, offsets = ragged(lists)
-    found = to_full_order(labels, offsets, seed=seed)
+    ordered = to_full_order(labels, offsets, seed=seed)
     for begin, end in pairwise(offsets):
-        check_order(labels[begin:end].tolist(), found[begin:end].tolist(), end - begin, end - begin)
+        check_order(
+            labels[begin:end].tolist(), ordered[begin:end].tolist(), end - begin, end - begin
+        )
 
 
 @given(label_lists, st.integers(1, 10), st.integers(0, 99))
@@ -68,11 +70,11 @@ def test_labels_are_the_same_whole_in_shards_and_in_any_order(
 ) -> None:
     cut = draw.draw(st.integers(0, len(data)))
     shards = [data.select(np.arange(cut)), data.select(np.arange(cut, len(data)))]
-    places = draw.draw(st.permutations(range(len(data))))
+    positions = draw.draw(st.permutations(range(len(data))))
     for change in (lambda part: part.top_k(k, seed=seed), lambda part: part.full_order(seed=seed)):
         whole = change(data)
-        assert concat([change(shard) for shard in shards]).equals(whole)
-        assert change(data.select(places)).equals(whole.select(places))
+        assert concat_datasets([change(shard) for shard in shards]).equals(whole)
+        assert change(data.select(positions)).equals(whole.select(positions))
 
 
 def test_equal_labels_are_drawn_evenly_and_by_seed() -> None:
@@ -109,8 +111,8 @@ def test_the_draw_is_a_hash_of_seed_and_key() -> None:
     draws = hashlib.shake_256(f"{seed}\x1f{key}".encode()).digest(8 * size)
     numbers = [int.from_bytes(draws[8 * row : 8 * row + 8], "little") for row in range(size)]
     best_first = sorted(range(size), key=numbers.__getitem__)
-    found = to_full_order(np.zeros(size), np.array([0, size]), seed=seed, keys=np.array([key]))
-    assert [found[row] for row in best_first] == list(range(size, 0, -1))
+    ordered = to_full_order(np.zeros(size), np.array([0, size]), seed=seed, keys=np.array([key]))
+    assert [ordered[row] for row in best_first] == list(range(size, 0, -1))
     # Without keys, a query's is its position.
     two = to_full_order(np.zeros(2 * size), np.array([0, size, 2 * size]), seed=seed)
     alone = to_full_order(np.zeros(size), np.array([0, size]), seed=seed, keys=np.array([1]))
@@ -125,27 +127,27 @@ def test_shapes_of_parts_make_the_shape_of_the_whole() -> None:
         for other in parts.values():
             labels = np.concatenate((one[0], other[0]))
             offsets = np.concatenate((one[1], one[1][-1] + other[1][1:]))
-            assert shape_of(*one) | shape_of(*other) == shape_of(labels, offsets)
-    assert shape_of(*top).highest == 3
-    assert LabelShape() | shape_of(*full) == shape_of(*full)
+            assert label_shape(*one) | label_shape(*other) == label_shape(labels, offsets)
+    assert label_shape(*top).highest == 3
+    assert LabelShape() | label_shape(*full) == label_shape(*full)
 
 
 def test_large_data_use_threads_and_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(1)
     offsets = np.concatenate(([0], np.cumsum(random.integers(1, 40, 2000))))
     labels = random.integers(0, 3, offsets[-1]).astype(np.float32)
-    found = {}
+    ordered = {}
     for threads in ("1", "2", "3"):
         monkeypatch.setenv("PODIUM_THREADS", threads)
-        found[threads] = (to_top_k(labels, offsets, 5, seed=9), kind_of(labels, offsets))
-    assert all(np.array_equal(each[0], found["1"][0]) for each in found.values())
-    assert {each[1] for each in found.values()} == {"grades"}
+        ordered[threads] = (to_top_k(labels, offsets, 5, seed=9), label_kind(labels, offsets))
+    assert all(np.array_equal(each[0], ordered["1"][0]) for each in ordered.values())
+    assert {each[1] for each in ordered.values()} == {"grades"}
 
 
 @given(st.lists(st.integers(1, 20)), st.integers(1, 12))
 def test_ranks(ranks: list[int], k: int) -> None:
-    found = from_ranks(np.array(ranks, np.int64), k=k).tolist()
-    assert found == [k + 1 - rank if rank <= k else 0 for rank in ranks]
+    ordered = from_ranks(np.array(ranks, np.int64), k=k).tolist()
+    assert ordered == [k + 1 - rank if rank <= k else 0 for rank in ranks]
 
 
 def test_ranks_start_at_one() -> None:
@@ -178,15 +180,15 @@ def test_ranks_start_at_one() -> None:
     ],
 )
 def test_kinds(lists: list[list[float]], kind: str) -> None:
-    assert kind_of(*ragged(lists)) == kind
+    assert label_kind(*ragged(lists)) == kind
 
 
 @given(label_lists, st.integers(2, 9), st.integers(0, 9))
 def test_kinds_of_orders_made_here(lists: list[list[float]], k: int, seed: int) -> None:
     labels, offsets = ragged(lists)
     if len(labels):
-        assert kind_of(to_full_order(labels, offsets, seed=seed), offsets) == "full order"
-        kind = kind_of(to_top_k(labels, offsets, k, seed=seed), offsets)
+        assert label_kind(to_full_order(labels, offsets, seed=seed), offsets) == "full order"
+        kind = label_kind(to_top_k(labels, offsets, k, seed=seed), offsets)
         alike = all(len(each) in (0, k) for each in lists)
         assert kind == ("full order" if alike else "top-k order")
 
@@ -215,11 +217,13 @@ def test_without_a_seed_it_is_0() -> None:
 
 def test_no_queries_and_no_rows() -> None:
     for offsets in ([0], [0, 0, 0]):
-        nothing, places = np.empty(0, np.float32), np.array(offsets)
+        nothing, positions = np.empty(0, np.float32), np.array(offsets)
         assert (
-            to_full_order(nothing, places).tolist() == to_top_k(nothing, places, 3).tolist() == []
+            to_full_order(nothing, positions).tolist()
+            == to_top_k(nothing, positions, 3).tolist()
+            == []
         )
-        assert shape_of(nothing, places) == LabelShape(True, True, True, -np.inf)
+        assert label_shape(nothing, positions) == LabelShape(True, True, True, -np.inf)
     assert from_ranks(np.empty(0, np.int64), k=2).tolist() == []
 
 
@@ -231,4 +235,4 @@ def test_k_is_positive() -> None:
 
 def test_kind_needs_offsets_that_fit() -> None:
     with pytest.raises(DataError, match="do not divide"):
-        kind_of(np.float32([1, 2]), np.array([0, 3]))
+        label_kind(np.float32([1, 2]), np.array([0, 3]))

@@ -28,25 +28,25 @@ def brute_force(values: Doubles, method: str) -> Doubles:
 @settings(max_examples=60)
 @given(datasets(named=True), st.sampled_from(["min-max", "z-score"]))
 def test_each_feature_of_each_query(data: Dataset, method: str) -> None:
-    found = data.normalise(method)
-    for query, before in zip(found, data, strict=True):
+    normalised = data.normalise(method)
+    for query, before in zip(normalised, data, strict=True):
         for column in range(len(data.feature_names)):
             expected = brute_force(before.features[:, column].astype(np.float64), method)
             # Within float32's own precision, and what a sum of 1e38 with 1e-38 must lose.
             np.testing.assert_allclose(
                 query.features[:, column], expected, rtol=3e-7, atol=3e-7, equal_nan=True
             )
-    assert found.features.dtype == np.float32
+    assert normalised.features.dtype == np.float32
     # Nothing else changes.
-    assert found.labels is data.labels
-    assert found.query_ids is data.query_ids
-    assert found.feature_names == data.feature_names
+    assert normalised.labels is data.labels
+    assert normalised.query_ids is data.query_ids
+    assert normalised.feature_names == data.feature_names
 
 
 @given(datasets(missing=False))
 def test_min_max_ends_at_zero_and_one(data: Dataset) -> None:
-    found = data.normalise()
-    for query, before in zip(found, data, strict=True):
+    normalised = data.normalise()
+    for query, before in zip(normalised, data, strict=True):
         for values, old in zip(query.features.T, before.features.T, strict=True):
             distinct = len(set(old.tolist())) > 1
             assert (values.min(), values.max()) == (0, 1 if distinct else 0)
@@ -77,5 +77,5 @@ def test_threads_and_layout_do_not_change_results(monkeypatch: pytest.MonkeyPatc
 
 def test_unknown_method() -> None:
     data = Dataset.from_arrays([[1.0]], labels=[0], group=[1])
-    with pytest.raises(ArgumentError, match="no normalisation 'rank'"):
+    with pytest.raises(ArgumentError, match="unknown normalisation 'rank'"):
         data.normalise("rank")  # type: ignore[arg-type]

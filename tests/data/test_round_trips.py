@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podium.data import FORMATS, Dataset, Rankings, concat, read_letor, write_letor
+from podium.data import FORMATS, Dataset, Rankings, concat_datasets, read_letor, write_letor
 from podium.data.formats import Format
 from podium.data.query_rows import QueryRows
 from podium.errors import DataError
@@ -18,18 +18,18 @@ from tests.data import strategies as some
 
 CONTENTS: dict[str, st.SearchStrategy[Any]] = {
     "letor": some.datasets(),
-    "parquet": some.datasets(ids=some.texts, named=True),
-    "shards": some.datasets(ids=some.texts, named=True),
+    "parquet": some.datasets(ids=some.unicode_strings, named=True),
+    "shards": some.datasets(ids=some.unicode_strings, named=True),
     "qrels": some.judgments(),
     "run": some.rankings(),
     "pairs": some.preferences(ids=some.words.filter(lambda word: word != "=")),
     "prefs": some.preference_levels(),
     "qrels-prefs": some.preference_levels(subgroups=False),
     "jsonl": some.candidate_lists,
-    "qrels-parquet": some.judgments(ids=some.texts),
-    "run-parquet": some.rankings(ids=some.texts),
-    "pairs-parquet": some.preferences(ids=some.texts),
-    "prefs-parquet": some.preference_levels(ids=some.texts),
+    "qrels-parquet": some.judgments(ids=some.unicode_strings),
+    "run-parquet": some.rankings(ids=some.unicode_strings),
+    "pairs-parquet": some.preferences(ids=some.unicode_strings),
+    "prefs-parquet": some.preference_levels(ids=some.unicode_strings),
 }
 TEXT_FORMATS = [name for name in FORMATS if "parquet" not in name and name != "shards"]
 
@@ -41,17 +41,17 @@ def folder() -> Iterator[Path]:
 
 
 def read(entry: Format, source: Any) -> Any:
-    found = entry.read(source)
-    return found if isinstance(found, QueryRows) else list(found)
+    actual = entry.read(source)
+    return actual if isinstance(actual, QueryRows) else list(actual)
 
 
-def expect(found: Any, written: Any) -> None:
+def expect(actual: Any, written: Any) -> None:
     if not isinstance(written, QueryRows):
-        assert found == written
+        assert actual == written
         return
-    some.assert_same(found, written)
+    some.assert_same(actual, written)
     if isinstance(written, Rankings):
-        assert found.name == written.name
+        assert actual.name == written.name
 
 
 def test_every_format_is_tested() -> None:
@@ -71,7 +71,7 @@ def test_files(name: str) -> None:
             expect(read(entry, path), content)
             expect(read(entry, str(path)), content)
             if entry.kind is Dataset:
-                expect(concat(list(entry.stream(path))), content)
+                expect(concat_datasets(list(entry.stream(path))), content)
             assert {each.name for each in Path(folder).iterdir()} == {"content"}
 
     check()
@@ -124,7 +124,7 @@ def test_letor_from_index_zero(data: Dataset) -> None:
 @pytest.mark.parametrize("suffix", ["gz", "zst"])
 def test_parquet_is_not_compressed_twice(folder: Path, suffix: str) -> None:
     data = Dataset.from_arrays([[1.0]], labels=[1], group=[1])
-    with pytest.raises(DataError, match="compressed inside"):
+    with pytest.raises(DataError, match="compressed internally"):
         FORMATS["parquet"].write(data, folder / f"data.parquet.{suffix}")
     assert not list(folder.iterdir())
 

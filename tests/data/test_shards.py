@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podium.data import Dataset, ShardSet, concat, describe, shard_writer, write_shards
+from podium.data import Dataset, ShardSet, concat_datasets, describe, shard_writer, write_shards
 from podium.data.atomic import try_lock
 from podium.errors import DataError
-from tests.data.strategies import assert_same, datasets, texts
+from tests.data.strategies import assert_same, datasets, unicode_strings
 
 DATA = Dataset.from_arrays(
     np.arange(60).reshape(20, 3),
@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @settings(max_examples=50)
-@given(datasets(ids=texts, named=True), st.integers(1, 200), st.data())
+@given(datasets(ids=unicode_strings, named=True), st.integers(1, 200), st.data())
 def test_shards_hold_whole_queries_in_order(
     tmp_path_factory: pytest.TempPathFactory, data: Dataset, shard_bytes: int, draw: st.DataObject
 ) -> None:
@@ -40,36 +40,41 @@ def test_shards_hold_whole_queries_in_order(
     blocks = [data.select(np.arange(cut)), data.select(np.arange(cut, len(data)))]
     folder = tmp_path_factory.mktemp("shards") / "set"
     written = write_shards(blocks, folder, shard_bytes=shard_bytes)
-    found = ShardSet.open(folder)
-    assert found == written
-    assert (found.rows, found.queries, len(found)) == (data.rows, len(data), len(data))
-    assert found.feature_names == data.feature_names
-    assert (found.lowest_label, found.highest_label) == (data.labels.min(), data.labels.max())
-    assert_same(found.load(), data)
+    shard_set = ShardSet.open(folder)
+    assert shard_set == written
+    assert (shard_set.rows, shard_set.queries, len(shard_set)) == (data.rows, len(data), len(data))
+    assert shard_set.feature_names == data.feature_names
+    assert (shard_set.lowest_label, shard_set.highest_label) == (
+        data.labels.min(),
+        data.labels.max(),
+    )
+    assert_same(shard_set.load(), data)
     # Each shard can be read alone, in any order, and holds a piece of the whole.
-    parts = [concat(list(found.blocks([place]))) for place in range(len(found.shards))]
-    assert [part.rows for part in parts] == [shard.rows for shard in found.shards]
-    assert [len(part) for part in parts] == [shard.queries for shard in found.shards]
-    assert_same(concat(parts), data)
+    parts = [
+        concat_datasets(list(shard_set.blocks([index]))) for index in range(len(shard_set.shards))
+    ]
+    assert [part.rows for part in parts] == [shard.rows for shard in shard_set.shards]
+    assert [len(part) for part in parts] == [shard.queries for shard in shard_set.shards]
+    assert_same(concat_datasets(parts), data)
     if data.feature_names:
         sizes = [part.features.nbytes for part in parts]
         assert all(
             size <= shard_bytes or len(part) == 1 for size, part in zip(sizes, parts, strict=True)
         )
-    found.verify()
+    shard_set.verify()
 
 
 def test_progress_ends_at_the_size(folder: Path) -> None:
-    found = ShardSet.open(folder)
-    total = sum(shard.bytes for shard in found.shards)
-    for work in (lambda **more: list(found.blocks(**more)), found.load, found.verify):
+    shard_set = ShardSet.open(folder)
+    total = sum(shard.bytes for shard in shard_set.shards)
+    for work in (lambda **more: list(shard_set.blocks(**more)), shard_set.load, shard_set.verify):
         seen: list[tuple[int, int | None]] = []
         work(progress=lambda done, total, seen=seen: seen.append((done, total)))
         assert seen == sorted(seen)
         assert seen[-1] == (total, total)
     seen = []
-    list(found.blocks([3], progress=lambda done, total: seen.append((done, total))))
-    assert seen[-1] == (found.shards[3].bytes, found.shards[3].bytes)
+    list(shard_set.blocks([3], progress=lambda done, total: seen.append((done, total))))
+    assert seen[-1] == (shard_set.shards[3].bytes, shard_set.shards[3].bytes)
 
 
 def test_features_may_lie_on_disk(folder: Path, tmp_path: Path) -> None:
@@ -87,20 +92,21 @@ def test_shards_may_grow_wider(tmp_path: Path) -> None:
         Dataset.from_arrays(np.full((1, width), 7), labels=[0], qid=[str(width)])
         for width in (1, 2, 4)
     ]
-    found = write_shards(blocks, tmp_path / "set")
-    assert len(found.shards) == 3
-    assert found.feature_names == ("1", "2", "3", "4")
-    assert found.load().features.tolist() == [[7, 0, 0, 0], [7, 7, 0, 0], [7, 7, 7, 7]]
+    shard_set = write_shards(blocks, tmp_path / "set")
+    assert len(shard_set.shards) == 3
+    assert shard_set.feature_names == ("1", "2", "3", "4")
+    assert shard_set.load().features.tolist() == [[7, 0, 0, 0], [7, 7, 0, 0], [7, 7, 7, 7]]
 
 
 def test_some_blocks_without_document_ids(tmp_path: Path) -> None:
     named = Dataset.from_arrays([[1]], labels=[0], qid=["a"], document_ids=["d"])
     without = Dataset.from_arrays([[2]], labels=[0], qid=["b"])
-    for place, blocks in enumerate(([named, without], [without, named])):
+    for index, blocks in enumerate(([named, without], [without, named])):
         for shard_bytes in (1, 1000):
-            folder = tmp_path / f"{place}-{shard_bytes}"
+            folder = tmp_path / f"{index}-{shard_bytes}"
             assert_same(
-                write_shards(blocks, folder, shard_bytes=shard_bytes).load(), concat(blocks)
+                write_shards(blocks, folder, shard_bytes=shard_bytes).load(),
+                concat_datasets(blocks),
             )
 
 
@@ -108,7 +114,7 @@ def test_some_blocks_without_document_ids(tmp_path: Path) -> None:
     ("blocks", "problem"),
     [
         ([], "there is no data to write"),
-        ([DATA, DATA], "the rows of query '0' lie apart"),
+        ([DATA, DATA], "the rows of query '0' are not contiguous"),
         (
             [DATA, Dataset.from_arrays([[1.0]], labels=[0], qid=["x"])],
             "two blocks have different features",
@@ -141,7 +147,7 @@ def test_folders_that_are_taken(folder: Path, tmp_path: Path) -> None:
 
 def test_a_failing_source_leaves_an_unfinished_set(tmp_path: Path) -> None:
     def blocks():
-        yield from (DATA.select([place]) for place in range(4))
+        yield from (DATA.select([index]) for index in range(4))
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
@@ -177,8 +183,8 @@ def test_two_writers_do_not_share_a_folder(tmp_path: Path) -> None:
         assert sorted((tmp_path / "set").iterdir()) == before
         yield DATA.select([1])
 
-    found = write_shards(blocks(), tmp_path / "set", shard_bytes=1)
-    assert_same(found.load(), DATA.select([0, 1]))
+    shard_set = write_shards(blocks(), tmp_path / "set", shard_bytes=1)
+    assert_same(shard_set.load(), DATA.select([0, 1]))
     with pytest.raises(DataError, match="is not empty"):
         write_shards(DATA, tmp_path / "set")
 
@@ -217,47 +223,47 @@ def in_shard(**changes: object) -> Change:
 
 
 WRONG: dict[str, tuple[Change, str]] = {
-    "path above": (in_shard(file="../part-00001.parquet"), "elsewhere"),
-    "absolute path": (in_shard(file="/etc/passwd"), "elsewhere"),
-    "path below": (in_shard(file="x/part-00001.parquet"), "elsewhere"),
-    "folder itself": (in_shard(file="."), "elsewhere"),
-    "folder above": (in_shard(file=".."), "elsewhere"),
-    "no name": (in_shard(file=""), "elsewhere"),
+    "path above": (in_shard(file="../part-00001.parquet"), "outside its folder"),
+    "absolute path": (in_shard(file="/etc/passwd"), "outside its folder"),
+    "path below": (in_shard(file="x/part-00001.parquet"), "outside its folder"),
+    "folder itself": (in_shard(file="."), "outside its folder"),
+    "folder above": (in_shard(file=".."), "outside its folder"),
+    "no name": (in_shard(file=""), "outside its folder"),
     "NUL in a name": (in_shard(file="a\0b"), "the file is missing"),
     "missing file": (in_shard(file="part-00007.parquet"), "the file is missing"),
-    "manifest as shard": (in_shard(file="manifest.json"), "the manifest says"),
-    "numeric name": (in_shard(file=7), "a name is no string"),
-    "name twice": (in_shard(file="part-00000.parquet"), "a name comes twice"),
-    "size": (in_shard(bytes=1), "the manifest says 1"),
-    "size of text": (in_shard(bytes="1"), "no whole number above 0"),
+    "manifest as shard": (in_shard(file="manifest.json"), "in the manifest"),
+    "numeric name": (in_shard(file=7), "a name is not a string"),
+    "name twice": (in_shard(file="part-00000.parquet"), "duplicate name"),
+    "size": (in_shard(bytes=1), "1 in the manifest"),
+    "size of text": (in_shard(bytes="1"), "not a positive integer"),
     "rows that do not add up": (in_shard(rows=5), "do not add up"),
-    "rows below 1": (in_shard(rows=-4), "no whole number above 0"),
-    "rows of truth": (in_shard(rows=True), "no whole number above 0"),
+    "rows below 1": (in_shard(rows=-4), "not a positive integer"),
+    "rows of truth": (in_shard(rows=True), "not a positive integer"),
     "queries that do not add up": (in_shard(queries=2), "do not add up"),
-    "checksum of nothing": (in_shard(sha256=None), "a name is no string"),
+    "checksum of nothing": (in_shard(sha256=None), "a name is not a string"),
     "unknown key of a shard": (in_shard(colour="red"), "unexpected keyword"),
-    "shard of text": (lambda manifest: manifest["shards"].append("x"), "is no manifest"),
+    "shard of text": (lambda manifest: manifest["shards"].append("x"), "is not a valid manifest"),
     "no shards": (lambda manifest: manifest.update(shards=[]), "do not add up"),
-    "shards of null": (lambda manifest: manifest.update(shards=None), "is no manifest"),
+    "shards of null": (lambda manifest: manifest.update(shards=None), "is not a valid manifest"),
     "shards lacking": (lambda manifest: manifest.pop("shards"), "'shards'"),
     "rows of all": (lambda manifest: manifest.update(rows=10**15), "do not add up"),
-    "rows of fractions": (lambda manifest: manifest.update(rows=20.0), "no whole number"),
+    "rows of fractions": (lambda manifest: manifest.update(rows=20.0), "not a positive integer"),
     "queries of all": (lambda manifest: manifest.update(queries=4), "do not add up"),
     "unknown key": (lambda manifest: manifest.update(colour="red"), "unexpected keyword"),
-    "names of text": (lambda manifest: manifest.update(feature_names="abc"), "is no string"),
-    "names of numbers": (lambda manifest: manifest.update(feature_names=[1, 2, 3]), "no string"),
+    "names of text": (lambda manifest: manifest.update(feature_names="abc"), "is not a string"),
+    "names of numbers": (lambda manifest: manifest.update(feature_names=[1, 2, 3]), "not a string"),
     "a name of features twice": (
         lambda manifest: manifest.update(feature_names=["a", "b", "b"]),
-        "a name comes twice",
+        "duplicate name",
     ),
-    "label of text": (lambda manifest: manifest.update(lowest_label="0"), "label is no number"),
-    "label NaN": (lambda manifest: manifest.update(highest_label=float("nan")), "is no number"),
+    "label of text": (lambda manifest: manifest.update(lowest_label="0"), "label is not a number"),
+    "label NaN": (lambda manifest: manifest.update(highest_label=float("nan")), "is not a number"),
     "label beyond a float": (lambda manifest: manifest.update(highest_label=10**400), "manifest"),
     "version of tomorrow": (
         lambda manifest: manifest.update(version=2, more="things"),
-        "is of version 2, this Podium reads 1",
+        "has format version 2, this version of Podium reads 1",
     ),
-    "version of text": (lambda manifest: manifest.update(version="1"), "is of version 1"),
+    "version of text": (lambda manifest: manifest.update(version="1"), "has format version 1"),
     "version lacking": (lambda manifest: manifest.pop("version"), "'version'"),
 }
 
@@ -280,7 +286,7 @@ def test_manifests_that_were_changed(change: Change, problem: str, folder: Path)
 )
 def test_manifests_that_are_none(text: bytes, folder: Path) -> None:
     (folder / "manifest.json").write_bytes(text)
-    with pytest.raises(DataError, match="is no manifest"):
+    with pytest.raises(DataError, match="is not a valid manifest"):
         ShardSet.open(folder)
 
 
@@ -289,7 +295,7 @@ def test_manifest_cut_short_anywhere(folder: Path) -> None:
     whole = path.read_bytes()
     for size in range(0, len(whole.rstrip()), 3):
         path.write_bytes(whole[:size])
-        with pytest.raises(DataError, match="is no manifest"):
+        with pytest.raises(DataError, match="is not a valid manifest"):
             ShardSet.open(folder)
 
 
@@ -309,30 +315,30 @@ def test_a_missing_shard(folder: Path) -> None:
 def test_a_shard_cut_short(folder: Path) -> None:
     path = folder / "part-00003.parquet"
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(DataError, match=r"part-00003.*bytes, the manifest says"):
+    with pytest.raises(DataError, match=r"part-00003.*bytes, .* in the manifest"):
         ShardSet.open(folder)
 
 
 def test_a_shard_that_changes_after_opening(folder: Path) -> None:
-    found = ShardSet.open(folder)
+    shard_set = ShardSet.open(folder)
     path = folder / "part-00003.parquet"
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])
-    for work in (lambda: list(found.blocks()), found.load, found.verify):
-        with pytest.raises(DataError, match="the manifest says"):
+    for work in (lambda: list(shard_set.blocks()), shard_set.load, shard_set.verify):
+        with pytest.raises(DataError, match="in the manifest"):
             work()
     path.write_bytes(whole[:40] + b"\xff" * 60 + whole[100:])
-    with pytest.raises(DataError, match=r"part-00003.*checksum is not the manifest's"):
-        found.verify()
+    with pytest.raises(DataError, match=r"part-00003.*checksum differs from the manifest"):
+        shard_set.verify()
     path.write_bytes(b"x" * len(whole))
     with pytest.raises(DataError, match="is damaged"):
-        found.load()
+        shard_set.load()
 
 
 def test_shards_of_another_set_with_a_manifest_to_match(folder: Path, tmp_path: Path) -> None:
     """Files may be exchanged, and their sizes and rows in the manifest with them."""
     others = {
-        "not the manifest's": Dataset.from_arrays(np.ones((4, 3)), np.ones(4), group=[4]),
+        "differ from the manifest": Dataset.from_arrays(np.ones((4, 3)), np.ones(4), group=[4]),
         "not the 4 rows": Dataset.from_arrays(
             np.ones((8, 3)), np.ones(8), group=[4, 4], feature_names=["a", "b", "c"]
         ),
@@ -344,11 +350,11 @@ def test_shards_of_another_set_with_a_manifest_to_match(folder: Path, tmp_path: 
         manifest = json.loads((folder / "manifest.json").read_text())
         manifest["shards"][1]["bytes"] = part.stat().st_size
         (folder / "manifest.json").write_text(json.dumps(manifest))
-        found = ShardSet.open(folder)
+        shard_set = ShardSet.open(folder)
         with pytest.raises(DataError, match="checksum"):
-            found.verify()
+            shard_set.verify()
         with pytest.raises(DataError, match=problem):
-            found.load()
+            shard_set.load()
 
 
 def test_names_of_features_are_kept_whatever_they_are(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from podium.data import Dataset, concat, describe, iter_letor, read_letor
+from podium.data import Dataset, concat_datasets, describe, iter_letor, read_letor
 from podium.data.formats.text import read_group_sizes
 from tests.data.shared_files import shared
 from tests.data.strategies import assert_same
@@ -41,7 +41,7 @@ def counts(data: Dataset) -> tuple[int, int, int, list[int]]:
 def read_both_ways(path: Path) -> Dataset:
     """Read a file whole, and check that its stream gives the same."""
     whole = read_letor(path)
-    assert_same(concat(list(iter_letor(path))), whole)
+    assert_same(concat_datasets(list(iter_letor(path))), whole)
     return whole
 
 
@@ -50,7 +50,7 @@ def test_published_parts(folder: str) -> None:
     letter, expected = PARTS[folder]
     parts = [read_both_ways(shared(f"{folder}/{letter}{n}.txt.gz")) for n in range(1, 6)]
     assert [(part.rows, len(part)) for part in parts] == expected
-    whole = concat(parts)
+    whole = concat_datasets(parts)
     assert counts(whole) == WHOLES[folder]
     assert whole.document_ids.null_count == 0
     # NULL, which only the rankings to aggregate have, is missing.
@@ -64,7 +64,7 @@ def test_published_folds_of_ohsumed_2(fold: int) -> None:
     of_part = [OHSUMED_PARTS[(fold + step) % 5] for step in range(-1, 4)]
     training = (sum(rows for rows, _ in of_part[:3]), sum(queries for _, queries in of_part[:3]))
     assert [(part.rows, len(part)) for part in parts] == [training, *of_part[3:]]
-    assert counts(concat(parts)) == (16_140, 106, 25, [11303, 2585, 2252])
+    assert counts(concat_datasets(parts)) == (16_140, 106, 25, [11303, 2585, 2252])
 
 
 def test_mslr_sample() -> None:
@@ -103,7 +103,7 @@ def test_values_are_those_of_the_text() -> None:
 
 def test_description_of_blank_queries() -> None:
     data = read_letor(shared("letor/MQ2008/S1.txt.gz"))
-    found = describe(iter_letor(shared("letor/MQ2008/S1.txt.gz")))
-    assert found.blank_queries == sum(len(set(query.labels.tolist())) == 1 for query in data)
-    assert found.label_kind == "grades"
-    assert found.has_document_ids
+    summary = describe(iter_letor(shared("letor/MQ2008/S1.txt.gz")))
+    assert summary.blank_queries == sum(len(set(query.labels.tolist())) == 1 for query in data)
+    assert summary.label_kind == "grades"
+    assert summary.has_document_ids

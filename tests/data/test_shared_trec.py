@@ -32,7 +32,7 @@ def test_runs_of_the_deep_learning_track(name: str) -> None:
     assert (len(run), run.rows) == (477, 47_700)
     assert set(run.sizes.tolist()) == {100}
     expected = lines(path)
-    order = {query: place for place, query in enumerate(run.query_ids.to_pylist())}
+    order = {query: index for index, query in enumerate(run.query_ids.to_pylist())}
     expected.sort(key=lambda words: order[words[0]])
     assert run.document_ids.to_pylist() == [words[2] for words in expected]
     assert run.scores.tolist() == [float(words[4]) for words in expected]
@@ -42,11 +42,11 @@ def test_runs_of_the_deep_learning_track(name: str) -> None:
 @pytest.mark.parametrize("year", [19, 20, 21])
 def test_judgments_of_the_deep_learning_track(year: int) -> None:
     path = shared(f"trec/qrels.dl{year}-passage.txt.gz")
-    found = read_qrels(path)
+    table = read_qrels(path)
     expected = lines(path)
-    assert (found.rows, len(found)) == (len(expected), len({words[0] for words in expected}))
-    assert Counter(found.labels.tolist()) == Counter(float(words[3]) for words in expected)
-    assert set(found.labels.tolist()) == {0.0, 1.0, 2.0, 3.0}
+    assert (table.rows, len(table)) == (len(expected), len({words[0] for words in expected}))
+    assert Counter(table.labels.tolist()) == Counter(float(words[3]) for words in expected)
+    assert set(table.labels.tolist()) == {0.0, 1.0, 2.0, 3.0}
 
 
 def test_join_with_a_run_is_a_dictionary_look_up() -> None:
@@ -72,16 +72,16 @@ def test_join_with_a_run_is_a_dictionary_look_up() -> None:
 )
 def test_human_preferences(name: str, rows: int, queries: int, pairs: int | None) -> None:
     path = shared(f"preferences/{name}")
-    found = read_pairs(path)
-    assert (found.rows, len(found)) == (rows, queries)
-    assert set(found.verdicts.tolist()) == {1, -1}
+    table = read_pairs(path)
+    assert (table.rows, len(table)) == (rows, queries)
+    assert set(table.verdicts.tolist()) == {1, -1}
     left = sum(words[1] == words[3] for words in lines(path))
-    assert int((found.verdicts == 1).sum()) == left
+    assert int((table.verdicts == 1).sum()) == left
     if pairs is not None:
         triples = zip(
-            found.query_id_of_row().to_pylist(),
-            found.left.to_pylist(),
-            found.right.to_pylist(),
+            table.query_id_of_row().to_pylist(),
+            table.left.to_pylist(),
+            table.right.to_pylist(),
             strict=True,
         )
         assert len({(query, frozenset(pair)) for query, *pair in triples}) == pairs

@@ -33,7 +33,7 @@ from podium.data import (
     Preferences,
     Rankings,
     ShardSet,
-    concat,
+    concat_datasets,
     files,
     iter_letor,
     iter_parquet,
@@ -87,10 +87,10 @@ def letor_file(folder: Path, text: bytes) -> None:
         raise
     problem = refusal(path, options)
     if problem:
-        assert "lie apart" in problem, "refused streamed, and whole it is not"
+        assert "are not contiguous" in problem, "refused streamed, and whole it is not"
     else:
         blocks = iter_letor(path, **options)
-        assert_same(concat([widen(block, whole.feature_names) for block in blocks]), whole)
+        assert_same(concat_datasets([widen(block, whole.feature_names) for block in blocks]), whole)
     write_letor(whole, out := io.BytesIO())
     assert_same(read_letor(io.BytesIO(out.getvalue())), whole)
 
@@ -113,7 +113,7 @@ def parquet_reader(kind: type, text: bytes) -> None:
     if kind is Dataset:
         blocks = list(iter_parquet(io.BytesIO(text)))
         if blocks:
-            assert_same(concat(blocks), found)
+            assert_same(concat_datasets(blocks), found)
 
 
 def group_sizes(text: bytes) -> None:

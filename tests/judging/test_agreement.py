@@ -19,8 +19,8 @@ from podium.errors import ArgumentError, DataError
 from podium.judging import Grade, Mark, Outcome, Undo, Verdict
 from podium.judging.agreement import (
     Agreement,
-    Ballots,
-    bootstrap,
+    Ratings,
+    bootstrap_agreement,
     cohen_kappa,
     compare_agreement,
     fleiss_kappa,
@@ -47,7 +47,7 @@ def tables(votes):
 def test_fleiss_is_that_of_statsmodels(table):
     counts = np.array([[row.count(value) for value in (1, 0, -1)] for row in table])
     assume((counts.sum(axis=0) > 0).sum() > 1)
-    assert fleiss_kappa(Ballots.from_table(table)) == pytest.approx(peer_fleiss(counts))
+    assert fleiss_kappa(Ratings.from_table(table)) == pytest.approx(peer_fleiss(counts))
 
 
 @given(
@@ -59,9 +59,9 @@ def test_alpha_is_that_of_krippendorff(table, level):
     kept = values[(~np.isnan(values)).sum(axis=1) > 1]
     assume(len(np.unique(kept[~np.isnan(kept)])) > 1)
     expected = peer_krippendorff.alpha(kept.T, level_of_measurement=level)
-    assert krippendorff_alpha(Ballots.from_table(kept), level) == pytest.approx(expected)
+    assert krippendorff_alpha(Ratings.from_table(kept), level) == pytest.approx(expected)
     if level == "nominal":  # values that only single votes hold change nothing
-        assert krippendorff_alpha(Ballots.from_table(values)) == pytest.approx(expected)
+        assert krippendorff_alpha(Ratings.from_table(values)) == pytest.approx(expected)
 
 
 @given(st.lists(st.tuples(VOTES, VOTES), min_size=2, max_size=20))
@@ -72,12 +72,12 @@ def test_cohen_is_that_of_scikit_learn(pairs):
 
 
 def test_one_value_only_is_full_agreement():
-    same = Ballots.from_table([[1, 1], [1, 1]])
+    same = Ratings.from_table([[1, 1], [1, 1]])
     assert fleiss_kappa(same) == krippendorff_alpha(same) == cohen_kappa([1, 1], [1, 1]) == 1
 
 
 def test_the_matrix_counts_every_two_people_both_ways():
-    found = Agreement.of(Ballots.from_table([[1, 1, 0], [-1, 1, NAN], [0, NAN, NAN]]))
+    found = Agreement.of(Ratings.from_table([[1, 1, 0], [-1, 1, NAN], [0, NAN, NAN]]))
     # the first pair: left-left twice, left-tie twice, tie-left twice; the second: opposite, twice
     assert found.table.tolist() == [[2, 2, 1], [2, 0, 0], [1, 0, 0]]
     np.testing.assert_allclose(found.rows, [[2 / 5, 2 / 5, 1 / 5], [1, 0, 0], [1, 0, 0]])
@@ -88,7 +88,7 @@ def test_the_matrix_counts_every_two_people_both_ways():
 
 
 def test_single_votes_say_nothing_about_agreement():
-    alone = Ballots.from_table([[1, NAN], [NAN, -1]])
+    alone = Ratings.from_table([[1, NAN], [NAN, -1]])
     assert np.isnan(Agreement.of(alone).overall)
     assert Agreement.of(alone).rows.tolist() == np.zeros((3, 3)).tolist()
     with pytest.raises(DataError, match="judged by two people"):
@@ -136,7 +136,7 @@ def test_ballots_from_logs_take_each_persons_last_word():
         Verdict("a", "c", LEFT, "bob"),
         Undo(3),
     ]
-    ballots = Ballots.from_logs({"q1": log, "q2": [Verdict("a", "b", RIGHT, "cem")]})
+    ballots = Ratings.from_logs({"q1": log, "q2": [Verdict("a", "b", RIGHT, "cem")]})
     assert ballots.unit_names == (("q1", "a", "b"), ("q2", "a", "b"))
     assert ballots.rater_names == ("ann", "bob", "cem")
     rows = zip(ballots.units, ballots.raters, ballots.values, strict=True)
@@ -158,7 +158,7 @@ def test_self_consistency_knows_sides():
 
 
 def test_the_bootstrap_draws_units_with_all_their_votes():
-    ballots = Ballots.from_table([[1, 1, 1], [0, NAN, 0], [-1, 1, NAN]])
+    ballots = Ratings.from_table([[1, 1, 1], [0, NAN, 0], [-1, 1, NAN]])
     again = ballots.take(np.array([2, 0, 2]))
     assert again.units.tolist() == [0, 0, 1, 1, 1, 2, 2]
     assert again.values.tolist() == [-1, 1, 1, 1, 1, -1, 1]
@@ -170,8 +170,10 @@ def test_the_bootstrap_covers_the_truth():
     covered = 0
     for trial in range(100):
         agreed = random.random(80) < 0.7
-        ballots = Ballots.from_table(np.where(agreed[:, None], [1, 1], [1, -1]))
-        found = bootstrap(lambda votes: Agreement.of(votes).overall, ballots, draws=200, seed=trial)
+        ballots = Ratings.from_table(np.where(agreed[:, None], [1, 1], [1, -1]))
+        found = bootstrap_agreement(
+            lambda votes: Agreement.of(votes).overall, ballots, draws=200, seed=trial
+        )
         assert found.value == agreed.mean()
         covered += found.low <= 0.7 <= found.high
     assert 88 <= covered <= 100
@@ -179,20 +181,20 @@ def test_the_bootstrap_covers_the_truth():
 
 def test_samples_without_overlap_are_left_out():
     """Of three pairs one was judged by one person: one sample in 27 is that pair three times."""
-    ballots = Ballots.from_table([[1, 1], [0, 1], [1, NAN]])
-    found = bootstrap(fleiss_kappa, ballots, draws=2000)
+    ballots = Ratings.from_table([[1, 1], [0, 1], [1, NAN]])
+    found = bootstrap_agreement(fleiss_kappa, ballots, draws=2000)
     assert found.draws == pytest.approx(2000 * 26 / 27, abs=4 * np.sqrt(2000 * 26 / 27**2))
     assert found.value == fleiss_kappa(ballots)
     assert found.high == 1.0  # only the pair that two agree on
-    as_nan = bootstrap(lambda votes: Agreement.of(votes).overall, ballots, draws=2000)
+    as_nan = bootstrap_agreement(lambda votes: Agreement.of(votes).overall, ballots, draws=2000)
     assert as_nan.draws == found.draws
 
 
 def test_where_most_samples_have_no_figure_there_is_no_interval():
     """One pair of ten was judged by two: (9/10)^10 = 35 % of samples lack it; of forty, 36 %."""
-    one_of_ten = Ballots.from_table([[1, 1]] + [[1, NAN]] * 9)
+    one_of_ten = Ratings.from_table([[1, 1]] + [[1, NAN]] * 9)
     share = 1 - 0.9**10
-    found = bootstrap(fleiss_kappa, one_of_ten, draws=1000)
+    found = bootstrap_agreement(fleiss_kappa, one_of_ten, draws=1000)
     assert found.draws == pytest.approx(1000 * share, abs=4 * np.sqrt(1000 * share * (1 - share)))
 
     def strict(votes):
@@ -200,7 +202,7 @@ def test_where_most_samples_have_no_figure_there_is_no_interval():
         return fleiss_kappa(votes) if (votes.counts().sum(axis=1) > 1).sum() > 1 else NAN
 
     with pytest.raises(DataError, match=r"only 2\d\d of 1000 samples have the figure"):
-        bootstrap(strict, one_of_ten, draws=1000)
+        bootstrap_agreement(strict, one_of_ten, draws=1000)
 
 
 def test_the_interval_has_the_quantiles_of_all_samples():
@@ -211,9 +213,9 @@ def test_the_interval_has_the_quantiles_of_all_samples():
     # Shares agreed of 0, 1/4, ..., 1 have chances 1, 4, 6, 4, 1 of 16.
     assert Counter(every.tolist()) == {0: 16, 0.25: 64, 0.5: 96, 0.75: 64, 1: 16}
     for confidence, ends in ((0.95, (0.0, 1.0)), (0.8, (0.25, 0.75)), (0.3, (0.5, 0.5))):
-        found = bootstrap(
+        found = bootstrap_agreement(
             lambda votes: Agreement.of(votes).overall,
-            Ballots.from_table(table),
+            Ratings.from_table(table),
             draws=3000,
             confidence=confidence,
         )
@@ -225,8 +227,8 @@ def test_the_interval_has_the_quantiles_of_all_samples():
 def test_the_interval_is_scipys_percentile_interval():
     random = np.random.default_rng(3)
     agreed = random.random(300) < 0.8
-    ballots = Ballots.from_table(np.where(agreed[:, None], [1, 1], [1, -1]))
-    found = bootstrap(
+    ballots = Ratings.from_table(np.where(agreed[:, None], [1, 1], [1, -1]))
+    found = bootstrap_agreement(
         lambda votes: Agreement.of(votes).overall, ballots, draws=4000, confidence=0.9
     )
     theirs = scipy_bootstrap(
@@ -241,8 +243,10 @@ def test_the_interval_is_scipys_percentile_interval():
 
 
 def test_the_same_seed_draws_the_same_samples():
-    ballots = Ballots.from_table(np.random.default_rng(0).choice([1.0, 0.0, -1.0], (40, 3)))
-    once, again, other = (bootstrap(fleiss_kappa, ballots, draws=50, seed=s) for s in (1, 1, 2))
+    ballots = Ratings.from_table(np.random.default_rng(0).choice([1.0, 0.0, -1.0], (40, 3)))
+    once, again, other = (
+        bootstrap_agreement(fleiss_kappa, ballots, draws=50, seed=s) for s in (1, 1, 2)
+    )
     assert once == again
     assert (once.low, once.high) != (other.low, other.high)
 
@@ -250,18 +254,20 @@ def test_the_same_seed_draws_the_same_samples():
 @pytest.mark.parametrize(("draws", "confidence"), [(0, 0.95), (10, 0.0), (10, 1.0), (10, 95)])
 def test_nonsense_intervals_are_refused(draws, confidence):
     with pytest.raises(ArgumentError, match=f"{draws} draws at confidence {confidence}"):
-        bootstrap(fleiss_kappa, Ballots.from_table([[1, 1]]), draws=draws, confidence=confidence)
+        bootstrap_agreement(
+            fleiss_kappa, Ratings.from_table([[1, 1]]), draws=draws, confidence=confidence
+        )
 
 
 @pytest.mark.parametrize(
     ("make", "problem"),
     [
-        (lambda: Ballots.from_table([1, 2]), "no table"),
-        (lambda: Agreement.of(Ballots.from_table([[2, 2]])), "not 1, 0 or -1"),
+        (lambda: Ratings.from_table([1, 2]), "no table"),
+        (lambda: Agreement.of(Ratings.from_table([[2, 2]])), "not 1, 0 or -1"),
         (lambda: cohen_kappa([1], [1, 2]), "do not fit"),
-        (lambda: bootstrap(fleiss_kappa, Ballots.from_logs({})), "no votes"),
-        (lambda: Ballots(np.array([0]), np.array([0]), np.array([np.inf]), ("a",)), "no finite"),
-        (lambda: Ballots(np.array([0]), np.array([0]), np.array([1.0, 0]), ("a",)), "unequal"),
+        (lambda: bootstrap_agreement(fleiss_kappa, Ratings.from_logs({})), "no votes"),
+        (lambda: Ratings(np.array([0]), np.array([0]), np.array([np.inf]), ("a",)), "not a finite"),
+        (lambda: Ratings(np.array([0]), np.array([0]), np.array([1.0, 0]), ("a",)), "unequal"),
     ],
 )
 def test_what_makes_no_sense_is_refused(make, problem):
@@ -279,7 +285,7 @@ def image_votes():
 
 def test_image_search_agreement():
     table = image_votes()
-    ballots = Ballots.from_table(table)
+    ballots = Ratings.from_table(table)
     assert table.shape == (41538, 3)
     counts = np.array([(table == value).sum(axis=1) for value in (1, 0, -1)]).T
     assert fleiss_kappa(ballots) == pytest.approx(peer_fleiss(counts))
@@ -304,5 +310,5 @@ def test_trec_pairs_that_two_people_judged(name):
     ):
         entries = log.setdefault(query, [])
         entries.append(Verdict(left, right, Outcome(verdict), f"vote {len(entries)}"))
-    agreement = Agreement.of(Ballots.from_logs(log))
+    agreement = Agreement.of(Ratings.from_logs(log))
     assert 0.5 < agreement.overall == agreement.without_ties < 0.6  # only hard pairs came back

@@ -9,9 +9,16 @@ from hypothesis import strategies as st
 
 from podium.errors import ArgumentError
 from podium.judging import Outcome
-from podium.judging.algorithms import ALGORITHMS, adaptive, algorithm_called, heap, run, tournament
+from podium.judging.algorithms import (
+    ALGORITHMS,
+    adaptive,
+    get_algorithm,
+    heap,
+    run_selection,
+    tournament,
+)
 from podium.judging.algorithms.knockout import TreeSizes
-from podium.judging.algorithms.selection import play
+from podium.judging.algorithms.selection import drive_selection
 
 every_algorithm = pytest.mark.parametrize("name", ALGORITHMS)
 
@@ -31,7 +38,7 @@ def mean_judgments(algorithm, items, k, noise, runs, *, infer=True):
         worth = random.permutation(items).astype(float)
         prior = worth + noise * items * random.standard_normal(items)
         worth = worth[np.argsort(-prior)].tolist()
-        selected = run(algorithm, items, k, perfect(worth), infer=infer)
+        selected = run_selection(algorithm, items, k, perfect(worth), infer=infer)
         assert [worth[item] for item in selected.top] == sorted(worth, reverse=True)[:k]
         counts.append(selected.judgments)
     return np.mean(counts)
@@ -44,7 +51,7 @@ def mean_judgments(algorithm, items, k, noise, runs, *, infer=True):
     infer=st.booleans(),
 )
 def test_a_perfect_judge_gets_the_true_top_k_ties_or_not(name, worth, k, infer):
-    selected = run(ALGORITHMS[name], len(worth), k, perfect(worth), infer=infer)
+    selected = run_selection(ALGORITHMS[name], len(worth), k, perfect(worth), infer=infer)
     assert [worth[item] for item in selected.top] == sorted(worth, reverse=True)[:k]
     assert len(set(selected.top)) == min(k, len(worth))
 
@@ -90,15 +97,15 @@ def test_the_heap_is_the_one_of_heapq(worth, k):
             heapq.heapreplace(kept, item)
     expected = [heapq.heappop(kept).place for _ in range(k)][::-1]
 
-    selected = run(heap, len(worth), k, perfect(worth), infer=False)
+    selected = run_selection(heap, len(worth), k, perfect(worth), infer=False)
     assert (selected.top, selected.judgments) == (expected, count)
 
 
 @given(items=st.integers(1, 300), k=st.integers(1, 40))
 def test_a_right_prior_is_confirmed_by_the_fewest_judgments_possible(items, k):
     worth = range(items, 0, -1)
-    assert run(adaptive, items, k, perfect(worth)).judgments == items - 1
-    assert run(ALGORITHMS["galloping"], items, k, perfect(worth)).judgments == items - 1
+    assert run_selection(adaptive, items, k, perfect(worth)).judgments == items - 1
+    assert run_selection(ALGORITHMS["galloping"], items, k, perfect(worth)).judgments == items - 1
 
 
 @pytest.mark.parametrize("algorithm", [adaptive, tournament])
@@ -118,7 +125,7 @@ def test_adaptive_is_near_the_best_whatever_the_prior(noise):
 
 def test_all_ties_cost_no_more_than_all_different():
     """What is tied with a winner waits under it like a loser, or nothing would ever be settled."""
-    ties = run(adaptive, 64, 10, lambda _left, _right: Outcome.TIE)
+    ties = run_selection(adaptive, 64, 10, lambda _left, _right: Outcome.TIE)
     assert ties.judgments <= 63 + 9 * 6  # a full bracket, then log2(64) rounds for each of nine
     assert ties.top[0] == 0
 
@@ -153,15 +160,15 @@ def test_a_tournament_takes_as_many_rounds_as_its_trees_are_deep():
     """With equal trees meeting, 2^m items have a winner after m rounds and 2^m - 1 judgments."""
     for depth in range(1, 7):
         items = 2**depth
-        found = run(tournament, items, 1, perfect(list(range(items))))
+        found = run_selection(tournament, items, 1, perfect(list(range(items))))
         assert (found.rounds, found.judgments, found.top) == (depth, items - 1, [items - 1])
 
 
 def test_play_returns_the_number_of_batches():
-    top, rounds = play(tournament(range(8), 1), lambda _left, _right: Outcome.LEFT)
+    top, rounds = drive_selection(tournament(range(8), 1), lambda _left, _right: Outcome.LEFT)
     assert (top, rounds) == ([0], 3)
 
 
 def test_an_unknown_algorithm_is_refused_by_name():
     with pytest.raises(ArgumentError, match=r"no algorithm 'quicksort'. Choose: adaptive,"):
-        algorithm_called("quicksort")
+        get_algorithm("quicksort")

@@ -13,18 +13,18 @@ from podium.judging import (
     Grade,
     GradingSession,
     Habits,
-    Journal,
     Mark,
     Outcome,
     Overlap,
     Session,
+    SessionFile,
     SideBySide,
     SimulatedAssessor,
     Undo,
     Verdict,
     calibrate,
+    estimate_workload,
     judge_session,
-    plan,
     side_by_side_totals,
 )
 from podium.judging.algorithms import ALGORITHMS
@@ -140,15 +140,15 @@ def test_a_panel_judges_a_session_and_its_journal(tmp_path):
     worths = {f"d{place}": float(place) for place in range(12)}
     panel = [SimulatedAssessor(worths, PERFECT, name=name) for name in ("ann", "bob", "cem")]
     session = Session(list(worths), 4, overlap=Overlap(0.5, assessors=3))
-    assert judge_session(session, panel, most=5) == 5
+    assert judge_session(session, panel, max_judgments=5) == 5
     assert len(session.log) == 5
-    done = judge_session(session, panel, at_once=4)
+    done = judge_session(session, panel, max_workers=4)
     assert session.done
     assert len(session.log) == 5 + done
     assert session.result().top == ("d11", "d10", "d9", "d8")
-    with Journal.create(tmp_path / "s.jsonl", Session(list(worths), 4)) as journal:
+    with SessionFile.create(tmp_path / "s.jsonl", Session(list(worths), 4)) as journal:
         judge_session(journal, panel[:1])
-    log = Journal.read(tmp_path / "s.jsonl").log
+    log = SessionFile.read(tmp_path / "s.jsonl").log
     assert Session(list(worths), 4, log=log).done
     assert all(entry.assessor == "ann" and entry.seconds > 0 for entry in log)
 
@@ -179,9 +179,9 @@ def test_grading_sessions():
     for item in ("a", "b", "c"):
         again.add(Grade(item, 0, "cem"))
     assert again.done
-    with pytest.raises(DataError, match="no item"):
+    with pytest.raises(DataError, match="not an item"):
         session.add(Grade("x", 1))
-    with pytest.raises(DataError, match="come twice"):
+    with pytest.raises(DataError, match="repeated"):
         GradingSession(["a", "a"])
 
 
@@ -191,7 +191,7 @@ def test_side_by_side_verdicts_are_counted_the_right_way_round():
 
 
 def test_a_plan_counts_what_a_session_would():
-    work = plan(500, 30, k=5, habits=PERFECT, runs=40)
+    work = estimate_workload(500, 30, k=5, habits=PERFECT, runs=40)
     counts = []
     for seed in range(40):
         worths = np.random.default_rng(seed).standard_normal(30)
@@ -210,8 +210,8 @@ def test_a_plan_counts_what_a_session_would():
 
 @pytest.mark.parametrize("name", sorted(ALGORITHMS.keys() - {"tournament"}))
 def test_a_prior_saves_work(name):
-    with_prior = plan(1, 40, k=5, algorithm=name, prior=0.97, habits=PERFECT, runs=30)
-    without = plan(1, 40, k=5, algorithm=name, habits=PERFECT, runs=30)
+    with_prior = estimate_workload(1, 40, k=5, algorithm=name, prior=0.97, habits=PERFECT, runs=30)
+    without = estimate_workload(1, 40, k=5, algorithm=name, habits=PERFECT, runs=30)
     assert with_prior.per_query < without.per_query
 
 
@@ -225,9 +225,9 @@ def test_a_prior_saves_work(name):
 )
 def test_plans_that_cannot_be(arguments, problem):
     with pytest.raises(PodiumError, match=problem):
-        plan(10, 20, **arguments)
-    with pytest.raises(ArgumentError, match="no time"):
-        plan(1, 5, k=1, runs=1).people(0)
+        estimate_workload(10, 20, **arguments)
+    with pytest.raises(ArgumentError, match="too few"):
+        estimate_workload(1, 5, k=1, runs=1).people(0)
 
 
 def test_verdicts_say_who_and_how_long():

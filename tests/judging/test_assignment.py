@@ -71,8 +71,8 @@ def test_balance(work, people, copies):
 @pytest.mark.parametrize(
     ("make", "problem"),
     [
-        (lambda: rotate(["q"], ["a", "a"]), "comes twice"),
-        (lambda: rotate(["q", "q"], ["a", "b"]), "comes twice"),
+        (lambda: rotate(["q"], ["a", "a"]), "is repeated"),
+        (lambda: rotate(["q", "q"], ["a", "b"]), "is repeated"),
         (lambda: rotate(["q"], ["a"]), "without meeting a query twice. Find 2 people"),
         (lambda: rotate(["q"], ["a", "b"], rounds=0), "without meeting"),
         (lambda: balance({"q": 1}, ["a"], copies=2), "cannot make 2 copies"),

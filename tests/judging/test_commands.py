@@ -13,7 +13,7 @@ import pytest
 
 from podium.cli.simulate import HabitName
 from podium.data import read_qrels
-from podium.judging import HABITS, Journal, Mark, Outcome, Session, Undo, Verdict
+from podium.judging import HABITS, Mark, Outcome, Session, SessionFile, Undo, Verdict
 from podium.judging.algorithms import ALGORITHMS, CAREFUL
 from tests.cli.run_podium import PODIUM, podium
 
@@ -58,7 +58,7 @@ def test_a_query_is_judged_in_two_sittings_and_exported(tmp_path, candidates):
         "judge", session, "--from", candidates, "--k", 2, "--assessor", "ann", keys="aubx12=q"
     )
     assert first.returncode == 0, first.stderr
-    log = Journal.read(session).log
+    log = SessionFile.read(session).log
     kinds = [type(entry) for entry in log]
     assert kinds == [Verdict, Undo, Verdict, Mark, Mark, Verdict]
     assert [log[place].outcome for place in (0, 2, 5)] == [
@@ -73,7 +73,7 @@ def test_a_query_is_judged_in_two_sittings_and_exported(tmp_path, candidates):
 
     again = run("judge", session, "--export", labels, "--assessor", "bob", keys="a" * 20)
     assert again.returncode == 0, again.stderr
-    found = Journal.read(session)
+    found = SessionFile.read(session)
     assert found.done
     assert found.log[: len(log)] == log
     assert f"{len([e for e in found.log if not isinstance(e, Undo)]) - 1} judgments" in again.stdout
@@ -106,7 +106,7 @@ def test_scores_make_a_prior_ranking(tmp_path, candidates):
         candidate["score"] = float(place)
     candidates.write_text(json.dumps(scored))
     run("judge", tmp_path / "s.jsonl", "--from", candidates, keys="q")
-    session = Journal.read(tmp_path / "s.jsonl")
+    session = SessionFile.read(tmp_path / "s.jsonl")
     assert session.ordered
     assert session.items == ("d4", "d3", "d2", "d1", "d0")
 
@@ -209,7 +209,7 @@ def test_arrows_pages_and_pauses_in_a_terminal(tmp_path, candidates):
     terminal.press("q")
     terminal.wait_for("so far")
     assert terminal.close() == 0
-    log = Journal.read(path).log
+    log = SessionFile.read(path).log
     assert [entry.outcome for entry in log] == [Outcome.LEFT, Outcome.RIGHT, Outcome.TIE]
     assert log[0].seconds <= before + after
     assert all(entry.seconds > 0 for entry in log)
@@ -292,10 +292,10 @@ def test_html_is_shown_as_its_words(tmp_path, candidates):
 def test_who_sticks_to_verdicts_that_contradict_each_other_is_asked_once_more(tmp_path):
     path = tmp_path / "s.jsonl"
     loop = [Verdict(*pair, Outcome.LEFT, "ann") for pair in ("ab", "bc", "ca")]  # type: ignore[call-arg]
-    Journal.create(path, Session(["a", "b", "c"], 3, log=loop)).close()
-    left, _ = Journal.read(path).contradictions()[0].ask_again
+    SessionFile.create(path, Session(["a", "b", "c"], 3, log=loop)).close()
+    left, _ = SessionFile.read(path).contradictions()[0].ask_again
     before = next(entry for entry in loop if {entry.left, entry.right} == {left, _})
     same = "a" if before.left == left else "b"
     done = run("judge", path, "--assessor", "ann", keys=[same] * 9)
     assert "3 verdicts go in a circle" in done.stdout
-    assert len(Journal.read(path).log) == 4
+    assert len(SessionFile.read(path).log) == 4

@@ -13,10 +13,10 @@ from podium.errors import ArgumentError, DataError
 from podium.judging import (
     EndpointAssessor,
     EndpointError,
-    Journal,
     Outcome,
     Pair,
     Session,
+    SessionFile,
     judge_session,
 )
 
@@ -162,7 +162,7 @@ def test_what_is_no_answer(url, model):
         assessor(url, retries=0)("d1", "d2")
     for reply in [{"choices": []}, [], {"choices": [{"message": None}]}, {"big": "x" * 2**21}]:
         model.reply = lambda _body, reply=reply: (200, reply)
-        with pytest.raises(EndpointError, match="no chat completion"):
+        with pytest.raises(EndpointError, match="not a chat completion"):
             assessor(url, retries=0)("d1", "d2")
     model.says = lambda _worth_a, _worth_b: ["A"]
     model.reply = partial(Model.reply, model)
@@ -180,7 +180,7 @@ def test_the_key_goes_nowhere_else(url, model):
 
 def test_an_answer_that_is_cut_off(url, model):
     model.cut_off = True
-    with pytest.raises(EndpointError, match="no chat completion"):
+    with pytest.raises(EndpointError, match="not a chat completion"):
         assessor(url, retries=1)("d1", "d2")
     assert len(model.requests) == 2
 
@@ -188,7 +188,7 @@ def test_an_answer_that_is_cut_off(url, model):
 def test_nobody_there(url):
     with pytest.raises(EndpointError, match="refused"):
         assessor("http://127.0.0.1:1", retries=0)("d1", "d2")
-    with pytest.raises(ArgumentError, match="no web address"):
+    with pytest.raises(ArgumentError, match="not a web address"):
         assessor("file:///etc/passwd")
     with pytest.raises(DataError, match="'x' has no text"):
         assessor(url)("d1", "x")
@@ -196,15 +196,15 @@ def test_nobody_there(url):
 
 def test_it_judges_a_whole_session_and_resumes(url, model, tmp_path):
     path, cache = tmp_path / "session.jsonl", tmp_path / "answers.jsonl"
-    with Journal.create(path, Session(list(TEXTS), 2)) as journal:
-        judge_session(journal, [assessor(url, cache=cache)], most=1)
-    with Journal.open(path) as journal:
-        judge_session(journal, [assessor(url, cache=cache)], at_once=3)
+    with SessionFile.create(path, Session(list(TEXTS), 2)) as journal:
+        judge_session(journal, [assessor(url, cache=cache)], max_judgments=1)
+    with SessionFile.open(path) as journal:
+        judge_session(journal, [assessor(url, cache=cache)], max_workers=3)
         assert journal.session.done
         assert journal.session.result().top == ("d4", "d3")
     asked = Counter(request["messages"][-1]["content"] for request in model.requests)
     assert set(asked.values()) == {1}
-    assert len(asked) == 2 * len(Journal.read(path).log)
+    assert len(asked) == 2 * len(SessionFile.read(path).log)
 
 
 def test_verdicts_carry_the_models_name(url):

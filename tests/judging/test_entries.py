@@ -16,11 +16,11 @@ from podium.judging import (
     SideBySide,
     Undo,
     Verdict,
+    active_entries,
     seconds_spent,
-    standing,
 )
-from podium.judging.algorithms import ALGORITHMS, CAREFUL, run
-from podium.judging.algorithms.selection import play
+from podium.judging.algorithms import ALGORITHMS, CAREFUL, run_selection
+from podium.judging.algorithms.selection import drive_selection
 from podium.judging.entries import entry_from_json, entry_to_json
 
 NAMES = st.text(min_size=1, max_size=5)
@@ -72,11 +72,15 @@ def test_a_judge_may_answer_with_numbers(name):
     def judge(left, right):
         return (worth[left] > worth[right]) - (worth[left] < worth[right])
 
-    found = run(ALGORITHMS[name], len(worth), 3, judge)
-    assert found == run(ALGORITHMS[name], len(worth), 3, lambda *pair: Outcome(judge(*pair)))
+    found = run_selection(ALGORITHMS[name], len(worth), 3, judge)
+    assert found == run_selection(
+        ALGORITHMS[name], len(worth), 3, lambda *pair: Outcome(judge(*pair))
+    )
     assert [worth[item] for item in found.top] == [9, 6, 5]
     selection = ALGORITHMS[name](range(len(worth)), 3)
-    assert play(selection, judge)[0] == found.top  # numbers sent straight to an algorithm
+    assert (
+        drive_selection(selection, judge)[0] == found.top
+    )  # numbers sent straight to an algorithm
 
 
 @given(ENTRIES)
@@ -99,7 +103,7 @@ def test_an_entry_stands_unless_an_undo_that_stands_names_it(targets):
         )
 
     marks = [place for place in range(len(log)) if isinstance(log[place], Mark)]
-    assert standing(log) == [place for place in marks if stands(place)]
+    assert active_entries(log) == [place for place in marks if stands(place)]
 
 
 def test_time_taken_back_was_spent_all_the_same():
@@ -115,18 +119,21 @@ def test_time_taken_back_was_spent_all_the_same():
 @pytest.mark.parametrize(
     ("values", "problem"),
     [
-        ({"kind": "vote"}, "no kind of entry"),
-        ({"kind": ["verdict"]}, "no kind of entry"),
-        ({}, "no kind of entry"),
+        ({"kind": "vote"}, "not a valid kind of entry"),
+        ({"kind": ["verdict"]}, "not a valid kind of entry"),
+        ({}, "not a valid kind of entry"),
         ({"kind": "verdict", "left": "a", "right": "b"}, "has no 'outcome'"),
         ({"kind": "verdict", "left": "a", "right": "b", "outcome": 2}, "outcome is 2"),
         ({"kind": "verdict", "left": "a", "right": "a", "outcome": 1}, "with itself"),
         ({"kind": "verdict", "left": 1, "right": "b", "outcome": 1}, "'left' of a verdict is 1"),
         ({"kind": "bad", "item": "a", "colour": "red"}, "has no 'colour'"),
         ({"kind": "bad", "item": "a", "at": True}, "'at' of a bad is True"),
-        ({"kind": "grade", "item": "a", "grade": 5}, "is no grade"),
+        ({"kind": "grade", "item": "a", "grade": 5}, "is not a valid grade"),
         ({"kind": "side-by-side", "left": "a", "right": "b", "choice": 3}, "two rankings"),
-        ({"kind": "side-by-side", "left": "a", "right": "a", "choice": 1}, "meets itself"),
+        (
+            {"kind": "side-by-side", "left": "a", "right": "a", "choice": 1},
+            "is compared with itself",
+        ),
     ],
 )
 def test_what_is_no_entry_is_refused(values, problem):

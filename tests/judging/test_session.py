@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podium.data import kind_of
+from podium.data import label_kind
 from podium.errors import ArgumentError, DataError, PodiumError
 from podium.judging import (
     Grade,
@@ -18,9 +18,9 @@ from podium.judging import (
     SideBySide,
     Undo,
     Verdict,
+    active_entries,
     log_preferences,
     session_judgments,
-    standing,
 )
 from podium.judging.algorithms import ALGORITHMS
 from podium.judging.votes import majority
@@ -53,7 +53,7 @@ def check_history(seed):
         session.add(random_entry(random, session))
         if step in looks:
             assert state(session) == state(replayed(session, session.log))
-    standing_alone = [session.log[place] for place in standing(session.log)]
+    standing_alone = [session.log[place] for place in active_entries(session.log)]
     assert state(session) == state(replayed(session, standing_alone))  # what is undone never was
     said = {}  # the last word of each person on each pair, and the marks, undos left out
     for entry in session.log:
@@ -268,7 +268,7 @@ def test_the_result_so_far_is_the_best_guess():
 def test_results_and_logs_become_data():
     session = judge_all(Session(letters(5), 3))
     judgments = session_judgments({"q1": session})
-    assert kind_of(judgments.labels, judgments.offsets) == "top-k order"
+    assert label_kind(judgments.labels, judgments.offsets) == "top-k order"
     assert dict(zip(judgments.document_ids.to_pylist(), judgments.labels, strict=True)) == {
         "a": 3,
         "b": 2,
@@ -315,11 +315,11 @@ def test_grades_and_rankings_may_share_the_log():
     ("make", "problem"),
     [
         (lambda: Session([]), "items are missing"),
-        (lambda: Session(["a", "a"]), "come twice"),
+        (lambda: Session(["a", "a"]), "repeated"),
         (lambda: Session(["a"], 0), "k is 0"),
         (lambda: Session(["a"], algorithm="guess"), "no algorithm"),
-        (lambda: Session(["a", "b"]).add(Verdict("a", "x", LEFT)), "'x' is no item"),
-        (lambda: Session(["a"]).add(Mark("x")), "'x' is no item"),
+        (lambda: Session(["a", "b"]).add(Verdict("a", "x", LEFT)), "'x' is not an item"),
+        (lambda: Session(["a"]).add(Mark("x")), "'x' is not an item"),
         (lambda: Session(["a"]).add(Undo(0)), "no entry 0"),
         (lambda: Session(["a", "b"], log=[Undo(-1)]), "no entry -1"),
     ],

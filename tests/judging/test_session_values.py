@@ -6,7 +6,7 @@ import pytest
 
 from podium.errors import ArgumentError, DataError
 from podium.judging import Grade, Mark, Outcome, Overlap, Session, SideBySide, Undo, Verdict
-from podium.judging.seeded_hash import draw, drawn_order
+from podium.judging.seeded_hash import hashed_permutation, hashed_uniform
 
 LEFT, TIE, RIGHT = Outcome.LEFT, Outcome.TIE, Outcome.RIGHT
 
@@ -57,7 +57,7 @@ def test_how_many_more_people_must_judge_a_pair():
     for name in ("bob", "cem", "dan"):
         session.add(Verdict("a", "b", LEFT, name))
     assert session.votes_missing("b", "a") == 0
-    with pytest.raises(DataError, match="'x' is no item"):
+    with pytest.raises(DataError, match="'x' is not an item"):
         session.votes_missing("a", "x")
     alone = Session(["a", "b"], 1)
     assert alone.votes_missing("a", "b") == 1
@@ -115,7 +115,7 @@ def test_the_order_and_the_sides_are_drawn_by_the_seed():
     firsts = set()
     for seed in range(5):
         session = Session(items, 5, algorithm="tournament", seed=seed)
-        order = drawn_order(40, seed, "order")
+        order = hashed_permutation(40, seed, "order")
         assert sorted(order) == list(range(40))
         expected = [
             tuple(sorted((items[one], items[other])))
@@ -125,7 +125,7 @@ def test_the_order_and_the_sides_are_drawn_by_the_seed():
         assert [tuple(sorted(pair)) for pair in pairs] == expected
         for left, right in pairs:
             one, other = sorted((left, right))
-            assert (left == one) == (draw(seed, "side", one, other) < 0.5)
+            assert (left == one) == (hashed_uniform(seed, "side", one, other) < 0.5)
         firsts.add(pairs[0])
     assert len(firsts) == 5
     given = Session(items, 5, algorithm="tournament", seed=3, ordered=True).open_pairs()
@@ -136,10 +136,10 @@ def test_a_draw_is_a_hash_of_its_key():
     from hashlib import blake2b, shake_256
 
     digest = blake2b(b"7\x1fside\x1fa", digest_size=8).digest()
-    assert draw(7, "side", "a") == int.from_bytes(digest, "big") / 2**64
+    assert hashed_uniform(7, "side", "a") == int.from_bytes(digest, "big") / 2**64
     numbers = shake_256(b"7\x1forder").digest(8 * 50)
     values = [int.from_bytes(numbers[8 * place : 8 * place + 8], "little") for place in range(50)]
-    assert drawn_order(50, 7, "order") == sorted(range(50), key=values.__getitem__)
+    assert hashed_permutation(50, 7, "order") == sorted(range(50), key=values.__getitem__)
 
 
 def test_estimate_weighs_people_and_result_does_not():
@@ -163,7 +163,7 @@ def test_contradictions_name_the_sides_as_they_are_shown():
     (found,) = session.contradictions()
     assert set(found.items) == set(found.loop) == {"a", "b", "c"}
     one, other = sorted(found.ask_again)
-    assert (found.ask_again.left == one) == (draw(1, "side", one, other) < 0.5)
+    assert (found.ask_again.left == one) == (hashed_uniform(1, "side", one, other) < 0.5)
 
 
 def test_without_a_seed_it_is_0_and_items_are_taken_in_a_drawn_order():
@@ -171,14 +171,14 @@ def test_without_a_seed_it_is_0_and_items_are_taken_in_a_drawn_order():
     session = Session(items, 5, algorithm="tournament")
     assert session.seed == 0
     assert not session.ordered
-    order = drawn_order(20, 0, "order")
+    order = hashed_permutation(20, 0, "order")
     expected = [
         {items[one], items[other]} for one, other in zip(order[::2], order[1::2], strict=True)
     ]
     assert [set(pair) for pair in session.open_pairs()] == expected
     for left, right in session.open_pairs():
         one, other = sorted((left, right))
-        assert (left == one) == (draw(0, "side", one, other) < 0.5)
+        assert (left == one) == (hashed_uniform(0, "side", one, other) < 0.5)
     assert Session(items).k == 10
     assert Session(items).algorithm == "adaptive"
 
@@ -190,7 +190,7 @@ def test_a_share_of_the_pairs_needs_more_people():
     seen = set()
     for place, left in enumerate(items):
         for right in items[place + 1 :]:
-            needed = 4 if draw(2, "overlap", left, right) < 0.5 else 1
+            needed = 4 if hashed_uniform(2, "overlap", left, right) < 0.5 else 1
             assert session.votes_missing(left, right) == needed
             assert session.votes_missing(right, left) == needed
             seen.add(needed)
@@ -221,7 +221,7 @@ def test_what_is_known_of_a_pair_is_told_from_either_side():
         assert session.outcome(left, right) is LEFT
         assert session.outcome(right, left) is RIGHT
     assert session.outcome("a", "d") is None
-    with pytest.raises(DataError, match="'x' is no item of this session"):
+    with pytest.raises(DataError, match="'x' is not an item of this session"):
         session.outcome("a", "x")
 
 

@@ -79,12 +79,18 @@ def test_columns_by_other_names_and_whole_numbers_as_ids(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"query_id": ["a"], "label": [1]}, "no single column 'score'"),
-        ({"query_id": ["a"], "label": [1], "score": ["x"]}, "'score' is not numbers"),
+        ({"query_id": ["a"], "label": [1]}, "not have exactly one column 'score'"),
+        ({"query_id": ["a"], "label": [1], "score": ["x"]}, "'score' is not numeric"),
         ({"query_id": ["a", None], "label": [1, 1], "score": [1, 2]}, "missing values"),
-        ({"query_id": ["a", "b", "a"], "label": [1, 1, 1], "score": [1, 2, 3]}, "lie apart"),
-        ({"query_id": list("abac"), "label": [1] * 4, "score": [1, 2, 3, 4]}, "'a' lie apart"),
-        ({name: pa.array([], pa.float32()) for name in COLUMNS}, "holds no row"),
+        (
+            {"query_id": ["a", "b", "a"], "label": [1, 1, 1], "score": [1, 2, 3]},
+            "are not contiguous",
+        ),
+        (
+            {"query_id": list("abac"), "label": [1] * 4, "score": [1, 2, 3, 4]},
+            "'a' are not contiguous",
+        ),
+        ({name: pa.array([], pa.float32()) for name in COLUMNS}, "has no rows"),
     ],
 )
 def test_what_cannot_be_evaluated_is_refused(

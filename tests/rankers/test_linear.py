@@ -146,9 +146,9 @@ def test_a_query_of_equal_labels_changes_nothing() -> None:
     blank = Dataset.from_arrays(
         np.random.default_rng(1).random((5, 6)), labels=np.ones(5), qid=["blank"] * 5
     )
-    from podium.data import concat
+    from podium.data import concat_datasets
 
-    both = concat([data, blank])
+    both = concat_datasets([data, blank])
     one = LinearRanker("PairLogistic()", alpha=0.11).fit(data)
     other = LinearRanker("PairLogistic()", alpha=0.1).fit(both)
     np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-2, atol=1e-3)

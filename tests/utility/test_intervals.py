@@ -7,7 +7,7 @@ import pytest
 
 from podium.data.gains import GainsName
 from podium.errors import ArgumentError, DataError
-from podium.utility import DCGLearn, RankingPreferences, bootstrap, position_test, report
+from podium.utility import DCGLearn, RankingPreferences, bootstrap_utility, position_test, report
 from podium.utility.report import _ends
 from podium.utility.utility_tables import usual_table
 from tests.utility.people import judged, random_pairs
@@ -42,7 +42,7 @@ def test_intervals_of_gains_are_the_quantiles_of_all_samples() -> None:
     pairs = three_queries()
     learned = MODEL.fit(pairs)
     fits = [MODEL.fit(sample) for sample in all_samples(pairs)]
-    found = bootstrap(MODEL, pairs, learned, resamples=400, seed=1)
+    found = bootstrap_utility(MODEL, pairs, learned, resamples=400, seed=1)
     assert (found.level, found.resamples) == (0.95, 400)
     for name in ("gains", "discounts", "table"):
         values = np.array(
@@ -58,7 +58,7 @@ def test_a_lower_level_is_a_narrower_interval_of_the_same_samples() -> None:
     pairs = three_queries()
     learned = MODEL.fit(pairs)
     values = np.sort([MODEL.fit(sample).gains[1] for sample in all_samples(pairs)])
-    found = bootstrap(MODEL, pairs, learned, resamples=600, level=0.5, seed=2)
+    found = bootstrap_utility(MODEL, pairs, learned, resamples=600, level=0.5, seed=2)
     # The quartiles of 600 samples of 27 equally likely ones are within two of the exact ones.
     assert values[7 - 3] - 1e-4 <= found.gains[0, 1] <= values[7 + 2] + 1e-4
     assert values[20 - 3] - 1e-4 <= found.gains[1, 1] <= values[20 + 2] + 1e-4
@@ -70,7 +70,7 @@ def test_samples_without_gains_are_left_out_and_counted() -> None:
         [[1, 0]] * 3 + [[0, 0]], [[0, 0]] * 3 + [[1, 0]], [1] * 4, queries=[0, 0, 0, 1]
     )
     seen: list[tuple[int, int]] = []
-    found = bootstrap(
+    found = bootstrap_utility(
         MODEL,
         pairs,
         MODEL.fit(pairs),
@@ -80,10 +80,10 @@ def test_samples_without_gains_are_left_out_and_counted() -> None:
     assert found.resamples == pytest.approx(150, abs=4 * np.sqrt(200 * 3 / 16))
     assert seen == [(number, 200) for number in range(1, 201)]
     with pytest.raises(DataError, match="hardly any sample has a strict preference"):
-        bootstrap(MODEL, pairs.take([3]), MODEL.fit(pairs), resamples=5)
+        bootstrap_utility(MODEL, pairs.take([3]), MODEL.fit(pairs), resamples=5)
     for level in (0.0, 1.0):
         with pytest.raises(ArgumentError, match=f"5 resamples at level {level}"):
-            bootstrap(MODEL, pairs, MODEL.fit(pairs), resamples=5, level=level)
+            bootstrap_utility(MODEL, pairs, MODEL.fit(pairs), resamples=5, level=level)
 
 
 def test_the_ends_of_accuracies_are_those_of_all_samples() -> None:

@@ -95,7 +95,7 @@ GOOD = b'{"left": [1, 0], "right": [0, 1], "choice": 1}\n'
     ("line", "message"),
     [
         (b"{", "is not JSON"),
-        (b"[1]", "is no JSON object"),
+        (b"[1]", "is not a JSON object"),
         (b"\xff\xfe", "UTF-"),
         (b"[" * 100_000, "nested too deeply|not JSON"),
         (b'{"left": [1], "right": [0]}', "has no choice"),

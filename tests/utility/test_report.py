@@ -11,7 +11,7 @@ from podium.errors import ArgumentError, DataError
 from podium.utility import (
     DCGLearn,
     RankingPreferences,
-    bootstrap,
+    bootstrap_utility,
     flips,
     position_test,
     report,
@@ -37,7 +37,7 @@ def test_intervals_hold_what_is_learned_from_everyone_as_often_as_they_say() -> 
     inside = []
     for seed in range(20):
         pairs = people(300, seed)
-        found = bootstrap(model, pairs, model.fit(pairs), resamples=60, seed=seed)
+        found = bootstrap_utility(model, pairs, model.fit(pairs), resamples=60, seed=seed)
         low, high = np.concatenate((found.gains[:, 1:2], found.discounts[:, 1:]), axis=1)
         inside += ((low <= wanted) & (wanted <= high)).tolist()
     assert np.mean(inside) > 0.82  # 0.95 is asked for; 60 values in 20 draws
@@ -48,7 +48,7 @@ def test_intervals_shrink_with_more_preferences() -> None:
     for count in (150, 2400):
         pairs = people(count, 1)
         model = DCGLearn(1.0)
-        found = bootstrap(model, pairs, model.fit(pairs), resamples=60)
+        found = bootstrap_utility(model, pairs, model.fit(pairs), resamples=60)
         widths.append(float(np.diff(found.gains[:, 1])[0]))
     assert widths[1] < widths[0] / 2
 
@@ -60,7 +60,7 @@ def test_pairs_of_a_query_are_drawn_together() -> None:
         pairs.left, pairs.right, pairs.choices, queries=["q"] * 200
     )
     model = DCGLearn(1.0)
-    found = bootstrap(model, single, model.fit(single), resamples=5)
+    found = bootstrap_utility(model, single, model.fit(single), resamples=5)
     assert found.gains[0] == pytest.approx(found.gains[1], abs=1e-4)
 
 
@@ -68,7 +68,7 @@ def test_nonsense_resamples_are_refused() -> None:
     pairs = people(50, 1)
     learned = DCGLearn(1.0).fit(pairs)
     with pytest.raises(ArgumentError, match="1 resamples"):
-        bootstrap(DCGLearn(1.0), pairs, learned, resamples=1)
+        bootstrap_utility(DCGLearn(1.0), pairs, learned, resamples=1)
     with pytest.raises(ArgumentError, match="0 resamples"):
         position_test(DCGLearn(1.0), pairs, resamples=0)
     with pytest.raises(ArgumentError, match="no C"):

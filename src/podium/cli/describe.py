@@ -13,7 +13,7 @@ from rich.table import Table
 from podium.cli.options import GroupFile, KeepNonfinite, SourceFormat, Whole, ZeroBased
 from podium.cli.progress import byte_progress
 from podium.cli.text import shown
-from podium.data.convert import blocks_of, read_all
+from podium.data.convert import dataset_blocks, read_all
 from podium.data.dataset import Dataset
 from podium.data.describe import Description, describe
 from podium.data.formats import format_of
@@ -42,7 +42,7 @@ def describe_command(
     with byte_progress("Reading") as progress:
         try:
             if found.kind is Dataset:
-                blocks = blocks_of(found, source, whole=whole, progress=progress, **options)
+                blocks = dataset_blocks(found, source, whole=whole, progress=progress, **options)
                 facts = describe(blocks)
             else:
                 facts = _counts(read_all(found, source, progress=progress, **options))

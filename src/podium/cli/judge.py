@@ -57,14 +57,14 @@ def judge_command(
     all candidates have scores they are taken as a prior ranking, which saves judgments.
     """
     from podium.cli.judge_screen import judge, print_result
-    from podium.judging import Journal, session_judgments
+    from podium.judging import SessionFile, session_judgments
 
     if Path(session).exists():
-        journal = Journal.open(session)
+        journal = SessionFile.open(session)
     else:
         chosen = _chosen(session, source, query)
         made = _new_session(chosen, k or 10, algorithm or "adaptive", budget, seed)
-        journal = Journal.create(session, made, _about(chosen))
+        journal = SessionFile.create(session, made, _about(chosen))
     with journal:
         _refuse_changes(session, journal.session, k, algorithm)
         judge(journal, assessor or getpass.getuser())

@@ -14,15 +14,15 @@ from rich.text import Text
 from podium.cli.keys import END, key_presses
 from podium.cli.text import shown
 from podium.judging import (
-    Journal,
     Mark,
     Outcome,
     Pair,
     Session,
+    SessionFile,
     Stopwatch,
     Verdict,
+    active_entries,
     seconds_spent,
-    standing,
 )
 
 _OUTCOMES = {
@@ -51,7 +51,7 @@ _AROUND = 7
 """Lines of the screen that are not for the documents."""
 
 
-def judge(journal: Journal, assessor: str) -> None:
+def judge(journal: SessionFile, assessor: str) -> None:
     """Ask about pairs until none is open or the assessor leaves."""
     console = Console()
     asked_again: set[frozenset[str]] = set()
@@ -77,7 +77,7 @@ def judge(journal: Journal, assessor: str) -> None:
                 journal.add(Verdict(*pair, _OUTCOMES[key], assessor, now, seconds))
 
 
-def print_result(journal: Journal) -> None:
+def print_result(journal: SessionFile) -> None:
     """Print the top k so far or for good, and what it took."""
     console = Console()
     if console.is_terminal:
@@ -97,7 +97,7 @@ def print_result(journal: Journal) -> None:
     console.print(table)
     minutes = seconds_spent(session.log) / 60
     state = "done" if result.complete else f"about {session.expected_left():.0f} to go"
-    judged = len(standing(session.log))
+    judged = len(active_entries(session.log))
     console.print(f"{judged} judgments, {minutes:.1f} minutes, {state}", highlight=False)
 
 
@@ -135,12 +135,12 @@ def _answer(screen: _Screen, press: Callable[[], str], watch: Stopwatch) -> str:
 class _Screen:
     """A pair of documents side by side, a page at a time."""
 
-    def __init__(self, console: Console, journal: Journal, pair: Pair[str], note: str) -> None:
+    def __init__(self, console: Console, journal: SessionFile, pair: Pair[str], note: str) -> None:
         self._console = console
         self._about = journal.about
         self._note = note
         self._page = 0
-        self._judged = len(standing(journal.session.log))
+        self._judged = len(active_entries(journal.session.log))
         self._left = journal.session.expected_left()
         width = max(console.width // 2 - _FRAME, 1)
         self._lines = [_lines(console, journal, item, width) for item in pair]
@@ -192,7 +192,7 @@ class _Screen:
         )
 
 
-def _lines(console: Console, journal: Journal, item: str, width: int) -> list[Text]:
+def _lines(console: Console, journal: SessionFile, item: str, width: int) -> list[Text]:
     """A document, wrapped to a width."""
     title = shown(_about_item(journal, item, "title") or item)
     title.stylize("bold")
@@ -204,7 +204,7 @@ def _lines(console: Console, journal: Journal, item: str, width: int) -> list[Te
     return [line for part in parts for line in part.wrap(console, width) or [Text("")]]
 
 
-def _about_item(journal: Journal, item: str, name: str) -> str:
+def _about_item(journal: SessionFile, item: str, name: str) -> str:
     """A text of a document; anyone may have written the file, so it may hold anything."""
     texts = journal.about.get("texts")
     values = texts.get(item) if isinstance(texts, dict) else None

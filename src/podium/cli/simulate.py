@@ -52,13 +52,13 @@ def simulate_command(
     five-level grading. Times are Niu et al.'s: 5.5 s for a pair of web
     pages, 13.9 s for a grade.
     """
-    from podium.judging import HABITS, Overlap, plan, plan_grading
+    from podium.judging import HABITS, Overlap, estimate_grading_workload, estimate_workload
     from podium.judging.algorithms import ALGORITHMS
 
     habits = replace(HABITS[judges], seconds=seconds)
     shared = Overlap(overlap, assessors) if overlap else None
     works = [
-        plan(
+        estimate_workload(
             queries,
             items,
             k,
@@ -72,7 +72,9 @@ def simulate_command(
         for name in ALGORITHMS
     ]
     works.append(
-        plan_grading(queries, items, k, habits=habits, overlap=shared, runs=runs, seed=seed)
+        estimate_grading_workload(
+            queries, items, k, habits=habits, overlap=shared, runs=runs, seed=seed
+        )
     )
     if plot is not None:
         title = f"Judgments per query: top {k} of {items}, {judges} judges"

@@ -25,7 +25,7 @@ from podium.utility import (
     LearnedUtility,
     RankingPreferences,
     UtilityReport,
-    bootstrap,
+    bootstrap_utility,
     choose_C,
     flips,
     next_places,
@@ -100,7 +100,7 @@ def learn_command(
         ends = None
         if intervals:
             count = max(intervals, 2)
-            ends = bootstrap(
+            ends = bootstrap_utility(
                 model, pairs, learned, resamples=count, seed=seed, progress=stage("Intervals")
             )
     _print_learned(learned, ends, pairs)

@@ -26,7 +26,7 @@ from podium.cluster.assignment import balance_by_bytes
 from podium.cluster.checkpoints import claim, fit_identity
 from podium.cluster.connection import Cluster, prepare_worker
 from podium.cluster.sources import ShardSource
-from podium.data import Dataset, concat
+from podium.data import Dataset, concat_datasets
 from podium.errors import ArgumentError, PodiumError
 from podium.rankers.base import DistributedRanker, Progress
 from podium.rankers.storage import Archive, read_archive
@@ -182,9 +182,11 @@ def _is_fitted(archive: Archive, ranker: DistributedRanker) -> bool:
 def _share(source: ShardSource, rank: int, size: int) -> Dataset:
     """Read the queries of one worker: whole shards, or single queries if there are too few."""
     if len(source.shards) < size:
-        return concat(list(_every(source, rank, size)))
+        return concat_datasets(list(_every(source, rank, size)))
     shares = balance_by_bytes([shard.bytes for shard in source.shards], size)
-    return concat([block for shard in sorted(shares[rank]) for block in source.blocks(shard)])
+    return concat_datasets(
+        [block for shard in sorted(shares[rank]) for block in source.blocks(shard)]
+    )
 
 
 def _every(source: ShardSource, first: int, step: int) -> Iterator[Dataset]:

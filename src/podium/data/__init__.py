@@ -1,4 +1,4 @@
-"""Query-grouped data: what every other room stands on."""
+"""Query-grouped data and its file formats, used by every other package."""
 
 from podium.data.candidates import (
     Candidate,
@@ -7,7 +7,7 @@ from podium.data.candidates import (
     candidate_rankings,
 )
 from podium.data.convert import convert, dataset_judgments
-from podium.data.dataset import Dataset, Query, concat
+from podium.data.dataset import Dataset, Query, concat_datasets
 from podium.data.describe import Description, describe
 from podium.data.formats import FORMATS, Format, format_of
 from podium.data.formats.jsonl import read_jsonl, write_jsonl
@@ -24,7 +24,7 @@ from podium.data.formats.trec import (
     write_run,
 )
 from podium.data.judged import Joined, Judgments, Rankings
-from podium.data.labels import from_ranks, kind_of, to_full_order, to_top_k
+from podium.data.labels import from_ranks, label_kind, to_full_order, to_top_k
 from podium.data.preferences import PreferenceLevels, Preferences
 from podium.data.shard_writer import write_shards
 from podium.data.shards import Shard, ShardSet
@@ -46,7 +46,7 @@ __all__ = [
     "ShardSet",
     "candidate_judgments",
     "candidate_rankings",
-    "concat",
+    "concat_datasets",
     "convert",
     "dataset_judgments",
     "describe",
@@ -54,7 +54,7 @@ __all__ = [
     "from_ranks",
     "iter_letor",
     "iter_parquet",
-    "kind_of",
+    "label_kind",
     "read_jsonl",
     "read_letor",
     "read_pairs",

@@ -1,9 +1,8 @@
-"""Writing a file so that it is there whole or not at all, whatever happens meanwhile.
+"""Atomic file writes: a file appears complete or not at all.
 
-Only regular files are written this way: to a temporary file in the same folder, which takes the
-name once everything is on the disk. Devices, pipes and open descriptors (``/dev/null``,
-``/dev/fd/3``, ``>(gzip)``) are written to as they are: a rename would put a plain file in their
-place.
+Only regular files are written this way: to a temporary file in the same folder, which is
+renamed once everything is on disk. Devices, pipes and open descriptors (``/dev/null``,
+``/dev/fd/3``, ``>(gzip)``) are written to directly: a rename would replace them by a plain file.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 _MOST_LINKS = 40
-"""Linux follows as many symbolic links before it gives up."""
+"""Linux follows this many symbolic links before it gives up."""
 
 _LONGEST_NAME = 200
-"""How many bytes of a file's name its temporary file has: file systems allow 255 in all."""
+"""Bytes of a file name kept in its temporary file's name: file systems allow 255 in total."""
 
 _STALE_SECONDS = 24 * 60 * 60
 """After how long without a write a temporary file may be that of a killed process."""
@@ -31,7 +30,7 @@ _STALE_SECONDS = 24 * 60 * 60
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file for writing that gets its name when the block ends, and does not on an error.
+    """Open a file for writing that replaces ``path`` when the block ends without an error.
 
     What has the name before is replaced as a whole; its mode and owner are kept. If the name is a
     symbolic link, its target is replaced. The file and its folder are synced to the disk, so that
@@ -52,7 +51,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     target = _target(path)
     if isinstance(target, int):
         if sys.stdout is not None:
-            sys.stdout.flush()  # what was printed before comes first
+            sys.stdout.flush()  # keep the order of what was printed before
         with os.fdopen(os.dup(target), "wb") as file:
             yield file
         return
@@ -61,7 +60,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except FileNotFoundError:
         before = None
     if before is not None and not stat.S_ISREG(before.st_mode):
-        # Without O_CREAT: should it vanish meanwhile, no plain file takes its place.
+        # Without O_CREAT: if it vanishes in the meantime, no plain file replaces it.
         with os.fdopen(os.open(target, os.O_WRONLY), "wb") as file:
             yield file
         return
@@ -81,7 +80,7 @@ def names_folder(path: str | os.PathLike[str]) -> bool:
 
 
 def sync_folder(folder: str | os.PathLike[str]) -> None:
-    """Make the disk hold the names in a folder: syncing a file does not sync its name."""
+    """Sync a folder's entries to disk: syncing a file does not sync its name."""
     if os.name == "nt":  # folders cannot be opened there
         return
     try:
@@ -111,21 +110,21 @@ def try_lock(stream: IO[Any] | int) -> bool:
 
 
 def _target(path: str | os.PathLike[str]) -> Path | int:
-    """The file that a path leads to through all symbolic links, or an open descriptor's number."""
-    found = Path(path)
+    """Resolve a path through all symbolic links to a file or to an open descriptor's number."""
+    target = Path(path)
     for _ in range(_MOST_LINKS):
-        folder = os.path.realpath(found.parent)
-        if folder in (f"/proc/{os.getpid()}/fd", "/dev/fd") and found.name.isdecimal():
-            return int(found.name)
-        if (folder.startswith("/proc/") and folder.endswith("/fd")) or not found.is_symlink():
-            return found
-        found = found.parent / found.readlink()
+        folder = os.path.realpath(target.parent)
+        if folder in (f"/proc/{os.getpid()}/fd", "/dev/fd") and target.name.isdecimal():
+            return int(target.name)
+        if (folder.startswith("/proc/") and folder.endswith("/fd")) or not target.is_symlink():
+            return target
+        target = target.parent / target.readlink()
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
 
 
 @contextmanager
 def _temporary(target: Path, before: os.stat_result | None) -> Iterator[tuple[Path, int]]:
-    """A new file beside a file, with its mode and owner; removed unless it was renamed."""
+    """Create a temporary file beside a file, with its mode and owner; removed unless renamed."""
     name = os.fsdecode(os.fsencode(target.name)[:_LONGEST_NAME])
     path = target.with_name(f"{name}.{secrets.token_hex(8)}.partial")
     # Nobody else may read it before it has the mode of what it replaces.
@@ -167,14 +166,14 @@ def _remove_stale(folder: Path, name: str, now: float) -> None:
 
 def _keep_owner_and_mode(descriptor: int, before: os.stat_result) -> None:
     mode = stat.S_IMODE(before.st_mode)
-    made = os.fstat(descriptor)
-    if (made.st_uid, made.st_gid) != (before.st_uid, before.st_gid):
+    created = os.fstat(descriptor)
+    if (created.st_uid, created.st_gid) != (before.st_uid, before.st_gid):
         try:
             os.fchown(descriptor, before.st_uid, before.st_gid)
-        except PermissionError:  # only root gives files away
+        except PermissionError:  # only root may change the owner
             mode &= ~(stat.S_ISUID | stat.S_ISGID)
             try:
                 os.fchown(descriptor, -1, before.st_gid)
             except PermissionError:
-                mode &= ~stat.S_IRWXG  # our group must not get the rights of the other one
+                mode &= ~stat.S_IRWXG  # our group must not get the other group's rights
     os.fchmod(descriptor, mode)

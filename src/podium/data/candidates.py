@@ -1,4 +1,4 @@
-"""Queries with the texts of their candidate documents: what people judge."""
+"""Queries with the contents of their candidate documents, as shown to assessors."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from podium.errors import DataError
 
 @dataclass(frozen=True)
 class Candidate:
-    """A document that may answer a query.
+    """A candidate document of a query.
 
     Attributes:
         document_id: Its id.
-        title: A line that names it.
+        title: Its title.
         text: Its plain text.
-        html: Its HTML, as it came: never shown without sanitising.
-        url: Where it lives.
+        html: Its HTML as received: never display it without sanitising.
+        url: Its address.
         score: An existing ranker's score, larger is better.
         label: A judgment, larger is better.
-        metadata: Anything else, kept as it is.
+        metadata: Anything else, kept unchanged.
     """
 
     document_id: str
@@ -37,7 +37,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class CandidateList:
-    """A query as people typed it, what they meant by it, and its candidates.
+    """A query, a description of the information need, and its candidates.
 
     Example:
         >>> CandidateList("q1", "red shoes", (Candidate("d1", text="Red shoes, size 42"),)).query
@@ -51,7 +51,7 @@ class CandidateList:
 
 
 def candidate_judgments(lists: Iterable[CandidateList]) -> Judgments:
-    """The labels of all candidates that have one.
+    """Collect the labels of all candidates that have one.
 
     Example:
         >>> shoes = CandidateList("q1", "shoes", (Candidate("a", label=2), Candidate("b")))
@@ -63,7 +63,7 @@ def candidate_judgments(lists: Iterable[CandidateList]) -> Judgments:
 
 
 def candidate_rankings(lists: Iterable[CandidateList], *, name: str = "podium") -> Rankings:
-    """The scores of all candidates that have one.
+    """Collect the scores of all candidates that have one.
 
     Example:
         >>> shoes = CandidateList("q1", "shoes", (Candidate("a", score=0.7), Candidate("b")))
@@ -74,13 +74,15 @@ def candidate_rankings(lists: Iterable[CandidateList], *, name: str = "podium") 
     return Rankings.from_columns(*zip(*rows, strict=True), name=name)
 
 
-def _rows(lists: Iterable[CandidateList], what: str) -> list[tuple[str, str, float]]:
+def _rows(lists: Iterable[CandidateList], field_name: str) -> list[tuple[str, str, float]]:
     rows = [
-        (entry.query_id, candidate.document_id, getattr(candidate, what))
+        (entry.query_id, candidate.document_id, getattr(candidate, field_name))
         for entry in lists
         for candidate in entry.candidates
-        if getattr(candidate, what) is not None
+        if getattr(candidate, field_name) is not None
     ]
     if not rows:
-        raise DataError(f"no candidate has a {what}", hint=f'Give candidates a "{what}".')
+        raise DataError(
+            f"no candidate has a {field_name}", hint=f'Give candidates a "{field_name}".'
+        )
     return rows

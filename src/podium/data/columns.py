@@ -1,4 +1,4 @@
-"""Names of features: those of a table's columns, or numbers where there are none."""
+"""Feature names: the column names of a table, or numbers for arrays."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from podium.errors import DataError
 
 
 def numbered_names(count: int) -> tuple[str, ...]:
-    """The names of features that have none: their numbers from 1, as in LETOR files.
+    """Default feature names: 1, 2, 3, …, as in LETOR files.
 
     Example:
         >>> numbered_names(3)
@@ -18,16 +18,15 @@ def numbered_names(count: int) -> tuple[str, ...]:
 
 
 def are_numbers(names: tuple[str, ...]) -> bool:
-    """Whether names say no more than the position of each column."""
+    """Whether the names are the default ones, 1, 2, 3, …."""
     return names == numbered_names(len(names))
 
 
 def column_names(table: object) -> tuple[str, ...] | None:
-    """The column names of a pandas, Polars or Arrow table; None for arrays.
+    """Return the column names of a pandas, Polars or Arrow table, or None for arrays.
 
     As in scikit-learn, only strings are names: a table whose column labels are all of other types
-    has none, and one with both is refused. So are names that occur twice, and labels of several
-    levels.
+    has none. A mix of both, duplicate names and multi-level labels are errors.
 
     Example:
         >>> import pyarrow as pa
@@ -65,6 +64,4 @@ def refuse_duplicates(names: tuple[str, ...]) -> None:
     """Raise a DataError if a name occurs twice."""
     if len(set(names)) < len(names):
         twice = next(name for name, count in Counter(names).items() if count > 1)
-        raise DataError(
-            f"two features are named {twice!r}", hint="Give each column a name of its own."
-        )
+        raise DataError(f"two features are named {twice!r}", hint="Give each column a unique name.")

@@ -1,4 +1,4 @@
-"""From one format to another, streamed where both allow it."""
+"""Conversion between formats, streamed where both support it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from podium.errors import ArgumentError, DataError
 
 
 def dataset_judgments(data: Dataset) -> Judgments:
-    """The labels of a data set by document id.
+    """Return the labels of a data set as judgments.
 
     Example:
         >>> data = Dataset.from_arrays([[1.0]], labels=[2], qid=["q"], document_ids=["d"])
@@ -50,21 +50,23 @@ def convert(
 ) -> None:
     r"""Convert a file or folder to another format.
 
-    Formats are taken from the names' endings where they are not given. Data sets go through in
+    Formats are inferred from file suffixes where they are not given. Data sets are converted in
     blocks of whole queries, so their size does not matter.
 
     Args:
-        source: What to read.
-        target: What to write.
+        source: The file or folder to read.
+        target: The file or folder to write.
         source_format: The name of its format (``podium.data.formats.FORMATS``).
         target_format: The name of the format to write.
-        change: What to do with each block of a data set, say ``lambda data: data.top_k(10)``.
-        whole: Read a data set whole first: needed where the rows of a query lie apart.
-        progress: Called with bytes read and bytes in all.
+        change: Function applied to each block of a data set, e.g. ``lambda data: data.top_k(10)``.
+        whole: Read all of a data set into memory first: needed where the rows of a query are not
+            contiguous.
+        progress: Called with bytes read and total bytes.
         options: Passed on to the reader.
 
     Raises:
-        DataError: There is no such format, the source is wrong, or the two do not go together.
+        ArgumentError: The format is unknown, or the source cannot be converted to it.
+        DataError: The source is malformed.
 
     Example:
         >>> import io
@@ -73,67 +75,72 @@ def convert(
         >>> out.getvalue().decode()
         '1 0 a 2\n'
     """
-    given = format_of(source, source_format)
-    wanted = format_of(target, target_format)
-    if change is not None and given.kind is not Dataset:
+    source_type = format_of(source, source_format)
+    target_type = format_of(target, target_format)
+    if change is not None and source_type.kind is not Dataset:
         raise ArgumentError(
-            f"{given.name} holds no data set to change", hint="Leave the change out."
+            f"{source_type.name} is not a data set format", hint="Leave out change=."
         )
-    bridge = _BRIDGES.get((given.kind, wanted.kind))
-    if given.kind is not wanted.kind and bridge is None:
+    bridge = _BRIDGES.get((source_type.kind, target_type.kind))
+    if source_type.kind is not target_type.kind and bridge is None:
         reachable = [
             name
             for name, entry in FORMATS.items()
-            if entry.kind is given.kind or (given.kind, entry.kind) in _BRIDGES
+            if entry.kind is source_type.kind or (source_type.kind, entry.kind) in _BRIDGES
         ]
         raise ArgumentError(
-            f"{given.name} cannot become {wanted.name}", hint=f"It can: {', '.join(reachable)}."
+            f"{source_type.name} cannot be converted to {target_type.name}",
+            hint=f"Convert it to one of: {', '.join(reachable)}.",
         )
     content: Any
-    if given.kind is Dataset:
-        content = blocks_of(given, source, whole=whole, progress=progress, **options)
+    if source_type.kind is Dataset:
+        content = dataset_blocks(source_type, source, whole=whole, progress=progress, **options)
         if change is not None:
             content = map(change, content)
         if bridge is not None:
-            content = _joined(map(bridge, content))
+            content = _concat_judgments(map(bridge, content))
     else:
-        content = read_all(given, source, progress=progress, **options)
+        content = read_all(source_type, source, progress=progress, **options)
         if bridge is not None:
             content = bridge(content)
-    wanted.write(content, target)
+    target_type.write(content, target)
 
 
-def blocks_of(
-    given: Format,
+def dataset_blocks(
+    file_format: Format,
     source: Source,
     *,
     whole: bool = False,
     progress: Reporter | None = None,
     **options: Any,
 ) -> Iterable[Dataset]:
-    """Stream a data set of any format, or give it whole where asked to, or with group sizes."""
-    grouped = given.name == "letor" and (options.get("group") or group_file(source)) is not None
-    if given.stream is None or whole or grouped:
-        return [read_all(given, source, progress=progress, **options)]
-    return given.stream(source, **_known(given, options, progress))
+    """Stream a data set of any format; one block if ``whole`` or if rows are grouped by sizes."""
+    grouped = (
+        file_format.name == "letor" and (options.get("group") or group_file(source)) is not None
+    )
+    if file_format.stream is None or whole or grouped:
+        return [read_all(file_format, source, progress=progress, **options)]
+    return file_format.stream(source, **_reader_options(file_format, options, progress))
 
 
 def read_all(
-    given: Format, source: Source, *, progress: Reporter | None = None, **options: Any
+    file_format: Format, source: Source, *, progress: Reporter | None = None, **options: Any
 ) -> Any:
     """Read a source of any format; options are those of its reader."""
-    return given.read(source, **_known(given, options, progress))
+    return file_format.read(source, **_reader_options(file_format, options, progress))
 
 
-def _known(given: Format, options: dict[str, Any], progress: Reporter | None) -> dict[str, Any]:
-    for name in options.keys() - set(given.options):
-        raise ArgumentError(f"{given.name} knows no option {name!r}", hint="Leave it out.")
-    if progress is not None and "progress" in given.options:
+def _reader_options(
+    file_format: Format, options: dict[str, Any], progress: Reporter | None
+) -> dict[str, Any]:
+    for name in options.keys() - set(file_format.options):
+        raise ArgumentError(f"{file_format.name} has no option {name!r}", hint="Leave it out.")
+    if progress is not None and "progress" in file_format.options:
         return {**options, "progress": progress}
     return options
 
 
-def _joined(parts: Iterable[Judgments]) -> Judgments:
+def _concat_judgments(parts: Iterable[Judgments]) -> Judgments:
     tables = list(parts)
     if not tables:
         raise DataError("there is no data to write", hint="Give at least one query.")

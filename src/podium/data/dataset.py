@@ -1,4 +1,4 @@
-"""Query-grouped data in memory: what every ranker, loss and measure works on."""
+"""Query-grouped data in memory: the input of rankers, losses and measures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from podium.kernels import Floats
 
 @dataclass(frozen=True)
 class Query:
-    """One query of a data set; its arrays are views."""
+    """A query of a data set; its arrays are views."""
 
     id: str
     features: Floats
@@ -39,13 +39,13 @@ class Dataset(QueryRows):
     """Queries with their documents: features, labels, and where each query begins.
 
     Rows of a query are contiguous: ``features[offsets[i]:offsets[i + 1]]`` are the documents of
-    query ``i``. Make one with ``from_arrays`` or a reader; the plain constructor takes arrays that
-    are grouped already and checks that they fit together.
+    query ``i``. Create one with ``from_arrays`` or a reader; the plain constructor takes arrays
+    that are already grouped and checks that they are consistent.
 
     Attributes:
-        features: float32, a row for each document, possibly memory-mapped; NaN means missing.
-        labels: float32, larger is better, equal means no preference known.
-        offsets: int64, where each query's rows begin, and the number of rows last.
+        features: float32, one row per document, possibly memory-mapped; NaN means missing.
+        labels: float32, larger is better, equal means no known preference.
+        offsets: int64, where each query's rows begin, followed by the number of rows.
         query_ids: An id for each query.
         document_ids: An id for each row, or None.
         feature_names: A name for each column.
@@ -70,7 +70,7 @@ class Dataset(QueryRows):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.features.ndim != 2:
-            raise DataError("features are not two-dimensional", hint="Give a row a document.")
+            raise DataError("features are not two-dimensional", hint="Give one row per document.")
         columns = self.features.shape[1]
         if not self.feature_names:
             object.__setattr__(self, "feature_names", numbered_names(columns))
@@ -93,7 +93,7 @@ class Dataset(QueryRows):
         document_ids: Any = None,
         feature_names: Sequence[str] | None = None,
     ) -> Dataset:
-        """Make a data set of arrays with rows in any order.
+        """Create a data set from arrays with rows in any order.
 
         Args:
             features: 2-D, converted to float32 without a copy where possible.
@@ -105,21 +105,26 @@ class Dataset(QueryRows):
             feature_names: A name for each column; by default the column names of a data frame,
                 else 1, 2, 3, …, as in LETOR files.
         """
-        # Rows first in memory: data frames have columns first, and sums in another order are
-        # rounded differently.
+        # Row-major: data frames are column-major, and sums in another order round differently.
         matrix = np.ascontiguousarray(as_numbers(features, np.float32, "features", dimensions=2))
-        truth = as_numbers(labels, np.float32, "labels", dimensions=1)
-        if not np.isfinite(truth).all():
-            row = int(np.argmin(np.isfinite(truth)))
-            raise DataError(f"the label of row {row} is {truth[row]}", hint="Labels are finite.")
+        label_array = as_numbers(labels, np.float32, "labels", dimensions=1)
+        if not np.isfinite(label_array).all():
+            row = int(np.argmin(np.isfinite(label_array)))
+            raise DataError(
+                f"the label of row {row} is {label_array[row]}", hint="Give finite labels."
+            )
         if np.isinf(matrix).any():
             raise infinite_feature()
         if (qid is None) == (group is None):
-            raise ArgumentError("queries are unknown", hint="Give either qid= or group=.")
-        grouping = group_rows(qid) if group is None else group_sizes(group, len(truth), query_ids)
+            raise ArgumentError(
+                "the rows are not grouped by query", hint="Give either qid= or group=."
+            )
+        grouping = (
+            group_rows(qid) if group is None else group_sizes(group, len(label_array), query_ids)
+        )
         ids = None if document_ids is None else as_strings(document_ids, "document ids")
         names = column_names(features) if feature_names is None else tuple(map(str, feature_names))
-        return cls.grouped(matrix, truth, grouping, ids, names or ())
+        return cls.grouped(matrix, label_array, grouping, ids, names or ())
 
     @classmethod
     def grouped(
@@ -130,7 +135,7 @@ class Dataset(QueryRows):
         document_ids: Strings | None = None,
         feature_names: tuple[str, ...] = (),
     ) -> Dataset:
-        """Make a data set of rows whose grouping is known, moving rows only if it says so."""
+        """Create a data set from rows and their grouping, reordering rows only where needed."""
         columns = {"features": features, "labels": labels, "document ids": document_ids}
         columns = ordered_columns(grouping, columns)
         return cls(
@@ -161,15 +166,15 @@ class Dataset(QueryRows):
         )
 
     def equals(self, other: Dataset) -> bool:
-        """Whether two data sets hold the same values and names; NaN equals NaN."""
+        """Whether two data sets have the same values and names; NaN equals NaN."""
         return self.feature_names == other.feature_names and super().equals(other)
 
     def without_features(self) -> Dataset:
-        """The same rows without any feature."""
+        """Return the same rows without features."""
         return replace(self, features=np.empty((self.rows, 0), np.float32), feature_names=())
 
     def select_features(self, names: Sequence[str]) -> Dataset:
-        """The same rows with some of the features, in the order of their names.
+        """Return the same rows with some features, in the order of ``names``.
 
         Example:
             >>> data = Dataset.from_arrays(
@@ -178,28 +183,28 @@ class Dataset(QueryRows):
             >>> data.select_features(["age", "bm25"]).features.tolist()
             [[7.0, 2.0]]
         """
-        wanted = tuple(map(str, names))
-        if wanted == self.feature_names:
+        selected = tuple(map(str, names))
+        if selected == self.feature_names:
             return self
         column_of = {name: column for column, name in enumerate(self.feature_names)}
-        missing = [name for name in wanted if name not in column_of]
+        missing = [name for name in selected if name not in column_of]
         if missing:
             raise DataError(
                 f"there are no features {', '.join(missing)}",
                 hint=f"There are: {', '.join(self.feature_names)}.",
             )
-        columns = [column_of[name] for name in wanted]
+        columns = [column_of[name] for name in selected]
         features = np.ascontiguousarray(self.features[:, columns])
-        return replace(self, features=features, feature_names=wanted)
+        return replace(self, features=features, feature_names=selected)
 
     def with_document_ids(self) -> Dataset:
-        """The same rows with a column of document ids, empty where there was none."""
+        """Return the same rows with document ids, null where there were none."""
         if self.document_ids is not None:
             return self
         return replace(self, document_ids=pa.nulls(self.rows, pa.large_string()))
 
     def split(self, *fractions: float, seed: int = 0) -> tuple[Dataset, ...]:
-        """Divide the queries at random by fractions that sum to 1; queries keep their order.
+        """Split the queries at random by fractions that sum to 1; queries keep their order.
 
         Example:
             >>> data = Dataset.from_arrays(np.zeros((9, 1)), labels=np.zeros(9), group=[1] * 9)
@@ -215,7 +220,7 @@ class Dataset(QueryRows):
         return tuple(self.select(np.sort(part)) for part in np.split(shuffled, cuts))
 
     def folds(self, count: int, *, seed: int = 0) -> list[tuple[Dataset, Dataset]]:
-        """Cross-validation by query: ``count`` pairs of (the other folds, this fold).
+        """Split by query for cross-validation: ``count`` pairs of (training set, test set).
 
         Example:
             >>> data = Dataset.from_arrays(np.zeros((4, 1)), labels=np.zeros(4), group=[1] * 4)
@@ -224,18 +229,18 @@ class Dataset(QueryRows):
         """
         if not 2 <= count <= len(self):
             raise ArgumentError(
-                f"{count} folds of {len(self)} queries", hint="From 2 to the queries."
+                f"{count} folds of {len(self)} queries", hint="Give 2 up to the number of queries."
             )
         shuffled = generator(seed).permutation(len(self))
         pairs = []
         for fold in range(count):
-            inside = np.zeros(len(self), bool)
-            inside[shuffled[fold::count]] = True
-            pairs.append((self.select(~inside), self.select(inside)))
+            in_fold = np.zeros(len(self), bool)
+            in_fold[shuffled[fold::count]] = True
+            pairs.append((self.select(~in_fold), self.select(in_fold)))
         return pairs
 
     def normalise(self, method: Literal["min-max", "z-score"] = "min-max") -> Dataset:
-        """Bring each feature to one scale within each query (min-max is LETOR's QueryLevelNorm).
+        """Normalise each feature within each query (min-max is LETOR's QueryLevelNorm).
 
         Example:
             >>> data = Dataset.from_arrays([[2], [4], [6]], labels=[0, 0, 1], group=[3])
@@ -245,11 +250,11 @@ class Dataset(QueryRows):
         return replace(self, features=normalise_features(self.features, self.offsets, method))
 
     def relabel(self, judgments: Judgments, *, unjudged: float = 0.0) -> Dataset:
-        """Take the labels of judgments, by query and document id; queries without any are left out.
+        """Take labels from judgments by query and document id; unjudged queries are dropped.
 
         Args:
-            judgments: For instance what a judging session came to, or a qrels file.
-            unjudged: The label of documents that were not judged in a judged query.
+            judgments: For instance the result of a judging session, or a qrels file.
+            unjudged: The label of unjudged documents in judged queries.
 
         Example:
             >>> data = Dataset.from_arrays(
@@ -260,23 +265,23 @@ class Dataset(QueryRows):
             (['q'], [0.0, 2.0])
         """
         if self.document_ids is None:
-            raise DataError("documents have no ids to find judgments by", hint="Give document_ids.")
-        where = pc.index_in(self.query_ids, value_set=judgments.query_ids)
-        places = pc.fill_null(where, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-        if not (places >= 0).any():
+            raise DataError("the data set has no document ids", hint="Give document_ids.")
+        matched = pc.index_in(self.query_ids, value_set=judgments.query_ids)
+        positions = pc.fill_null(matched, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        if not (positions >= 0).any():
             raise DataError("no query was judged", hint="Compare the query ids of both.")
-        data, told = self.select(places >= 0), judgments.select(places[places >= 0])
-        matches = match_rows(data.document_ids, data.offsets, told.document_ids, told.offsets)
+        data, judged = self.select(positions >= 0), judgments.select(positions[positions >= 0])
+        matches = match_rows(data.document_ids, data.offsets, judged.document_ids, judged.offsets)
         if not (matches >= 0).any():
             raise DataError(
                 f"none of the {data.rows} documents of {len(data)} judged queries was judged",
                 hint="Compare the document ids of both.",
             )
-        labels = np.where(matches >= 0, told.labels[matches], np.float32(unjudged))
+        labels = np.where(matches >= 0, judged.labels[matches], np.float32(unjudged))
         return replace(data, labels=labels)
 
     def top_k(self, k: int, *, seed: int = 0) -> Dataset:
-        """Turn the labels into top-k orders (``podium.data.labels.to_top_k``).
+        """Convert the labels to top-k orders (``podium.data.labels.to_top_k``).
 
         Example:
             >>> data = Dataset.from_arrays(np.zeros((4, 1)), labels=[0, 1, 4, 0], group=[4])
@@ -288,19 +293,19 @@ class Dataset(QueryRows):
         return replace(self, labels=ordered)
 
     def full_order(self, *, seed: int = 0) -> Dataset:
-        """Turn the labels into full orders (``podium.data.labels.to_full_order``)."""
+        """Convert the labels to full orders (``podium.data.labels.to_full_order``)."""
         keys = query_keys(self.query_ids)
         ordered = label_orders.to_full_order(self.labels, self.offsets, seed=seed, keys=keys)
         return replace(self, labels=ordered)
 
 
-def concat(datasets: Sequence[Dataset]) -> Dataset:
-    """Put data sets with the same features and different queries together.
+def concat_datasets(datasets: Sequence[Dataset]) -> Dataset:
+    """Concatenate data sets with the same features and different queries.
 
     Example:
-        >>> one = Dataset.from_arrays([[1.0]], labels=[1], qid=["a"])
-        >>> two = Dataset.from_arrays([[2.0]], labels=[0], qid=["b"])
-        >>> concat([one, two]).query_ids.to_pylist()
+        >>> first = Dataset.from_arrays([[1.0]], labels=[1], qid=["a"])
+        >>> second = Dataset.from_arrays([[2.0]], labels=[0], qid=["b"])
+        >>> concat_datasets([first, second]).query_ids.to_pylist()
         ['a', 'b']
     """
     if not datasets:
@@ -308,13 +313,15 @@ def concat(datasets: Sequence[Dataset]) -> Dataset:
     names = datasets[0].feature_names
     for data in datasets:
         if data.feature_names != names:
-            raise DataError("the data sets have different features", hint="Bring them in line.")
+            raise DataError(
+                "the data sets have different features", hint="Select the same features in each."
+            )
     ids = pa.concat_arrays([data.query_ids for data in datasets])
     if len(pc.unique(ids)) != len(ids):
-        twice = pc.value_counts(ids).to_pylist()
-        name = next(entry["values"] for entry in twice if entry["counts"] > 1)
+        counts = pc.value_counts(ids).to_pylist()
+        name = next(entry["values"] for entry in counts if entry["counts"] > 1)
         raise DataError(
             f"query {name!r} is in two of the data sets",
-            hint="A query's documents belong together: join its rows in one of them.",
+            hint="Put all rows of a query into one of them.",
         )
     return Dataset(**join_rows(datasets), feature_names=names)

@@ -1,4 +1,4 @@
-"""What is in a data set: counts, labels, documents per query, ranges of features."""
+"""Summary of a data set: counts, labels, documents per query, feature ranges."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from podium.data.dataset import Dataset
-from podium.data.labels import LabelKind, LabelShape, shape_of
+from podium.data.labels import LabelKind, LabelShape, label_shape
 from podium.errors import DataError
 from podium.kernels import Doubles, Floats, Ints, kernel
 from podium.threads import over_queries
@@ -51,12 +51,12 @@ class Description:
 
 
 def describe(datasets: Dataset | Iterable[Dataset]) -> Description:
-    """Summarise a data set, or blocks of whole queries as they stream by.
+    """Summarise a data set, or a stream of blocks of whole queries.
 
     Example:
         >>> data = Dataset.from_arrays([[1], [5], [3]], labels=[0, 2, 0], qid=["a", "a", "b"])
-        >>> found = describe(data)
-        >>> found.queries, found.blank_queries, found.label_counts
+        >>> summary = describe(data)
+        >>> summary.queries, summary.blank_queries, summary.label_counts
         (2, 1, {0.0: 2, 2.0: 1})
     """
     names: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ def describe(datasets: Dataset | Iterable[Dataset]) -> Description:
         if not len(block):
             continue
         wider = len(block.feature_names) - len(names)
-        if wider > 0:  # columns that earlier blocks did not have were 0 there
+        if wider > 0:  # columns missing from earlier blocks are 0 there
             earlier = 0.0 if sizes else np.inf
             lowest = np.concatenate((lowest, np.full(wider, earlier)))
             highest = np.concatenate((highest, np.full(wider, -earlier)))
@@ -81,27 +81,27 @@ def describe(datasets: Dataset | Iterable[Dataset]) -> Description:
             lowest[:columns] = np.minimum(lowest[:columns], low)
             highest[:columns] = np.maximum(highest[:columns], high)
             missing[:columns] += gone
-        # Adding 0 makes a negative zero, which a file may hold, the zero that it is equal to.
+        # Adding 0 turns negative zeros, which a file may contain, into 0.
         labels, occurrences = np.unique(block.labels + np.float32(0), return_counts=True)
         for label, count in zip(labels.tolist(), occurrences.tolist(), strict=True):
             counts[label] = counts.get(label, 0) + count
         top = np.maximum.reduceat(block.labels, block.offsets[:-1])
         bottom = np.minimum.reduceat(block.labels, block.offsets[:-1])
         blank += int(np.sum(top == bottom))
-        shape |= shape_of(block.labels, block.offsets)
+        shape |= label_shape(block.labels, block.offsets)
         sizes.append(block.sizes)
         documents = documents or block.document_ids is not None
     if not sizes:
         raise DataError("there is no data to describe", hint="Give at least one query.")
-    every = np.concatenate(sizes)
+    all_sizes = np.concatenate(sizes)
     empty = lowest > highest
     lowest[empty] = highest[empty] = np.nan
     return Description(
-        queries=len(every),
-        rows=int(every.sum()),
+        queries=len(all_sizes),
+        rows=int(all_sizes.sum()),
         label_kind=shape.kind,
         label_counts=dict(sorted(counts.items())),
-        sizes=every,
+        sizes=all_sizes,
         blank_queries=blank,
         feature_names=names,
         lowest=lowest.astype(np.float32) + np.float32(0),

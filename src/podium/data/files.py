@@ -1,8 +1,8 @@
-"""Opening what users name: plain, gzip or zstd files, standard input and output, open streams.
+"""Opening inputs and outputs: plain, gzip or zstd files, standard streams, open file objects.
 
 Compression is recognised by a file's first bytes when reading, never trusted from its name, and
 chosen by the name's ending (``.gz``, ``.zst``) when writing. PyArrow's codecs do the work: they
-check the stream's own checksums and say so when a stream is cut short.
+verify checksums and raise an error when a stream is truncated.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ Source = str | os.PathLike[str] | IO[bytes]
 
 CHUNK_BYTES = 2 << 20
 PADDING = 8
-"""Line feeds after each chunk: kernels read eight bytes at a time and need no bounds check."""
+"""Line feeds after each chunk: kernels read eight bytes at a time without bounds checks."""
 MAX_LINE_BYTES = 64 << 20
 
 UTF8_MARK = b"\xef\xbb\xbf"
-"""A byte order mark, which is passed over where a text begins with it."""
+"""A byte order mark, skipped at the start of a text."""
 
 _FEED = 10
 _SUFFIX_CODECS = {".gz": "gzip", ".zst": "zstd"}
@@ -48,39 +48,39 @@ _OTHER_MAGIC = {
 
 
 class Reporter(Protocol):
-    """What a long read or write tells its progress to: bytes of input done, and their total."""
+    """Progress callback of a long read or write: bytes of input done, and their total."""
 
     def __call__(self, done: int, total: int | None) -> None:
-        """Note that ``done`` of ``total`` bytes (None when unknown) have been read."""
+        """Report that ``done`` of ``total`` bytes (None when unknown) have been read."""
 
 
 def source_name(source: Source) -> str:
-    """The name of a source for messages."""
+    """Return the name of a source for messages."""
     if isinstance(source, str | os.PathLike):
         return "standard input" if os.fspath(source) == "-" else os.fspath(source)
     return str(getattr(source, "name", "stream"))
 
 
 def plain_suffix(path: Source) -> str:
-    """The ending of a path without its compression: ``.txt`` for ``train.txt.gz``."""
+    """Return a path's suffix without its compression: ``.txt`` for ``train.txt.gz``."""
     if not isinstance(path, str | os.PathLike):
         return ""
     return (Path(path).with_suffix("") if is_compressed(path) else Path(path)).suffix
 
 
 def is_compressed(path: Source) -> bool:
-    """Whether a path's ending asks for compression."""
+    """Whether a path has a compression suffix."""
     return isinstance(path, str | os.PathLike) and Path(path).suffix in _SUFFIX_CODECS
 
 
 def chunk_loaders(
     source: Source, *, progress: Reporter | None = None
 ) -> Iterator[Callable[[], Bytes]]:
-    """Yield functions that give a source's bytes, decompressed, in chunks of whole lines.
+    """Yield functions that load a source's bytes, decompressed, in chunks of whole lines.
 
-    Each chunk ends with ``PADDING`` line feeds that are not of the source. A plain file's chunks
-    are read when their function is called, so that threads can read at once. A line longer than
-    ``MAX_LINE_BYTES`` is an error: it is not a text file, or one meant to exhaust memory.
+    Each chunk ends with ``PADDING`` extra line feeds. A plain file's chunks are read when their
+    function is called, so that threads can read in parallel. A line longer than
+    ``MAX_LINE_BYTES`` is an error: the file is not text, or is meant to exhaust memory.
     """
     name = source_name(source)
     with _reading(name), _open_raw(source) as (raw, total):
@@ -88,7 +88,7 @@ def chunk_loaders(
         if codec is None and total is not None:
             loaders = _plain_file_chunks(raw, total, name)
         else:
-            # PyArrow's codecs check the stream's checksums and notice when it is cut short.
+            # PyArrow's codecs verify checksums and detect truncated streams.
             stream = raw if codec is None else pa.CompressedInputStream(pa.PythonFile(raw), codec)
             loaders = _stream_chunks(stream, name)
         for loader in loaders:
@@ -112,11 +112,11 @@ def _plain_file_chunks(raw: _Counted, total: int, name: str) -> Iterator[Callabl
     begin = 3 if raw.peek(3) == UTF8_MARK else 0
     while begin < total:
         end = min(begin + CHUNK_BYTES, total)
-        while end < total:  # on to the end of the line
-            look = raw.look(4096, end)
-            feed = look.find(b"\n")
-            end += feed + 1 if feed >= 0 else len(look)
-            if feed >= 0 or not look:
+        while end < total:  # extend to the end of the line
+            ahead = raw.read_at(4096, end)
+            feed = ahead.find(b"\n")
+            end += feed + 1 if feed >= 0 else len(ahead)
+            if feed >= 0 or not ahead:
                 break
             if end - begin - CHUNK_BYTES > MAX_LINE_BYTES:
                 raise _long_line(name)
@@ -132,14 +132,14 @@ def _load_span(path: str, begin: int, end: int) -> Bytes:
     with _reading(path), Path(path).open("rb", buffering=0) as file:
         file.seek(begin)
         while filled < end - begin:
-            got = file.readinto(chunk[filled : end - begin].data)
-            if not got:
+            count = file.readinto(chunk[filled : end - begin].data)
+            if not count:
                 raise DataError(
-                    "became shorter while it was read",
+                    "was truncated while it was being read",
                     path=path,
-                    hint="Read it when it is complete.",
+                    hint="Read it once it is complete.",
                 )
-            filled += got
+            filled += count
     return chunk
 
 
@@ -172,23 +172,23 @@ def _padded(tail: bytes, piece: bytes, end: int) -> Bytes:
 
 @contextmanager
 def _reading(name: str) -> Iterator[None]:
-    """Make what the system or a codec says against reading an error that names the source."""
+    """Convert read errors of the system or a codec to a DataError that names the source."""
     try:
         yield
     except (OSError, EOFError) as error:
-        of_system = isinstance(error, OSError) and error.strerror
+        system_message = isinstance(error, OSError) and error.strerror
         raise DataError(
-            f"cannot be read to its end ({of_system or error})",
+            f"cannot be read completely ({system_message or error})",
             path=name,
             hint="Check the path, its permissions and the disk."
-            if of_system
-            else "The file is damaged or cut short: fetch or compress it again.",
+            if system_message
+            else "The file is damaged or truncated: download or compress it again.",
         ) from error
 
 
 @contextmanager
 def writing(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Make what the system says against writing an error that names the path."""
+    """Convert write errors of the system to a DataError that names the path."""
     try:
         yield
     except OSError as error:
@@ -203,20 +203,20 @@ def _long_line(name: str) -> DataError:
     return DataError(
         f"a line is longer than {MAX_LINE_BYTES >> 20} MiB",
         path=name,
-        hint="Is this a text file with one document a line?",
+        hint="Is this a text file with one document per line?",
     )
 
 
 class _Counted(io.RawIOBase):
-    """A stream that can be peeked at and knows how many bytes were taken from it."""
+    """A stream that supports ``peek`` and counts the bytes read from it."""
 
     def __init__(self, inner: IO[bytes]) -> None:
         self._inner = inner
         self._peeked = b""
         self.position = 0
 
-    def look(self, size: int, place: int) -> bytes:
-        self._inner.seek(place)
+    def read_at(self, size: int, position: int) -> bytes:
+        self._inner.seek(position)
         return self._inner.read(size)
 
     def peek(self, size: int) -> bytes:
@@ -243,14 +243,14 @@ class _Counted(io.RawIOBase):
 
     def _take(self, size: int) -> bytes:
         data: bytes | None = self._inner.read(size)
-        if data is None:  # of a stream that does not wait: this is not its end
-            raise BlockingIOError(None, "no bytes are ready, and the stream does not wait")
+        if data is None:  # a non-blocking stream without data: not its end
+            raise BlockingIOError(None, "no data available on a non-blocking stream")
         return data
 
 
 @contextmanager
 def _open_raw(source: Source) -> Iterator[tuple[_Counted, int | None]]:
-    """Open a source; its size is None where it cannot be read from any place."""
+    """Open a source; its size is None where it is not seekable."""
     if not isinstance(source, str | os.PathLike):
         yield _Counted(source), None
     elif os.fspath(source) == "-":
@@ -258,7 +258,7 @@ def _open_raw(source: Source) -> Iterator[tuple[_Counted, int | None]]:
     else:
         path = Path(source)
         if path.is_dir():
-            raise DataError("is a folder, a file is needed", path=path, hint="Name a file in it.")
+            raise DataError("is a folder, not a file", path=path, hint="Name a file in it.")
         if names_folder(source):
             raise DataError(
                 "names a folder, a file is needed",
@@ -284,19 +284,19 @@ def _codec(head: bytes, source: Source) -> str | None:
                 path=name,
                 hint="Convert it first, or name its format.",
             )
-    # An open stream's name tells nothing: gzip.open("a.gz") has it and gives plain bytes.
+    # An open stream's name is no evidence: gzip.open("a.gz") has it and yields plain bytes.
     if head and is_compressed(source):
         raise DataError(
-            f"its name says {_SUFFIX_CODECS[Path(name).suffix]}, its contents do not",
+            f"has a {_SUFFIX_CODECS[Path(name).suffix]} suffix but other contents",
             path=name,
-            hint="Rename it if it is plain text; otherwise fetch it again.",
+            hint="Rename it if it is plain text; otherwise download it again.",
         )
     return None
 
 
 @contextmanager
 def open_write(target: Source, *, compress: bool = True) -> Iterator[Callable[[bytes], object]]:
-    """Give a function that writes bytes, compressed as the name says unless told not to.
+    """Open a target and yield its write function, compressing by suffix if ``compress``.
 
     A file appears under its name only when everything has been written: see
     `podium.data.atomic.atomic_write`.

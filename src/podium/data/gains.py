@@ -1,6 +1,6 @@
-"""What a label is worth and what a rank counts: the one definition of gains and discounts.
+"""Gains of labels and discounts of ranks, defined once for the whole package.
 
-Measures, losses, rankers, learned utilities and judging all stand on these. Each formula is written
+Measures, losses, rankers, learned utilities and judging all use these. Each formula is written
 once and serves arrays (``exponential_gains``) and single numbers in kernels (``exponential_gain``).
 """
 
@@ -27,17 +27,17 @@ def _log2(rank: Any) -> Any:
 
 
 exponential_gain = cast("Callable[[float, float], float]", inner(_exponential))
-"""``exponential_gains`` of one label, in kernels."""
+"""``exponential_gains`` of a single label, for kernels."""
 
 log2_discount = cast("Callable[[float], float]", inner(_log2))
-"""``log2_discounts`` of one rank, in kernels."""
+"""``log2_discounts`` of a single rank, for kernels."""
 
 
 def exponential_gains(labels: Doubles, highest: Doubles | float = 0.0) -> Doubles:
     """``2^label - 1``, in units of ``2^highest``.
 
-    An order of more than 1023 documents has gains beyond any double. Only ratios of gains count
-    in most uses, and relative to the highest label no gain is too large.
+    An order of more than 1023 documents has gains beyond any double. Most uses need only
+    ratios of gains, and relative to the highest label no gain is too large.
 
     Example:
         >>> exponential_gains(np.array([0.0, 1.0, 2.0])).tolist()
@@ -60,7 +60,7 @@ def log2_discounts(ranks: NDArray[Any]) -> Doubles:
 
 @inner
 def relative_gains(labels: Doubles, gains: Doubles) -> None:
-    """Exponential gains of a query relative to its highest label (in kernels).
+    """Compute exponential gains relative to the highest label of a query (for kernels).
 
     Labels below 0 count as 0.
     """

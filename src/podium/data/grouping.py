@@ -1,4 +1,4 @@
-"""From rows in any order to contiguous queries, once, at the door."""
+"""Grouping rows in any order into contiguous queries."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from podium.errors import DataError
 from podium.kernels import Ints
 
 Strings: TypeAlias = pa.LargeStringArray
-"""Ids are Arrow string arrays: compact at a billion rows, and free to hand to Parquet."""
+"""Ids are Arrow string arrays: compact at a billion rows, and written to Parquet without a copy."""
 
 
 def as_strings(values: Any, what: str) -> Strings:
-    """Make an Arrow array of strings of ids given as any sequence; numbers become decimal text.
+    """Convert a sequence of ids to an Arrow string array; numbers become decimal text.
 
     Example:
         >>> as_strings([10, 11], "query ids").to_pylist()
@@ -41,7 +41,7 @@ def as_strings(values: Any, what: str) -> Strings:
         strings.validate(full=True)  # a Parquet file may call any bytes UTF-8
     except (pa.ArrowException, TypeError, UnicodeError) as error:
         raise DataError(
-            f"{what} are not all strings or all whole numbers ({error})",
+            f"{what} are not all strings or all integers ({error})",
             hint="Give one id for each row, all of one type.",
         ) from error
     return strings
@@ -49,7 +49,7 @@ def as_strings(values: Any, what: str) -> Strings:
 
 @dataclass(frozen=True)
 class Grouping:
-    """How rows fall into queries: ``order`` brings rows of a query together (None: they are)."""
+    """How rows are grouped by query; ``order`` sorts them so (None: they are contiguous)."""
 
     query_ids: Strings
     offsets: Ints
@@ -57,13 +57,13 @@ class Grouping:
 
 
 def group_runs(run_ids: Strings, run_starts: Ints, rows: int) -> Grouping:
-    """Group rows that come in runs of one query id; a query may come in several runs.
+    """Group rows given as runs of one query id; a query may have several runs.
 
     Queries keep the order of their first rows, and rows their order within a query.
 
     Example:
-        >>> found = group_runs(as_strings(["a", "b", "a"], ""), np.array([0, 2, 3]), 4)
-        >>> found.query_ids.to_pylist(), found.offsets.tolist(), found.order.tolist()
+        >>> grouping = group_runs(as_strings(["a", "b", "a"], ""), np.array([0, 2, 3]), 4)
+        >>> grouping.query_ids.to_pylist(), grouping.offsets.tolist(), grouping.order.tolist()
         (['a', 'b'], [0, 3, 4], [0, 1, 3, 2])
     """
     encoded = pc.dictionary_encode(run_ids)
@@ -71,8 +71,8 @@ def group_runs(run_ids: Strings, run_starts: Ints, rows: int) -> Grouping:
     lengths = np.diff(np.append(run_starts, rows))
     sizes = np.bincount(codes, weights=lengths, minlength=len(encoded.dictionary))
     offsets = np.concatenate(([0], np.cumsum(sizes.astype(np.int64))))
-    together = bool(np.all(np.diff(codes) >= 0))
-    order = None if together else np.argsort(np.repeat(codes, lengths), kind="stable")
+    contiguous = bool(np.all(np.diff(codes) >= 0))
+    order = None if contiguous else np.argsort(np.repeat(codes, lengths), kind="stable")
     return Grouping(encoded.dictionary, offsets, order)
 
 
@@ -85,7 +85,7 @@ def group_rows(query_of_row: Any) -> Grouping:
             array = np.empty((0, 0))
         if array.ndim != 1:
             raise DataError("qid is not one-dimensional", hint="Give one query id for each row.")
-        if array.dtype.kind in "iu":  # only the ids of runs need to become strings
+        if array.dtype.kind in "iu":  # only one id per run has to become a string
             starts = _run_starts(array)
             return group_runs(as_strings(array[starts], "query ids"), starts, len(array))
     strings = as_strings(query_of_row, "query ids")
@@ -97,17 +97,17 @@ def group_rows(query_of_row: Any) -> Grouping:
 
 
 def group_sizes(group: ArrayLike, rows: int, query_ids: Sequence[str] | Strings | None) -> Grouping:
-    """Group contiguous rows by the sizes of the queries, LightGBM's way."""
+    """Group contiguous rows by the number of rows per query, as LightGBM does."""
     sizes = np.asarray(group)
     if sizes.ndim != 1 or (sizes.size and sizes.dtype.kind not in "iu"):
-        raise DataError("group is not a list of whole numbers", hint="Give rows per query.")
+        raise DataError("group is not a list of integers", hint="Give rows per query.")
     sizes = sizes.astype(np.int64)
     if sizes.size and sizes.min() < 1:
         query = int(np.argmin(sizes))
         raise DataError(
-            f"group {query} has {sizes[query]} rows", hint="Leave queries without documents out."
+            f"group {query} has {sizes[query]} rows", hint="Leave out queries without documents."
         )
-    # A single size above the rows is looked for because a sum of large ones can overflow.
+    # Single sizes are checked too because the sum of large ones can overflow.
     if sizes.sum() != rows or (sizes.size and sizes.max() > rows):
         raise DataError(
             f"group sizes sum to {sizes.sum()}, there are {rows} rows",
@@ -117,26 +117,26 @@ def group_sizes(group: ArrayLike, rows: int, query_ids: Sequence[str] | Strings 
     if len(ids) != len(sizes) or len(pc.unique(ids)) != len(ids):
         raise DataError(
             f"{len(sizes)} groups do not have {len(sizes)} different query ids",
-            hint="Give each group one id of its own, or none for 0, 1, 2, …",
+            hint="Give each group its own id, or leave query_ids out for 0, 1, 2, …",
         )
     return Grouping(ids, np.concatenate(([0], np.cumsum(sizes))), None)
 
 
 def checked_offsets(offsets: ArrayLike, rows: int | None = None) -> Ints:
-    """Offsets as int64, checked to start at 0, never to fall, and to end at the number of rows.
+    """Convert offsets to int64, checked to start at 0, not to decrease and to end at ``rows``.
 
-    Compiled loops trust them.
+    Compiled loops rely on them.
     """
-    found: NDArray[Any] = np.asarray(offsets)
-    if found.ndim == 1 and found.size and found.dtype.kind in "iu":
-        starts = found.astype(np.int64, copy=False)
+    array: NDArray[Any] = np.asarray(offsets)
+    if array.ndim == 1 and array.size and array.dtype.kind in "iu":
+        starts = array.astype(np.int64, copy=False)
         falls = bool(np.any(starts[1:] < starts[:-1]))
         if starts[0] == 0 and not falls and (rows is None or starts[-1] == rows):
             return starts
-    rows_said = "" if rows is None else f" {rows}"
+    row_count = "" if rows is None else f" {rows}"
     raise DataError(
-        f"offsets do not divide{rows_said} rows into queries",
-        hint="They are whole numbers that start at 0, rise, and end at the number of rows.",
+        f"offsets do not divide{row_count} rows into queries",
+        hint="They are integers that start at 0, increase, and end at the number of rows.",
     )
 
 

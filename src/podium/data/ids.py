@@ -1,4 +1,4 @@
-"""Ids in compiled loops: their bytes, their hashes, and looking documents up by id."""
+"""String ids in compiled loops: their bytes, hashes, and document lookup by id."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from podium.kernels import Bytes, Ints, kernel
 from podium.threads import over_queries
 
 
-def match_rows(wanted: Strings, offsets: Ints, given: Strings, given_offsets: Ints) -> Ints:
-    """For each wanted row, the first given row of the same query with the same id, or -1.
+def match_rows(
+    ids: Strings, offsets: Ints, reference_ids: Strings, reference_offsets: Ints
+) -> Ints:
+    """For each row, find the first reference row of the same query with the same id, or -1.
 
     Example:
         >>> import pyarrow as pa
@@ -20,12 +22,20 @@ def match_rows(wanted: Strings, offsets: Ints, given: Strings, given_offsets: In
         ... ).tolist()
         [-1, 0, -1]
     """
-    matches = np.full(len(wanted), -1, np.int64)
-    starts, text = string_buffers(wanted)
-    given_starts, given_text = string_buffers(given)
+    matches = np.full(len(ids), -1, np.int64)
+    starts, text = string_buffers(ids)
+    reference_starts, reference_text = string_buffers(reference_ids)
     over_queries(
         lambda first, last: _match(
-            starts, text, offsets, given_starts, given_text, given_offsets, matches, first, last
+            starts,
+            text,
+            offsets,
+            reference_starts,
+            reference_text,
+            reference_offsets,
+            matches,
+            first,
+            last,
         ),
         offsets,
     )
@@ -33,17 +43,17 @@ def match_rows(wanted: Strings, offsets: Ints, given: Strings, given_offsets: In
 
 
 def string_buffers(strings: Strings) -> tuple[Ints, Bytes]:
-    """Where each string begins, and the bytes of all, as NumPy arrays without a copy."""
+    """Return the start of each string and the bytes of all strings, as NumPy views."""
     if not len(strings):
         return np.zeros(1, np.int64), np.zeros(1, np.uint8)
     _, starts, text = strings.buffers()
     begins = np.frombuffer(starts, np.int64)[strings.offset : strings.offset + len(strings) + 1]
-    # Kernels are compiled for writable arrays too unless told apart, so none may be empty.
+    # Never an empty buffer: its read-only flag differs, and kernels would be compiled again.
     return begins, np.frombuffer(text, np.uint8) if text.size else np.zeros(1, np.uint8)
 
 
 def query_keys(ids: Strings) -> Ints:
-    """A number for each id that depends on nothing but the id (64-bit FNV-1a).
+    """Hash each id to a 64-bit integer that depends on the id alone (FNV-1a).
 
     Example:
         >>> import pyarrow as pa
@@ -65,8 +75,8 @@ def _hash_all(starts: Ints, text: Bytes, keys: Ints) -> None:
 def hash_bytes(text: Bytes, begin: int, end: int) -> np.uint64:
     """64-bit FNV-1a."""
     value = np.uint64(0xCBF29CE484222325)
-    for place in range(begin, end):
-        value = (value ^ np.uint64(text[place])) * np.uint64(0x100000001B3)
+    for index in range(begin, end):
+        value = (value ^ np.uint64(text[index])) * np.uint64(0x100000001B3)
     return value
 
 
@@ -75,29 +85,31 @@ def _match(
     starts: Ints,
     text: Bytes,
     offsets: Ints,
-    given_starts: Ints,
-    given_text: Bytes,
-    given_offsets: Ints,
+    reference_starts: Ints,
+    reference_text: Bytes,
+    reference_offsets: Ints,
     matches: Ints,
     first: int,
     last: int,
 ) -> None:
     largest = 1
     for query in range(first, last):
-        largest = max(largest, given_offsets[query + 1] - given_offsets[query])
+        largest = max(largest, reference_offsets[query + 1] - reference_offsets[query])
     size = 2
     while size < 2 * largest:
         size *= 2
     table = np.empty(size, np.int64)
     for query in range(first, last):
-        begin, end = given_offsets[query], given_offsets[query + 1]
+        begin, end = reference_offsets[query], reference_offsets[query + 1]
         slots = 2
         while slots < 2 * (end - begin):
             slots *= 2
         mask = np.uint64(slots - 1)
         table[:slots] = -1
         for row in range(begin, end):
-            slot = hash_bytes(given_text, given_starts[row], given_starts[row + 1]) & mask
+            slot = (
+                hash_bytes(reference_text, reference_starts[row], reference_starts[row + 1]) & mask
+            )
             while table[slot] >= 0:
                 slot = (slot + np.uint64(1)) & mask
             table[slot] = row
@@ -105,12 +117,12 @@ def _match(
             at, stop = starts[row], starts[row + 1]
             slot = hash_bytes(text, at, stop) & mask
             while table[slot] >= 0:
-                other = given_starts[table[slot]]
-                same = given_starts[table[slot] + 1] - other == stop - at
-                place = 0
-                while same and place < stop - at:
-                    same = text[at + place] == given_text[other + place]
-                    place += 1
+                other = reference_starts[table[slot]]
+                same = reference_starts[table[slot] + 1] - other == stop - at
+                index = 0
+                while same and index < stop - at:
+                    same = text[at + index] == reference_text[other + index]
+                    index += 1
                 if same:
                     matches[row] = table[slot]
                     break

@@ -1,8 +1,7 @@
-"""JSON, a value a line: the one reader and the one writer behind every JSONL file of Podium.
+"""JSON lines: the reader and writer behind every JSONL file of Podium.
 
-Candidates, preferences between rankings, sessions and kept answers are all JSON lines. What an
-object must hold is its own format's business; that it is JSON, where it stands and what to do if it
-is not is said here.
+Candidates, preferences between rankings, sessions and cached answers are all JSON lines. Each
+format validates its own keys; JSON syntax and line numbers in errors are handled here.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from podium.errors import DataError
 
 _Value = TypeVar("_Value")
 
-_ONE_A_LINE = "Write one JSON object a line."
+_ONE_PER_LINE = "Write one JSON object per line."
 
 
 def json_lines(
@@ -25,9 +24,9 @@ def json_lines(
     *,
     progress: Reporter | None = None,
 ) -> Iterator[_Value]:
-    r"""Stream what ``parse`` makes of each line's object; empty lines are passed over.
+    r"""Parse each line's object with ``parse``, skipping empty lines.
 
-    A DataError that ``parse`` raises is raised with the source's name and the line's number.
+    A DataError from ``parse`` is raised again with the source's name and the line number.
 
     Example:
         >>> import io
@@ -38,45 +37,45 @@ def json_lines(
     for number, line in numbered_lines(source, progress=progress):
         if line.strip():
             try:
-                found = parse(parse_object(line))
+                value = parse(parse_object(line))
             except DataError as error:
                 raise error.at(name, number) from error
-            yield found
+            yield value
 
 
-def log_lines(
+def parse_log(
     content: bytes, parse: Callable[[dict[str, Any]], _Value], name: object
 ) -> tuple[list[_Value], int]:
-    r"""What ``parse`` makes of each line of a log, and how many bytes of it are whole lines.
+    r"""Parse the complete lines of a log; also return how many bytes they take.
 
-    A log is written a line at a time, so a line that a crash left unfinished never counted.
+    A log is written line by line, so an unfinished last line left by a crash is ignored.
 
     Example:
-        >>> log_lines(b'{"a": 1}\n{"a"', lambda content: content["a"], "answers.jsonl")
+        >>> parse_log(b'{"a": 1}\n{"a"', lambda content: content["a"], "answers.jsonl")
         ([1], 9)
     """
-    whole = content.rfind(b"\n") + 1
-    found = []
-    for number, line in enumerate(content[:whole].split(b"\n")[:-1], 1):
+    complete = content.rfind(b"\n") + 1
+    values = []
+    for number, line in enumerate(content[:complete].split(b"\n")[:-1], 1):
         try:
-            found.append(parse(parse_object(line)))
+            values.append(parse(parse_object(line)))
         except DataError as error:
             raise error.at(name, number) from error
-    return found, whole
+    return values, complete
 
 
 def parse_object(line: bytes) -> dict[str, Any]:
-    """The JSON object of a line; anything else is a DataError, as is a key that comes twice."""
+    """Parse a line as a JSON object; anything else, or a duplicate key, is a DataError."""
     content = parse_json(line)
     if not isinstance(content, dict):
-        raise DataError("is no JSON object", hint=_ONE_A_LINE)
+        raise DataError("is not a JSON object", hint=_ONE_PER_LINE)
     return content
 
 
 def parse_json(text: bytes) -> Any:
-    """The value of a JSON text that anyone may have written; a DataError if it is none."""
+    """Parse untrusted JSON text; a DataError if it is not valid."""
     try:
-        return json.loads(text.decode(), object_pairs_hook=_unique)
+        return json.loads(text.decode(), object_pairs_hook=_unique_keys)
     except UnicodeError as error:
         raise DataError(f"is not UTF-8 text ({error})", hint="Convert the file first.") from error
     except RecursionError as error:
@@ -84,11 +83,11 @@ def parse_json(text: bytes) -> Any:
     except DataError:
         raise
     except ValueError as error:
-        raise DataError(f"is not JSON ({error})", hint=_ONE_A_LINE) from error
+        raise DataError(f"is not JSON ({error})", hint=_ONE_PER_LINE) from error
 
 
 def json_line(content: Any) -> bytes:
-    r"""A value as a line; ValueError or TypeError if JSON does not know it.
+    r"""Serialise a value as a line; ValueError or TypeError if JSON cannot represent it.
 
     Example:
         >>> json_line({"title": "Größe"}).decode()
@@ -97,8 +96,8 @@ def json_line(content: Any) -> bytes:
     return json.dumps(content, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise DataError("a key comes twice in one object", hint="Keep one of them.")
-    return found
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) != len(pairs):
+        raise DataError("duplicate key in an object", hint="Keep one of them.")
+    return content

@@ -19,7 +19,7 @@ from podium.kernels import Doubles, Floats, Ints
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Judgments(QueryRows):
-    """What is known of documents by id: a label for each judged document of a query.
+    """Relevance judgments by id: a label for each judged document of a query.
 
     Example:
         >>> Judgments.from_columns(["q1", "q1"], ["a", "b"], [2, 0])
@@ -33,14 +33,14 @@ class Judgments(QueryRows):
 
     @classmethod
     def from_columns(cls, query_ids: Any, document_ids: Any, labels: ArrayLike) -> Judgments:
-        """Make judgments of three columns, rows in any order; a document is judged once."""
+        """Create judgments from three columns, rows in any order, one row per document."""
         values = finite(labels, np.float32, "labels")
         return cls(**_columns(query_ids, document_ids, "labels", values))
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Rankings(QueryRows):
-    """What a system returned: documents with scores for each query, larger is better.
+    """The output of a system: scored documents for each query, larger is better.
 
     Attributes:
         name: The system's name (the tag of a TREC run).
@@ -61,10 +61,10 @@ class Rankings(QueryRows):
     def from_columns(
         cls, query_ids: Any, document_ids: Any, scores: ArrayLike, *, name: str = "podium"
     ) -> Rankings:
-        """Make rankings of three columns, rows in any order; a document is listed once.
+        """Create rankings from three columns, rows in any order, one row per document.
 
-        Scores are kept as float64; integers that it cannot hold are refused, because documents
-        with different scores would be tied.
+        Scores are stored as float64; integers that it cannot represent are errors, because
+        documents with different scores would be tied.
         """
         values = finite(scores, np.float64, "scores")
         _refuse_rounded(scores, values)
@@ -79,14 +79,14 @@ class Rankings(QueryRows):
             >>> joined.labels.tolist(), joined.judged_labels.tolist(), joined.dropped_queries
             ([2.0, nan], [2.0, 1.0], 1)
         """
-        where = pc.index_in(judgments.query_ids, value_set=self.query_ids)
-        places = pc.fill_null(where, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-        found = np.flatnonzero(places >= 0)
+        matched = pc.index_in(judgments.query_ids, value_set=self.query_ids)
+        positions = pc.fill_null(matched, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        ranked = np.flatnonzero(positions >= 0)
         sizes = np.zeros(len(judgments), np.int64)
-        sizes[found] = self.sizes[places[found]]
+        sizes[ranked] = self.sizes[positions[ranked]]
         offsets = np.concatenate(([0], np.cumsum(sizes)))
         begins = np.zeros(len(judgments), np.int64)
-        begins[found] = self.offsets[places[found]]
+        begins[ranked] = self.offsets[positions[ranked]]
         rows = np.repeat(begins - offsets[:-1], sizes) + np.arange(offsets[-1])
         document_ids = take_rows(self.document_ids, rows)
         matches = match_rows(document_ids, offsets, judgments.document_ids, judgments.offsets)
@@ -99,7 +99,7 @@ class Rankings(QueryRows):
             labels=labels,
             judged_labels=judgments.labels,
             judged_offsets=judgments.offsets,
-            dropped_queries=len(self) - len(found),
+            dropped_queries=len(self) - len(ranked),
         )
 
 
@@ -110,12 +110,12 @@ class Joined:
     Attributes:
         query_ids: The judged queries.
         offsets: Where each query's ranked rows begin; a query missing from the run has none.
-        document_ids: Of the ranked rows.
-        scores: Of the ranked rows.
-        labels: Of the ranked rows; NaN where the document was not judged.
+        document_ids: Ids of the ranked rows.
+        scores: Scores of the ranked rows.
+        labels: Labels of the ranked rows; NaN for unjudged documents.
         judged_labels: The labels of all judged documents, ranked or not.
         judged_offsets: Where each query's judged documents begin.
-        dropped_queries: How many queries of the run were not judged, and so left out.
+        dropped_queries: Number of queries of the run that were dropped as unjudged.
     """
 
     query_ids: Strings
@@ -129,7 +129,7 @@ class Joined:
 
 
 def finite(values: ArrayLike, dtype: type, what: str) -> Any:
-    """An array of finite numbers of a type, or an error that names the first that is not."""
+    """Convert to an array of finite numbers; the error names the first that is not finite."""
     numbers = as_numbers(values, dtype, what, dimensions=1)
     good = np.isfinite(numbers)
     if not good.all():
@@ -139,16 +139,16 @@ def finite(values: ArrayLike, dtype: type, what: str) -> Any:
 
 
 def _refuse_rounded(scores: ArrayLike, values: Doubles) -> None:
-    """Refuse integers that are not the same as float64."""
-    given = np.asarray(scores)
-    if given.dtype.kind not in "iu":
+    """Reject integers that float64 cannot represent exactly."""
+    original = np.asarray(scores)
+    if original.dtype.kind not in "iu":
         return
     large = np.flatnonzero(np.abs(values) >= 2**53).tolist()
-    row = next((row for row in large if int(values[row]) != int(given[row])), None)
+    row = next((row for row in large if int(values[row]) != int(original[row])), None)
     if row is not None:
         raise DataError(
-            f"score {given[row]} of row {row} is an integer that float64 cannot hold",
-            hint="Subtract the smallest score from all, as from time stamps in nanoseconds.",
+            f"score {original[row]} of row {row} is an integer that float64 cannot represent",
+            hint="Subtract the smallest score from all, e.g. from time stamps in nanoseconds.",
         )
 
 
@@ -159,16 +159,16 @@ def _columns(query_ids: Any, document_ids: Any, name: str, values: Any) -> dict[
         raise DataError("a document id is missing", hint="Give every row a document id.")
     columns = ordered_columns(grouping, {"document_ids": documents, name: values})
     fields = {"query_ids": grouping.query_ids, "offsets": grouping.offsets, **columns}
-    twice = match_rows(
+    first_rows = match_rows(
         columns["document_ids"], grouping.offsets, columns["document_ids"], grouping.offsets
     )
-    repeated = np.flatnonzero(twice != np.arange(len(twice)))
+    repeated = np.flatnonzero(first_rows != np.arange(len(first_rows)))
     if len(repeated):
         row = int(repeated[0])
         query = int(np.searchsorted(grouping.offsets, row, side="right")) - 1
         raise DataError(
-            f"document {columns['document_ids'][row].as_py()!r} comes twice in query "
+            f"document {columns['document_ids'][row].as_py()!r} is listed twice in query "
             f"{grouping.query_ids[query].as_py()!r}",
-            hint="Keep one row of each document.",
+            hint="Keep one row per document.",
         )
     return fields

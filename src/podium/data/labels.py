@@ -1,12 +1,12 @@
-"""One truth: grades, full orders and top-k orders are all label arrays.
+"""Grades, full orders and top-k orders, all represented as label arrays.
 
 A larger label is better and equal labels mean that no preference is known. A top-k order gives
 its best document label k, the next k - 1, down to 1, and 0 to every document below; a full order
 of n documents gives n down to 1. Whatever understands graded labels understands these.
 
-Where labels are equal and an order is asked for, it is drawn at random by a seed. The draw
-depends on the seed, the query's key and the document's place in the query only, so a data set
-gives the same labels whole, in shards, or with its queries in another order.
+Where labels are equal and an order is needed, ties are broken at random by a seed. The result
+depends only on the seed, the query's key and the document's position in the query, so a data set
+gets the same labels in one piece, in shards, or with its queries in another order.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def to_top_k(
         labels: A label for each row; larger is better.
         offsets: Where each query's rows begin, and the number of rows last.
         k: How many documents of a query to keep in order.
-        seed: Draws the order of documents with equal labels.
-        keys: A number for each query that the draw depends on, by default its position;
+        seed: Decides the order of documents with equal labels.
+        keys: An integer per query that tie-breaking depends on, by default its position;
             ``Dataset.top_k`` passes the hash of its id.
 
     Example:
@@ -53,7 +53,7 @@ def to_top_k(
 def to_full_order(
     labels: Floats, offsets: Ints, *, seed: int = 0, keys: Ints | None = None
 ) -> Floats:
-    """Order every document of a query: labels n for the best down to 1, ties drawn by seed.
+    """Order every document of a query: labels n for the best down to 1, ties broken by the seed.
 
     Example:
         >>> to_full_order(np.float32([0, 4, 1]), np.array([0, 3])).tolist()
@@ -74,19 +74,19 @@ def from_ranks(ranks: Ints, *, k: int) -> Floats:
     return np.maximum(k + 1 - np.asarray(ranks), 0).astype(np.float32)
 
 
-def kind_of(labels: Floats, offsets: Ints) -> LabelKind:
-    """Tell what the labels are: an order is called one only if every query's labels form it.
+def label_kind(labels: Floats, offsets: Ints) -> LabelKind:
+    """Classify labels; they are an order only if every query's labels form one.
 
     Example:
-        >>> kind_of(np.float32([3, 0, 2, 1, 0]), np.array([0, 5]))
+        >>> label_kind(np.float32([3, 0, 2, 1, 0]), np.array([0, 5]))
         'top-k order'
     """
-    return shape_of(labels, offsets).kind
+    return label_shape(labels, offsets).kind
 
 
 @dataclass(frozen=True)
 class LabelShape:
-    """What decides the kind of labels; the shapes of parts make the shape of the whole.
+    """What decides the kind of labels; the shapes of parts combine with ``|``.
 
     Attributes:
         blank: Whether all labels are 0.
@@ -118,8 +118,8 @@ class LabelShape:
         return "top-k order" if self.top and self.highest > 1 else "grades"
 
 
-def shape_of(labels: Floats, offsets: Ints) -> LabelShape:
-    """The shape of some labels."""
+def label_shape(labels: Floats, offsets: Ints) -> LabelShape:
+    """Compute the shape of labels."""
     offsets = checked_offsets(offsets, len(labels))
     if not len(labels):
         return LabelShape()
@@ -136,20 +136,24 @@ def _ordered(labels: Floats, offsets: Ints, k: int, seed: int, keys: Ints | None
     if keys is None:
         keys = np.arange(len(offsets) - 1, dtype=np.int64)
     if len(keys) != len(offsets) - 1:
-        raise DataError(f"{len(keys)} keys for {len(offsets) - 1} queries", hint="One a query.")
+        raise DataError(
+            f"{len(keys)} keys for {len(offsets) - 1} queries", hint="Give one per query."
+        )
     result = np.zeros(len(labels), np.float32)
     start = checked_seed(seed)
 
     def task(first: int, last: int) -> None:
-        draws = _drawn(offsets, keys, start, first, last)
-        _order_queries(labels, offsets, draws, k, result, first, last)
+        tie_breakers = _tie_breakers(offsets, keys, start, first, last)
+        _order_queries(labels, offsets, tie_breakers, k, result, first, last)
 
     over_queries(task, offsets)
     return result
 
 
-def _drawn(offsets: Ints, keys: Ints, seed: int, first: int, last: int) -> NDArray[np.uint64]:
-    """A number for each row of some queries, by which rows with equal labels are put in order."""
+def _tie_breakers(
+    offsets: Ints, keys: Ints, seed: int, first: int, last: int
+) -> NDArray[np.uint64]:
+    """A random number for each row of some queries, by which ties are broken."""
     return np.concatenate(
         [
             hashed_numbers(int(offsets[query + 1] - offsets[query]), seed, int(keys[query]))
@@ -163,7 +167,7 @@ def _drawn(offsets: Ints, keys: Ints, seed: int, first: int, last: int) -> NDArr
 def _order_queries(
     labels: Floats,
     offsets: Ints,
-    draws: NDArray[np.uint64],
+    tie_breakers: NDArray[np.uint64],
     k: int,
     result: Floats,
     first: int,
@@ -172,7 +176,9 @@ def _order_queries(
     for query in range(first, last):
         begin, end = offsets[query], offsets[query + 1]
         size = end - begin
-        order = np.argsort(draws[begin - offsets[first] : end - offsets[first]], kind="mergesort")
+        order = np.argsort(
+            tie_breakers[begin - offsets[first] : end - offsets[first]], kind="mergesort"
+        )
         best = order[np.argsort(-labels[begin:end][order], kind="mergesort")]
         top = size if k == 0 else k
         for position in range(min(top, size)):
@@ -190,7 +196,7 @@ def _orders(labels: Floats, offsets: Ints, first: int, last: int) -> tuple[bool,
             continue
         highest = ranked[0]
         top = top and highest == np.floor(highest)
-        for place in range(size):
-            full = full and ranked[place] == size - place
-            top = top and ranked[place] == max(highest - place, np.float32(0))
+        for position in range(size):
+            full = full and ranked[position] == size - position
+            top = top and ranked[position] == max(highest - position, np.float32(0))
     return full, top

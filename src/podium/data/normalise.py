@@ -1,4 +1,4 @@
-"""Bringing features to one scale within each query."""
+"""Query-level feature normalisation."""
 
 from __future__ import annotations
 
@@ -20,19 +20,21 @@ def normalise_features(
     deviation 1. A feature that is the same for all documents of a query becomes 0.
     """
     if method not in ("min-max", "z-score"):
-        raise ArgumentError(f"no normalisation {method!r}", hint="Choose 'min-max' or 'z-score'.")
+        raise ArgumentError(
+            f"unknown normalisation {method!r}", hint="Choose 'min-max' or 'z-score'."
+        )
     result = np.empty(features.shape, np.float32)
-    score = method == "z-score"
+    z_score = method == "z-score"
     matrix = np.ascontiguousarray(features)
     over_queries(
-        lambda first, last: _normalise(matrix, offsets, score, result, first, last), offsets
+        lambda first, last: _normalise(matrix, offsets, z_score, result, first, last), offsets
     )
     return result
 
 
 @kernel
 def _normalise(
-    features: Floats, offsets: Ints, score: bool, result: Floats, first: int, last: int
+    features: Floats, offsets: Ints, z_score: bool, result: Floats, first: int, last: int
 ) -> None:
     columns = features.shape[1]
     shift = np.empty(columns)
@@ -40,16 +42,16 @@ def _normalise(
     count = np.empty(columns)
     for query in range(first, last):
         begin, end = offsets[query], offsets[query + 1]
-        # Both statistics in two passes along rows, as the matrix lies in memory.
-        shift[:] = 0.0 if score else np.inf
-        scale[:] = 0.0 if score else -np.inf
+        # Both statistics in two passes along rows, in memory order.
+        shift[:] = 0.0 if z_score else np.inf
+        scale[:] = 0.0 if z_score else -np.inf
         count[:] = 0.0
         for row in range(begin, end):
             for column in range(columns):
                 value = float(features[row, column])
                 if value == value:
                     count[column] += 1.0
-                    if score:
+                    if z_score:
                         shift[column] += value
                     else:
                         shift[column] = min(shift[column], value)
@@ -57,11 +59,11 @@ def _normalise(
         for column in range(columns):
             if count[column] == 0.0:
                 shift[column] = scale[column] = 0.0
-            elif score:
+            elif z_score:
                 shift[column] /= count[column]
             else:
                 scale[column] -= shift[column]
-        if score:
+        if z_score:
             for row in range(begin, end):
                 for column in range(columns):
                     value = float(features[row, column])

@@ -1,4 +1,4 @@
-"""Arrays of numbers from whatever a caller gave."""
+"""Conversion of array-like input to arrays of numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from podium.errors import DataError
 
 
 def as_numbers(values: ArrayLike, dtype: DTypeLike, what: str, *, dimensions: int) -> NDArray[Any]:
-    """An array of a type and so many dimensions, or an error that says what is wrong.
+    """Convert to an array with a dtype and number of dimensions, or raise a DataError.
 
     Example:
         >>> as_numbers([1, 2], np.float32, "labels", dimensions=1).tolist()
@@ -33,8 +33,8 @@ def as_numbers(values: ArrayLike, dtype: DTypeLike, what: str, *, dimensions: in
 
 
 def infinite_feature() -> DataError:
-    """The error of a feature that is infinite."""
+    """Build the error for an infinite feature."""
     return DataError("a feature is infinite", hint="Use NaN for missing values.")
 
 
-_DIMENSIONS = {1: "one number a row", 2: "a row of numbers for each document"}
+_DIMENSIONS = {1: "one number per row", 2: "a row of numbers for each document"}

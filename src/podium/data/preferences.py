@@ -18,7 +18,7 @@ from podium.kernels import Doubles
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Preferences(QueryRows):
-    """Judged pairs of documents. A pair may be judged many times: each verdict is a row.
+    """Judged pairs of documents; a pair may be judged many times, one row per verdict.
 
     Attributes:
         left: The document shown on the left.
@@ -40,7 +40,7 @@ class Preferences(QueryRows):
     def from_columns(
         cls, query_ids: Any, left: Any, right: Any, verdicts: ArrayLike
     ) -> Preferences:
-        """Make preferences of four columns, rows in any order."""
+        """Create preferences from four columns, rows in any order."""
         values = np.asarray(verdicts)
         if values.ndim != 1 or not np.isin(values, (-1, 0, 1)).all():
             raise DataError("a verdict is not -1, 0 or 1", hint="1: left, -1: right, 0: tie.")
@@ -55,7 +55,8 @@ class Preferences(QueryRows):
         if same.any():
             name = columns["left"][int(np.argmax(same))].as_py()
             raise DataError(
-                f"document {name!r} is compared with itself", hint="Give two documents a row."
+                f"document {name!r} is compared with itself",
+                hint="Give two different documents per row.",
             )
         return cls(query_ids=grouping.query_ids, offsets=grouping.offsets, **columns)
 
@@ -64,7 +65,7 @@ class Preferences(QueryRows):
 class PreferenceLevels(QueryRows):
     """trec_eval's preferences: within a subgroup of a group, a higher level is preferred.
 
-    Documents of different subgroups are not compared; a group is one judge's view of a query.
+    Documents of different subgroups are not compared; a group is one assessor's view of a query.
 
     Attributes:
         groups: The judgment group (trec_eval's ``ujg``) of each row.
@@ -92,7 +93,7 @@ class PreferenceLevels(QueryRows):
     def from_columns(
         cls, query_ids: Any, groups: Any, subgroups: Any, document_ids: Any, levels: ArrayLike
     ) -> PreferenceLevels:
-        """Make preference levels of five columns, rows in any order."""
+        """Create preference levels from five columns, rows in any order."""
         grouping = group_rows(query_ids)
         columns = {
             "groups": _complete(groups, "groups"),
@@ -104,7 +105,7 @@ class PreferenceLevels(QueryRows):
         return cls(query_ids=grouping.query_ids, offsets=grouping.offsets, **columns)
 
     def pairs(self) -> Preferences:
-        """Every strict preference that the levels imply, preferred document left."""
+        """List every strict preference implied by the levels, preferred document left."""
         query_ids, left, right = [], [], []
         queries = self.query_id_of_row().to_pylist()
         documents = self.document_ids.to_pylist()
@@ -127,5 +128,5 @@ class PreferenceLevels(QueryRows):
 def _complete(values: Any, what: str) -> Strings:
     strings = as_strings(values, what)
     if strings.null_count:
-        raise DataError(f"{what} have missing values", hint="Give every row one.")
+        raise DataError(f"{what} have missing values", hint="Give one for every row.")
     return strings

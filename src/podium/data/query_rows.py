@@ -1,4 +1,4 @@
-"""What every table grouped by query shares: offsets, selecting, comparing, concatenating."""
+"""Base class of all tables grouped by query: offsets, selection, comparison, concatenation."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from podium.kernels import Ints
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class QueryRows:
-    """Rows grouped by query: rows ``offsets[i]`` up to ``offsets[i + 1]`` are of query ``i``.
+    """Rows grouped by query: rows ``offsets[i]`` up to ``offsets[i + 1]`` belong to query ``i``.
 
-    A subclass adds its columns, NumPy or Arrow arrays with an entry for each row (or None), and
-    names them in ``ROW_FIELDS``.
+    A subclass adds its columns, NumPy or Arrow arrays with one entry per row (or None), and
+    lists their names in ``ROW_FIELDS``.
 
     Attributes:
-        query_ids: An id for each query.
-        offsets: int64, where each query's rows begin, and the number of rows last.
+        query_ids: One id per query.
+        offsets: int64, where each query's rows begin, followed by the number of rows.
     """
 
     ROW_FIELDS: ClassVar[tuple[str, ...]] = ()
@@ -40,10 +40,10 @@ class QueryRows:
         if len(self.offsets) != queries + 1:
             raise DataError(
                 f"{len(self.offsets)} offsets for {queries} queries",
-                hint="Give where each query begins, and the number of rows last.",
+                hint="Give where each query begins, followed by the number of rows.",
             )
         if queries and int(self.sizes.min()) < 1:
-            raise DataError("a query has no rows", hint="Leave queries without documents out.")
+            raise DataError("a query has no rows", hint="Leave out queries without documents.")
         for name, column in self._columns().items():
             if len(column) != rows:
                 raise DataError(
@@ -77,17 +77,17 @@ class QueryRows:
         return self.query_ids.take(pa.array(self.query_of_row))
 
     def equals(self, other: Self) -> bool:
-        """Whether two tables hold the same values; NaN equals NaN."""
-        mine, others = self._columns(), other._columns()
+        """Whether two tables have the same values; NaN equals NaN."""
+        columns, other_columns = self._columns(), other._columns()
         return (
-            mine.keys() == others.keys()
+            columns.keys() == other_columns.keys()
             and self.query_ids.equals(other.query_ids)
             and np.array_equal(self.offsets, other.offsets)
-            and all(_same(mine[name], others[name]) for name in mine)
+            and all(_same(columns[name], other_columns[name]) for name in columns)
         )
 
     def select(self, queries: ArrayLike | Sequence[str]) -> Self:
-        """Keep some queries, in the order given: positions, a mask, or ids.
+        """Select queries by position, mask or id, in the order of the argument.
 
         Example:
             >>> from podium.data import Dataset
@@ -99,7 +99,7 @@ class QueryRows:
         begins, sizes = self.offsets[chosen], self.sizes[chosen]
         offsets = np.concatenate(([0], np.cumsum(sizes)))
         rows: slice | Ints
-        if len(chosen) and np.all(np.diff(chosen) == 1):  # neighbours need no copy
+        if len(chosen) and np.all(np.diff(chosen) == 1):  # contiguous rows need no copy
             rows = slice(int(begins[0]), int(begins[0] + offsets[-1]))
         else:
             rows = np.repeat(begins - offsets[:-1], sizes) + np.arange(offsets[-1])
@@ -112,24 +112,30 @@ class QueryRows:
         return {name: column for name, column in columns.items() if column is not None}
 
     def _positions(self, queries: Any) -> Ints:
-        wanted: NDArray[Any] = np.asarray(queries)
-        if wanted.dtype.kind in "OUT":
+        selection: NDArray[Any] = np.asarray(queries)
+        if selection.dtype.kind in "OUT":
             ids = as_strings(queries, "query ids")
-            found = pc.index_in(ids, value_set=self.query_ids)
-            if found.null_count:
-                missing = ids.filter(found.is_null())[0].as_py()
+            matches = pc.index_in(ids, value_set=self.query_ids)
+            if matches.null_count:
+                missing = ids.filter(matches.is_null())[0].as_py()
                 raise DataError(f"no query has id {missing!r}", hint="See query_ids.")
-            chosen = found.to_numpy(zero_copy_only=False).astype(np.int64)
-        elif wanted.dtype == bool:
-            if wanted.shape != (len(self),):
-                raise DataError(f"the mask does not have {len(self)} entries", hint="One a query.")
-            chosen = np.flatnonzero(wanted)
+            chosen = matches.to_numpy(zero_copy_only=False).astype(np.int64)
+        elif selection.dtype == bool:
+            if selection.shape != (len(self),):
+                raise DataError(
+                    f"the mask does not have {len(self)} entries", hint="Give one per query."
+                )
+            chosen = np.flatnonzero(selection)
         else:
-            if wanted.size and wanted.dtype.kind not in "iu":
-                raise DataError(f"{wanted.dtype} is no type of positions", hint="Give integers.")
-            chosen = wanted.astype(np.int64)
+            if selection.size and selection.dtype.kind not in "iu":
+                raise DataError(
+                    f"positions cannot have type {selection.dtype}", hint="Give integers."
+                )
+            chosen = selection.astype(np.int64)
             if chosen.size and (chosen.min() < -len(self) or chosen.max() >= len(self)):
-                raise DataError(f"a position is outside of {len(self)} queries", hint="From 0.")
+                raise DataError(
+                    f"a position is out of range for {len(self)} queries", hint="Count from 0."
+                )
             chosen = chosen % max(len(self), 1)
         if len(np.unique(chosen)) != len(chosen):
             raise DataError("a query is selected twice", hint="Select each at most once.")
@@ -137,14 +143,14 @@ class QueryRows:
 
 
 def take_rows(column: Any, rows: slice | Ints) -> Any:
-    """Some rows of a NumPy or Arrow column; a slice is not copied."""
+    """Take rows of a NumPy or Arrow column; a slice is not copied."""
     if isinstance(column, np.ndarray) or isinstance(rows, slice):
         return column[rows]
     return column.take(pa.array(rows))
 
 
 def ordered_columns(grouping: Grouping, columns: dict[str, Any]) -> dict[str, Any]:
-    """Columns with the rows of each query together, moved only if the grouping says so."""
+    """Reorder columns so that the rows of each query are contiguous, if they are not yet."""
     for name, column in columns.items():
         if column is not None and len(column) != grouping.offsets[-1]:
             raise DataError(
@@ -160,7 +166,7 @@ def ordered_columns(grouping: Grouping, columns: dict[str, Any]) -> dict[str, An
 
 
 def join_rows(tables: Sequence[QueryRows]) -> dict[str, Any]:
-    """The fields of tables put one below the other, as a dictionary."""
+    """Concatenate the rows of tables; return the fields of the result as a dictionary."""
     fields: dict[str, Any] = {}
     for name in tables[0].ROW_FIELDS:
         columns = [getattr(table, name) for table in tables]
@@ -181,7 +187,7 @@ def join_rows(tables: Sequence[QueryRows]) -> dict[str, Any]:
     return fields
 
 
-def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, np.ndarray):
-        return np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
-    return bool(one.equals(other))
+def _same(left: Any, right: Any) -> bool:
+    if isinstance(left, np.ndarray):
+        return np.array_equal(left, right, equal_nan=left.dtype.kind == "f")
+    return bool(left.equals(right))

@@ -17,26 +17,26 @@ from podium.data.files import Reporter
 from podium.data.formats.parquet_file import open_parquet
 from podium.data.grouping import Strings, as_strings
 from podium.data.shards import ShardSet
-from podium.data.stream import SeenQueries, refuse_twice
+from podium.data.stream import SeenQueries, check_not_repeated
 from podium.errors import DataError
 from podium.kernels import Ints
 from podium.threads import ordered_map
 
 Columns: TypeAlias = tuple[str, str, str]
-"""Of query ids, labels and scores."""
+"""Names of the columns with query ids, labels and scores."""
 
 _ROWS = 1 << 19
 
 
 @dataclass(frozen=True)
 class ScoredRows:
-    """Judged rows of some queries with a score each.
+    """Judged and scored rows of some queries.
 
     Attributes:
-        query_ids: Of the queries.
+        query_ids: One id per query.
         starts: The first row of each query.
-        labels: Of the rows.
-        scores: Of the rows.
+        labels: One label per row.
+        scores: One score per row.
     """
 
     query_ids: Strings
@@ -55,8 +55,8 @@ def iter_scored(
 
     Args:
         source: A Parquet file, or the folder of a shard set.
-        columns: Those with each row's query id, label and score; no other is read.
-        progress: Called with bytes read and bytes in all.
+        columns: Names of the columns with query ids, labels and scores; no others are read.
+        progress: Called with bytes read and total bytes.
 
     Example:
         >>> import tempfile
@@ -69,12 +69,12 @@ def iter_scored(
     """
     seen = SeenQueries()
     any_row = False
-    for rows in _whole(_parts(Path(source), columns, progress)):
-        refuse_twice(seen.add(rows.query_ids), str(source))
+    for rows in _whole_queries(_parts(Path(source), columns, progress)):
+        check_not_repeated(seen.add(rows.query_ids), str(source))
         any_row = True
         yield rows
     if not any_row:
-        raise DataError("holds no row", path=source, hint="Is it the right file?")
+        raise DataError("has no rows", path=source, hint="Is it the right file?")
 
 
 def _parts(path: Path, columns: Columns, progress: Reporter | None) -> Iterator[ScoredRows]:
@@ -87,43 +87,43 @@ def _parts(path: Path, columns: Columns, progress: Reporter | None) -> Iterator[
     done = 0
     for file in files:
         groups = list(_row_groups(file, columns))
-        # Lots are read side by side; only a lone one has columns to read side by side.
+        # Batches are read in parallel; only a single batch reads its columns in parallel.
         reader = partial(_read, file, columns, alone=len(groups) == 1)
-        for place, part in enumerate(ordered_map(reader, groups), start=1):
+        for count, part in enumerate(ordered_map(reader, groups), start=1):
             if progress is not None:
-                progress(done + file.stat().st_size * place // len(groups), total)
+                progress(done + file.stat().st_size * count // len(groups), total)
             if len(part.labels):
                 yield part
         done += file.stat().st_size
 
 
 def _row_groups(path: Path, columns: Columns) -> Iterator[list[int]]:
-    """Row groups in lots of some million rows."""
+    """Row groups in batches of at least ``_ROWS`` rows."""
     with open_parquet(path) as file:
         names = file.schema_arrow.names
         sizes = [file.metadata.row_group(at).num_rows for at in range(file.num_row_groups)]
     for column in columns:
         if names.count(column) != 1:
             raise DataError(
-                f"has no single column {column!r}",
+                f"does not have exactly one column {column!r}",
                 path=path,
                 hint=f"Its columns are {', '.join(names[:12])}: name the right ones.",
             )
-    lot: list[int] = []
+    batch: list[int] = []
     rows = 0
-    for place, size in enumerate(sizes):
-        lot.append(place)
+    for index, size in enumerate(sizes):
+        batch.append(index)
         rows += size
         if rows >= _ROWS:
-            yield lot
-            lot, rows = [], 0
-    if lot:
-        yield lot
+            yield batch
+            batch, rows = [], 0
+    if batch:
+        yield batch
 
 
 def _read(path: Path, columns: Columns, groups: list[int], *, alone: bool) -> ScoredRows:
     query, label, score = columns
-    # As codes of a dictionary, runs of one id are found without comparing strings.
+    # With dictionary codes, runs of one id are found without comparing strings.
     with open_parquet(path, as_codes=[query]) as file:
         table = file.read_row_groups(groups, columns=list(columns), use_threads=alone)
     ids, starts = query_runs(table, query, path)
@@ -132,7 +132,7 @@ def _read(path: Path, columns: Columns, groups: list[int], *, alone: bool) -> Sc
 
 
 def query_runs(table: pa.Table, query: str, path: object) -> tuple[Strings, Ints]:
-    """The id of each run of rows with one query id, and the first row of each run."""
+    """Return the query id and the first row of each run of rows with one query id."""
     _refuse_missing(table, query, path)
     ids = table[query].unify_dictionaries().combine_chunks()
     if pa.types.is_dictionary(ids.type):
@@ -144,11 +144,11 @@ def query_runs(table: pa.Table, query: str, path: object) -> tuple[Strings, Ints
 
 
 def number_column(table: pa.Table, name: str, path: object) -> NDArray[Any]:
-    """A column of labels or scores."""
+    """Return a column of labels or scores as an array."""
     _refuse_missing(table, name, path)
     values: NDArray[Any] = table[name].to_numpy()
     if values.dtype.kind not in "fiub":
-        raise DataError(f"column {name!r} is not numbers", path=path, hint="Convert it.")
+        raise DataError(f"column {name!r} is not numeric", path=path, hint="Convert it.")
     return values
 
 
@@ -157,37 +157,37 @@ def _refuse_missing(table: pa.Table, name: str, path: object) -> None:
         raise DataError(f"column {name!r} has missing values", path=path, hint="Fill them.")
 
 
-def _whole(parts: Iterator[ScoredRows]) -> Iterator[ScoredRows]:
-    """Move the last query of each part but the last one to the next, where it may go on."""
-    waiting: ScoredRows | None = None
+def _whole_queries(parts: Iterator[ScoredRows]) -> Iterator[ScoredRows]:
+    """Move the last query of each part to the next part, where it may continue."""
+    pending: ScoredRows | None = None
     for part in parts:
-        if waiting is not None:
-            cut = int(waiting.starts[-1])
+        if pending is not None:
+            cut = int(pending.starts[-1])
             if cut:
                 yield ScoredRows(
-                    waiting.query_ids[:-1],
-                    waiting.starts[:-1],
-                    waiting.labels[:cut],
-                    waiting.scores[:cut],
+                    pending.query_ids[:-1],
+                    pending.starts[:-1],
+                    pending.labels[:cut],
+                    pending.scores[:cut],
                 )
             last = ScoredRows(
-                waiting.query_ids[-1:],
-                waiting.starts[-1:] - cut,
-                waiting.labels[cut:],
-                waiting.scores[cut:],
+                pending.query_ids[-1:],
+                pending.starts[-1:] - cut,
+                pending.labels[cut:],
+                pending.scores[cut:],
             )
             part = _append(last, part)
-        waiting = part
-    if waiting is not None:
-        yield waiting
+        pending = part
+    if pending is not None:
+        yield pending
 
 
-def _append(held: ScoredRows, part: ScoredRows) -> ScoredRows:
-    same = held.query_ids[0] == part.query_ids[0]
-    starts = part.starts + len(held.labels)
+def _append(pending: ScoredRows, part: ScoredRows) -> ScoredRows:
+    same = pending.query_ids[0] == part.query_ids[0]
+    starts = part.starts + len(pending.labels)
     return ScoredRows(
-        part.query_ids if same else pa.concat_arrays([held.query_ids, part.query_ids]),
+        part.query_ids if same else pa.concat_arrays([pending.query_ids, part.query_ids]),
         np.concatenate(([0], starts[1:] if same else starts)),
-        np.concatenate((held.labels, part.labels)),
-        np.concatenate((held.scores, part.scores)),
+        np.concatenate((pending.labels, part.labels)),
+        np.concatenate((pending.scores, part.scores)),
     )

@@ -1,4 +1,4 @@
-"""What a seed is, everywhere: a whole number from 0, from which all else that is random follows."""
+"""Seeds and random numbers: a seed is a non-negative integer below 2^63."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ _END = 2**63
 
 
 def checked_seed(seed: int) -> int:
-    """A seed as given, or an error that says what one is.
+    """Return a valid seed as an int, or raise an ArgumentError.
 
     Example:
         >>> checked_seed(7)
         7
         >>> checked_seed(-1)
         Traceback (most recent call last):
-        podium.errors.ArgumentError: seed is -1. Give a whole number from 0, below 2^63.
+        podium.errors.ArgumentError: seed is -1. Give an integer from 0 to 2^63 - 1.
     """
-    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
-    if not whole or not 0 <= seed < _END:
-        raise ArgumentError(f"seed is {seed!r}", hint="Give a whole number from 0, below 2^63.")
+    is_integer = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
+    if not is_integer or not 0 <= seed < _END:
+        raise ArgumentError(f"seed is {seed!r}", hint="Give an integer from 0 to 2^63 - 1.")
     return int(seed)
 
 
 def generator(seed: int, *streams: int) -> np.random.Generator:
-    """Random numbers by a seed, and by further numbers that tell streams of one seed apart.
+    """Make a random generator from a seed and, optionally, stream numbers.
 
     Example:
         >>> int(generator(0).integers(10)) == int(generator(0).integers(10))
@@ -40,7 +40,7 @@ def generator(seed: int, *streams: int) -> np.random.Generator:
 
 
 def hashed_numbers(count: int, *key: object) -> NDArray[np.uint64]:
-    """Numbers that depend on a key alone: the same on any machine and with any version of NumPy.
+    """Hash a key to numbers that are the same on any machine and with any version of NumPy.
 
     They are the output of SHAKE-256, a hash function whose output has any length.
 

@@ -1,4 +1,4 @@
-"""Writes a data set in shards; ``podium.data.shards`` says what a shard set is and reads it."""
+"""Writing data sets in shards; ``podium.data.shards`` defines and reads shard sets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from podium.data.formats.parquet import (
     write_row_groups,
 )
 from podium.data.shards import MANIFEST, UNFINISHED, VERSION, Shard, ShardSet, sha256
-from podium.data.stream import SeenQueries, gathered, refuse_twice
+from podium.data.stream import SeenQueries, check_not_repeated, merge_blocks
 from podium.errors import DataError
 
 SHARD_BYTES = 256 << 20
@@ -39,13 +39,13 @@ def write_shards(
 ) -> ShardSet:
     """Write a data set, or blocks of whole queries, as shards.
 
-    An unfinished set in the folder (from a run that was killed) is removed and begun anew; a
-    finished one, or other files, are an error.
+    An unfinished set in the folder (from a run that was killed) is removed; a finished one, or
+    other files, are an error.
 
     Args:
-        datasets: The data; blocks are written as they come and not kept.
+        datasets: The data; blocks are written as they arrive and not kept in memory.
         folder: A folder that is empty or does not exist.
-        shard_bytes: Begin a new shard after this many bytes of features.
+        shard_bytes: Start a new shard after this many bytes of features.
 
     Example:
         >>> import tempfile
@@ -55,7 +55,7 @@ def write_shards(
         ShardSet(2 queries, 2 rows, 1 features, 1 shards)
     """
     path = Path(folder)
-    with writing(path), _claimed(path):
+    with writing(path), _locked(path):
         return _write_all(datasets, path, shard_bytes)
 
 
@@ -66,11 +66,13 @@ def _write_all(datasets: Dataset | Iterable[Dataset], path: Path, shard_bytes: i
     lowest, highest = np.inf, -np.inf
     blocks = iter([datasets]) if isinstance(datasets, Dataset) else iter(datasets)
     with _OpenShards(path, shard_bytes) as files:
-        for block in gathered(blocks, min(BLOCK_BYTES, shard_bytes)):
-            refuse_twice(seen.add(block.query_ids), str(path))
+        for block in merge_blocks(blocks, min(BLOCK_BYTES, shard_bytes)):
+            check_not_repeated(seen.add(block.query_ids), str(path))
             if block.feature_names[: len(names)] != names:
                 raise DataError(
-                    "two blocks have different features", path=path, hint="Write alike blocks."
+                    "two blocks have different features",
+                    path=path,
+                    hint="Write blocks with the same columns.",
                 )
             names = block.feature_names
             lowest = min(lowest, float(block.labels.min()))
@@ -80,13 +82,13 @@ def _write_all(datasets: Dataset | Iterable[Dataset], path: Path, shard_bytes: i
     if not shards:
         raise DataError("there is no data to write", path=path, hint="Give at least one query.")
     rows, queries = sum(shard.rows for shard in shards), sum(shard.queries for shard in shards)
-    found = ShardSet(path, rows, queries, names, lowest, highest, tuple(shards))
-    _write_manifest(found)
-    return found
+    shard_set = ShardSet(path, rows, queries, names, lowest, highest, tuple(shards))
+    _write_manifest(shard_set)
+    return shard_set
 
 
 class _OpenShards:
-    """Writes blocks to the shard that is open, and opens the next when it is full."""
+    """Writes blocks to the open shard, and opens the next one when it is full."""
 
     def __init__(self, folder: Path, shard_bytes: int) -> None:
         self._folder = folder
@@ -110,7 +112,7 @@ class _OpenShards:
             if self._schema is not None and "document_id" in self._schema.names:
                 piece = piece.with_document_ids()
             schema = table_schema(piece)
-            if schema != self._schema:  # a feature or the document ids have come up
+            if schema != self._schema:  # new features or document ids
                 self._finish()
             if self._writer is None:
                 self._writer = parquet_writer(f"{self._path()}.partial", schema)
@@ -134,7 +136,7 @@ class _OpenShards:
         path = self._path()
         partial = path.with_name(path.name + ".partial")
         digest = sha256(partial)
-        # The disk must hold it before the name is there: no manifest outlives its shards.
+        # Sync before the rename, so that no manifest refers to a missing shard after a crash.
         with partial.open("rb+") as file:
             os.fsync(file.fileno())
         partial.replace(path)
@@ -145,8 +147,8 @@ class _OpenShards:
 
 
 @contextmanager
-def _claimed(path: Path) -> Iterator[None]:
-    """Make a folder ours until the block ends, and remove what a killed writer left in it."""
+def _locked(path: Path) -> Iterator[None]:
+    """Lock a folder until the block ends, and remove what a killed writer left in it."""
     path.mkdir(parents=True, exist_ok=True)
     marker = path / UNFINISHED
     if not marker.exists() and any(path.iterdir()):
@@ -154,12 +156,12 @@ def _claimed(path: Path) -> Iterator[None]:
             "is not empty", path=path, hint="Choose a new folder, or remove this one first."
         )
     with marker.open("a") as stream:
-        # Who held the lock may have finished meanwhile, and removed the file that we opened.
-        if not try_lock(stream) or not _is_at(stream, marker):
+        # The previous owner of the lock may have finished and removed the file that we opened.
+        if not try_lock(stream) or not _is_same_file(stream, marker):
             raise DataError(
                 "is being written by another process", path=path, hint="Wait until it is done."
             )
-        # The manifest goes first: what is left without it does not read as complete.
+        # Remove the manifest first: without it the rest does not count as complete.
         (path / MANIFEST).unlink(missing_ok=True)
         for part in (*path.glob("part-*.parquet"), *path.glob("*.partial")):
             part.unlink()
@@ -169,7 +171,7 @@ def _claimed(path: Path) -> Iterator[None]:
         yield
 
 
-def _is_at(stream: IO[str], path: Path) -> bool:
+def _is_same_file(stream: IO[str], path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(stream.fileno()), path.stat())
     except FileNotFoundError:

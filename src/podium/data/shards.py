@@ -3,9 +3,9 @@
 A shard set is a folder of Parquet files (``part-00000.parquet``, …; the schema is that of
 ``podium.data.formats.parquet``) and ``manifest.json``: counts, feature names, label range and
 each file's rows, queries, bytes and SHA-256. The manifest is written last and appears at once
-under its name, so a folder without one is not a shard set, however many parts lie in it.
+under its name, so a folder without one is not a shard set, however many parts it contains.
 
-A shard may lack the last features of the manifest where the text it came from had not named them
+A shard may lack the last features of the manifest if the text it came from had not used them
 yet; they are 0 there, as in that text.
 """
 
@@ -46,19 +46,19 @@ class Shard:
     sha256: str
 
     def check_size(self, size: int | None, where: object) -> None:
-        """Refuse a file that is missing (None) or of another size than the manifest says."""
+        """Raise a DataError if the file is missing (None) or its size is not the manifest's."""
         if size is None:
             raise _damaged(where, "the file is missing")
         if size != self.bytes:
-            raise _damaged(where, f"{size} bytes, the manifest says {self.bytes}")
+            raise _damaged(where, f"{size} bytes, {self.bytes} in the manifest")
 
 
 @dataclass(frozen=True)
 class ShardSet:
-    """A data set in shards; ``blocks`` streams it, ``load`` brings it to memory.
+    """A data set in shards; ``blocks`` streams it, ``load`` reads it into memory.
 
     Attributes:
-        folder: Where it lies.
+        folder: The folder of its files.
         rows: Rows in all shards.
         queries: Queries in all shards.
         feature_names: The features of every row.
@@ -86,20 +86,20 @@ class ShardSet:
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> ShardSet:
-        """Open a shard set; that its files are there and of the right size is checked at once."""
+        """Open a shard set and check that its files exist and have the right size."""
         path = Path(folder)
         manifest = path / MANIFEST
         if _file_size(manifest) is None:
             unfinished = _file_size(path / UNFINISHED) is not None
             raise DataError(
-                "is an unfinished shard set" if unfinished else "is no shard set (no manifest)",
+                "is an unfinished shard set" if unfinished else "is not a shard set (no manifest)",
                 path=path,
-                hint="Run the conversion again." if unfinished else "Make one: podium convert.",
+                hint="Run the conversion again." if unfinished else "Create one: podium convert.",
             )
-        found = parse_manifest(manifest.read_bytes(), path)
-        for shard in found.shards:
-            found._check_size(shard)
-        return found
+        shard_set = parse_manifest(manifest.read_bytes(), path)
+        for shard in shard_set.shards:
+            shard_set._check_size(shard)
+        return shard_set
 
     def __len__(self) -> int:
         return self.queries
@@ -115,10 +115,10 @@ class ShardSet:
     ) -> Iterator[Dataset]:
         """Stream data sets of whole queries, from all shards or some (by position)."""
         chosen = range(len(self.shards)) if shards is None else shards
-        total = sum(self.shards[place].bytes for place in chosen)
+        total = sum(self.shards[index].bytes for index in chosen)
         done = 0
-        for place in chosen:
-            shard = self.shards[place]
+        for index in chosen:
+            shard = self.shards[index]
             path = self._check_size(shard)
             for block, part in self._groups(path, shard, str(path)):
                 yield block
@@ -132,12 +132,12 @@ class ShardSet:
         features_file: str | os.PathLike[str] | None = None,
         progress: Reporter | None = None,
     ) -> Dataset:
-        """Bring the whole set together.
+        """Load the whole set as one data set.
 
         Args:
             features_file: Where to keep the features as a memory-mapped ``.npy`` file, for sets
                 whose features do not fit in memory; by default they are in memory.
-            progress: Called with bytes read and bytes in all.
+            progress: Called with bytes read and total bytes.
         """
         shape = (self.rows, len(self.feature_names))
         if features_file is None:
@@ -157,13 +157,13 @@ class ShardSet:
         return Dataset(**fields, feature_names=self.feature_names)
 
     def verify(self, *, progress: Reporter | None = None) -> None:
-        """Compare every file's SHA-256 with the manifest's; raises DataError where they differ."""
+        """Check every file's SHA-256 against the manifest; raise a DataError on a mismatch."""
         total = sum(shard.bytes for shard in self.shards)
         done = 0
         for shard in self.shards:
             path = self._check_size(shard)
             if sha256(path) != shard.sha256:
-                raise _damaged(path, "its checksum is not the manifest's")
+                raise _damaged(path, "checksum differs from the manifest")
             done += shard.bytes
             if progress is not None:
                 progress(done, total)
@@ -175,95 +175,95 @@ class ShardSet:
         return path
 
     def refuse_elsewhere(self, shard: Shard) -> None:
-        """A manifest is input from outside: it may name nothing but files beside it."""
+        """Reject paths outside the folder: a manifest is untrusted input."""
         if Path(shard.file).name != shard.file or shard.file in ("", ".", ".."):
             raise DataError(
-                f"names a file {shard.file!r} elsewhere",
+                f"refers to a file outside its folder: {shard.file!r}",
                 path=self.folder / MANIFEST,
                 hint="Do not use this shard set: its manifest has been changed.",
             )
 
-    def shard_blocks(self, place: int, source: Source) -> Iterator[Dataset]:
-        """Stream one shard from wherever its bytes are read, as blocks of whole queries."""
-        for block, _ in self._groups(source, self.shards[place], self.shards[place].file):
+    def shard_blocks(self, index: int, source: Source) -> Iterator[Dataset]:
+        """Stream a shard from any source as blocks of whole queries."""
+        for block, _ in self._groups(source, self.shards[index], self.shards[index].file):
             yield block
 
     def _groups(self, source: Source, shard: Shard, name: str) -> Iterator[tuple[Dataset, float]]:
-        """The row groups of a shard, each with the part of the shard that is read with it."""
+        """Yield the row groups of a shard, each with the fraction of the shard read so far."""
         with open_parquet(source) as file:
             if file.metadata.num_rows != shard.rows:
-                raise _damaged(name, f"not the {shard.rows} rows that the manifest says")
+                raise _damaged(name, f"not the {shard.rows} rows of the manifest")
             for group in range(file.num_row_groups):
                 block = table_rows(file.read_row_group(group), Dataset, name)
-                yield self._complete(block, name), (group + 1) / file.num_row_groups
+                yield self._with_all_features(block, name), (group + 1) / file.num_row_groups
 
-    def _complete(self, block: Dataset, name: str) -> Dataset:
+    def _with_all_features(self, block: Dataset, name: str) -> Dataset:
         names = block.feature_names
         if names == self.feature_names:
             return block
         if names != self.feature_names[: len(names)]:
-            raise _damaged(name, "its features are not the manifest's")
+            raise _damaged(name, "features differ from the manifest")
         return widen(block, self.feature_names)
 
 
 def parse_manifest(content: bytes, folder: Path) -> ShardSet:
-    """The shard set that a manifest tells of; whether its files are there is not looked at."""
+    """Parse a manifest; does not check that its files exist."""
     manifest = folder / MANIFEST
     try:
         fields = json.loads(content)
         version = fields.pop("version")
-        found = _from_manifest(folder, fields) if version == VERSION else None
+        shard_set = _from_manifest(folder, fields) if version == VERSION else None
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OSError) as error:
         raise DataError(
-            f"is no manifest ({error})", path=manifest, hint="Run the conversion again."
+            f"is not a valid manifest ({error})", path=manifest, hint="Run the conversion again."
         ) from error
-    if found is None:
+    if shard_set is None:
         raise DataError(
-            f"is of version {version}, this Podium reads {VERSION}",
+            f"has format version {version}, this version of Podium reads {VERSION}",
             path=manifest,
             hint="Convert the data again, or use another version of Podium.",
         )
-    return found
+    return shard_set
 
 
 def _from_manifest(folder: Path, fields: dict[str, Any]) -> ShardSet:
-    """Make a shard set of a manifest's fields, which are input from outside: all are checked."""
+    """Create a shard set from a manifest's fields, all checked: they are untrusted input."""
     entries, names = fields.pop("shards"), fields.pop("feature_names")
     shards = tuple(Shard(**entry) for entry in entries)
-    found = ShardSet(folder, feature_names=tuple(names), shards=shards, **fields)
-    counts = [found.rows, found.queries]
+    shard_set = ShardSet(folder, feature_names=tuple(names), shards=shards, **fields)
+    counts = [shard_set.rows, shard_set.queries]
     counts += [count for shard in shards for count in (shard.rows, shard.queries, shard.bytes)]
-    texts = [*names, *(text for shard in shards for text in (shard.file, shard.sha256))]
-    labels = (found.lowest_label, found.highest_label)
+    strings = [*names, *(string for shard in shards for string in (shard.file, shard.sha256))]
+    labels = (shard_set.lowest_label, shard_set.highest_label)
     if not all(type(count) is int and count > 0 for count in counts):
-        raise ValueError("a count is no whole number above 0")
-    if not isinstance(names, list) or not all(isinstance(text, str) for text in texts):
-        raise ValueError("a name is no string")
+        raise ValueError("a count is not a positive integer")
+    if not isinstance(names, list) or not all(isinstance(string, str) for string in strings):
+        raise ValueError("a name is not a string")
     if not all(type(label) in (int, float) and np.isfinite(label) for label in labels):
-        raise ValueError("a label is no number")
+        raise ValueError("a label is not a number")
     if len(set(names)) != len(names) or len({shard.file for shard in shards}) != len(shards):
-        raise ValueError("a name comes twice")
-    if not shards or (found.rows, found.queries) != (
+        raise ValueError("duplicate name")
+    if not shards or (shard_set.rows, shard_set.queries) != (
         sum(shard.rows for shard in shards),
         sum(shard.queries for shard in shards),
     ):
-        raise ValueError("the shards do not add up to the whole")
-    return found
+        raise ValueError("the shards do not add up to the totals")
+    return shard_set
 
 
 def _file_size(path: Path) -> int | None:
-    with suppress(OSError, ValueError):  # the name may be one that no file can have
+    with suppress(OSError, ValueError):  # the name may not be a valid file name
         return path.stat().st_size if path.is_file() else None
     return None
 
 
 def sha256(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
+    """Compute the SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _damaged(path: object, problem: str) -> DataError:
     return DataError(
-        f"is damaged ({problem})", path=path, hint="Copy the file again, or convert anew."
+        f"is damaged ({problem})", path=path, hint="Copy the file again, or convert the data again."
     )

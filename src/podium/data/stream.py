@@ -1,4 +1,4 @@
-"""Streams of data sets in which no query is split."""
+"""Streams of data set blocks in which no query is split."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from podium.kernels import Ints
 
 
 class SeenQueries:
-    """Finds a query id that came before, in eight bytes a query.
+    """Detects repeated query ids, in eight bytes per query.
 
-    Ids are remembered by their hash in sorted arrays, of which two of about one size are merged
-    into one, so adding n ids costs O(n log n) in all.
+    Hashes of ids are kept in sorted arrays; arrays of similar size are merged, so adding n ids
+    costs O(n log n) in total.
     """
 
     def __init__(self) -> None:
         self._runs: list[Ints] = []
 
     def add(self, ids: Strings) -> str | None:
-        """Remember ids, and return the first that came before or comes again, if there is one."""
+        """Add ids and return the first that was seen before or is repeated, if any."""
         keys = query_keys(ids)
-        ordered = np.sort(keys)  # looked up in order, neighbours are in cache
-        twice = [_common(ordered, run) for run in self._runs]
-        twice.append(ordered[1:][ordered[1:] == ordered[:-1]])
-        if any(map(len, twice)):
-            return str(ids[int(np.argmax(np.isin(keys, np.concatenate(twice))))])
+        ordered = np.sort(keys)  # sorted lookups are cache-friendly
+        repeated = [_common(ordered, run) for run in self._runs]
+        repeated.append(ordered[1:][ordered[1:] == ordered[:-1]])
+        if any(map(len, repeated)):
+            return str(ids[int(np.argmax(np.isin(keys, np.concatenate(repeated))))])
         if len(keys):
             self._runs.append(ordered)
         while len(self._runs) > 1 and len(self._runs[-2]) < 2 * len(self._runs[-1]):
@@ -42,78 +42,78 @@ class SeenQueries:
 
 
 def _common(keys: Ints, run: Ints) -> Ints:
-    """The keys, of two sorted arrays, that are in both."""
-    places = np.searchsorted(run, keys)
-    places[places == len(run)] = 0
-    found: Ints = keys[run[places] == keys]
-    return found
+    """Return the keys that are in both of two sorted arrays."""
+    positions = np.searchsorted(run, keys)
+    positions[positions == len(run)] = 0
+    common: Ints = keys[run[positions] == keys]
+    return common
 
 
 def whole_queries(blocks: Iterable[Dataset], name: str) -> Iterator[Dataset]:
-    """Join the query that is cut by the border of two blocks, and refuse one that comes twice.
+    """Rejoin queries that were cut at block boundaries; a repeated query is an error.
 
-    Blocks may grow wider as the stream goes on (an absent LETOR feature is 0); the pieces of a
-    query are brought to the wider one's width.
+    Later blocks may have more features (an absent LETOR feature is 0); the pieces of a query are
+    padded to the wider one's width.
     """
     seen = SeenQueries()
-    held: Dataset | None = None
+    pending: Dataset | None = None
     for block in blocks:
-        if held is not None:
-            block = _append(held, block)
+        if pending is not None:
+            block = _append(pending, block)
         if len(block) > 1:
             ready = block.select(np.arange(len(block) - 1))
-            refuse_twice(seen.add(ready.query_ids), name)
+            check_not_repeated(seen.add(ready.query_ids), name)
             yield ready
-        held = block.select([len(block) - 1])
-    if held is not None:
-        refuse_twice(seen.add(held.query_ids), name)
-        yield held
+        pending = block.select([len(block) - 1])
+    if pending is not None:
+        check_not_repeated(seen.add(pending.query_ids), name)
+        yield pending
 
 
-def gathered(blocks: Iterable[Dataset], least_bytes: int) -> Iterator[Dataset]:
-    """Join neighbouring blocks with the same features until they have so many bytes of features.
+def merge_blocks(blocks: Iterable[Dataset], min_bytes: int) -> Iterator[Dataset]:
+    """Concatenate consecutive blocks with the same features up to a minimum size in bytes.
 
-    Text comes in small blocks that suit a processor's cache; files and rankers want larger ones.
+    Text is parsed in small blocks that fit a processor's cache; files and rankers need larger ones.
     """
-    waiting: list[Dataset] = []
+    pending: list[Dataset] = []
     size = 0
-    for block in filter(len, blocks):  # a part of a split may have no query
-        if waiting and (size >= least_bytes or waiting[0].feature_names != block.feature_names):
-            yield _joined(waiting)
-            waiting, size = [], 0
-        waiting.append(block)
+    for block in filter(len, blocks):  # a part of a split may be empty
+        if pending and (size >= min_bytes or pending[0].feature_names != block.feature_names):
+            yield _concat(pending)
+            pending, size = [], 0
+        pending.append(block)
         size += block.features.nbytes
-    if waiting:
-        yield _joined(waiting)
+    if pending:
+        yield _concat(pending)
 
 
-def _joined(blocks: list[Dataset]) -> Dataset:
+def _concat(blocks: list[Dataset]) -> Dataset:
     if len(blocks) == 1:
         return blocks[0]
     return Dataset(**join_rows(blocks), feature_names=blocks[0].feature_names)
 
 
-def refuse_twice(query: str | None, name: str) -> None:
-    """Raise the error of a query id that came before, if there is one."""
+def check_not_repeated(query: str | None, name: str) -> None:
+    """Raise a DataError if ``query``, a repeated query id, is not None."""
     if query is not None:
         raise DataError(
-            f"the rows of query {query!r} lie apart",
+            f"the rows of query {query!r} are not contiguous",
             path=name,
-            hint="Sort the file by query, or read it whole in memory (--whole).",
+            hint="Sort the file by query, or read all of it into memory (--whole).",
         )
 
 
-def refuse_apart(grouping: Grouping, name: str) -> Grouping:
-    """Raise the error of a query whose rows lie apart within a block, if there is one."""
+def check_contiguous(grouping: Grouping, name: str) -> Grouping:
+    """Raise a DataError if the rows of a query are not contiguous within a block."""
     if grouping.order is not None:
         moved = int(np.argmax(grouping.order != np.arange(len(grouping.order))))
         query = int(np.searchsorted(grouping.offsets, moved, side="right")) - 1
-        refuse_twice(grouping.query_ids[query].as_py(), name)
+        check_not_repeated(grouping.query_ids[query].as_py(), name)
     return grouping
 
 
 def widen(data: Dataset, names: tuple[str, ...]) -> Dataset:
-    """Add columns of zeros for the names that a data set, which has the first ones, lacks."""
+    """Append columns of zeros for the trailing names that a data set lacks."""
     missing = len(names) - len(data.feature_names)
     if missing <= 0:
         return data
@@ -121,12 +121,12 @@ def widen(data: Dataset, names: tuple[str, ...]) -> Dataset:
     return replace(data, features=features, feature_names=names)
 
 
-def _append(held: Dataset, block: Dataset) -> Dataset:
-    """Put one query before a block, joined with the block's first query if they are one."""
-    names = max(held.feature_names, block.feature_names, key=len)
-    held, block = widen(held, names), widen(block, names)
-    fields = join_rows([held, block])
-    if held.query_ids[0] == block.query_ids[0]:
+def _append(pending: Dataset, block: Dataset) -> Dataset:
+    """Prepend a query to a block, joined with the block's first query if it is the same."""
+    names = max(pending.feature_names, block.feature_names, key=len)
+    pending, block = widen(pending, names), widen(block, names)
+    fields = join_rows([pending, block])
+    if pending.query_ids[0] == block.query_ids[0]:
         fields["query_ids"] = block.query_ids
         fields["offsets"] = np.delete(fields["offsets"], 1)
     return Dataset(**fields, feature_names=names)

@@ -17,7 +17,7 @@ from podium.judging.assessors.simulated import (
     SimulatedAssessor,
 )
 from podium.judging.assignment import Assignment, Overlap, balance, rotate
-from podium.judging.bradley_terry import Duels, Worths, fit_worths
+from podium.judging.bradley_terry import Comparisons, Posterior, fit_bradley_terry
 from podium.judging.contradictions import Contradiction
 from podium.judging.entries import (
     Entry,
@@ -27,15 +27,15 @@ from podium.judging.entries import (
     SideBySide,
     Undo,
     Verdict,
+    active_entries,
     seconds_spent,
-    standing,
 )
 from podium.judging.grading import GradingSession, side_by_side_totals
-from podium.judging.result import Result, log_preferences, session_judgments
+from podium.judging.result import SessionResult, log_preferences, session_judgments
 from podium.judging.session import Session
-from podium.judging.session_file import Journal
+from podium.judging.session_file import SessionFile
 from podium.judging.stopwatch import Stopwatch
-from podium.judging.workload import Workload, plan, plan_grading
+from podium.judging.workload import Workload, estimate_grading_workload, estimate_workload
 
 __all__ = [
     "GRADE_SECONDS",
@@ -44,40 +44,40 @@ __all__ = [
     "Assessor",
     "Assignment",
     "Calibration",
+    "Comparisons",
     "Contradiction",
-    "Duels",
     "EndpointAssessor",
     "EndpointError",
     "Entry",
     "Grade",
     "GradingSession",
     "Habits",
-    "Journal",
     "Mark",
     "Outcome",
     "Overlap",
     "Pair",
-    "Result",
+    "Posterior",
     "Session",
+    "SessionFile",
+    "SessionResult",
     "SideBySide",
     "SimulatedAssessor",
     "Stopwatch",
     "Undo",
     "Verdict",
     "Workload",
-    "Worths",
+    "active_entries",
     "balance",
     "by_expected_gain",
     "calibrate",
+    "estimate_grading_workload",
+    "estimate_workload",
     "expected_gains",
-    "fit_worths",
+    "fit_bradley_terry",
     "judge_session",
     "log_preferences",
-    "plan",
-    "plan_grading",
     "rotate",
     "seconds_spent",
     "session_judgments",
     "side_by_side_totals",
-    "standing",
 ]

@@ -13,8 +13,8 @@ from collections.abc import Collection
 import numpy as np
 
 from podium.judging.algorithms.selection import Pair
-from podium.judging.bradley_terry import Worths
-from podium.judging.kndcg import discounts, place_gains
+from podium.judging.bradley_terry import Posterior
+from podium.judging.kndcg import discounts, rank_gains
 from podium.kernels import Doubles, Ints
 
 _DRAWS = 64
@@ -23,7 +23,7 @@ _OUTSIDERS = 8
 
 
 def expected_gains(
-    worths: Worths, k: int, *, out: Collection[int] = (), draws: int = 256, seed: int = 0
+    worths: Posterior, k: int, *, out: Collection[int] = (), draws: int = 256, seed: int = 0
 ) -> Doubles:
     """The gain of each item in draws from the posterior: a row an item.
 
@@ -44,7 +44,7 @@ def expected_gains(
     drawn[list(out)] = -np.inf
     order = np.argsort(-drawn, axis=0)
     gains = np.empty_like(drawn)
-    np.put_along_axis(gains, order, place_gains(len(drawn), k)[:, None], axis=0)
+    np.put_along_axis(gains, order, rank_gains(len(drawn), k)[:, None], axis=0)
     return gains
 
 
@@ -58,8 +58,8 @@ def by_expected_gain(gains: Doubles) -> Ints:
     return np.argsort(-gains.mean(axis=1), kind="stable")
 
 
-def telling_pairs(
-    worths: Worths,
+def most_informative_pairs(
+    worths: Posterior,
     k: int,
     *,
     count: int = 1,
@@ -81,9 +81,9 @@ def telling_pairs(
         seed: Draws from the posterior.
 
     Example:
-        >>> from podium.judging.bradley_terry import Duels, fit_worths
+        >>> from podium.judging.bradley_terry import Comparisons, fit_bradley_terry
         >>> rows = [(0, 2, 1, 0), (0, 3, 1, 0), (1, 2, 1, 0), (1, 3, 1, 0)]
-        >>> sorted(telling_pairs(fit_worths(4, Duels.of(rows)), k=1)[0])
+        >>> sorted(most_informative_pairs(fit_bradley_terry(4, Comparisons.of(rows)), k=1)[0])
         [0, 1]
     """
     gains = expected_gains(worths, k, out=out, draws=_DRAWS, seed=seed)
@@ -106,7 +106,7 @@ def telling_pairs(
 
 
 def _values(
-    worths: Worths, gains: Doubles | None, near: Ints, k: int, asked: Collection[tuple[int, int]]
+    worths: Posterior, gains: Doubles | None, near: Ints, k: int, asked: Collection[tuple[int, int]]
 ) -> Doubles:
     """What a verdict on each two of some items is worth, which are ranked best first.
 

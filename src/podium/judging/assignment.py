@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from podium.errors import ArgumentError
-from podium.judging.seeded_hash import draw
+from podium.judging.seeded_hash import hashed_uniform
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,9 @@ class Overlap:
     def needed(self, left: str, right: str) -> int:
         """How many people judge a pair, whichever side its items are on."""
         one, other = sorted((left, right))
-        return self.assessors if draw(self.seed, "overlap", one, other) < self.share else 1
+        return (
+            self.assessors if hashed_uniform(self.seed, "overlap", one, other) < self.share else 1
+        )
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,8 @@ def rotate(
         seed: Draws the folds.
 
     Example:
-        >>> for one in rotate(["q1", "q2"], ["ann", "bob"], seed=1):
-        ...     print(one.assessor, one.query, one.mode)
+        >>> for assignment in rotate(["q1", "q2"], ["ann", "bob"], seed=1):
+        ...     print(assignment.assessor, assignment.query, assignment.mode)
         ann q1 pairs
         ann q2 grades
         bob q2 pairs
@@ -80,20 +82,20 @@ def rotate(
     """
     people = len(assessors)
     if len(set(assessors)) < people or len(set(queries)) < len(queries):
-        raise ArgumentError("an assessor or a query comes twice", hint="Name each once.")
+        raise ArgumentError("an assessor or a query is repeated", hint="Name each once.")
     if rounds < 1 or rounds * len(modes) > people:
         raise ArgumentError(
             f"{people} people cannot judge {rounds} times in {len(modes)} modes without meeting a "
             "query twice",
             hint=f"Find {rounds * len(modes)} people, or ask for fewer rounds.",
         )
-    drawn = sorted(queries, key=lambda query: draw(seed, "fold", query))
+    drawn = sorted(queries, key=lambda query: hashed_uniform(seed, "fold", query))
     return [
         Assignment(assessor, query, mode)
         for turn in range(rounds)
-        for place, assessor in enumerate(assessors)
+        for index, assessor in enumerate(assessors)
         for shift, mode in enumerate(modes)
-        for query in drawn[(place + shift + turn * len(modes)) % people :: people]
+        for query in drawn[(index + shift + turn * len(modes)) % people :: people]
     ]
 
 
@@ -120,8 +122,12 @@ def balance(
         )
     load = dict.fromkeys(assessors, 0.0)
     shares: dict[str, list[str]] = {assessor: [] for assessor in assessors}
-    for query in sorted(work, key=lambda query: (-work[query], draw(seed, "query", query))):
-        least = sorted(load, key=lambda who: (load[who], draw(seed, "person", query, who)))
+    for query in sorted(
+        work, key=lambda query: (-work[query], hashed_uniform(seed, "query", query))
+    ):
+        least = sorted(
+            load, key=lambda who: (load[who], hashed_uniform(seed, "person", query, who))
+        )
         for assessor in least[:copies]:
             shares[assessor].append(query)
             load[assessor] += work[query]

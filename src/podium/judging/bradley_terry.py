@@ -34,7 +34,7 @@ _LONGEST_STEP = 3.0
 
 
 @dataclass(frozen=True, eq=False)
-class Duels:
+class Comparisons:
     """Verdicts on items 0, 1, …, one row each.
 
     Attributes:
@@ -50,8 +50,8 @@ class Duels:
     raters: Ints
 
     @classmethod
-    def of(cls, rows: Sequence[tuple[int, int, int, int]]) -> Duels:
-        """Duels from rows of left, right, outcome, rater."""
+    def of(cls, rows: Sequence[tuple[int, int, int, int]]) -> Comparisons:
+        """Comparisons from rows of left, right, outcome, rater."""
         return cls(*np.ascontiguousarray(np.array(rows, np.int64).reshape(-1, 4).T))
 
     @property
@@ -61,7 +61,7 @@ class Duels:
 
 
 @dataclass(frozen=True, eq=False)
-class Worths:
+class Posterior:
     """The posterior of items' worths.
 
     Attributes:
@@ -78,7 +78,7 @@ class Worths:
     slopes: Doubles
 
     def draws(self, count: int, seed: int) -> Doubles:
-        """Worths drawn from the posterior: a row an item, a column a draw."""
+        """Posterior drawn from the posterior: a row an item, a column a draw."""
         noise = generator(seed).standard_normal((len(self.means), count))
         spread, _ = dtrtrs(np.linalg.cholesky(self.precision), noise, lower=1, trans=1)
         drawn: Doubles = self.means[:, None] + spread
@@ -87,13 +87,13 @@ class Worths:
     def covariance(self, items: Ints) -> Doubles:
         """The covariance of some items' worths."""
         _, columns, _ = dposv(self.precision, np.eye(len(self.means))[:, items])
-        found: Doubles = columns[items]
-        return found
+        covariance: Doubles = columns[items]
+        return covariance
 
 
-def fit_worths(
+def fit_bradley_terry(
     items: int,
-    duels: Duels,
+    duels: Comparisons,
     *,
     means: Doubles | None = None,
     spread: float | Doubles = SPREAD,
@@ -101,7 +101,7 @@ def fit_worths(
     side: float = 0.0,
     reliability: bool = False,
     start: Doubles | None = None,
-) -> Worths:
+) -> Posterior:
     """Estimate what items are worth.
 
     Args:
@@ -115,8 +115,9 @@ def fit_worths(
         start: Where to begin the search: the last fit, when little is new.
 
     Example:
-        >>> worths = fit_worths(3, Duels.of([(0, 1, 1, 0), (1, 2, 1, 0), (0, 2, 1, 0)]))
-        >>> worths.means.argsort().tolist()
+        >>> rows = [(0, 1, 1, 0), (1, 2, 1, 0), (0, 2, 1, 0)]
+        >>> posterior = fit_bradley_terry(3, Comparisons.of(rows))
+        >>> posterior.means.argsort().tolist()
         [2, 1, 0]
     """
     if len(duels.left) and max(duels.left.max(), duels.right.max()) >= items:
@@ -135,26 +136,26 @@ def fit_worths(
         longest = float(np.abs(step).max(initial=0))
         values = values + step * min(1.0, _LONGEST_STEP / max(longest, 1e-9))
         if tie is None:
-            width = better_tie(width, ties, missed, curve)
+            width = update_tie_width(width, ties, missed, curve)
         if reliability and len(duels.left):
             slopes = _better_slopes(*duels.columns, values, slopes, width, side)
         if longest < _CLOSE_ENOUGH:
             break
-    return Worths(values, precision, width, slopes)
+    return Posterior(values, precision, width, slopes)
 
 
-def prior_worths(items: int, trust: float, spread: float = SPREAD) -> tuple[Doubles, float]:
+def prior_strengths(items: int, trust: float, spread: float = SPREAD) -> tuple[Doubles, float]:
     """The means and the spread that a prior ranking of some correlation with the truth gives.
 
     Example:
-        >>> means, spread = prior_worths(3, trust=0.8, spread=1.0)
+        >>> means, spread = prior_strengths(3, trust=0.8, spread=1.0)
         >>> means.round(2).tolist(), round(spread, 2)
         ([0.77, 0.0, -0.77], 0.6)
     """
     return trust * spread * quantiles(items), spread * float(np.sqrt(1 - trust**2))
 
 
-def better_tie(tie: float, ties: int, missed: float, curve: float) -> float:
+def update_tie_width(tie: float, ties: int, missed: float, curve: float) -> float:
     """A Newton step for the tie width; half a tie more than there are keeps it above 0.
 
     Args:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Generic
 
 from podium.judging.algorithms.selection import Item, Pair
-from podium.judging.transitive_closure import Knowledge
+from podium.judging.transitive_closure import KnownOutcomes
 
 
 @dataclass(frozen=True)
@@ -26,19 +26,19 @@ class Contradiction(Generic[Item]):
     ask_again: Pair[Item]
 
 
-def contradictions(known: Knowledge) -> list[Contradiction[int]]:
+def contradictions(known: KnownOutcomes) -> list[Contradiction[int]]:
     """Every group of items that strict verdicts catch in loops.
 
     Example:
         >>> from podium.judging import Outcome
-        >>> known = Knowledge(4)
+        >>> known = KnownOutcomes(4)
         >>> for better, worse in [(0, 1), (1, 2), (2, 0), (0, 3)]:
-        ...     known.tell(better, worse, Outcome.LEFT)
+        ...     known.add(better, worse, Outcome.LEFT)
         >>> contradictions(known)[0].loop
         (0, 1, 2)
     """
     left = {item for item, below in enumerate(known.below) if below >> item & 1}
-    found = []
+    results = []
     while left:
         first = min(left)
         group = {
@@ -50,8 +50,8 @@ def contradictions(known: Knowledge) -> list[Contradiction[int]]:
         loop = _shortest_loop(above)
         pairs = map(Pair, loop, loop[1:] + loop[:1])
         ask_again = min(pairs, key=lambda pair: _caught_without(above, pair))
-        found.append(Contradiction(tuple(sorted(group)), loop, ask_again))
-    return found
+        results.append(Contradiction(tuple(sorted(group)), loop, ask_again))
+    return results
 
 
 def _shortest_loop(above: dict[int, list[int]]) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""What people say, one entry each, in a log that only grows.
+"""Log entries: everything assessors do, in an append-only log.
 
 A log holds everything there is to know of a session: verdicts on pairs, marks on items, grades,
 verdicts on whole rankings, and undos. An undo is an entry too: it names the entry that no longer
@@ -64,7 +64,7 @@ FLIPPED = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Someone compared two items.
+    """An assessor compared two items.
 
     Attributes:
         left: The item shown on the left.
@@ -95,7 +95,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Someone found an item clearly irrelevant: it is out of the race at once."""
+    """An assessor marked an item as clearly irrelevant, which excludes it from the top k."""
 
     item: str
     assessor: str = ""
@@ -105,7 +105,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """Someone gave an item one of five absolute grades, 0 (bad) to 4 (perfect)."""
+    """An assessor gave an item one of five absolute grades, 0 (bad) to 4 (perfect)."""
 
     item: str
     grade: int
@@ -115,12 +115,14 @@ class Grade:
 
     def __post_init__(self) -> None:
         if self.grade not in range(len(GRADES)):
-            raise DataError(f"{self.grade!r} is no grade", hint="Give 0 (bad) to 4 (perfect).")
+            raise DataError(
+                f"{self.grade!r} is not a valid grade", hint="Give 0 (bad) to 4 (perfect)."
+            )
 
 
 @dataclass(frozen=True, slots=True)
 class SideBySide:
-    """Someone compared two whole rankings: 2 means left is much better, -2 right, 0 the same."""
+    """An assessor compared two rankings: 2 is left much better, -2 right, 0 the same."""
 
     left: str
     right: str
@@ -132,15 +134,18 @@ class SideBySide:
     def __post_init__(self) -> None:
         if self.choice not in range(-2, 3):
             raise DataError(
-                f"{self.choice!r} is no verdict on two rankings", hint="Give -2 to 2; 2 is left."
+                f"{self.choice!r} is not a valid verdict on two rankings",
+                hint="Give -2 to 2; 2 is left.",
             )
         if self.left == self.right:
-            raise DataError(f"ranking {self.left!r} meets itself", hint="Name two rankings.")
+            raise DataError(
+                f"ranking {self.left!r} is compared with itself", hint="Name two rankings."
+            )
 
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """Someone took back the entry at a place of the log."""
+    """An assessor took back the entry at a position in the log."""
 
     entry: int
     assessor: str = ""
@@ -149,7 +154,7 @@ class Undo:
 
 
 Entry: TypeAlias = Verdict | Mark | Grade | SideBySide | Undo
-"""Anything that a log holds."""
+"""Any entry of a log."""
 
 _KINDS: dict[str, type[Entry]] = {
     "verdict": Verdict,
@@ -177,43 +182,45 @@ def check_entry(entry: Entry) -> None:
     """Refuse an entry that could not be read again once it is written: see `entry_from_json`."""
     known = _FIELDS.get(type(entry))
     if known is None:
-        raise DataError(f"{entry!r} is no entry", hint="Give a Verdict, Mark, Grade or the like.")
-    for name, kind, wanted in known:
-        _check_value(_NAMES[type(entry)], name, getattr(entry, name), kind, wanted)
+        raise DataError(
+            f"{entry!r} is not an entry", hint="Give a Verdict, Mark, Grade or the like."
+        )
+    for name, kind, expected_type in known:
+        _check_value(_NAMES[type(entry)], name, getattr(entry, name), kind, expected_type)
 
 
 def _check_value(
-    entry: str, name: str, value: object, kind: str, wanted: type | tuple[type, ...]
+    entry: str, name: str, value: object, kind: str, expected_type: type | tuple[type, ...]
 ) -> None:
-    if not isinstance(value, wanted) or isinstance(value, bool):
+    if not isinstance(value, expected_type) or isinstance(value, bool):
         raise DataError(f"{name!r} of a {entry} is {value!r}", hint=f"Give a value of type {kind}.")
     if kind == "float" and not 0 <= value < _LONGEST:  # type: ignore[operator]
         raise DataError(f"{name!r} of a {entry} is {value!r}", hint="Give seconds.")
 
 
-def standing(log: Sequence[Entry]) -> list[int]:
-    """The places of the entries that nobody took back, undos themselves left out.
+def active_entries(log: Sequence[Entry]) -> list[int]:
+    """Return the positions of the entries that were not undone, without the undos.
 
     Example:
         >>> log = [Mark("a"), Mark("b"), Undo(0), Undo(2)]
-        >>> standing(log[:3]), standing(log)  # the second undo brings "a" back
+        >>> active_entries(log[:3]), active_entries(log)  # the second undo brings "a" back
         ([1], [0, 1])
     """
     undone: set[int] = set()
     kept = []
-    for place in range(len(log) - 1, -1, -1):
-        if place in undone:
+    for position in range(len(log) - 1, -1, -1):
+        if position in undone:
             continue
-        entry = log[place]
+        entry = log[position]
         if isinstance(entry, Undo):
             undone.add(entry.entry)
         else:
-            kept.append(place)
+            kept.append(position)
     return kept[::-1]
 
 
 def entry_to_json(entry: Entry) -> dict[str, Any]:
-    """An entry as plain values; what has its default is left out.
+    """Convert an entry to JSON values, leaving out defaults.
 
     Example:
         >>> entry_to_json(Verdict("a", "b", Outcome.TIE, assessor="ann"))
@@ -229,7 +236,7 @@ def entry_to_json(entry: Entry) -> dict[str, Any]:
 
 
 def entry_from_json(values: dict[str, Any]) -> Entry:
-    """The entry that `entry_to_json` wrote.
+    """Parse an entry written by `entry_to_json`.
 
     Example:
         >>> entry_from_json({"kind": "bad", "item": "d7", "assessor": "ann"})
@@ -239,7 +246,9 @@ def entry_from_json(values: dict[str, Any]) -> Entry:
     name = values.pop("kind", None)
     kind = _KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise DataError(f"{name!r} is no kind of entry", hint=f"Known: {', '.join(_KINDS)}.")
+        raise DataError(
+            f"{name!r} is not a valid kind of entry", hint=f"Known: {', '.join(_KINDS)}."
+        )
     known = {field.name: field for field in fields(kind)}
     for field in known.values():
         if field.default is MISSING and field.name not in values:
@@ -253,11 +262,11 @@ def entry_from_json(values: dict[str, Any]) -> Entry:
 
 
 def seconds_spent(log: Sequence[Entry], assessors: Iterable[str] | None = None) -> float:
-    """The time that all entries took, those taken back too: it was spent.
+    """Total time of all entries, including undone ones.
 
     Example:
         >>> seconds_spent([Mark("a", seconds=2.5), Undo(0), Mark("b", seconds=1.5)])
         4.0
     """
-    wanted = None if assessors is None else set(assessors)
-    return sum(entry.seconds for entry in log if wanted is None or entry.assessor in wanted)
+    names = None if assessors is None else set(assessors)
+    return sum(entry.seconds for entry in log if names is None or entry.assessor in names)

@@ -13,19 +13,19 @@ from scipy.special import log_ndtr, softmax
 
 from podium.data.seeds import generator
 from podium.judging.algorithms.beliefs import SPREADS, quantiles
-from podium.judging.algorithms.selection import Algorithm, play
+from podium.judging.algorithms.selection import Algorithm, drive_selection
 from podium.judging.entries import Outcome
-from podium.judging.transitive_closure import Knowledge
+from podium.judging.transitive_closure import KnownOutcomes
 from podium.kernels import Doubles
 
-Answer = Callable[[Knowledge, int, int], Outcome | None]
+Answer = Callable[[KnownOutcomes, int, int], Outcome | None]
 
 
 def expected_left(
     algorithm: Algorithm[int],
     order: Sequence[int],
     k: int,
-    known: Knowledge,
+    known: KnownOutcomes,
     answer: Answer,
     *,
     ordered: bool,
@@ -56,27 +56,27 @@ def expected_left(
     return float(np.mean(counts))
 
 
-def expected_trust(order: Sequence[int], known: Knowledge) -> float:
+def expected_correlation(order: Sequence[int], known: KnownOutcomes) -> float:
     """The correlation of a prior ranking with the truth that the outcomes so far speak for."""
     return float(np.sqrt(1 - _spread_weights(order, known) @ SPREADS**2))
 
 
-def _spread_weights(order: Sequence[int], known: Knowledge) -> Doubles:
+def _spread_weights(order: Sequence[int], known: KnownOutcomes) -> Doubles:
     """How likely each spread is, from the prior ranking's lead in each pair and its outcome."""
-    places = np.empty(len(order))
-    places[np.asarray(order)] = quantiles(len(order))
+    prior = np.empty(len(order))
+    prior[np.asarray(order)] = quantiles(len(order))
     better = [
-        (left, right) for (left, right), outcome in known.told.items() if outcome is Outcome.LEFT
+        (left, right) for (left, right), outcome in known.judged.items() if outcome is Outcome.LEFT
     ]
     pairs = np.array(better, np.int64).reshape(-1, 2)
-    leads = places[pairs[:, 0]] - places[pairs[:, 1]]
+    leads = prior[pairs[:, 0]] - prior[pairs[:, 1]]
     surprise = log_ndtr(leads[:, None] * np.sqrt(1 - SPREADS**2) / (SPREADS * np.sqrt(2)))
     evidence = np.maximum(surprise, -8).sum(axis=0)
     weights: Doubles = softmax(evidence)
     return weights
 
 
-def _consistent(worth: Doubles, known: Knowledge) -> list[float]:
+def _consistent(worth: Doubles, known: KnownOutcomes) -> list[float]:
     """Raise each item's worth above that of all it is known to beat."""
     values: list[float] = worth.tolist()
     for item in sorted(range(len(values)), key=lambda item: known.below[item].bit_count()):
@@ -90,7 +90,7 @@ def _play(
     algorithm: Algorithm[int],
     order: Sequence[int],
     k: int,
-    known: Knowledge,
+    known: KnownOutcomes,
     answer: Answer,
     worth: list[float],
 ) -> int:
@@ -102,9 +102,9 @@ def _play(
         outcome = answer(known, left, right)
         if outcome is None:
             outcome = Outcome.LEFT if worth[left] > worth[right] else Outcome.RIGHT
-            known.tell(left, right, outcome)
+            known.add(left, right, outcome)
             judgments += 1
         return outcome
 
-    play(algorithm(order, k), made_up)
+    drive_selection(algorithm(order, k), made_up)
     return judgments

@@ -8,7 +8,7 @@ from statistics import fmean
 import numpy as np
 
 from podium.errors import DataError
-from podium.judging.entries import Entry, Grade, Mark, SideBySide, Undo, standing
+from podium.judging.entries import Entry, Grade, Mark, SideBySide, Undo, active_entries
 from podium.kernels import Floats
 
 
@@ -34,7 +34,7 @@ class GradingSession:
         self.items = tuple(items)
         self.people = people
         if not self.items or len(set(self.items)) < len(self.items):
-            raise DataError("items are missing or come twice", hint="List each item once.")
+            raise DataError("items are missing or repeated", hint="List each item once.")
         self._log: list[Entry] = []
         for entry in log:
             self.add(entry)
@@ -45,9 +45,9 @@ class GradingSession:
         return tuple(self._log)
 
     def add(self, entry: Entry) -> int:
-        """Take an entry, and return its place in the log."""
+        """Add an entry and return its position in the log."""
         if isinstance(entry, Grade | Mark) and entry.item not in self.items:
-            raise DataError(f"{entry.item!r} is no item of this session", hint="See its items.")
+            raise DataError(f"{entry.item!r} is not an item of this session", hint="See its items.")
         if isinstance(entry, Undo) and not 0 <= entry.entry < len(self._log):
             raise DataError(f"there is no entry {entry.entry} to take back", hint="See the log.")
         self._log.append(entry)
@@ -55,21 +55,21 @@ class GradingSession:
 
     def grades(self) -> dict[str, dict[str, int]]:
         """To each item the last standing grade of each person."""
-        found: dict[str, dict[str, int]] = {item: {} for item in self.items}
-        for place in standing(self._log):
-            entry = self._log[place]
+        grades_of: dict[str, dict[str, int]] = {item: {} for item in self.items}
+        for position in active_entries(self._log):
+            entry = self._log[position]
             if isinstance(entry, Grade):
-                found[entry.item][entry.assessor] = entry.grade
+                grades_of[entry.item][entry.assessor] = entry.grade
             elif isinstance(entry, Mark):
-                found[entry.item][entry.assessor] = 0
-        return found
+                grades_of[entry.item][entry.assessor] = 0
+        return grades_of
 
     def open_items(self, assessor: str | None = None) -> list[str]:
         """The items that need more grades, for a person or for anyone."""
         return [
             item
-            for item, given in self.grades().items()
-            if len(given) < self.people and assessor not in given
+            for item, grades in self.grades().items()
+            if len(grades) < self.people and assessor not in grades
         ]
 
     @property
@@ -80,7 +80,7 @@ class GradingSession:
     def labels(self) -> Floats:
         """The mean grade of each item, 0 where there is none."""
         return np.array(
-            [fmean(given.values()) if given else 0.0 for given in self.grades().values()],
+            [fmean(grades.values()) if grades else 0.0 for grades in self.grades().values()],
             np.float32,
         )
 
@@ -88,7 +88,7 @@ class GradingSession:
 def side_by_side_totals(log: Sequence[Entry]) -> dict[tuple[str, str], list[int]]:
     """How often each of the five verdicts was given on each two rankings, 2 (left) to -2 first.
 
-    The two names are in alphabetical order, and the verdicts turned round to fit.
+    The two names are in alphabetical order, and verdicts are flipped accordingly.
 
     Example:
         >>> log = [SideBySide("new", "old", 2), SideBySide("old", "new", 1)]
@@ -96,10 +96,10 @@ def side_by_side_totals(log: Sequence[Entry]) -> dict[tuple[str, str], list[int]
         {('new', 'old'): [1, 0, 0, 1, 0]}
     """
     totals: dict[tuple[str, str], list[int]] = {}
-    for place in standing(log):
-        entry = log[place]
+    for position in active_entries(log):
+        entry = log[position]
         if isinstance(entry, SideBySide):
-            one, other = sorted((entry.left, entry.right))
-            choice = entry.choice if entry.left == one else -entry.choice
-            totals.setdefault((one, other), [0] * 5)[2 - choice] += 1
+            first, second = sorted((entry.left, entry.right))
+            choice = entry.choice if entry.left == first else -entry.choice
+            totals.setdefault((first, second), [0] * 5)[2 - choice] += 1
     return totals

@@ -13,21 +13,21 @@ from podium.kernels import Doubles, Ints
 
 def discounts(items: int, k: int) -> Doubles:
     """1 / log2(1 + position) for the first k positions, 0 below."""
-    places = np.arange(items)
-    return np.where(places < k, log2_discounts(1 + places), 0.0)
+    positions = np.arange(items)
+    return np.where(positions < k, log2_discounts(1 + positions), 0.0)
 
 
-def place_gains(items: int, k: int) -> Doubles:
+def rank_gains(items: int, k: int) -> Doubles:
     """The gain of each place of the true order, as a share of 2^k so that no k overflows.
 
     It is 2^label - 1, where labels are k, k - 1, …, 1 and 0 below.
 
     Example:
-        >>> (place_gains(4, k=2) * 2**2).tolist()
+        >>> (rank_gains(4, k=2) * 2**2).tolist()
         [3.0, 1.0, 0.0, 0.0]
     """
-    places = np.arange(float(items))
-    return np.where(places < k, exponential_gains(k - places, float(k)), 0.0)
+    positions = np.arange(float(items))
+    return np.where(positions < k, exponential_gains(k - positions, float(k)), 0.0)
 
 
 def k_ndcg(top: Sequence[int] | Ints, worths: ArrayLike, k: int) -> float:
@@ -43,6 +43,6 @@ def k_ndcg(top: Sequence[int] | Ints, worths: ArrayLike, k: int) -> float:
     truth = np.asarray(worths, float)
     best = np.argsort(-truth, kind="stable")[:k]
     gains = np.zeros(len(truth))
-    gains[best] = place_gains(len(best), k)
+    gains[best] = rank_gains(len(best), k)
     chosen = gains[np.asarray(top, np.int64)[:k]]
     return float(chosen @ discounts(len(chosen), k) / (gains[best] @ discounts(len(best), k)))

@@ -1,4 +1,4 @@
-"""What the entries of a log that stand come to: votes, outcomes, marks and grades."""
+"""Summary of the active entries of a log: votes, outcomes, marks and grades."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping
 
 from podium.judging.assignment import Overlap
 from podium.judging.entries import Entry, Grade, Mark, Outcome, Verdict
-from podium.judging.transitive_closure import Knowledge
+from podium.judging.transitive_closure import KnownOutcomes
 from podium.judging.votes import majority
 
 
-class Record:
+class LogSummary:
     """What was said of items, which are called by their place in the session's list.
 
     Args:
-        places: The place of each item.
+        index_of: The index of each item in the session.
         overlap: Which pairs count only when several people have judged them.
 
     Attributes:
@@ -24,14 +24,14 @@ class Record:
         grades: To each item, the grade that each person gave.
     """
 
-    def __init__(self, places: Mapping[str, int], overlap: Overlap | None) -> None:
-        self.known = Knowledge(len(places))
+    def __init__(self, index_of: Mapping[str, int], overlap: Overlap | None) -> None:
+        self.known = KnownOutcomes(len(index_of))
         self.votes: dict[tuple[int, int], dict[str, Outcome]] = {}
         self.bad: set[int] = set()
         self.grades: dict[int, dict[str, int]] = {}
-        self._places = places
+        self._index_of = index_of
         self._overlap = overlap
-        self._names = list(places)
+        self._names = list(index_of)
 
     def take_all(self, entries: Iterable[Entry]) -> None:
         """Take all entries that stand, in order, before any other."""
@@ -40,12 +40,12 @@ class Record:
                 self._vote(entry)
             else:
                 self.take(entry)
-        settled = [
+        decided = [
             (pair, outcome)
-            for pair, said in self.votes.items()
-            if (outcome := self._settled(pair, said)) is not None
+            for pair, votes in self.votes.items()
+            if (outcome := self._decided(pair, votes)) is not None
         ]
-        self.known.tell_all(settled)
+        self.known.add_all(decided)
 
     def take(self, entry: Entry) -> bool:
         """Take one more entry; returns whether it leaves all that was known as it was.
@@ -54,24 +54,24 @@ class Record:
         has to be made again from the log.
         """
         if isinstance(entry, Mark):
-            self.bad.add(self._places[entry.item])
+            self.bad.add(self._index_of[entry.item])
             return False
         if isinstance(entry, Grade):
-            self.grades.setdefault(self._places[entry.item], {})[entry.assessor] = entry.grade
+            self.grades.setdefault(self._index_of[entry.item], {})[entry.assessor] = entry.grade
             return True
         if not isinstance(entry, Verdict):
             return True
         pair = self._vote(entry)
-        outcome = self._settled(pair, self.votes[pair])
+        outcome = self._decided(pair, self.votes[pair])
         if outcome is None:
             return True
-        if pair in self.known.told:
-            return outcome is self.known.told[pair]
+        if pair in self.known.judged:
+            return outcome is self.known.judged[pair]
         before = self.known.outcome(*pair)
-        self.known.tell(*pair, outcome)
+        self.known.add(*pair, outcome)
         return before is None or before is outcome
 
-    def answer(self, known: Knowledge, left: int, right: int) -> Outcome | None:
+    def answer(self, known: KnownOutcomes, left: int, right: int) -> Outcome | None:
         """A pair's outcome, if the marks or what is known tell it: bad items lose to all others."""
         if self.bad and (left in self.bad or right in self.bad):
             if left not in self.bad:
@@ -81,20 +81,20 @@ class Record:
 
     def _vote(self, verdict: Verdict) -> tuple[int, int]:
         """Count a verdict, which replaces an earlier one of the same person on the same pair."""
-        left, right = self._places[verdict.left], self._places[verdict.right]
+        left, right = self._index_of[verdict.left], self._index_of[verdict.right]
         pair, outcome = (left, right), verdict.outcome
         if left > right:
             pair, outcome = (right, left), outcome.flipped
-        said = self.votes.get(pair)
-        if said is None:
+        votes = self.votes.get(pair)
+        if votes is None:
             self.votes[pair] = {verdict.assessor: outcome}
         else:
-            said[verdict.assessor] = outcome
+            votes[verdict.assessor] = outcome
         return pair
 
-    def _settled(self, pair: tuple[int, int], said: dict[str, Outcome]) -> Outcome | None:
+    def _decided(self, pair: tuple[int, int], votes: dict[str, Outcome]) -> Outcome | None:
         if self._overlap is not None:
             left, right = pair
-            if len(said) < self._overlap.needed(self._names[left], self._names[right]):
+            if len(votes) < self._overlap.needed(self._names[left], self._names[right]):
                 return None
-        return next(iter(said.values())) if len(said) == 1 else majority(said.values())
+        return next(iter(votes.values())) if len(votes) == 1 else majority(votes.values())

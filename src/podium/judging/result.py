@@ -11,12 +11,12 @@ import numpy as np
 from podium.data.judged import Judgments
 from podium.data.preferences import Preferences
 from podium.errors import DataError
-from podium.judging.entries import Entry, Grade, Mark, Verdict, standing
+from podium.judging.entries import Entry, Grade, Mark, Verdict, active_entries
 from podium.kernels import Floats
 
 
 @dataclass(frozen=True)
-class Result:
+class SessionResult:
     """The ordered top k, so far or for good.
 
     Attributes:
@@ -41,18 +41,18 @@ class Result:
             ties: Whether items judged equal get equal labels, that of the first of them.
 
         Example:
-            >>> result = Result(("a", "b", "c"), (("a",), ("b", "c", "d")), 3, True)
+            >>> result = SessionResult(("a", "b", "c"), (("a",), ("b", "c", "d")), 3, True)
             >>> result.labels(["a", "b", "c", "d", "e"]).tolist()
             [3.0, 2.0, 1.0, 0.0, 0.0]
             >>> result.labels(["a", "b", "c", "d", "e"], ties=True).tolist()
             [3.0, 2.0, 2.0, 2.0, 0.0]
         """
-        found: dict[str, int] = {}
-        place = 0
+        label_of: dict[str, int] = {}
+        position = 0
         for level in self.levels if ties else [(item,) for item in self.top]:
-            found.update(dict.fromkeys(level, self.k - place))
-            place += len(level)
-        return np.array([found.get(item, 0) for item in items], np.float32)
+            label_of.update(dict.fromkeys(level, self.k - position))
+            position += len(level)
+        return np.array([label_of.get(item, 0) for item in items], np.float32)
 
 
 def levels(
@@ -61,22 +61,22 @@ def levels(
     """Put neighbours of an order that are tied on one level, and what is tied with its last.
 
     Example:
-        >>> levels([0, 1, 2], [3, 4], lambda one, other: (one, other) in {(1, 2), (2, 4)})
+        >>> levels([0, 1, 2], [3, 4], lambda left, right: (left, right) in {(1, 2), (2, 4)})
         [[0], [1, 2, 4]]
     """
-    found: list[list[int]] = []
+    groups: list[list[int]] = []
     for item in top:
-        if found and tied(found[-1][-1], item):
-            found[-1].append(item)
+        if groups and tied(groups[-1][-1], item):
+            groups[-1].append(item)
         else:
-            found.append([item])
-    if found:
-        last = found[-1][-1]
-        found[-1] += [item for item in below if tied(last, item)]
-    return found
+            groups.append([item])
+    if groups:
+        last = groups[-1][-1]
+        groups[-1] += [item for item in below if tied(last, item)]
+    return groups
 
 
-class Judged(Protocol):
+class JudgedSession(Protocol):
     """What labels are taken from: a session."""
 
     @property
@@ -87,11 +87,11 @@ class Judged(Protocol):
     def items(self) -> Sequence[str]:
         """All items of the query."""
 
-    def result(self) -> Result:
+    def result(self) -> SessionResult:
         """What is known of their order."""
 
 
-def session_judgments(sessions: Mapping[str, Judged], *, ties: bool = False) -> Judgments:
+def session_judgments(sessions: Mapping[str, JudgedSession], *, ties: bool = False) -> Judgments:
     """The labels that the sessions of many queries came to, by query id.
 
     Queries of which nothing was judged yet are left out: a prior ranking is no judgment.
@@ -108,22 +108,24 @@ def session_judgments(sessions: Mapping[str, Judged], *, ties: bool = False) -> 
     """
     if not sessions:
         raise DataError("there are no sessions", hint="Give at least one query's.")
-    found = [
+    judged = [
         (query, each.items, result)
         for query, each in sessions.items()
         if (result := each.result()).complete or _judged(each.log)
     ]
-    if not found:
+    if not judged:
         raise DataError("nothing has been judged yet", hint="Judge a pair first.")
     return Judgments.from_columns(
-        [query for query, items, _ in found for _ in items],
-        [item for _, items, _ in found for item in items],
-        np.concatenate([result.labels(items, ties=ties) for _, items, result in found]),
+        [query for query, items, _ in judged for _ in items],
+        [item for _, items, _ in judged for item in items],
+        np.concatenate([result.labels(items, ties=ties) for _, items, result in judged]),
     )
 
 
 def _judged(log: Sequence[Entry]) -> bool:
-    return any(isinstance(log[place], Verdict | Mark | Grade) for place in standing(log))
+    return any(
+        isinstance(log[position], Verdict | Mark | Grade) for position in active_entries(log)
+    )
 
 
 def log_preferences(logs: Mapping[str, Iterable[Entry]]) -> Preferences:
@@ -137,8 +139,8 @@ def log_preferences(logs: Mapping[str, Iterable[Entry]]) -> Preferences:
     rows = []
     for query, entries in logs.items():
         log = list(entries)
-        for place in standing(log):
-            entry = log[place]
+        for position in active_entries(log):
+            entry = log[position]
             if isinstance(entry, Verdict):
                 rows.append((query, entry.left, entry.right, int(entry.outcome)))
     if not rows:

@@ -1,4 +1,4 @@
-"""A session: one query's items, and a log of what people said of them.
+"""A judging session: the items of a query and the log of judgments on them.
 
 Items, k, the algorithm's name, the seed and the log are all there is: everything else is worked
 out from them, so a session can be closed, moved and opened again anywhere. Entries that agree
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from podium.data.seeds import checked_seed
 from podium.errors import ArgumentError, DataError
-from podium.judging.algorithms import CAREFUL, algorithm_called
+from podium.judging.algorithms import CAREFUL, get_algorithm
 from podium.judging.algorithms.selection import Pair
 from podium.judging.assignment import Overlap
 from podium.judging.contradictions import Contradiction, contradictions
@@ -23,13 +23,19 @@ from podium.judging.entries import (
     Outcome,
     Undo,
     Verdict,
+    active_entries,
     check_entry,
-    standing,
 )
-from podium.judging.log_summary import Record
-from podium.judging.result import Result, levels
-from podium.judging.seeded_hash import draw, drawn_order
-from podium.judging.strategies import CarefulPlan, Plan, SelectionPlan, Task, estimated_order
+from podium.judging.log_summary import LogSummary
+from podium.judging.result import SessionResult, levels
+from podium.judging.seeded_hash import hashed_permutation, hashed_uniform
+from podium.judging.strategies import (
+    ActiveSamplingStrategy,
+    SelectionProblem,
+    SelectionStrategy,
+    Strategy,
+    estimated_order,
+)
 
 _LARGEST_K = 10**6
 """Labels are single-precision numbers, exact to some millions."""
@@ -56,7 +62,7 @@ class Session:
         >>> while not session.done:
         ...     for left, right in session.open_pairs():
         ...         best = Outcome.LEFT if left < right else Outcome.RIGHT
-        ...         place = session.add(Verdict(left, right, best, assessor="ann"))
+        ...         index = session.add(Verdict(left, right, best, assessor="ann"))
         >>> session.result().top
         ('a', 'b')
     """
@@ -81,14 +87,14 @@ class Session:
         self.overlap = overlap
         self.budget = 3 * len(self.items) if budget is None else budget
         if algorithm != CAREFUL:
-            algorithm_called(algorithm)
-        self._places = {item: place for place, item in enumerate(self.items)}
-        if len(self._places) < len(self.items) or not self.items:
-            raise DataError("items are missing or come twice", hint="List each item once.")
+            get_algorithm(algorithm)
+        self._index_of = {item: index for index, item in enumerate(self.items)}
+        if len(self._index_of) < len(self.items) or not self.items:
+            raise DataError("items are missing or repeated", hint="List each item once.")
         if not 1 <= k <= _LARGEST_K:
             raise ArgumentError(f"k is {k}", hint=f"Put 1 to {_LARGEST_K} items in order.")
         count = len(self.items)
-        self._order = list(range(count)) if ordered else drawn_order(count, seed, "order")
+        self._order = list(range(count)) if ordered else hashed_permutation(count, seed, "order")
         self._log: list[Entry] = []
         for entry in log:
             self._check(entry)
@@ -101,18 +107,18 @@ class Session:
         return tuple(self._log)
 
     def add(self, entry: Entry) -> int:
-        """Take an entry, and return its place in the log."""
+        """Add an entry and return its position in the log."""
         self._check(entry)
         self._log.append(entry)
-        if isinstance(entry, Undo) or (self._fresh and not self._record.take(entry)):
+        if isinstance(entry, Undo) or (self._fresh and not self._summary.take(entry)):
             self._forget()
         return len(self._log) - 1
 
     def undo(self, assessor: str | None = None, *, at: float = 0.0) -> Undo | None:
-        """Take back the last entry that stands, of an assessor or of anyone, if there is one."""
-        for place in reversed(standing(self._log)):
-            if assessor is None or self._log[place].assessor == assessor:
-                undo = Undo(place, assessor or "", at)
+        """Undo the last active entry, of an assessor or of anyone, if there is one."""
+        for index in reversed(active_entries(self._log)):
+            if assessor is None or self._log[index].assessor == assessor:
+                undo = Undo(index, assessor or "", at)
                 self.add(undo)
                 return undo
         return None
@@ -123,32 +129,32 @@ class Session:
         Args:
             assessor: Leaves out what this person has judged already.
         """
-        return [self._shown(*pair) for pair in self._present_plan().waiting(assessor)]
+        return [self._shown(*pair) for pair in self._current_strategy().waiting(assessor)]
 
     def votes_missing(self, left: str, right: str) -> int:
         """How many more people must judge a pair before it counts; ``careful`` asks one by one."""
         if self.algorithm == CAREFUL:
             return 1
-        one, other = sorted((self._place(left), self._place(right)))
-        votes = self._present_record().votes.get((one, other), {})
+        first, second = sorted((self._index(left), self._index(right)))
+        votes = self._current_summary().votes.get((first, second), {})
         needed = 1 if self.overlap is None else self.overlap.needed(left, right)
         return max(needed - len(votes), 0)
 
     @property
     def done(self) -> bool:
         """Whether no judgment is missing."""
-        return not self._present_plan().waiting(None)
+        return not self._current_strategy().waiting(None)
 
     @property
     def bad(self) -> tuple[str, ...]:
         """The items that were marked as bad."""
-        return tuple(self.items[place] for place in sorted(self._present_record().bad))
+        return tuple(self.items[index] for index in sorted(self._current_summary().bad))
 
-    def result(self) -> Result:
+    def result(self) -> SessionResult:
         """The ordered top k: for good if the session is done, else the best guess so far."""
-        return self._result(*self._present_plan().ranked())
+        return self._result(*self._current_strategy().ranked())
 
-    def estimate(self) -> Result:
+    def estimate(self) -> SessionResult:
         """The most promising top k, taking it that any verdict may be wrong.
 
         It weighs all verdicts, ties among them, by Bradley and Terry's model, gives less weight to
@@ -156,9 +162,9 @@ class Session:
         people err, or say tie where they see a small difference, it is nearer to the truth than
         `result`; where they are consistent, `result` is exact.
         """
-        task = Task(self._order, self.k, self.ordered, self.seed)
-        ranked = estimated_order(task, self._present_record(), reliability=True)
-        return self._result(ranked, self._present_plan().ranked()[1])
+        problem = SelectionProblem(self._order, self.k, self.ordered, self.seed)
+        ranked = estimated_order(problem, self._current_summary(), reliability=True)
+        return self._result(ranked, self._current_strategy().ranked()[1])
 
     def expected_left(self, draws: int = 8) -> float:
         """About how many judgments are still needed, for a progress bar.
@@ -166,78 +172,80 @@ class Session:
         Args:
             draws: Over how many made-up truths to take the mean.
         """
-        return self._present_plan().expected_left(draws)
+        return self._current_strategy().expected_left(draws)
 
     def contradictions(self) -> list[Contradiction[str]]:
         """Strict verdicts that go round in loops, each with the pair to ask again."""
         return [
             Contradiction(
-                tuple(self.items[place] for place in found.items),
-                tuple(self.items[place] for place in found.loop),
-                self._shown(*found.ask_again),
+                tuple(self.items[index] for index in contradiction.items),
+                tuple(self.items[index] for index in contradiction.loop),
+                self._shown(*contradiction.ask_again),
             )
-            for found in contradictions(self._present_record().known)
+            for contradiction in contradictions(self._current_summary().known)
         ]
 
     def outcome(self, left: str, right: str) -> Outcome | None:
         """What is known of a pair: judged, implied, or settled by a mark; else None."""
-        record = self._present_record()
-        return record.answer(record.known, self._place(left), self._place(right))
+        record = self._current_summary()
+        return record.answer(record.known, self._index(left), self._index(right))
 
     def _check(self, entry: Entry) -> None:
         check_entry(entry)
         if isinstance(entry, Verdict):
-            if entry.left not in self._places or entry.right not in self._places:
-                self._place(entry.left)
-                self._place(entry.right)
+            if entry.left not in self._index_of or entry.right not in self._index_of:
+                self._index(entry.left)
+                self._index(entry.right)
         elif isinstance(entry, Mark | Grade):
-            self._place(entry.item)
+            self._index(entry.item)
         elif isinstance(entry, Undo) and not 0 <= entry.entry < len(self._log):
             raise DataError(f"there is no entry {entry.entry} to take back", hint="See the log.")
 
-    def _place(self, item: str) -> int:
-        place = self._places.get(item)
-        if place is None:
-            raise DataError(f"{item!r} is no item of this session", hint="See its items.")
-        return place
+    def _index(self, item: str) -> int:
+        index = self._index_of.get(item)
+        if index is None:
+            raise DataError(f"{item!r} is not an item of this session", hint="See its items.")
+        return index
 
     def _forget(self) -> None:
         """Drop all that was worked out; it is worked out again when it is asked for."""
-        self._record: Record = Record(self._places, self.overlap)
-        self._plan: Plan | None = None
+        self._summary: LogSummary = LogSummary(self._index_of, self.overlap)
+        self._strategy: Strategy | None = None
         self._fresh = False
 
-    def _present_record(self) -> Record:
+    def _current_summary(self) -> LogSummary:
         if not self._fresh:
-            self._record.take_all(self._log[place] for place in standing(self._log))
+            self._summary.take_all(self._log[index] for index in active_entries(self._log))
             self._fresh = True
-        return self._record
+        return self._summary
 
-    def _present_plan(self) -> Plan:
-        record = self._present_record()
-        if self._plan is None:
-            task = Task(self._order, self.k, self.ordered, self.seed)
+    def _current_strategy(self) -> Strategy:
+        record = self._current_summary()
+        if self._strategy is None:
+            problem = SelectionProblem(self._order, self.k, self.ordered, self.seed)
             if self.algorithm == CAREFUL:
-                self._plan = CarefulPlan(self.budget, task, record)
+                self._strategy = ActiveSamplingStrategy(self.budget, problem, record)
             else:
-                self._plan = SelectionPlan(algorithm_called(self.algorithm), task, record)
-        return self._plan
+                self._strategy = SelectionStrategy(get_algorithm(self.algorithm), problem, record)
+        return self._strategy
 
-    def _result(self, ranked: Sequence[int], complete: bool) -> Result:
-        told, bad = self._record.known.told, self._record.bad
-        top = [place for place in ranked if place not in bad][: self.k]
-        below = [place for place in self._order if place not in bad and place not in top]
-        together = levels(top, below, lambda one, other: told.get((one, other)) is Outcome.TIE)
-        return Result(
-            tuple(self.items[place] for place in top),
-            tuple(tuple(self.items[place] for place in level) for level in together),
+    def _result(self, ranked: Sequence[int], complete: bool) -> SessionResult:
+        judged, bad = self._summary.known.judged, self._summary.bad
+        top = [index for index in ranked if index not in bad][: self.k]
+        below = [index for index in self._order if index not in bad and index not in top]
+        together = levels(
+            top, below, lambda first, second: judged.get((first, second)) is Outcome.TIE
+        )
+        return SessionResult(
+            tuple(self.items[index] for index in top),
+            tuple(tuple(self.items[index] for index in level) for level in together),
             self.k,
             complete,
         )
 
     def _shown(self, left: int, right: int) -> Pair[str]:
         """The pair with its sides drawn, so that nobody's liking for a side adds up."""
-        one, other = sorted((self.items[left], self.items[right]))
-        if draw(self.seed, "side", one, other) < 0.5:
-            return Pair(one, other)
-        return Pair(other, one)
+        first, second = sorted((self.items[left], self.items[right]))
+        if hashed_uniform(self.seed, "side", first, second) < 0.5:
+            return Pair(first, second)
+        return Pair(second, first)

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Self
 
 from podium.data.atomic import sync_folder, try_lock
 from podium.data.files import writing
-from podium.data.json_lines import log_lines
+from podium.data.json_lines import parse_log
 from podium.errors import DataError, PodiumError
 from podium.judging.assignment import Overlap
 from podium.judging.entries import Entry, Undo, entry_from_json, entry_to_json
@@ -37,7 +37,7 @@ _SETTINGS = {
 _OVERLAP = tuple(field.name for field in fields(Overlap))
 
 
-class Journal:
+class SessionFile:
     """A session that is on disk. Use it in a ``with`` block, or close it.
 
     Attributes:
@@ -48,10 +48,10 @@ class Journal:
         >>> import tempfile
         >>> from podium.judging import Outcome, Verdict
         >>> folder = tempfile.mkdtemp()
-        >>> with Journal.create(f"{folder}/q1.jsonl", Session(["a", "b"], k=1)) as journal:
+        >>> with SessionFile.create(f"{folder}/q1.jsonl", Session(["a", "b"], k=1)) as journal:
         ...     journal.add(Verdict("a", "b", Outcome.LEFT))
         0
-        >>> Journal.read(f"{folder}/q1.jsonl").result().top
+        >>> SessionFile.read(f"{folder}/q1.jsonl").result().top
         ('a',)
     """
 
@@ -83,7 +83,7 @@ class Journal:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self:
-        """Go on with the session in a file; nobody else can at the same time."""
+        """Open an existing session file and lock it."""
         stream = _opened(path, "r+b")
         journal = cls(Path(path), stream, Session(["-"]), {})
         try:
@@ -98,19 +98,19 @@ class Journal:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Session:
-        """The session in a file as it stands, to look at."""
+        """Read the session in a file without locking it."""
         with _opened(path, "rb") as stream:
             return _parse(stream.read(), path)[0]
 
     def add(self, entry: Entry) -> int:
-        """Take an entry; it is on disk when this returns its place in the log."""
+        """Add an entry and return its position in the log; it is on disk when this returns."""
         self._check_open()
-        place = self.session.add(entry)  # which refuses what could not be read again
+        position = self.session.add(entry)  # which refuses what could not be read again
         self._write(_lines(entry_to_json(entry)))
-        return place
+        return position
 
     def undo(self, assessor: str | None = None, *, at: float = 0.0) -> Undo | None:
-        """Take back the last entry that stands, of an assessor or of anyone."""
+        """Undo the last active entry, of an assessor or of anyone."""
         self._check_open()
         undo = self.session.undo(assessor, at=at)
         if undo is not None:
@@ -177,8 +177,8 @@ def _lines(*values: dict[str, Any]) -> bytes:
 
 def _check_readable(content: bytes, path: str | os.PathLike[str], about: dict[str, Any]) -> None:
     """Refuse a session before it is written, not when it is opened again."""
-    _, found = _parse(content, path)
-    lost = [name for name in about if name not in found]
+    _, stored = _parse(content, path)
+    lost = [name for name in about if name not in stored]
     if lost:
         raise DataError(
             f"a session has a {lost[0]!r} of its own", path=path, hint="Use another name for it."
@@ -201,9 +201,11 @@ def _header(session: Session, about: dict[str, Any]) -> dict[str, Any]:
 
 
 def _parse(content: bytes, path: str | os.PathLike[str]) -> tuple[Session, dict[str, Any]]:
-    values, _ = log_lines(content, dict, path)
+    values, _ = parse_log(content, dict, path)
     if not values or values[0].get("podium") != "session":
-        raise DataError("is no session", path=path, hint="Its first line must describe one.")
+        raise DataError(
+            "is not a session file", path=path, hint="Its first line must describe one."
+        )
     header = values[0]
     if header.get("version") != _VERSION:
         raise DataError(
@@ -234,7 +236,7 @@ def _settings(header: dict[str, Any]) -> dict[str, Any]:
             )
     items = settings.setdefault("items", [])
     if not all(isinstance(item, str) for item in items):
-        raise DataError("an item is no text", hint="Name items by text.")
+        raise DataError("an item is not a string", hint="Give item ids as strings.")
     if "overlap" in settings:
         share, assessors, seed = (settings["overlap"].get(name) for name in _OVERLAP)
         if not (isinstance(share, int | float) and type(assessors) is type(seed) is int):

@@ -9,12 +9,18 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.special import ndtri
 
-from podium.judging.active_sampling import by_expected_gain, expected_gains, telling_pairs
+from podium.judging.active_sampling import by_expected_gain, expected_gains, most_informative_pairs
 from podium.judging.algorithms.knockout import tournament
 from podium.judging.algorithms.selection import Algorithm, Pair, Selection
-from podium.judging.bradley_terry import SPREAD, Duels, Worths, fit_worths, prior_worths
-from podium.judging.forecast import expected_left, expected_trust
-from podium.judging.log_summary import Record
+from podium.judging.bradley_terry import (
+    SPREAD,
+    Comparisons,
+    Posterior,
+    fit_bradley_terry,
+    prior_strengths,
+)
+from podium.judging.forecast import expected_correlation, expected_left
+from podium.judging.log_summary import LogSummary
 from podium.kernels import Doubles
 
 _HEAT = 16
@@ -28,7 +34,7 @@ _GRADE_TRUST = 0.7
 
 
 @dataclass(frozen=True)
-class Task:
+class SelectionProblem:
     """What is to be judged: the items in the order they are taken, and how many matter."""
 
     order: Sequence[int]
@@ -37,7 +43,7 @@ class Task:
     seed: int
 
 
-class Plan(Protocol):
+class Strategy(Protocol):
     """What to ask next, and what the answers come to."""
 
     def waiting(self, assessor: str | None) -> list[Pair[int]]:
@@ -50,14 +56,16 @@ class Plan(Protocol):
         """About how many judgments are still needed."""
 
 
-class SelectionPlan:
+class SelectionStrategy:
     """Runs a selection algorithm as far as the record goes."""
 
-    def __init__(self, algorithm: Algorithm[Any], task: Task, record: Record) -> None:
+    def __init__(
+        self, algorithm: Algorithm[Any], problem: SelectionProblem, summary: LogSummary
+    ) -> None:
         self._algorithm = algorithm
-        self._task = task
-        self._record = record
-        self._selection: Selection[int] = algorithm(task.order, task.k)
+        self._problem = problem
+        self._summary = summary
+        self._selection: Selection[int] = algorithm(problem.order, problem.k)
         self._batch: list[Pair[int]] | None = None
         self._top: list[int] | None = None
 
@@ -66,7 +74,7 @@ class SelectionPlan:
         waiting = self._move()
         if assessor is None:
             return waiting
-        votes = self._record.votes
+        votes = self._summary.votes
         return [pair for pair in waiting if assessor not in votes.get((min(pair), max(pair)), {})]
 
     def ranked(self) -> tuple[Sequence[int], bool]:
@@ -74,28 +82,28 @@ class SelectionPlan:
         self._move()
         if self._top is not None:
             return self._top, True
-        return estimated_order(self._task, self._record), False
+        return estimated_order(self._problem, self._summary), False
 
     def expected_left(self, draws: int) -> float:
         """The mean over made-up truths that agree with all that is known."""
         if not self._move():
             return 0.0
-        task = self._task
+        problem = self._problem
         return expected_left(
             self._algorithm,
-            task.order,
-            task.k,
-            self._record.known,
-            self._record.answer,
-            ordered=task.ordered,
+            problem.order,
+            problem.k,
+            self._summary.known,
+            self._summary.answer,
+            ordered=problem.ordered,
             draws=draws,
-            seed=task.seed,
+            seed=problem.seed,
         )
 
     def _move(self) -> list[Pair[int]]:
         """Move the algorithm on as far as it goes, and return the pairs that it waits for."""
-        record = self._record
-        told = record.known.told
+        summary = self._summary
+        judged = summary.known.judged
         if self._top is not None:
             return []
         try:
@@ -106,9 +114,9 @@ class SelectionPlan:
                 waiting = []
                 for pair in self._batch:
                     # Most pairs of a replay were judged: to look there first halves its time.
-                    outcome = None if record.bad else told.get(pair)
+                    outcome = None if summary.bad else judged.get(pair)
                     if outcome is None:
-                        outcome = record.answer(record.known, *pair)
+                        outcome = summary.answer(summary.known, *pair)
                     if outcome is None:
                         waiting.append(pair)
                     else:
@@ -121,7 +129,7 @@ class SelectionPlan:
             return []
 
 
-class CarefulPlan:
+class ActiveSamplingStrategy:
     """Asks what is worth most until a budget is spent; one verdict settles nothing for good.
 
     Nobody is asked the same pair twice. So it also ends when all who have judged so far have judged
@@ -131,10 +139,10 @@ class CarefulPlan:
     best needs someone to beat.
     """
 
-    def __init__(self, budget: int, task: Task, record: Record) -> None:
+    def __init__(self, budget: int, problem: SelectionProblem, summary: LogSummary) -> None:
         self._budget = budget
-        self._task = task
-        self._record = record
+        self._problem = problem
+        self._summary = summary
 
     def waiting(self, assessor: str | None) -> list[Pair[int]]:
         """The most telling pairs that the person has not judged, or someone of those who judge."""
@@ -145,93 +153,103 @@ class CarefulPlan:
         heat = [pair for pair in self._heat() if (min(pair), max(pair)) not in judged]
         if heat:
             return heat[:left]
-        return telling_pairs(
-            _worths(self._task, self._record),
-            self._task.k,
+        return most_informative_pairs(
+            _worths(self._problem, self._summary),
+            self._problem.k,
             count=min(_AT_ONCE, left),
             without=judged,
-            out=self._record.bad,
+            out=self._summary.bad,
             # Other draws each time, or an item that is low in all of them is never asked about.
-            seed=self._task.seed + 1 + left,
+            seed=self._problem.seed + 1 + left,
         )
 
     def ranked(self) -> tuple[Sequence[int], bool]:
         """Items by expected gain; for good once nothing is asked any more."""
-        return estimated_order(self._task, self._record), not self.waiting(None)
+        return estimated_order(self._problem, self._summary), not self.waiting(None)
 
     def expected_left(self, _draws: int) -> float:
         """What is left of the budget, or of the pairs that those who judge have not judged."""
         if not self.waiting(None):
             return 0.0
-        bad, votes = self._record.bad, self._record.votes
-        items = len(self._task.order) - len(bad)
+        bad, votes = self._summary.bad, self._summary.votes
+        items = len(self._problem.order) - len(bad)
         possible = max(len(self._people()), 1) * items * (items - 1) // 2
-        said = sum(len(said) for pair, said in votes.items() if not bad.intersection(pair))
-        return float(min(self._left(), possible - said))
+        votes_of_pair = sum(
+            len(votes_of_pair)
+            for pair, votes_of_pair in votes.items()
+            if not bad.intersection(pair)
+        )
+        return float(min(self._left(), possible - votes_of_pair))
 
     def _people(self) -> set[str]:
-        return {name for said in self._record.votes.values() for name in said}
+        return {name for votes_of_pair in self._summary.votes.values() for name in votes_of_pair}
 
     def _judged(self, assessor: str | None) -> set[tuple[int, int]]:
         """The pairs that a person has judged; for anyone, those that everyone has who judges."""
-        votes = self._record.votes
+        votes = self._summary.votes
         if assessor is not None:
-            return {pair for pair, said in votes.items() if assessor in said}
+            return {pair for pair, votes_of_pair in votes.items() if assessor in votes_of_pair}
         people = len(self._people())
-        return {pair for pair, said in votes.items() if len(said) == people}
+        return {pair for pair, votes_of_pair in votes.items() if len(votes_of_pair) == people}
 
     def _spent(self) -> int:
-        return sum(map(len, self._record.votes.values()))
+        return sum(map(len, self._summary.votes.values()))
 
     def _left(self) -> int:
         return max(self._budget - self._spent(), 0)
 
     def _heat(self) -> list[Pair[int]]:
         """The first matches; later verdicts may overturn them, but not bring the heat back."""
-        if self._task.ordered or self._record.grades or self._spent() >= _HEAT - 1:
+        if self._problem.ordered or self._summary.grades or self._spent() >= _HEAT - 1:
             return []
-        plan = SelectionPlan(tournament, Task(self._task.order[:_HEAT], 1, False, 0), self._record)
+        plan = SelectionStrategy(
+            tournament, SelectionProblem(self._problem.order[:_HEAT], 1, False, 0), self._summary
+        )
         return plan.waiting(None)
 
 
-def estimated_order(task: Task, record: Record, *, reliability: bool = False) -> list[int]:
+def estimated_order(
+    problem: SelectionProblem, summary: LogSummary, *, reliability: bool = False
+) -> list[int]:
     """All items by expected gain, taking it that any verdict may be wrong."""
-    worths = _worths(task, record, reliability)
-    gains = expected_gains(worths, task.k, out=record.bad, seed=task.seed)
+    worths = _worths(problem, summary, reliability)
+    gains = expected_gains(worths, problem.k, out=summary.bad, seed=problem.seed)
     # Equal gains, as of items that never were in the top k, keep the prior order.
-    order = np.asarray(task.order)
+    order = np.asarray(problem.order)
     ranked: list[int] = order[by_expected_gain(gains[order])].tolist()
     return ranked
 
 
-def _worths(task: Task, record: Record, reliability: bool = False) -> Worths:
-    names = sorted({name for said in record.votes.values() for name in said})
+def _worths(problem: SelectionProblem, summary: LogSummary, reliability: bool = False) -> Posterior:
+    names = sorted({name for votes_of_pair in summary.votes.values() for name in votes_of_pair})
     raters = {name: number if reliability else 0 for number, name in enumerate(names)}
     # Sorted, so that sums are the same to the last bit whatever order verdicts came in.
     rows = sorted(
         (left, right, int(outcome), raters[name])
-        for (left, right), said in record.votes.items()
-        for name, outcome in said.items()
+        for (left, right), votes_of_pair in summary.votes.items()
+        for name, outcome in votes_of_pair.items()
     )
-    items = len(task.order)
+    items = len(problem.order)
     means, spread = np.zeros(items), np.full(items, SPREAD)
-    if task.ordered:
-        trust = expected_trust(task.order, record.known)
-        ranked, spread[:] = prior_worths(items, trust)
-        means[np.asarray(task.order)] = ranked
-    elif record.grades:
-        _grade_prior(record, means, spread)
-    return fit_worths(items, Duels.of(rows), means=means, spread=spread, reliability=reliability)
+    if problem.ordered:
+        trust = expected_correlation(problem.order, summary.known)
+        ranked, spread[:] = prior_strengths(items, trust)
+        means[np.asarray(problem.order)] = ranked
+    elif summary.grades:
+        _grade_prior(summary, means, spread)
+    return fit_bradley_terry(
+        items, Comparisons.of(rows), means=means, spread=spread, reliability=reliability
+    )
 
 
-def _grade_prior(record: Record, means: Doubles, spread: Doubles) -> None:
+def _grade_prior(summary: LogSummary, means: Doubles, spread: Doubles) -> None:
     """What grades say of worths: their ranks are correlated with the truth, more so if many."""
-    items = np.array(list(record.grades))
-    given = [list(said.values()) for said in record.grades.values()]
-    grades = np.array([np.mean(values) for values in given])
+    items = np.array(list(summary.grades))
+    grade_lists = [list(votes_of_pair.values()) for votes_of_pair in summary.grades.values()]
+    grades = np.array([np.mean(values) for values in grade_lists])
     ranks = ((grades > grades[:, None]).sum(axis=0) + (grades >= grades[:, None]).sum(axis=0)) / 2
-    places = ndtri(ranks / len(ranks))
-    counts = np.array([len(values) for values in given])
+    quantiles = ndtri(ranks / len(ranks))
+    counts = np.array([len(values) for values in grade_lists])
     trust = _GRADE_TRUST * np.sqrt(counts / (1 + (counts - 1) * _GRADE_TRUST**2))
-    means[items] = trust * SPREAD * places
+    means[items] = trust * SPREAD * quantiles
     spread[items] = SPREAD * np.sqrt(1 - trust**2)

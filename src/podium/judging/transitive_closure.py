@@ -13,39 +13,39 @@ from collections.abc import Iterable
 from podium.judging.entries import FLIPPED, Outcome
 
 
-class Knowledge:
+class KnownOutcomes:
     """The outcomes of pairs of items 0, 1, …, told or implied.
 
     ``below[item]`` has a bit for every item that is known to be worse. A thousand items fit in
     125 bytes each, so to tell whether a pair is implied is to look at one bit.
 
     Example:
-        >>> known = Knowledge(3)
-        >>> known.tell(0, 1, Outcome.LEFT)
-        >>> known.tell(2, 1, Outcome.RIGHT)
+        >>> known = KnownOutcomes(3)
+        >>> known.add(0, 1, Outcome.LEFT)
+        >>> known.add(2, 1, Outcome.RIGHT)
         >>> known.outcome(2, 0)
         <Outcome.RIGHT: -1>
     """
 
     def __init__(self, items: int) -> None:
-        self.told: dict[tuple[int, int], Outcome] = {}
+        self.judged: dict[tuple[int, int], Outcome] = {}
         self.below = [0] * items
         self.beaten_by: list[list[int]] = [[] for _ in range(items)]
 
-    def copy(self) -> Knowledge:
+    def copy(self) -> KnownOutcomes:
         """The same knowledge, to be told more without changing this."""
-        other = Knowledge(0)
-        other.told = dict(self.told)
+        other = KnownOutcomes(0)
+        other.judged = dict(self.judged)
         other.below = list(self.below)
         other.beaten_by = [list(winners) for winners in self.beaten_by]
         return other
 
-    def tell_all(self, outcomes: Iterable[tuple[tuple[int, int], Outcome]]) -> None:
+    def add_all(self, outcomes: Iterable[tuple[tuple[int, int], Outcome]]) -> None:
         """Take the outcomes of many pairs at once, before any other: quicker than one by one."""
         beats: list[list[int]] = [[] for _ in self.below]
         for (left, right), outcome in outcomes:
-            self.told[left, right] = outcome
-            self.told[right, left] = FLIPPED[outcome]
+            self.judged[left, right] = outcome
+            self.judged[right, left] = FLIPPED[outcome]
             if outcome is Outcome.LEFT:
                 beats[left].append(right)
                 self.beaten_by[right].append(left)
@@ -68,10 +68,10 @@ class Knowledge:
                 for loser in beats[item]:
                     self._spread(item, self.below[loser] | 1 << loser)
 
-    def tell(self, left: int, right: int, outcome: Outcome) -> None:
+    def add(self, left: int, right: int, outcome: Outcome) -> None:
         """Take the outcome of a pair that has none yet."""
-        self.told[left, right] = outcome
-        self.told[right, left] = outcome.flipped
+        self.judged[left, right] = outcome
+        self.judged[right, left] = outcome.flipped
         if outcome is Outcome.LEFT:
             self._rank(left, right)
         elif outcome is Outcome.RIGHT:
@@ -79,7 +79,7 @@ class Knowledge:
 
     def outcome(self, left: int, right: int) -> Outcome | None:
         """The outcome of a pair if it was told, or follows; else None."""
-        outcome = self.told.get((left, right))
+        outcome = self.judged.get((left, right))
         if outcome is not None:
             return outcome
         better = self.below[left] >> right & 1

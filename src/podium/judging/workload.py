@@ -9,8 +9,8 @@ from scipy.special import stdtrit
 
 from podium.data.seeds import generator
 from podium.errors import ArgumentError
-from podium.judging.algorithms import algorithm_called
-from podium.judging.algorithms.selection import run
+from podium.judging.algorithms import get_algorithm
+from podium.judging.algorithms.selection import run_selection
 from podium.judging.assessors.simulated import GRADE_SECONDS, HABITS, Habits, SimulatedAssessor
 from podium.judging.assignment import Overlap
 from podium.judging.kndcg import k_ndcg
@@ -88,11 +88,11 @@ class Workload:
     def people(self, hours_each: float) -> int:
         """How many people it takes if each gives so many hours."""
         if hours_each <= 0:
-            raise ArgumentError(f"{hours_each} hours are no time", hint="Give more than 0.")
+            raise ArgumentError(f"{hours_each} hours are too few", hint="Give more than 0.")
         return int(np.ceil(self.hours / hours_each))
 
 
-def plan(
+def estimate_workload(
     queries: int,
     items: int,
     k: int = 10,
@@ -118,24 +118,24 @@ def plan(
         seed: Draws them.
 
     Example:
-        >>> work = plan(500, 50, k=10, runs=20)
+        >>> work = estimate_workload(500, 50, k=10, runs=20)
         >>> work.people(hours_each=20) >= 1
         True
     """
     if not 0 <= prior <= 1:
         raise ArgumentError(f"the prior's correlation is {prior}", hint="Give 0 to 1.")
     _check_sizes(queries, items, k, runs)
-    select = algorithm_called(algorithm)
+    select = get_algorithm(algorithm)
     random = generator(seed)
-    found = []
+    results = []
     for number in range(runs):
         worths = random.standard_normal(items)
         scores = prior * worths + np.sqrt(1 - prior**2) * random.standard_normal(items)
         worths = worths[np.argsort(-scores)]
         judge = SimulatedAssessor[int](worths.tolist(), habits, seed=number)
-        selected = run(select, items, k, judge)
-        found.append((selected.judgments, selected.rounds, k_ndcg(selected.top, worths, k)))
-    judgments, rounds, quality = np.array(found).T
+        selected = run_selection(select, items, k, judge)
+        results.append((selected.judgments, selected.rounds, k_ndcg(selected.top, worths, k)))
+    judgments, rounds, quality = np.array(results).T
     return Workload(
         algorithm,
         queries,
@@ -147,7 +147,7 @@ def plan(
     )
 
 
-def plan_grading(
+def estimate_grading_workload(
     queries: int,
     items: int,
     k: int = 10,
@@ -161,7 +161,7 @@ def plan_grading(
     """The same for grading every item on five levels; equal grades are in random order.
 
     Example:
-        >>> plan_grading(500, 50, k=10, runs=20).total
+        >>> estimate_grading_workload(500, 50, k=10, runs=20).total
         25000.0
     """
     _check_sizes(queries, items, k, runs)

@@ -9,7 +9,7 @@ from typing import Any
 
 from podium.errors import ArgumentError
 from podium.losses.base import Loss
-from podium.registry import unknown
+from podium.registry import unknown_name
 
 
 def parse_loss(text: str) -> Loss:
@@ -62,7 +62,7 @@ def _value(node: ast.expr, text: str) -> Any:
 def _build(name: str, positional: Any, named: dict[str, Any], text: str) -> Loss:
     names = loss_names()
     if name not in names:  # an abstract loss is registered, but none to ask for
-        raise unknown("loss", name, names)
+        raise unknown_name("loss", name, names)
     try:
         return Loss.REGISTRY[name](*positional, **named)
     except TypeError as error:

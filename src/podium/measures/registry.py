@@ -12,7 +12,7 @@ from podium.measures.compiled.loops import Compiled, compile_function
 from podium.measures.compiled.ranked import MeasureFunction
 from podium.measures.value import Measure, Parameter, Value
 from podium.registry import same_definition
-from podium.registry import unknown as no_such
+from podium.registry import unknown_name as no_such
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,7 @@ from podium.rankers.engine_parameters import (
     with_defaults,
 )
 from podium.rankers.model_check import check_lightgbm, check_xgboost
-from podium.registry import Registry, unknown
+from podium.registry import Registry, unknown_name
 from podium.threads import thread_count
 
 
@@ -114,7 +114,7 @@ class _LightGBM(Booster):
         known = cls._main_of()
         for name, value in parameters.items():
             if name not in known:
-                raise unknown("LightGBM parameter", name, known)
+                raise unknown_name("LightGBM parameter", name, known)
             if isinstance(value, str) and re.search(r"\s", value):
                 raise ArgumentError(
                     f"{name} is {value!r}, which LightGBM would split at spaces",
@@ -264,7 +264,7 @@ class _XGBoost(Booster):
             unused = re.search(r"Parameters: \{(.*)\} are not used", str(warning.message))
             if unused:
                 name = re.findall('"(.*?)"', unused[1])[0]
-                raise unknown("XGBoost parameter", name, sorted(set(_leaf_names(config))))
+                raise unknown_name("XGBoost parameter", name, sorted(set(_leaf_names(config))))
 
     @classmethod
     def errors(cls) -> AbstractContextManager[None]:

@@ -1,7 +1,7 @@
 """DCG's gains and discounts learned from preferences between rankings, and what to ask next."""
 
 from podium.utility.cross_validate import choose_C
-from podium.utility.intervals import Intervals, bootstrap
+from podium.utility.intervals import Intervals, bootstrap_utility
 from podium.utility.learn import DCGLearn
 from podium.utility.learned_utility import LearnedUtility, accuracy, read_learned, write_learned
 from podium.utility.next_pair import Question, choose_pairs, next_places
@@ -26,7 +26,7 @@ __all__ = [
     "SystemPair",
     "UtilityReport",
     "accuracy",
-    "bootstrap",
+    "bootstrap_utility",
     "choose_C",
     "choose_pairs",
     "flips",

@@ -36,7 +36,7 @@ class Intervals:
     resamples: int
 
 
-def bootstrap(
+def bootstrap_utility(
     model: DCGLearn,
     preferences: RankingPreferences,
     learned: LearnedUtility,
@@ -57,7 +57,7 @@ def bootstrap(
         >>> pairs = RankingPreferences.from_arrays(*random.integers(0, 3, (2, 300, 2)))
         >>> pairs = pairs.with_choices(np.sign(pairs.leads(np.outer([1, 0.6], [0, 1, 3]))))
         >>> learned = DCGLearn(C=10.0).fit(pairs)
-        >>> found = bootstrap(DCGLearn(C=10.0), pairs, learned, resamples=50)
+        >>> found = bootstrap_utility(DCGLearn(C=10.0), pairs, learned, resamples=50)
         >>> bool(np.all(found.gains[0] <= learned.gains) & np.all(learned.gains <= found.gains[1]))
         True
     """

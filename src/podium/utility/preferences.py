@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from podium.errors import DataError
-from podium.judging import Entry, SideBySide, standing
+from podium.judging import Entry, SideBySide, active_entries
 from podium.kernels import Doubles, Ints
 
 Grades: TypeAlias = NDArray[np.uint8]
@@ -132,7 +132,7 @@ class RankingPreferences:
             >>> RankingPreferences.from_verdicts(log, shown).choices.tolist()
             [2, 0]
         """
-        said = (log[place] for place in standing(log))
+        said = (log[place] for place in active_entries(log))
         pairs = [entry for entry in said if isinstance(entry, SideBySide)]
         for entry in pairs:
             for name in (entry.left, entry.right):

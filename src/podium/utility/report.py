@@ -12,7 +12,7 @@ from podium.data.seeds import generator
 from podium.errors import DataError
 from podium.kernels import Doubles, Ints
 from podium.utility.cross_validate import Progress, choose_C, held_out_leads
-from podium.utility.intervals import Intervals, bootstrap
+from podium.utility.intervals import Intervals, bootstrap_utility
 from podium.utility.learn import DCGLearn
 from podium.utility.learned_utility import LearnedUtility, hits
 from podium.utility.position_test import PositionTest, position_test
@@ -155,7 +155,7 @@ def report(
     learned = fixed.fit(preferences)
     # C is chosen anew inside each fold: what is held out must not have had a say in it.
     leads = held_out_leads(chosen, preferences, progress=stage("Held-out accuracy"))
-    intervals = bootstrap(
+    intervals = bootstrap_utility(
         fixed, preferences, learned, resamples=resamples, seed=seed, progress=stage("Intervals")
     )
     position = None

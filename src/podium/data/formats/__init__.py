@@ -1,4 +1,4 @@
-"""Every file format by name: what it holds, how it is read, streamed and written."""
+"""Registry of file formats: contents, reader, streaming reader and writer of each."""
 
 from __future__ import annotations
 
@@ -38,14 +38,13 @@ class Format:
     """A file format.
 
     Attributes:
-        name: What it is called on the command line.
-        kind: What it holds.
-        read: Reads a source whole.
-        write: Writes what ``read`` gave, or (data sets, candidates) an iterable of blocks.
-        stream: Reads a source as blocks of whole queries in bounded memory; None where the whole
-            is read.
-        suffixes: Endings of file names it is recognised by.
-        options: What ``read`` can be told besides the source.
+        name: Its name on the command line.
+        kind: The type of its contents.
+        read: Reads all of a source.
+        write: Writes what ``read`` returns, or (data sets, candidates) an iterable of blocks.
+        stream: Reads a source as blocks of whole queries in bounded memory; None if not supported.
+        suffixes: File suffixes it is recognised by.
+        options: Keyword arguments of ``read``.
     """
 
     name: str
@@ -121,11 +120,11 @@ FORMATS: Registry[Format] = Registry(
         )
     },
 )
-"""Every format by its name."""
+"""All formats by name."""
 
 
 def format_of(source: Source, name: str | None = None) -> Format:
-    """Find a format by its name, or by a path's ending; a folder is a shard set.
+    """Find a format by name or by a path's suffix; a folder is a shard set.
 
     Example:
         >>> format_of("train.txt.gz").name, format_of("-", "run").name
@@ -142,6 +141,6 @@ def format_of(source: Source, name: str | None = None) -> Format:
         if os.fspath(source) != "-" and (path.is_dir() or not (suffix or path.is_file())):
             return FORMATS["shards"]
     raise ArgumentError(
-        f"the format of {source_name(source)} is not clear from its name",
+        f"the format of {source_name(source)} cannot be inferred from its name",
         hint=f"Name it: {', '.join(FORMATS)}.",
     )

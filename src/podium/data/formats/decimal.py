@@ -1,8 +1,8 @@
-"""Reading decimal numbers out of bytes inside compiled kernels, to the last bit.
+"""Exact parsing of decimal numbers from bytes inside compiled kernels.
 
-A number is either read exactly here, or bounded so tightly that rounding it to float32 cannot go
-wrong, or left to Python's own ``float`` by its position (the rarest case). No result ever differs
-from ``numpy.float32(float(text))``.
+A number is either parsed exactly here, or bounded so tightly that rounding it to float32 cannot go
+wrong, or left to Python's ``float`` by its position (the rarest case). No result ever differs from
+``numpy.float32(float(text))``.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from podium.kernels import Bytes, kernel
 from podium.kernels.words import eight_bytes, trailing_zeros
 
 BAD, EXACT, NEAR, SLOW = 0, 1, 2, 3
-"""What ``read_decimal`` says of a number: none there; right to the last bit; within a relative
-2**-50; out of a double's comfortable range."""
+"""Status of ``read_decimal``: not a number; exact; within a relative 2**-50; out of range."""
 
 _POWERS = np.array([float(f"1e{power}") for power in range(309)])
 _EXACT_INTEGERS = 1 << 53
@@ -29,9 +28,9 @@ _LOW, _HIGH = 1.0 - 2.0**-50, 1.0 + 2.0**-50
 
 @kernel
 def read_digits(text: Bytes, at: int) -> tuple[int, int]:
-    """The value of a run of digits (modulo 2**64) and where it ends, eight digits at a step.
+    """Parse a run of digits (modulo 2**64), eight at a time; return its value and end.
 
-    The text must go on for eight bytes after its last digit; ``podium.data.files`` pads it so.
+    At least eight bytes must follow the last digit; ``podium.data.files`` adds padding.
     """
     total = np.uint64(0)
     while True:
@@ -52,7 +51,7 @@ def read_digits(text: Bytes, at: int) -> tuple[int, int]:
 
 @kernel
 def _value_of_eight(digits: np.uint64) -> np.uint64:
-    """The number that eight bytes 0..9 make, the lowest byte being the first digit."""
+    """The number formed by eight bytes 0..9, the lowest byte being the first digit."""
     pairs = digits * np.uint64(10) + (digits >> np.uint64(8))
     return (
         (pairs & _EVERY_FOURTH) * np.uint64(0x000F424000000064)
@@ -64,7 +63,7 @@ def _value_of_eight(digits: np.uint64) -> np.uint64:
 def read_decimal(text: Bytes, at: int) -> tuple[int, float, int]:
     """Read ``[+-]digits[.digits][e[+-]digits]`` from padded text.
 
-    Returns what it found (BAD, EXACT, NEAR or SLOW), the value, and where it ends.
+    Returns the status (BAD, EXACT, NEAR or SLOW), the value, and where it ends.
     """
     negative = text[at] == 45
     if negative or text[at] == 43:
@@ -82,11 +81,11 @@ def read_decimal(text: Bytes, at: int) -> tuple[int, float, int]:
             mantissa = mantissa * _SIGNED_POWERS[-scale] + fraction
     if digits == 0:
         return BAD, 0.0, at
-    found = EXACT
+    status = EXACT
     if digits > 18:
         mantissa, scale, dropped = _long_mantissa(text, begin, at)
         if dropped:
-            found = NEAR
+            status = NEAR
     if text[at] == 101 or text[at] == 69:
         minus = text[at + 1] == 45
         begin = at + 2 if minus or text[at + 1] == 43 else at + 1
@@ -99,23 +98,23 @@ def read_decimal(text: Bytes, at: int) -> tuple[int, float, int]:
     value = float(mantissa)
     if mantissa != 0:
         if mantissa > _EXACT_INTEGERS or scale < -22 or scale > 22:
-            found = NEAR
+            status = NEAR
             if scale < -270 or scale > 270:
                 return SLOW, value, at
         value = value / _POWERS[-scale] if scale <= 0 else value * _POWERS[scale]
-    return found, (-value if negative else value), at
+    return status, (-value if negative else value), at
 
 
 @kernel
 def _long_mantissa(text: Bytes, at: int, stop: int) -> tuple[int, int, bool]:
-    """The first 18 digits that count, the power of ten they stand for, and if others were lost."""
+    """The first 18 significant digits, their power of ten, and whether digits were dropped."""
     mantissa = scale = digits = 0
     dropped = after_point = False
-    for place in range(at, stop):
-        if text[place] == 46:
+    for index in range(at, stop):
+        if text[index] == 46:
             after_point = True
             continue
-        digit = int(text[place]) - 48
+        digit = int(text[index]) - 48
         if digits < 18:
             mantissa = mantissa * 10 + digit
             digits += mantissa > 0
@@ -127,8 +126,8 @@ def _long_mantissa(text: Bytes, at: int, stop: int) -> tuple[int, int, bool]:
 
 
 @kernel
-def sure_float32(found: int, value: float) -> bool:
-    """Whether rounding what ``read_decimal`` found to float32 gives the right one."""
-    return found == EXACT or (
-        found == NEAR and np.float32(value * _LOW) == np.float32(value * _HIGH)
+def sure_float32(status: int, value: float) -> bool:
+    """Whether rounding a result of ``read_decimal`` to float32 is exact."""
+    return status == EXACT or (
+        status == NEAR and np.float32(value * _LOW) == np.float32(value * _HIGH)
     )

@@ -1,17 +1,16 @@
-"""LETOR / SVMlight text: ``label qid:ID 1:value 2:value … #docid = ID …``, a document a line.
+"""LETOR / SVMlight text: ``label qid:ID 1:value 2:value … #docid = ID …``, one document per line.
 
-What is read, and what is refused:
+What is accepted, and what is an error:
 
-- Features not named on a line are 0, as SVMlight has it; ``NULL`` (LETOR's mark) is missing: NaN.
-- Of a comment only ``docid`` is kept. Blank lines and lines with nothing but a comment hold no
-  document.
-- Rows of one query may lie apart when the file is read whole (they are brought together), but not
-  when it is streamed.
+- Features absent from a line are 0, as in SVMlight; ``NULL`` (as in LETOR) is missing: NaN.
+- Of a comment only ``docid`` is kept. Blank lines and comment lines are skipped.
+- The rows of a query need not be contiguous when the whole file is read (they are grouped), but
+  must be when it is streamed.
 - ``nan`` and ``inf`` are errors unless ``keep_nonfinite=True``; so are indices that repeat or
   descend, index 0 unless ``zero_based=True``, indices above ``max_features``, NUL bytes, ids that
   are not UTF-8, and anything else that is not of this form. The error names file and line.
-- A last line without a line feed counts, so plain text that was cut short inside a line cannot be
-  told from whole text; compressed text that was cut short is an error.
+- A last line without a line feed counts, so truncated plain text cannot be detected; truncated
+  compressed text is an error.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from podium.data.formats.text import (
     text_lines,
 )
 from podium.data.grouping import Strings, group_runs, group_sizes
-from podium.data.stream import refuse_apart, whole_queries
+from podium.data.stream import check_contiguous, whole_queries
 from podium.errors import DataError
 from podium.kernels import Bytes, Floats, Ints
 
@@ -50,27 +49,27 @@ _PROBLEMS = {
         "{token!r} has an index above {most}",
         "Raise max_features if the file really has that many features.",
     ),
-    lk.BAD_LABEL: ("{token!r} is no label", "A line starts with a finite number."),
+    lk.BAD_LABEL: ("{token!r} is not a valid label", "A line starts with a finite number."),
     lk.NO_QUERY: (
-        "'qid:ID' is missing after the label, {token!r} stands there",
-        "Add it to each line, or give the rows of each query with group=.",
+        "expected 'qid:ID' after the label, found {token!r}",
+        "Add it to each line, or give the number of rows per query with group=.",
     ),
-    lk.BAD_INDEX: ("{token!r} is not 'index:value'", "Mend the line."),
-    lk.BAD_VALUE: ("{token!r} has no number after the colon", "Mend the line."),
+    lk.BAD_INDEX: ("{token!r} is not 'index:value'", "Fix the line."),
+    lk.BAD_VALUE: ("{token!r} has no number after the colon", "Fix the line."),
     lk.NOT_FINITE: (
         "{token!r} is not a finite float32",
-        "Mend it, write NULL for a missing value, or read with keep_nonfinite=True.",
+        "Fix it, write NULL for a missing value, or read with keep_nonfinite=True.",
     ),
     lk.TOO_LARGE: (
         "{token!r} is not a finite float32",
-        "Float32 ends at 3.4e38: scale the values down, or mend the line.",
+        "Float32 ends at 3.4e38: scale the values down, or fix the line.",
     ),
     lk.NOT_ASCENDING: (
         "the index of {token!r} is not larger than the one before",
-        "A line names each feature once, in ascending order.",
+        "Feature indices of a line are in ascending order, without repetition.",
     ),
     lk.ZERO_INDEX: ("{token!r} has index 0", "Read with zero_based=True if indices start at 0."),
-    lk.NUL_BYTE: ("a NUL byte", "The file is damaged or not text."),
+    lk.NUL_BYTE: ("contains a NUL byte", "The file is damaged or not text."),
 }
 
 
@@ -85,7 +84,7 @@ class _Options:
 
 @dataclass
 class _Rows:
-    """What one chunk of text holds: rows, and runs of rows with one query id."""
+    """Contents of a chunk of text: rows, and runs of rows with one query id."""
 
     features: Floats
     labels: Floats
@@ -103,16 +102,16 @@ def read_letor(
     max_features: int = MAX_FEATURES,
     progress: Reporter | None = None,
 ) -> Dataset:
-    r"""Read a LETOR file whole, on all cores.
+    r"""Read a whole LETOR file, on all cores.
 
     Args:
         source: A path (plain, gzip or zstd), ``"-"``, or an open binary stream.
-        group: For files without ``qid:``: the rows of each query, or the file that lists them.
-            A file ``SOURCE.query`` beside such a file is found by itself, as LightGBM does.
+        group: For files without ``qid:``: the number of rows per query, or the file that lists
+            them. A file ``SOURCE.query`` is used automatically, as in LightGBM.
         zero_based: Feature indices start at 0, not 1.
         keep_nonfinite: Accept ``nan`` and ``inf`` as missing feature values.
-        max_features: Refuse larger indices: a stray one would make every row as wide.
-        progress: Called with bytes read and bytes in all.
+        max_features: Larger indices are errors: a stray one would make every row that wide.
+        progress: Called with bytes read and total bytes.
 
     Example:
         >>> import io
@@ -147,7 +146,7 @@ def iter_letor(
 ) -> Iterator[Dataset]:
     r"""Stream a LETOR file as data sets of whole queries, in bounded memory.
 
-    Rows of a query must be together. A block is as wide as the widest line so far, so that later
+    Rows of a query must be contiguous. A block is as wide as the widest line so far, so that later
     blocks may have more features than earlier ones.
 
     Example:
@@ -160,7 +159,9 @@ def iter_letor(
         Dataset.grouped(
             rows.features,
             rows.labels,
-            refuse_apart(group_runs(rows.run_ids, rows.run_starts, len(rows.labels)), options.name),
+            check_contiguous(
+                group_runs(rows.run_ids, rows.run_starts, len(rows.labels)), options.name
+            ),
             rows.document_ids,
         )
         for rows in _parse(source, options, progress)
@@ -212,18 +213,18 @@ def _prefixed(prefix: str, words: Strings) -> Strings:
 
 
 def group_file(source: Source) -> Path | None:
-    """The file with rows per query beside a LETOR file, named as LightGBM does, if there is one."""
+    """Find the file with rows per query beside a LETOR file, named as in LightGBM."""
     if isinstance(source, str | os.PathLike) and os.fspath(source) != "-":
-        beside = Path(f"{os.fspath(source)}.query")
+        path = Path(f"{os.fspath(source)}.query")
         with suppress(OSError):  # the name may be too long
-            return beside if beside.exists() else None
+            return path if path.exists() else None
     return None
 
 
 def _group_of(source: Source, group: Source | Ints | list[int] | None) -> Ints | None:
     if group is None:
-        beside = group_file(source)
-        return None if beside is None else read_group_sizes(beside)
+        path = group_file(source)
+        return None if path is None else read_group_sizes(path)
     return np.asarray(group) if isinstance(group, np.ndarray | list) else read_group_sizes(group)
 
 
@@ -239,22 +240,22 @@ def _parse(source: Source, options: _Options, progress: Reporter | None) -> Iter
 
 
 def _parse_chunk(chunk: Bytes, width: int, options: _Options) -> _Rows:
-    most = count_lines(chunk, len(chunk))
-    labels = np.empty(most, np.float32)
-    runs = np.empty((most if options.with_queries else 1, 3), np.int64)
-    documents = np.empty((most, 2), np.int64)
+    max_rows = count_lines(chunk, len(chunk))
+    labels = np.empty(max_rows, np.float32)
+    runs = np.empty((max_rows if options.with_queries else 1, 3), np.int64)
+    documents = np.empty((max_rows, 2), np.int64)
     spare = 1024
     while True:
-        if most * width * 4 > _BLOCK_BYTES:
+        if max_rows * width * 4 > _BLOCK_BYTES:
             raise DataError(
-                f"has a feature {width}, which makes {most} short lines larger than "
+                f"has feature index {width}, which makes {max_rows} dense rows larger than "
                 f"{_BLOCK_BYTES >> 30} GiB",
                 path=options.name,
                 hint="Rows are dense in Podium: select features first.",
             )
-        features = np.zeros((most, width), np.float32)
+        features = np.zeros((max_rows, width), np.float32)
         slow = np.empty((spare + width + 1, 4), np.int64)
-        ended, at, rows, found, slows, columns = lk.parse(
+        status, at, rows, run_count, slows, columns = lk.parse(
             chunk,
             features,
             labels,
@@ -265,14 +266,14 @@ def _parse_chunk(chunk: Bytes, width: int, options: _Options) -> _Rows:
             options.with_queries,
             options.keep_nonfinite,
         )
-        if ended == lk.WIDER and columns <= options.max_features:
+        if status == lk.WIDER and columns <= options.max_features:
             width = min(max(columns, 2 * width), options.max_features)
-        elif ended == lk.CROWDED:
+        elif status == lk.CROWDED:
             spare *= 8
         else:
             break
-    if ended != lk.DONE:
-        raise _problem(chunk, ended, at, options)
+    if status != lk.DONE:
+        raise _problem(chunk, status, at, options)
     for row, column, begin, end in slow[:slows]:
         with np.errstate(over="ignore"):
             value = np.float32(float(chunk[begin:end].tobytes()))
@@ -287,8 +288,8 @@ def _parse_chunk(chunk: Bytes, width: int, options: _Options) -> _Rows:
     return _Rows(
         features[:rows, :columns],
         labels[:rows],
-        gather_strings(chunk, runs[:found, 1], runs[:found, 2], options.name),
-        runs[:found, 0].copy(),
+        gather_strings(chunk, runs[:run_count, 1], runs[:run_count, 2], options.name),
+        runs[:run_count, 0].copy(),
         gather_strings(chunk, spans[:, 0], spans[:, 1], options.name, empty_is_null=True)
         if has_documents
         else None,
@@ -296,22 +297,22 @@ def _parse_chunk(chunk: Bytes, width: int, options: _Options) -> _Rows:
 
 
 def _no_document(name: str) -> DataError:
-    return DataError("holds no document", path=name, hint="Is it the right file?")
+    return DataError("has no documents", path=name, hint="Is it the right file?")
 
 
-def _problem(chunk: Bytes, ended: int, at: int, options: _Options) -> DataError:
+def _problem(chunk: Bytes, status: int, at: int, options: _Options) -> DataError:
     line = count_lines(chunk, at) + 1
     words = chunk[at : at + 60].tobytes().split(None, 1)
     token = words[0].decode("utf-8", "replace") if words and chunk[at] > 32 else ""
-    problem, hint = _PROBLEMS[ended]
-    if ended == lk.BAD_INDEX and not options.with_queries and token.lower().startswith("qid:"):
-        hint = "Its lines name queries: read it without group=, or move its .query file away."
+    problem, hint = _PROBLEMS[status]
+    if status == lk.BAD_INDEX and not options.with_queries and token.lower().startswith("qid:"):
+        hint = "Its lines have query ids: read it without group=, or move its .query file away."
     text = problem.format(token=token, most=options.max_features)
     return DataError(text, path=options.name, line=line, hint=hint)
 
 
 def _join(parts: list[_Rows]) -> _Rows:
-    """Put parsed chunks one below the other, as wide as the widest; frees each as it goes."""
+    """Concatenate parsed chunks, padded to the widest; frees each chunk once copied."""
     width = max(part.features.shape[1] for part in parts)
     total = sum(len(part.labels) for part in parts)
     some_documents = any(part.document_ids is not None for part in parts)
@@ -319,8 +320,8 @@ def _join(parts: list[_Rows]) -> _Rows:
     labels = np.empty(total, np.float32)
     run_ids, run_starts, document_ids = [], [], []
     row = 0
-    for place in range(len(parts)):
-        part, parts[place] = parts[place], parts[-1]
+    for index in range(len(parts)):
+        part, parts[index] = parts[index], parts[-1]
         size, columns = part.features.shape
         features[row : row + size, :columns] = part.features
         features[row : row + size, columns:] = 0.0

@@ -8,7 +8,7 @@ from podium.data.files import PADDING
 from podium.data.formats.decimal import BAD, read_decimal, read_digits, sure_float32
 from podium.kernels import Bytes, Floats, Ints, kernel
 
-# What a parse ends with. WIDER and CROWDED are no errors: the caller parses again with room for
+# Status codes of a parse. WIDER and CROWDED are not errors: the caller parses again with room for
 # more columns, or for more numbers that are left to Python.
 DONE, WIDER, CROWDED = 0, 1, 2
 BAD_LABEL, NO_QUERY, BAD_INDEX, BAD_VALUE, NOT_FINITE = 3, 4, 5, 6, 7
@@ -41,16 +41,16 @@ def _token_end(text: Bytes, at: int) -> int:
 
 @kernel
 def _starts_with(text: Bytes, at: int, word: Bytes) -> bool:
-    """Whether a lower-case word stands at a place, in any case; a line feed ends the search."""
-    for place in range(len(word)):
-        if (text[at + place] | 32) != word[place]:
+    """Whether the text at a position starts with a lower-case word, ignoring case."""
+    for index in range(len(word)):
+        if (text[at + index] | 32) != word[index]:
             return False
     return True
 
 
 @kernel
 def _special(text: Bytes, at: int, stop: int) -> int:
-    """Whether a word is NULL (1), or a NaN or infinity (2), or none of them (0)."""
+    """Whether a word is NULL (1), NaN or infinity (2), or none of them (0)."""
     if stop - at == 4 and _starts_with(text, at, _NULL):
         return 1
     if text[at] == 45 or text[at] == 43:
@@ -62,7 +62,7 @@ def _special(text: Bytes, at: int, stop: int) -> int:
 
 @kernel
 def _docid(text: Bytes, at: int) -> tuple[int, int]:
-    """Where the document id lies in a comment ``docid = ID …``; an empty span if there is none."""
+    """Span of the document id in a comment ``docid = ID …``; empty if there is none."""
     at = _skip_blank(text, at)
     if not _starts_with(text, at, _DOCID):
         return 0, 0
@@ -74,9 +74,9 @@ def _docid(text: Bytes, at: int) -> tuple[int, int]:
 
 
 @kernel
-def _same(text: Bytes, one: int, other: int, size: int) -> bool:
-    for place in range(size):
-        if text[one + place] != text[other + place]:
+def _equal(text: Bytes, first: int, second: int, size: int) -> bool:
+    for index in range(size):
+        if text[first + index] != text[second + index]:
             return False
     return True
 
@@ -95,12 +95,12 @@ def parse(
 ) -> tuple[int, int, int, int, int, int]:
     """Parse a chunk of whole lines, padded by ``podium.data.files``, into rows.
 
-    ``runs`` gets, for each run of rows with one query id, its first row and the span of its id;
-    ``documents`` the span of each row's document id; ``slow`` row, column (-1 for the label) and
+    Outputs: ``runs``, for each run of rows with one query id, its first row and the span of its id;
+    ``documents``, the span of each row's document id; ``slow``, row, column (-1 for the label) and
     span of each number left to Python.
 
-    Returns how it ended, the byte it ended at, rows, runs, slow numbers and the columns used; for
-    WIDER the last is the columns needed.
+    Returns the status code, the byte it ended at, rows, runs, slow numbers and the columns used;
+    for WIDER the last is the number of columns needed.
     """
     stop = len(text) - PADDING
     width = features.shape[1]
@@ -114,11 +114,11 @@ def parse(
         if text[at] != _HASH:
             if slows + width >= len(slow):
                 return CROWDED, at, row, run, slows, columns
-            found, value, end = read_decimal(text, at)
-            if found == BAD or text[end] > _SPACE:
+            status, value, end = read_decimal(text, at)
+            if status == BAD or text[end] > _SPACE:
                 return BAD_LABEL, at, row, run, slows, columns
             labels[row] = value
-            if not sure_float32(found, value):
+            if not sure_float32(status, value):
                 slow[slows, 0], slow[slows, 1], slow[slows, 2], slow[slows, 3] = row, -1, at, end
                 slows += 1
             elif abs(labels[row]) > _LARGEST:
@@ -129,7 +129,7 @@ def parse(
                 if not _starts_with(text, at, _QID) or end <= at + len(_QID):
                     return NO_QUERY, at, row, run, slows, columns
                 at += len(_QID)
-                if run == 0 or end - at != run_size or not _same(text, at, run_begin, run_size):
+                if run == 0 or end - at != run_size or not _equal(text, at, run_begin, run_size):
                     runs[run, 0], runs[run, 1], runs[run, 2] = row, at, end
                     run += 1
                     run_begin, run_size = at, end - at
@@ -147,14 +147,14 @@ def parse(
                 if at - begin > 15:  # too long for an index, and maybe for an integer
                     column = 1 << 50
                 if column <= last:
-                    ended = ZERO_INDEX if column < 0 else NOT_ASCENDING
-                    return ended, begin, row, run, slows, columns
+                    code = ZERO_INDEX if column < 0 else NOT_ASCENDING
+                    return code, begin, row, run, slows, columns
                 if column >= width:
                     return WIDER, begin, row, run, slows, column + 1
                 last = column
                 at += 1
-                found, value, end = read_decimal(text, at)
-                if found == BAD or text[end] > _SPACE:
+                status, value, end = read_decimal(text, at)
+                if status == BAD or text[end] > _SPACE:
                     end = _token_end(text, at)
                     kind = _special(text, at, end)
                     if kind == 0:
@@ -165,7 +165,7 @@ def parse(
                 else:
                     narrow = np.float32(value)
                     features[row, column] = narrow
-                    if not sure_float32(found, value):
+                    if not sure_float32(status, value):
                         slow[slows, 0], slow[slows, 1] = row, column
                         slow[slows, 2], slow[slows, 3] = at, end
                         slows += 1

@@ -10,9 +10,9 @@
 
 The name of rankings is in the file's metadata under ``podium.name``.
 
-Rows of a query are together in files Podium writes, and no row group splits a query. Files from
-elsewhere may have their rows in any order when read whole, other names (``rename=``), other
-numeric types, and columns that are not wanted (``features=``).
+In files written by Podium the rows of a query are contiguous, and no row group splits a query.
+Other files may have their rows in any order unless streamed, other names (``rename=``), other
+numeric types, and further columns (``features=``).
 """  # noqa: E501
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from podium.data.grouping import Grouping, Strings, as_strings, group_rows
 from podium.data.judged import Judgments, Rankings
 from podium.data.preferences import PreferenceLevels, Preferences
 from podium.data.query_rows import QueryRows
-from podium.data.stream import gathered, refuse_apart, whole_queries, widen
+from podium.data.stream import check_contiguous, merge_blocks, whole_queries, widen
 from podium.errors import DataError
 from podium.kernels import Floats
 
@@ -65,14 +65,14 @@ def read_parquet(
     rename: Mapping[str, str] | None = None,
     features: Sequence[str] | None = None,
 ) -> Table:
-    """Read a Parquet file whole.
+    """Read a whole Parquet file.
 
     Args:
         source: A path, ``"-"``, or an open binary stream.
-        kind: What to make of it: ``Dataset``, ``Judgments``, ``Rankings``, ``Preferences`` or
+        kind: The type to return: ``Dataset``, ``Judgments``, ``Rankings``, ``Preferences`` or
             ``PreferenceLevels``.
-        rename: The file's column names for those of the schema, as ``{"qid": "query_id"}``.
-        features: Which columns are features, by default all that are nothing else.
+        rename: Maps the file's column names to those of the schema: ``{"qid": "query_id"}``.
+        features: The feature columns; by default all columns that are not of the schema.
 
     Example:
         >>> import io
@@ -92,7 +92,7 @@ def iter_parquet(
     rename: Mapping[str, str] | None = None,
     features: Sequence[str] | None = None,
 ) -> Iterator[Dataset]:
-    """Stream a Parquet data set as blocks of whole queries; rows of a query must be together.
+    """Stream a Parquet data set as blocks of whole queries; rows of a query must be contiguous.
 
     Example:
         >>> import io
@@ -111,7 +111,7 @@ def iter_parquet(
                 name,
                 rename=rename,
                 features=features,
-                together=True,
+                contiguous=True,
             )
             for batch in file.iter_batches(batch_size=max(1, BLOCK_BYTES // (4 * width)))
             if len(batch)
@@ -131,10 +131,10 @@ def write_parquet(tables: QueryRows | Iterable[Dataset], target: Source) -> None
     """
     if is_compressed(target):
         raise DataError(
-            "Parquet files are compressed inside", path=target, hint="Leave that ending out."
+            "Parquet files are compressed internally", path=target, hint="Drop that suffix."
         )
     blocks: Iterator[Any]
-    blocks = iter([tables]) if isinstance(tables, QueryRows) else gathered(tables, BLOCK_BYTES)
+    blocks = iter([tables]) if isinstance(tables, QueryRows) else merge_blocks(tables, BLOCK_BYTES)
     first = next(blocks, None)
     if first is None:
         raise DataError("nothing to write", hint="Give at least one table.")
@@ -148,21 +148,21 @@ def write_parquet(tables: QueryRows | Iterable[Dataset], target: Source) -> None
 
 
 def _like(block: Dataset, first: Dataset) -> Dataset:
-    """A block with the columns of the first, filled where it has fewer of them."""
+    """Pad a block to the columns of the first one."""
     block = widen(block, first.feature_names)
     if first.document_ids is not None:
         block = block.with_document_ids()
     if table_schema(block) != table_schema(first):
         raise DataError(
             "a later block has columns that the first one lacks, and a Parquet file has one schema",
-            hint="Write shards, which may grow wider, or read the source whole first.",
+            hint="Write shards, which may grow wider, or read all of the source first.",
         )
     return block
 
 
 def parquet_writer(sink: Any, schema: pa.Schema) -> pq.ParquetWriter:
-    """A writer with the settings of all Podium's files."""
-    # Ids repeat, features hardly ever: a dictionary only costs time there.
+    """Create a Parquet writer with Podium's settings."""
+    # Ids repeat; features hardly ever do, and a dictionary would only cost time.
     words = [field.name for field in schema if pa.types.is_string(field.type)]
     return pq.ParquetWriter(
         sink, schema, compression="zstd", compression_level=1, use_dictionary=words
@@ -170,26 +170,26 @@ def parquet_writer(sink: Any, schema: pa.Schema) -> pq.ParquetWriter:
 
 
 def write_row_groups(writer: pq.ParquetWriter, rows: QueryRows, schema: pa.Schema) -> None:
-    """Append a block in row groups of whole queries, each about ``BLOCK_BYTES`` large."""
+    """Append a block in row groups of whole queries of about ``BLOCK_BYTES`` each."""
     for piece in query_pieces(rows, BLOCK_BYTES):
         table = rows_table(piece, schema)
         writer.write_table(table, row_group_size=max(1, len(table)))
 
 
-def query_pieces(rows: Table, most_bytes: int) -> Iterator[Table]:
-    """Cut rows between queries into pieces of so many bytes, or of one query if it is larger."""
+def query_pieces(rows: Table, max_bytes: int) -> Iterator[Table]:
+    """Split rows between queries into pieces of at most ``max_bytes``, or of one larger query."""
     columns = len(rows.feature_names) if isinstance(rows, Dataset) else len(rows.ROW_FIELDS)
-    most = max(1, most_bytes // max(1, 4 * columns))
+    max_rows = max(1, max_bytes // max(1, 4 * columns))
     first = 0
     while first < len(rows):
-        last = int(np.searchsorted(rows.offsets, rows.offsets[first] + most, side="right")) - 1
+        last = int(np.searchsorted(rows.offsets, rows.offsets[first] + max_rows, side="right")) - 1
         last = min(max(last, first + 1), len(rows))
         yield rows if last - first == len(rows) else rows.select(np.arange(first, last))
         first = last
 
 
 def table_schema(rows: QueryRows) -> pa.Schema:
-    """The Arrow schema of a table's Parquet file."""
+    """Return the Arrow schema of a table's Parquet file."""
     fields = [pa.field("query_id", pa.string(), nullable=False)]
     for column, (field, kind) in _COLUMNS[type(rows)].items():
         optional = isinstance(rows, Dataset) and column == "document_id"
@@ -199,14 +199,16 @@ def table_schema(rows: QueryRows) -> pa.Schema:
         taken = {field.name for field in fields} | {"document_id"}
         for name in rows.feature_names:
             if name in taken:
-                raise DataError(f"a feature is named {name!r}", hint="Rename it: it is taken.")
+                raise DataError(
+                    f"a feature is named {name!r}", hint="Rename it: the name is reserved."
+                )
         fields += [pa.field(name, pa.float32()) for name in rows.feature_names]
-    named = {"podium.name": rows.name} if isinstance(rows, Rankings) else None
-    return pa.schema(fields, metadata=named)
+    metadata = {"podium.name": rows.name} if isinstance(rows, Rankings) else None
+    return pa.schema(fields, metadata=metadata)
 
 
 def rows_table(rows: QueryRows, schema: pa.Schema) -> pa.Table:
-    """Rows as an Arrow table; features become columns."""
+    """Convert rows to an Arrow table; features become columns."""
     columns = {"query_id": rows.query_id_of_row()}
     for column, (field, _) in _COLUMNS[type(rows)].items():
         columns[column] = getattr(rows, field)
@@ -216,7 +218,9 @@ def rows_table(rows: QueryRows, schema: pa.Schema) -> pa.Table:
     arrays = []
     for field in schema:
         if columns.get(field.name) is None:
-            raise DataError(f"a block lacks column {field.name!r}", hint="Write alike blocks.")
+            raise DataError(
+                f"a block lacks column {field.name!r}", hint="Write blocks with the same columns."
+            )
         arrays.append(pa.array(columns[field.name]).cast(field.type))
     return pa.table(arrays, schema=schema)
 
@@ -228,9 +232,9 @@ def table_rows(
     *,
     rename: Mapping[str, str] | None = None,
     features: Sequence[str] | None = None,
-    together: bool = False,
+    contiguous: bool = False,
 ) -> Table:
-    """Make rows of an Arrow table; ``together`` refuses a data set with rows to be moved."""
+    """Convert an Arrow table to rows; ``contiguous`` requires grouped rows in a data set."""
     if rename:
         table = table.rename_columns([rename.get(column, column) for column in table.column_names])
     for column in ("query_id", *_COLUMNS[kind]):
@@ -238,7 +242,7 @@ def table_rows(
         optional = kind is Dataset and column == "document_id"
         if count > 1 or (count == 0 and not optional):
             raise DataError(
-                f"has {count} columns {column!r}, not one",
+                f"has {count} columns {column!r} instead of one",
                 path=name,
                 hint="Name the right column with rename={'its name': " + f"{column!r}" + "}.",
             )
@@ -255,8 +259,8 @@ def table_rows(
                 used = {"query_id", *values}
                 features = [column for column in table.column_names if column not in used]
             grouping = group_rows(table["query_id"])
-            if together:
-                refuse_apart(grouping, name)
+            if contiguous:
+                check_contiguous(grouping, name)
             return _dataset(table, values, tuple(features), grouping)  # type: ignore[return-value]
         more = {}
         if kind is Rankings:
@@ -271,11 +275,13 @@ def _dataset(
     table: pa.Table, values: dict[str, Any], names: tuple[str, ...], grouping: Grouping
 ) -> Dataset:
     by_column = np.empty((len(names), len(table)), np.float32)
-    with np.errstate(over="ignore"):  # what does not fit becomes infinite, which is refused
-        for place, column in enumerate(names):
+    with np.errstate(over="ignore"):  # values out of range become infinite, which is an error
+        for index, column in enumerate(names):
             if table.column_names.count(column) != 1:
-                raise DataError(f"has no single feature {column!r}", hint="See its columns.")
-            by_column[place] = _numbers(table[column], column)
+                raise DataError(
+                    f"does not have exactly one column {column!r}", hint="Check features=."
+                )
+            by_column[index] = _numbers(table[column], column)
         labels = values["label"].astype(np.float32)
     matrix = np.ascontiguousarray(by_column.T)
     if np.isinf(matrix).any():
@@ -290,7 +296,7 @@ def _numbers(column: pa.ChunkedArray, what: str) -> Floats:
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
         raise DataError(
-            f"column {what!r} is {kind}, not numbers",
+            f"column {what!r} is {kind}, not numeric",
             hint="Convert it, or name the columns to use with features=.",
         )
     if pa.types.is_boolean(kind):
@@ -299,7 +305,7 @@ def _numbers(column: pa.ChunkedArray, what: str) -> Floats:
 
 
 class _Sink:
-    """What PyArrow needs of a file to write to, around a function that takes bytes."""
+    """Writable file object for PyArrow around a function that takes bytes."""
 
     def __init__(self, write: Any) -> None:
         self.write = write
@@ -309,7 +315,7 @@ class _Sink:
         return True
 
     def flush(self) -> None:
-        """Nothing is held back here."""
+        """Do nothing: there is no buffer."""
 
     def close(self) -> None:
         self.closed = True

@@ -1,4 +1,4 @@
-"""The one door to Parquet files, which anyone may have written: its errors say what to do."""
+"""Opening untrusted Parquet files, with errors that say what to do."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _DAMAGE = (pa.ArrowException, OSError, UnicodeError)
 
 @contextmanager
 def open_parquet(source: Source, *, as_codes: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file for a ``with`` block, in which reading it raises DataErrors alone.
+    """Open a Parquet file for a ``with`` block, in which read errors are DataErrors.
 
     Args:
         source: A path, ``"-"``, or an open binary stream.
-        as_codes: The columns to read as codes of a dictionary.
+        as_codes: Columns to read dictionary-encoded.
     """
     name = source_name(source)
     try:
-        # A stream of no length, such as standard input, cannot be read from its end.
+        # Parquet is read from the end, and standard input is not seekable.
         piped = isinstance(source, str | os.PathLike) and os.fspath(source) == "-"
-        given = pa.BufferReader(sys.stdin.buffer.read()) if piped else source
-        with pq.ParquetFile(given, read_dictionary=list(as_codes) or None) as file:
+        input_file = pa.BufferReader(sys.stdin.buffer.read()) if piped else source
+        with pq.ParquetFile(input_file, read_dictionary=list(as_codes) or None) as file:
             yield file
     except FileNotFoundError as error:
         raise DataError("no such file", path=name, hint="Check the path.") from error
@@ -39,5 +39,5 @@ def open_parquet(source: Source, *, as_codes: Sequence[str] = ()) -> Iterator[pq
         raise DataError(
             f"cannot be read as Parquet ({reason})",
             path=name,
-            hint="It is damaged, cut short or of another format: fetch or write it again.",
+            hint="It is damaged, truncated or of another format: download or write it again.",
         ) from error

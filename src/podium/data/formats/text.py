@@ -1,4 +1,4 @@
-"""What the text formats share: parsing chunks in threads, columns of words, writing lines."""
+"""Shared by the text formats: parallel parsing of chunks, columns of words, writing lines."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def parsed_chunks(
 ) -> Iterator[_Parsed]:
     """Parse a source's chunks in threads, in order; an error is of the first line that is wrong.
 
-    ``parse`` counts lines from the start of its chunk in the errors it raises; here they are
-    made line numbers of the whole source.
+    ``parse`` counts lines from the start of its chunk in the errors it raises; they are
+    converted to line numbers of the source.
     """
 
     def load_and_parse(load: Callable[[], Bytes]) -> tuple[_Parsed, int]:
@@ -45,7 +45,7 @@ def parsed_chunks(
         try:
             result = next(results, None)
         except DataError as error:
-            raise error.further_down(lines) from error
+            raise error.with_line_offset(lines) from error
         if result is None:
             return
         yield result[0]
@@ -73,7 +73,7 @@ def _first_problem(parse: Callable[[Bytes], object], chunk: Bytes, problem: Data
 
 @kernel
 def count_lines(chunk: Bytes, stop: int) -> int:
-    """How many line feeds there are before byte ``stop``."""
+    """Count the line feeds before byte ``stop``."""
     lines = 0
     for at in range(stop):
         lines += chunk[at] == _FEED
@@ -83,7 +83,7 @@ def count_lines(chunk: Bytes, stop: int) -> int:
 def gather_strings(
     chunk: Bytes, begins: Ints, ends: Ints, name: str, *, empty_is_null: bool = False
 ) -> Strings:
-    """Make an Arrow array of the strings at some spans of a chunk, checked to be UTF-8."""
+    """Copy spans of a chunk to an Arrow string array, checked to be UTF-8."""
     starts = np.zeros(len(begins) + 1, np.int64)
     np.cumsum(ends - begins, out=starts[1:])
     text = np.empty(int(starts[-1]), np.uint8)
@@ -104,7 +104,7 @@ def gather_strings(
                     f"{word!r} is not UTF-8",
                     path=name,
                     line=count_lines(chunk, begin) + 1,
-                    hint="Convert the file to UTF-8 first, with iconv for one.",
+                    hint="Convert the file to UTF-8 first, for example with iconv.",
                 ) from error
         raise
     return strings
@@ -112,11 +112,11 @@ def gather_strings(
 
 @kernel
 def _copy_spans(chunk: Bytes, begins: Ints, ends: Ints, text: Bytes) -> None:
-    place = 0
+    index = 0
     for row in range(len(begins)):
         for at in range(begins[row], ends[row]):
-            text[place] = chunk[at]
-            place += 1
+            text[index] = chunk[at]
+            index += 1
 
 
 @kernel
@@ -154,18 +154,18 @@ def split_lines(chunk: Bytes, spans: NDArray[np.int64]) -> tuple[int, int]:
 
 @kernel
 def parse_numbers(
-    chunk: Bytes, spans: NDArray[np.int64], values: Doubles, found: NDArray[np.int8]
+    chunk: Bytes, spans: NDArray[np.int64], values: Doubles, status: NDArray[np.int8]
 ) -> None:
-    """Read the number at each span; ``found`` says how sure it is, BAD where there is none."""
+    """Parse the number at each span; ``status`` is that of ``read_decimal``."""
     for row in range(len(spans)):
         kind, values[row], end = read_decimal(chunk, spans[row, 0])
-        found[row] = kind if end == spans[row, 1] else BAD
+        status[row] = kind if end == spans[row, 1] else BAD
 
 
 def text_lines(columns: Sequence[Any]) -> bytes:
     r"""Join columns (strings, numbers, or one string for all rows) to lines of words.
 
-    Numbers are written with as few digits as read back to the same; an entry that is null is
+    Numbers are written with the fewest digits that read back to the same value; null entries are
     left out.
 
     Example:
@@ -185,21 +185,21 @@ def text_lines(columns: Sequence[Any]) -> bytes:
     lines = pc.binary_join_element_wise(joined, nothing, feed)
     if not len(lines):
         return b""
-    # The bytes of an Arrow array of strings lie one after the other: they are the file.
+    # The strings of an Arrow array are contiguous in memory: they are the file.
     return bytes(lines.buffers()[2])
 
 
 def check_words(ids: Strings, what: str) -> None:
-    """Refuse ids that a file of words separated by white space cannot hold."""
+    """Reject ids that cannot be written to a white-space separated file."""
     if ids.null_count or pc.any(pc.match_substring_regex(ids, r"^$|[\s\x00-\x20]")).as_py():
         raise DataError(
-            f"{what} are empty or have white space, which this format cannot hold",
+            f"{what} are empty or contain white space, which this format does not allow",
             hint="Write Parquet, or rename them.",
         )
 
 
 def read_group_sizes(source: Source) -> Ints:
-    r"""Read the number of rows of each query, a line each (LightGBM's ``.query`` files).
+    r"""Read the number of rows per query, one per line (LightGBM's ``.query`` files).
 
     Example:
         >>> import io
@@ -211,10 +211,10 @@ def read_group_sizes(source: Source) -> Ints:
         word = text.strip()
         if word and (not word.isdigit() or len(word) > 15 or not int(word)):
             raise DataError(
-                f"{word[:40].decode('utf-8', 'replace')!r} is no number of rows",
+                f"{word[:40].decode('utf-8', 'replace')!r} is not a valid number of rows",
                 path=source_name(source),
                 line=line,
-                hint="A group file has one whole number a line, at least 1.",
+                hint="A group file has one positive integer per line.",
             )
         if word:
             sizes.append(int(word))

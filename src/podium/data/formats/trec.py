@@ -1,14 +1,15 @@
 """TREC's white-space separated files: qrels, runs and preferences.
 
 - qrels: ``topic iteration document label``; the iteration is ignored and written as 0.
-- runs: ``topic Q0 document rank score tag``; order comes from the score as in trec_eval, the rank
-  is ignored and written from the score.
+- runs: ``topic Q0 document rank score tag``; the order follows the scores as in trec_eval; the
+  rank is ignored when reading and computed from the scores when writing.
 - prefs (trec_eval): ``topic group subgroup document level``; qrels_prefs is the same without the
   subgroup.
-- pairs: ``topic documentA documentB preferred``, the last one of the two ids, or ``=`` for a tie.
+- pairs: ``topic documentA documentB preferred``; the last column is one of the two ids, or ``=``
+  for a tie.
 
-Every line has exactly its columns; blank lines are passed over. Anything else is an error that
-names file and line.
+Every line has exactly its columns; blank lines are skipped. Anything else is an error that
+names the file and line.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from podium.errors import DataError
 from podium.kernels import Bytes, Doubles, Ints
 
 _MakeValues = Callable[[Bytes, Ints, list[Strings], str], NDArray[Any]]
-"""Makes a number a row of a chunk, the spans of its words, its texts, and the source's name."""
+"""Computes one number per row from a chunk, its word spans, its strings and the source's name."""
 
 _Table = TypeVar("_Table", Judgments, Rankings, Preferences, PreferenceLevels)
 
@@ -177,7 +178,7 @@ def write_prefs(levels: PreferenceLevels, target: Source, *, subgroups: bool = T
     """
     if not subgroups and len(pc.unique(levels.subgroups)) > 1:
         raise DataError(
-            "there are several subgroups, which qrels_prefs cannot hold", hint="Write prefs."
+            "there are several subgroups, which qrels_prefs does not support", hint="Write prefs."
         )
     middle = [levels.groups, levels.subgroups] if subgroups else [levels.groups]
     _write(target, [levels.query_id_of_row(), *middle, levels.document_ids, levels.levels])
@@ -190,7 +191,7 @@ def _read(
     make_values: _MakeValues,
     progress: Reporter | None,
 ) -> list[Any]:
-    """Read some columns as strings, and a number a row, returned last."""
+    """Read some columns as strings, and one number per row, returned last."""
     name = source_name(source)
     names = layout.split()
 
@@ -203,18 +204,18 @@ def _read(
                 f"{start!r} does not have the {len(names)} columns '{layout}'",
                 path=name,
                 line=count_lines(chunk, bad) + 1,
-                hint="Mend the line, or name the format the file has.",
+                hint="Fix the line, or name the right format.",
             )
         spans = spans[:rows]
-        texts = [
+        strings = [
             gather_strings(chunk, spans[:, column, 0].copy(), spans[:, column, 1].copy(), name)
             for column in text_columns
         ]
-        return texts, make_values(chunk, spans, texts, name)
+        return strings, make_values(chunk, spans, strings, name)
 
     parts = list(parsed_chunks(source, parse, progress))
-    if not sum(len(texts[0]) for texts, _ in parts):
-        raise DataError("holds no line of data", path=name, hint="Is it the right file?")
+    if not sum(len(strings[0]) for strings, _ in parts):
+        raise DataError("has no data", path=name, hint="Is it the right file?")
     columns = [
         pa.concat_arrays(pieces) for pieces in zip(*(part[0] for part in parts), strict=True)
     ]
@@ -224,22 +225,22 @@ def _read(
 def _numbers(
     chunk: Bytes,
     spans: Ints,
-    _texts: list[Strings],
+    _strings: list[Strings],
     name: str,
     *,
     column: int,
     what: str,
     dtype: type = np.float64,
 ) -> Doubles:
-    """The numbers in a column, which must be finite in a type."""
+    """Parse the numbers in a column, which must be finite in ``dtype``."""
     words = spans[:, column].copy()
     values = np.empty(len(words))
-    found = np.empty(len(words), np.int8)
-    parse_numbers(chunk, words, values, found)
-    for row in np.flatnonzero(found != EXACT):
-        # What is no plain decimal number is BAD; the rest Python reads to the last bit.
+    status = np.empty(len(words), np.int8)
+    parse_numbers(chunk, words, values, status)
+    for row in np.flatnonzero(status != EXACT):
+        # BAD is not a decimal number; Python parses the others exactly.
         word = chunk[words[row, 0] : words[row, 1]].tobytes()
-        values[row] = np.nan if found[row] == BAD else float(word)
+        values[row] = np.nan if status[row] == BAD else float(word)
     with np.errstate(over="ignore"):
         good = np.isfinite(values.astype(dtype))
     if not good.all():
@@ -249,14 +250,14 @@ def _numbers(
             f"{word.decode('utf-8', 'replace')!r} is not a finite number for the {what}",
             path=name,
             line=count_lines(chunk, int(begin)) + 1,
-            hint="Mend the line.",
+            hint="Fix the line.",
         )
     return values
 
 
-def _verdicts(chunk: Bytes, spans: Ints, texts: list[Strings], name: str) -> NDArray[np.int8]:
-    """Which of two documents the last column prefers."""
-    _, left, right, preferred = texts
+def _verdicts(chunk: Bytes, spans: Ints, strings: list[Strings], name: str) -> NDArray[np.int8]:
+    """Parse which of two documents the last column prefers."""
+    _, left, right, preferred = strings
     sides = [np.asarray(pc.equal(preferred, side), bool) for side in (left, right, "=")]
     wrong = ~np.any(sides, axis=0) | np.asarray(pc.equal(left, right), bool)
     for side in (left, right):  # "=" would be both a document and a tie
@@ -274,7 +275,7 @@ def _verdicts(chunk: Bytes, spans: Ints, texts: list[Strings], name: str) -> NDA
 
 
 def _named(source: Source, make: Callable[[], _Table]) -> _Table:
-    """Make a table, and name the file in the error if its columns do not make one."""
+    """Create a table; errors name the file."""
     try:
         return make()
     except DataError as error:
@@ -294,5 +295,5 @@ def _write(target: Source, columns: list[Any]) -> None:
             ]
             lines = text_lines(block)
             if first == 0 and lines.startswith(UTF8_MARK):
-                write(UTF8_MARK)  # an id that begins so would be taken for a mark
+                write(UTF8_MARK)  # the first id would be taken for a byte order mark
             write(lines)

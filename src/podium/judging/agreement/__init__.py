@@ -2,7 +2,7 @@
 
 from podium.judging.agreement.coefficients import (
     Interval,
-    bootstrap,
+    bootstrap_agreement,
     cohen_kappa,
     fleiss_kappa,
     krippendorff_alpha,
@@ -10,21 +10,21 @@ from podium.judging.agreement.coefficients import (
 from podium.judging.agreement.consensus import Consensus, dawid_skene
 from podium.judging.agreement.matrix import (
     Agreement,
-    Difference,
+    AgreementTest,
     compare_agreement,
     inferred_verdicts,
     self_consistency,
 )
-from podium.judging.agreement.ratings import Ballots
+from podium.judging.agreement.ratings import Ratings
 from podium.judging.votes import majority
 
 __all__ = [
     "Agreement",
-    "Ballots",
+    "AgreementTest",
     "Consensus",
-    "Difference",
     "Interval",
-    "bootstrap",
+    "Ratings",
+    "bootstrap_agreement",
     "cohen_kappa",
     "compare_agreement",
     "dawid_skene",

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from podium.data.seeds import generator
 from podium.errors import ArgumentError, DataError
-from podium.judging.agreement.ratings import Ballots
+from podium.judging.agreement.ratings import Ratings
 from podium.kernels import Doubles
 
 Level = Literal["nominal", "ordinal", "interval"]
@@ -35,13 +35,13 @@ def cohen_kappa(one: ArrayLike, other: ArrayLike) -> float:
     return _beyond_chance(float(np.trace(table)), chance)
 
 
-def fleiss_kappa(ballots: Ballots) -> float:
+def fleiss_kappa(ballots: Ratings) -> float:
     """Fleiss' kappa: any people, as many votes on each thing as there are.
 
     Things with one vote do not count. Where all have the same number of votes it is Fleiss' own.
 
     Example:
-        >>> round(fleiss_kappa(Ballots.from_table([[1, 1, 1], [0, 0, 0], [1, 0, 0]])), 3)
+        >>> round(fleiss_kappa(Ratings.from_table([[1, 1, 1], [0, 0, 0], [1, 0, 0]])), 3)
         0.55
     """
     counts = _paired(ballots)
@@ -51,7 +51,7 @@ def fleiss_kappa(ballots: Ballots) -> float:
     return _beyond_chance(float(agreed.mean()), float(shares @ shares))
 
 
-def krippendorff_alpha(ballots: Ballots, level: Level = "nominal") -> float:
+def krippendorff_alpha(ballots: Ratings, level: Level = "nominal") -> float:
     """Krippendorff's alpha: any people, votes missing or not.
 
     Args:
@@ -59,7 +59,7 @@ def krippendorff_alpha(ballots: Ballots, level: Level = "nominal") -> float:
         level: What values mean: mere names, an order (grades, or -1 to 1), or distances.
 
     Example:
-        >>> votes = Ballots.from_table([[1, 1, 1], [0, 0, np.nan], [1, 0, 0]])
+        >>> votes = Ratings.from_table([[1, 1, 1], [0, 0, np.nan], [1, 0, 0]])
         >>> round(krippendorff_alpha(votes), 3)
         0.562
     """
@@ -95,9 +95,9 @@ class Interval:
     draws: int
 
 
-def bootstrap(
-    statistic: Callable[[Ballots], float],
-    ballots: Ballots,
+def bootstrap_agreement(
+    statistic: Callable[[Ratings], float],
+    ballots: Ratings,
     *,
     draws: int = 1000,
     confidence: float = 0.95,
@@ -116,9 +116,9 @@ def bootstrap(
         seed: Draws the samples.
 
     Example:
-        >>> votes = Ballots.from_table([[1, 1], [0, 0], [1, 0], [1, 1]] * 25)
-        >>> found = bootstrap(fleiss_kappa, votes, draws=200)
-        >>> found.low < found.value < found.high
+        >>> votes = Ratings.from_table([[1, 1], [0, 0], [1, 0], [1, 1]] * 25)
+        >>> interval = bootstrap_agreement(fleiss_kappa, votes, draws=200)
+        >>> interval.low < interval.value < interval.high
         True
     """
     if draws < 1 or not 0 < confidence < 1:
@@ -134,24 +134,24 @@ def bootstrap(
     values = [
         _figure(statistic, ballots.take(random.integers(0, size, size))) for _ in range(draws)
     ]
-    there = [found for found in values if not np.isnan(found)]
-    if 2 * len(there) <= draws:
+    valid = [interval for interval in values if not np.isnan(interval)]
+    if 2 * len(valid) <= draws:
         raise DataError(
-            f"only {len(there)} of {draws} samples have the figure",
+            f"only {len(valid)} of {draws} samples have the figure",
             hint="Let more be judged by two people: see Overlap.",
         )
-    low, high = np.quantile(there, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Interval(value, float(low), float(high), len(there))
+    low, high = np.quantile(valid, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Interval(value, float(low), float(high), len(valid))
 
 
-def _figure(statistic: Callable[[Ballots], float], sample: Ballots) -> float:
+def _figure(statistic: Callable[[Ratings], float], sample: Ratings) -> float:
     try:
         return statistic(sample)
     except DataError:  # nothing in the sample was judged by two people
         return float("nan")
 
 
-def _paired(ballots: Ballots) -> Doubles:
+def _paired(ballots: Ratings) -> Doubles:
     every = ballots.counts().astype(float)
     counts: Doubles = every[every.sum(axis=1) > 1]
     if not len(counts):
@@ -166,8 +166,8 @@ def _beyond_chance(agreed: float, chance: float) -> float:
 def _distances(categories: Doubles, seen: Doubles, level: Level) -> Doubles:
     if level == "nominal":
         return 1 - np.eye(len(categories))
-    places = categories
+    positions = categories
     if level == "ordinal":
-        places = np.cumsum(seen) - seen / 2
-    difference: Doubles = np.subtract.outer(places, places) ** 2
+        positions = np.cumsum(seen) - seen / 2
+    difference: Doubles = np.subtract.outer(positions, positions) ** 2
     return difference

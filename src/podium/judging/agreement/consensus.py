@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from podium.errors import DataError
-from podium.judging.agreement.ratings import Ballots
+from podium.judging.agreement.ratings import Ratings
 from podium.kernels import Doubles
 
 _SMOOTHING = 0.01
@@ -24,7 +24,7 @@ class Consensus:
 
     Attributes:
         categories: The values that occur, in order.
-        probabilities: How likely each is to be the true one: a row a unit, a column a category.
+        probabilities: Probability of each category, one row per unit.
         confusion: For each person, what they say (last axis) given what is true (middle axis).
         shares: How often each category is the true one.
     """
@@ -47,45 +47,45 @@ class Consensus:
         return hits
 
 
-def dawid_skene(ballots: Ballots, *, rounds: int = 100, tolerance: float = 1e-6) -> Consensus:
+def dawid_skene(ballots: Ratings, *, max_iter: int = 100, tol: float = 1e-6) -> Consensus:
     """Estimate the truth and each person's reliability.
 
     Unlike a majority it weighs people: three who guess do not outvote two who know.
 
     Args:
         ballots: The votes; single votes count too.
-        rounds: How many times to go over everything at most.
-        tolerance: When the likelihood of a vote changes by less than this, it is done.
+        max_iter: Maximum number of iterations.
+        tol: Stop when the mean log-likelihood of a vote improves by less than this.
 
     Example:
         >>> votes = [[1, 1, -1], [-1, -1, 1], [1, 1, 1], [-1, -1, 1]] * 5
-        >>> found = dawid_skene(Ballots.from_table(votes))
-        >>> found.values[:4].tolist()
+        >>> consensus = dawid_skene(Ratings.from_table(votes))
+        >>> consensus.values[:4].tolist()
         [1.0, -1.0, 1.0, -1.0]
-        >>> found.reliability.round(2).tolist()
+        >>> consensus.reliability.round(2).tolist()
         [1.0, 1.0, 0.25]
     """
     if not len(ballots.values):
         raise DataError("there are no votes", hint="Give some.")
     units, raters = ballots.units, ballots.raters
-    said = np.searchsorted(ballots.categories, ballots.values)
+    answers = np.searchsorted(ballots.categories, ballots.values)
     counts = ballots.counts().astype(float)
     voted = counts.sum(axis=1) > 0
     size = len(ballots.categories)
     truth: Doubles = np.full(counts.shape, 1 / size)
     truth[voted] = counts[voted] / counts[voted].sum(axis=1, keepdims=True)
     before = -np.inf
-    for _ in range(rounds):
+    for _ in range(max_iter):
         shares = truth[voted].mean(axis=0)
         confusion = np.full((len(ballots.rater_names), size, size), _SMOOTHING)
-        np.add.at(confusion.transpose(0, 2, 1), (raters, said), truth[units])
+        np.add.at(confusion.transpose(0, 2, 1), (raters, answers), truth[units])
         confusion /= confusion.sum(axis=2, keepdims=True)
         logs = np.tile(np.log(np.maximum(shares, 1e-300)), (len(counts), 1))
-        np.add.at(logs, units, np.log(confusion.transpose(0, 2, 1)[raters, said]))
+        np.add.at(logs, units, np.log(confusion.transpose(0, 2, 1)[raters, answers]))
         totals = logsumexp(logs, axis=1, keepdims=True)
         truth = np.exp(logs - totals)
         likelihood = float(totals[voted].sum()) / len(units)
-        if likelihood - before < tolerance:
+        if likelihood - before < tol:
             break
         before = likelihood
     return Consensus(ballots.categories, truth, confusion, shares)

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import chdtrc
 
 from podium.errors import DataError
-from podium.judging.agreement.ratings import Ballots
-from podium.judging.entries import Entry, Grade, Outcome, Verdict, standing
+from podium.judging.agreement.ratings import Ratings
+from podium.judging.entries import Entry, Grade, Outcome, Verdict, active_entries
 from podium.kernels import Doubles, Ints
 
 _VALUES = np.array([Outcome.LEFT, Outcome.TIE, Outcome.RIGHT])
@@ -25,7 +25,7 @@ class Agreement:
             left, tie, right. A pair with m votes adds m (m - 1): every two people, both ways.
 
     Example:
-        >>> agreement = Agreement.of(Ballots.from_table([[1, 1], [0, 1], [-1, 1], [1, np.nan]]))
+        >>> agreement = Agreement.of(Ratings.from_table([[1, 1], [0, 1], [-1, 1], [1, np.nan]]))
         >>> agreement.table.tolist()
         [[2, 1, 1], [1, 0, 0], [1, 0, 0]]
         >>> round(agreement.overall, 2), agreement.without_ties
@@ -35,7 +35,7 @@ class Agreement:
     table: Ints
 
     @classmethod
-    def of(cls, ballots: Ballots) -> Agreement:
+    def of(cls, ballots: Ratings) -> Agreement:
         """Count over votes of 1, 0 and -1; pairs with one vote do not count."""
         if not np.isin(ballots.values, _VALUES).all():
             raise DataError("a vote is not 1, 0 or -1", hint="Turn grades into preferences first.")
@@ -68,14 +68,14 @@ class Agreement:
 
 
 @dataclass(frozen=True)
-class Difference:
+class AgreementTest:
     """Whether two ways of judging differ in agreement: Pearson's chi-square, one degree."""
 
     statistic: float
     p_value: float
 
 
-def compare_agreement(one: Agreement, other: Agreement, *, ties: bool = True) -> Difference:
+def compare_agreement(one: Agreement, other: Agreement, *, ties: bool = True) -> AgreementTest:
     """Test whether agreed and disagreed stand in the same ratio in two ways of judging.
 
     Votes of one pair by three or more people are not independent, so with them the p-value is too
@@ -94,7 +94,7 @@ def compare_agreement(one: Agreement, other: Agreement, *, ties: bool = True) ->
             hint="Collect pairs that two people judged.",
         )
     statistic = float(((table - expected) ** 2 / expected).sum())
-    return Difference(statistic, float(chdtrc(1, statistic)))
+    return AgreementTest(statistic, float(chdtrc(1, statistic)))
 
 
 def inferred_verdicts(
@@ -112,20 +112,22 @@ def inferred_verdicts(
         [('a', 'b', 'LEFT'), ('a', 'c', 'LEFT'), ('b', 'c', 'TIE')]
     """
     grades: dict[str, dict[str, int]] = {}
-    for place in standing(log):
-        entry = log[place]
+    for position in active_entries(log):
+        entry = log[position]
         if isinstance(entry, Grade):
             grades.setdefault(entry.assessor, {})[entry.item] = entry.grade
     verdicts = []
-    for assessor, given in grades.items():
-        items = sorted(given)
-        wanted = pairs or [
-            (one, other) for place, one in enumerate(items) for other in items[place + 1 :]
+    for assessor, graded in grades.items():
+        items = sorted(graded)
+        chosen = pairs or [
+            (first, second)
+            for position, first in enumerate(items)
+            for second in items[position + 1 :]
         ]
         verdicts += [
-            Verdict(left, right, Outcome(int(np.sign(given[left] - given[right]))), assessor)
-            for left, right in wanted
-            if left in given and right in given
+            Verdict(left, right, Outcome(int(np.sign(graded[left] - graded[right]))), assessor)
+            for left, right in chosen
+            if left in graded and right in graded
         ]
     return verdicts
 
@@ -142,21 +144,21 @@ def self_consistency(logs: Mapping[str, Sequence[Entry]]) -> dict[str, tuple[int
         >>> self_consistency({"q1": log})
         {'ann': (1, 1)}
     """
-    found: dict[str, tuple[int, int]] = {}
+    counts: dict[str, tuple[int, int]] = {}
     for log in logs.values():
         last: dict[tuple[str, str, str], Outcome] = {}
-        for place in standing(log):
-            entry = log[place]
+        for position in active_entries(log):
+            entry = log[position]
             if not isinstance(entry, Verdict):
                 continue
-            one, other = sorted((entry.left, entry.right))
-            outcome = entry.outcome if entry.left == one else entry.outcome.flipped
-            before = last.get((entry.assessor, one, other))
+            first, second = sorted((entry.left, entry.right))
+            outcome = entry.outcome if entry.left == first else entry.outcome.flipped
+            before = last.get((entry.assessor, first, second))
             if before is not None:
-                again, same = found.get(entry.assessor, (0, 0))
-                found[entry.assessor] = again + 1, same + (before is outcome)
-            last[entry.assessor, one, other] = outcome
-    return found
+                again, same = counts.get(entry.assessor, (0, 0))
+                counts[entry.assessor] = again + 1, same + (before is outcome)
+            last[entry.assessor, first, second] = outcome
+    return counts
 
 
 def _share(agreed: int, disagreed: int) -> float:

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from podium.errors import DataError
-from podium.judging.entries import Entry, Verdict, standing
+from podium.judging.entries import Entry, Verdict, active_entries
 from podium.kernels import Doubles, Ints
 
 
 @dataclass(frozen=True, eq=False)
-class Ballots:
+class Ratings:
     """One row a vote: what was judged, by whom, and the value.
 
     Attributes:
@@ -27,7 +27,7 @@ class Ballots:
         unit_names: What was judged, by number, if it has names.
 
     Example:
-        >>> ballots = Ballots.from_table([[1, 1, 0], [-1, -1, np.nan]])
+        >>> ballots = Ratings.from_table([[1, 1, 0], [-1, -1, np.nan]])
         >>> ballots.values.tolist(), ballots.counts().tolist()
         ([1.0, 1.0, 0.0, -1.0, -1.0], [[0, 1, 2], [2, 0, 0]])
     """
@@ -40,22 +40,26 @@ class Ballots:
 
     def __post_init__(self) -> None:
         if not len(self.units) == len(self.raters) == len(self.values):
-            raise DataError("votes have columns of unequal length", hint="Give one value a vote.")
+            raise DataError("votes have columns of unequal length", hint="Give one value per vote.")
         if len(self.values) and not np.isfinite(self.values).all():
-            raise DataError("a vote is no finite number", hint="Leave votes that are missing out.")
+            raise DataError(
+                "a vote is not a finite number", hint="Leave votes that are missing out."
+            )
 
     @classmethod
-    def from_table(cls, table: ArrayLike) -> Ballots:
+    def from_table(cls, table: ArrayLike) -> Ratings:
         """Votes from a table with a row a unit and a column a person, NaN where nobody voted."""
         values = np.asarray(table, float)
         if values.ndim != 2:
-            raise DataError("votes are no table", hint="Give a row a unit, a column a person.")
+            raise DataError(
+                "votes are not a table", hint="Give one row per unit, one column per assessor."
+            )
         units, raters = np.nonzero(~np.isnan(values))
         names = tuple(str(column) for column in range(values.shape[1]))
         return cls(units, raters, values[units, raters], names)
 
     @classmethod
-    def from_logs(cls, logs: Mapping[str, Iterable[Entry]]) -> Ballots:
+    def from_logs(cls, logs: Mapping[str, Iterable[Entry]]) -> Ratings:
         """The last standing verdict of each person on each pair, to each query id its log.
 
         A pair's items are in alphabetical order: 1 says that the first of them is better.
@@ -65,27 +69,27 @@ class Ballots:
             >>> log = [
             ...     Verdict("a", "b", Outcome.LEFT, "ann"), Verdict("b", "a", Outcome.LEFT, "bob")
             ... ]
-            >>> ballots = Ballots.from_logs({"q1": log})
+            >>> ballots = Ratings.from_logs({"q1": log})
             >>> ballots.values.tolist(), ballots.unit_names
             ([1.0, -1.0], (('q1', 'a', 'b'),))
         """
-        said: dict[tuple[str, str, str], dict[str, int]] = {}
+        votes_of: dict[tuple[str, str, str], dict[str, int]] = {}
         for query, entries in logs.items():
             log = list(entries)
-            for place in standing(log):
-                entry = log[place]
+            for position in active_entries(log):
+                entry = log[position]
                 if isinstance(entry, Verdict):
-                    one, other = sorted((entry.left, entry.right))
-                    value = int(entry.outcome if entry.left == one else entry.outcome.flipped)
-                    said.setdefault((query, one, other), {})[entry.assessor] = value
-        raters = {name: number for number, name in enumerate(_names(said.values()))}
+                    first, second = sorted((entry.left, entry.right))
+                    value = int(entry.outcome if entry.left == first else entry.outcome.flipped)
+                    votes_of.setdefault((query, first, second), {})[entry.assessor] = value
+        raters = {name: number for number, name in enumerate(_names(votes_of.values()))}
         rows = [
             (unit, raters[assessor], value)
-            for unit, votes in enumerate(said.values())
+            for unit, votes in enumerate(votes_of.values())
             for assessor, value in votes.items()
         ]
         columns = np.array(rows, np.int64).reshape(-1, 3).T
-        return cls(columns[0], columns[1], columns[2].astype(float), tuple(raters), tuple(said))
+        return cls(columns[0], columns[1], columns[2].astype(float), tuple(raters), tuple(votes_of))
 
     @cached_property
     def categories(self) -> Doubles:
@@ -99,14 +103,14 @@ class Ballots:
         np.add.at(table, (self.units, np.searchsorted(self.categories, self.values)), 1)
         return table
 
-    def take(self, units: Ints) -> Ballots:
+    def take(self, units: Ints) -> Ratings:
         """Some units, one as often as it is named, for the bootstrap."""
         order = np.argsort(self.units, kind="stable")
         begins = np.searchsorted(self.units[order], np.arange(units.max() + 2))
         sizes = np.diff(begins)[units]
         ends = np.cumsum(sizes)
         rows = order[np.repeat(begins[units] - ends + sizes, sizes) + np.arange(ends[-1])]
-        return Ballots(
+        return Ratings(
             np.repeat(np.arange(len(units)), sizes),
             self.raters[rows],
             self.values[rows],
@@ -115,4 +119,4 @@ class Ballots:
 
 
 def _names(votes: Iterable[Mapping[str, int]]) -> list[str]:
-    return sorted({assessor for said in votes for assessor in said})
+    return sorted({assessor for names in votes for assessor in names})

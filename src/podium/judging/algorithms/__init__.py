@@ -6,7 +6,7 @@ from typing import Any
 
 from podium.judging.algorithms.knockout import adaptive, tournament
 from podium.judging.algorithms.min_heap import heap
-from podium.judging.algorithms.selection import Algorithm, Judge, Selected, Selection, run
+from podium.judging.algorithms.selection import Algorithm, Judge, Selected, Selection, run_selection
 from podium.judging.algorithms.sorted_list import galloping, insertion
 from podium.registry import Registry
 
@@ -20,7 +20,7 @@ __all__ = [
     "galloping",
     "heap",
     "insertion",
-    "run",
+    "run_selection",
     "tournament",
 ]
 
@@ -40,11 +40,11 @@ CAREFUL = "careful"
 """The name of the one way that is no selection algorithm: see `podium.judging.active_sampling`."""
 
 
-def algorithm_called(name: str) -> Algorithm[Any]:
+def get_algorithm(name: str) -> Algorithm[Any]:
     """The algorithm of a name.
 
     Example:
-        >>> algorithm_called("heap").__name__
+        >>> get_algorithm("heap").__name__
         'heap'
     """
     return ALGORITHMS.named(name, also=[CAREFUL])

@@ -33,13 +33,13 @@ class Beliefs:
 
     def __init__(self, items: int, k: int) -> None:
         trust = np.sqrt(1 - SPREADS**2)
-        places = quantiles(items)
-        self._means = places[:, None] * trust
+        positions = quantiles(items)
+        self._means = positions[:, None] * trust
         self._variances = np.tile(SPREADS**2, (items, 1))
         self._evidence = np.zeros(len(SPREADS))
         # How weak an item is matters no more once it is surely not among the best k: those items
         # count as equals, and many of them can meet at once.
-        last = places[min(k, items) - 1] if items else 0.0
+        last = positions[min(k, items) - 1] if items else 0.0
         self._floors = trust * last - _MARGIN * SPREADS
 
     def meetings(
@@ -47,9 +47,9 @@ class Beliefs:
     ) -> list[tuple[int, int]]:
         """The two weakest, and every next two that are weaker than any winner so far would be."""
         # One array for both: to make a second one takes as long as all the rest.
-        told = np.array([*roots, *chain.from_iterable(played)])
+        events = np.array([*roots, *chain.from_iterable(played)])
         pairs = _meetings(
-            self._means, self._variances, self._evidence, self._floors, told, len(roots)
+            self._means, self._variances, self._evidence, self._floors, events, len(roots)
         )
         return [(first, second) for first, second in pairs.tolist()]
 
@@ -61,8 +61,8 @@ def quantiles(items: int) -> Doubles:
         >>> quantiles(3).round(2).tolist()
         [0.97, 0.0, -0.97]
     """
-    places: Doubles = ndtri(1 - (np.arange(items) + 0.5) / max(items, 1))
-    return places
+    positions: Doubles = ndtri(1 - (np.arange(items) + 0.5) / max(items, 1))
+    return positions
 
 
 @kernel
@@ -100,23 +100,23 @@ def _meetings(
     variances: Doubles,
     evidence: Doubles,
     floors: Doubles,
-    told: Ints,
+    events: Ints,
     count_roots: int,
 ) -> Ints:
-    roots = told[:count_roots]
-    for place in range(count_roots, len(told), 3):
-        _learn(means, variances, evidence, told[place], told[place + 1], told[place + 2] != 0)
+    roots = events[:count_roots]
+    for index in range(count_roots, len(events), 3):
+        _learn(means, variances, evidence, events[index], events[index + 1], events[index + 2] != 0)
     weights = np.exp(evidence - evidence.max())
     weights /= weights.sum()
     strengths = np.empty(len(roots))
-    for place in range(len(roots)):
+    for index in range(len(roots)):
         strength = 0.0
         for hypothesis in range(len(weights)):
             strength += weights[hypothesis] * max(
-                means[roots[place], hypothesis], floors[hypothesis]
+                means[roots[index], hypothesis], floors[hypothesis]
             )
         # Rounded, so that equals are equal on every machine and a replay asks the same pairs.
-        strengths[place] = np.floor(strength * _DECIMALS + 0.5)
+        strengths[index] = np.floor(strength * _DECIMALS + 0.5)
     ranked = np.argsort(strengths, kind="mergesort")
     pairs = np.empty((len(roots) // 2, 2), np.int64)
     count = 0

@@ -103,10 +103,10 @@ def adaptive(items: Sequence[Item], k: int) -> Selection[Item]:
     which makes this `tournament`. In between, trust moves with every verdict.
 
     Example:
-        >>> from podium.judging.algorithms import run
+        >>> from podium.judging.algorithms import run_selection
         >>> def agree(left, right):
         ...     return Outcome.LEFT if left < right else Outcome.RIGHT
-        >>> run(adaptive, 50, 10, agree).judgments
+        >>> run_selection(adaptive, 50, 10, agree).judgments
         49
     """
     return knock_out(items, k, Beliefs(len(items), k))

@@ -27,8 +27,8 @@ def heap(items: Sequence[Item], k: int) -> Selection[Item]:
         [Pair(left='c', right='b')]
     """
     kept = list(items[:k])  # line 3
-    for place in reversed(range(len(kept) // 2)):  # line 4
-        yield from _sift(kept, place)
+    for index in reversed(range(len(kept) // 2)):  # line 4
+        yield from _sift(kept, index)
     for item in items[k:]:  # line 5
         (outcome,) = yield [Pair(item, kept[0])]  # line 6
         if outcome == Outcome.LEFT:  # line 7
@@ -46,19 +46,19 @@ def heap(items: Sequence[Item], k: int) -> Selection[Item]:
 
 def _sift(kept: list[Item], start: int) -> Generator[list[Pair[Item]], list[Outcome], None]:
     """Make a heap below a place again, where the item at that place may be out of order."""
-    item, place = kept[start], start
-    child = 2 * place + 1
+    item, index = kept[start], start
+    child = 2 * index + 1
     while child < len(kept):
         if child + 1 < len(kept):
             (outcome,) = yield [Pair(kept[child], kept[child + 1])]
             if outcome == Outcome.LEFT:
                 child += 1  # the less relevant child moves up
-        kept[place] = kept[child]
-        place, child = child, 2 * child + 1
-    while place > start:
-        parent = (place - 1) // 2
+        kept[index] = kept[child]
+        index, child = child, 2 * child + 1
+    while index > start:
+        parent = (index - 1) // 2
         (outcome,) = yield [Pair(item, kept[parent])]
         if outcome != Outcome.RIGHT:
             break
-        kept[place], place = kept[parent], parent
-    kept[place] = item
+        kept[index], index = kept[parent], parent
+    kept[index] = item

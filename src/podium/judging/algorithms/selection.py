@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from podium.judging.entries import Outcome, as_outcome
-from podium.judging.transitive_closure import Knowledge
+from podium.judging.transitive_closure import KnownOutcomes
 
 Item = TypeVar("Item")
 
@@ -49,7 +49,7 @@ class Selected(Generic[Item]):
     rounds: int
 
 
-def run(
+def run_selection(
     algorithm: Algorithm[int], items: int, k: int, judge: Judge[int], *, infer: bool = True
 ) -> Selected[int]:
     """Run an algorithm to its end with a judge that is a function, for simulations.
@@ -66,10 +66,10 @@ def run(
         >>> worth = [3, 1, 4, 1.5, 9, 2, 6]
         >>> def judge(left, right):
         ...     return Outcome.LEFT if worth[left] > worth[right] else Outcome.RIGHT
-        >>> run(tournament, 7, 3, judge)
+        >>> run_selection(tournament, 7, 3, judge)
         Selected(top=[4, 6, 2], judgments=9, rounds=6)
     """
-    known = Knowledge(items)
+    known = KnownOutcomes(items)
     judgments = 0
 
     def answer(left: int, right: int) -> Outcome:
@@ -77,15 +77,15 @@ def run(
         outcome = known.outcome(left, right) if infer else None
         if outcome is None:
             outcome = as_outcome(judge(left, right))
-            known.tell(left, right, outcome)
+            known.add(left, right, outcome)
             judgments += 1
         return outcome
 
-    top, rounds = play(algorithm(range(items), k), answer)
+    top, rounds = drive_selection(algorithm(range(items), k), answer)
     return Selected(top, judgments, rounds)
 
 
-def play(selection: Selection[Item], answer: Judge[Item]) -> tuple[list[Item], int]:
+def drive_selection(selection: Selection[Item], answer: Judge[Item]) -> tuple[list[Item], int]:
     """Answer every pair until a selection ends; returns its top k and the number of batches."""
     rounds = 0
     try:

@@ -14,10 +14,10 @@ def insertion(items: Sequence[Item], k: int) -> Selection[Item]:
     Once the list is full an item first meets the last of it, and is out if it does not win.
 
     Example:
-        >>> from podium.judging.algorithms import run
+        >>> from podium.judging.algorithms import run_selection
         >>> def agree(left, right):
         ...     return Outcome.LEFT if left < right else Outcome.RIGHT
-        >>> run(insertion, 6, 2, agree)
+        >>> run_selection(insertion, 6, 2, agree)
         Selected(top=[0, 1], judgments=5, rounds=5)
     """
     top: list[Item] = []
@@ -50,12 +50,12 @@ def galloping(items: Sequence[Item], k: int) -> Selection[Item]:
     for item in items:
         begin, end, step = 0, len(top), 1
         while end > 0:
-            place = max(len(top) - step, 0)
-            (outcome,) = yield [Pair(item, top[place])]
+            index = max(len(top) - step, 0)
+            (outcome,) = yield [Pair(item, top[index])]
             if outcome != Outcome.LEFT:
-                begin = place + 1
+                begin = index + 1
                 break
-            end, step = place, 2 * step
+            end, step = index, 2 * step
         if end < k:
             top.insert((yield from _bisect(item, top, begin, end)), item)
             del top[k:]

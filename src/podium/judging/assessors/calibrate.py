@@ -10,7 +10,7 @@ from scipy.special import expit
 from podium.data.preferences import Preferences
 from podium.errors import DataError
 from podium.judging.assessors.simulated import Habits
-from podium.judging.bradley_terry import Duels, better_tie, fit_worths
+from podium.judging.bradley_terry import Comparisons, fit_bradley_terry, update_tie_width
 from podium.kernels import Doubles
 
 _ROUNDS = 12
@@ -48,10 +48,10 @@ def calibrate(preferences: Preferences) -> Calibration:
         >>> left, right = left[left != right], right[left != right]
         >>> seems = worths[left] - worths[right] + random.logistic(size=len(left))
         >>> verdicts = np.sign(seems) * (abs(seems) > 1)
-        >>> found = calibrate(
+        >>> calibration = calibrate(
         ...     Preferences.from_columns(["q"] * len(left), left, right, verdicts.astype(int))
         ... )
-        >>> bool(abs(found.spread - worths.std()) < 0.2 and abs(found.tie - 1) < 0.1)
+        >>> bool(abs(calibration.spread - worths.std()) < 0.2 and abs(calibration.tie - 1) < 0.1)
         True
     """
     queries = _queries(preferences)
@@ -60,11 +60,11 @@ def calibrate(preferences: Preferences) -> Calibration:
     for _ in range(_ROUNDS):
         squares = total = 0.0
         leads, outcomes = [], []
-        for place, (items, duels) in enumerate(queries):
-            worths = fit_worths(
-                items, duels, spread=spread, tie=tie, side=side, start=starts[place]
+        for index, (items, duels) in enumerate(queries):
+            worths = fit_bradley_terry(
+                items, duels, spread=spread, tie=tie, side=side, start=starts[index]
             )
-            starts[place] = worths.means
+            starts[index] = worths.means
             variances = np.diag(np.linalg.inv(worths.precision))
             squares += float((worths.means**2 + variances).sum())
             total += items
@@ -75,27 +75,32 @@ def calibrate(preferences: Preferences) -> Calibration:
     return Calibration(spread, tie, side)
 
 
-def _queries(preferences: Preferences) -> list[tuple[int, Duels]]:
+def _queries(preferences: Preferences) -> list[tuple[int, Comparisons]]:
     if not preferences.rows:
         raise DataError("there are no verdicts", hint="Give some.")
-    found = []
+    queries = []
     left, right = preferences.left.to_pylist(), preferences.right.to_pylist()
     verdicts = preferences.verdicts.astype(np.int64)
     for begin, end in zip(preferences.offsets[:-1], preferences.offsets[1:], strict=True):
-        places: dict[str, int] = {}
+        index_of: dict[str, int] = {}
         rows = [
-            (places.setdefault(left[row], len(places)), places.setdefault(right[row], len(places)))
+            (
+                index_of.setdefault(left[row], len(index_of)),
+                index_of.setdefault(right[row], len(index_of)),
+            )
             for row in range(begin, end)
         ]
         pairs = np.array(rows)
         size = end - begin
-        found.append(
+        queries.append(
             (
-                len(places),
-                Duels(pairs[:, 0], pairs[:, 1], verdicts[begin:end], np.zeros(size, np.int64)),
+                len(index_of),
+                Comparisons(
+                    pairs[:, 0], pairs[:, 1], verdicts[begin:end], np.zeros(size, np.int64)
+                ),
             )
         )
-    return found
+    return queries
 
 
 def _better_widths(
@@ -109,5 +114,5 @@ def _better_widths(
         curve = float((missed_left * (1 - missed_left) + missed_right * (1 - missed_right)).sum())
         side += gradient / max(curve, 1e-9)
         missed = float(missed_left.sum() + missed_right.sum())
-        tie = better_tie(tie, int((outcomes == 0).sum()), missed, curve)
+        tie = update_tie_width(tie, int((outcomes == 0).sum()), missed, curve)
     return tie, side

@@ -20,7 +20,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from podium.data.json_lines import json_line, log_lines
+from podium.data.json_lines import json_line, parse_log
 from podium.errors import ArgumentError, DataError, PodiumError
 from podium.judging.algorithms.selection import Pair
 from podium.judging.entries import Outcome, Verdict
@@ -83,7 +83,7 @@ class EndpointAssessor:
         wait: float = 1.0,
     ) -> None:
         if not url.startswith(("http://", "https://")):
-            raise ArgumentError(f"{url!r} is no web address", hint="Start it with https://.")
+            raise ArgumentError(f"{url!r} is not a web address", hint="Start it with https://.")
         self.url = url.rstrip("/") + "/chat/completions"
         self.model = model
         self.query = query
@@ -125,11 +125,11 @@ class EndpointAssessor:
             ],
             "temperature": 0,
         }
-        place = sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
-        known = self._answers.get(place)
+        question_hash = sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+        known = self._answers.get(question_hash)
         if known is None:
             known = self._request(body)
-            self._keep(place, known)
+            self._keep(question_hash, known)
         return _ANSWERS[known]
 
     def _request(self, body: dict[str, Any]) -> str:
@@ -146,7 +146,7 @@ class EndpointAssessor:
                 with _OPENER.open(request, timeout=self._timeout) as reply:
                     return _answer(reply.read(_LONGEST_REPLY))
             except urllib.error.HTTPError as error:
-                problem = f"answered {error.code}: {_said(error)}"
+                problem = f"answered {error.code}: {_error_text(error)}"
                 if error.code not in _WORTH_A_RETRY:
                     break
             except (OSError, ValueError, http.client.HTTPException) as error:
@@ -155,15 +155,15 @@ class EndpointAssessor:
             f"{self.url}: {problem}. Check address, model and key; answers so far are kept."
         )
 
-    def _keep(self, place: str, answer: str) -> None:
+    def _keep(self, question_hash: str, answer: str) -> None:
         with self._lock:
-            self._answers[place] = answer
+            self._answers[question_hash] = answer
             if self._cache is not None:
                 with self._cache.open("ab") as stream:
-                    stream.write(json_line({"question": place, "answer": answer}))
+                    stream.write(json_line({"question": question_hash, "answer": answer}))
 
 
-def _said(error: urllib.error.HTTPError) -> str:
+def _error_text(error: urllib.error.HTTPError) -> str:
     try:
         with error:
             return error.read(300).decode(errors="replace")
@@ -180,7 +180,7 @@ def _answer(reply: bytes) -> str:
     try:
         text = json.loads(reply)["choices"][0]["message"]["content"]
     except (ValueError, LookupError, TypeError, RecursionError) as error:
-        raise ValueError(f"the reply is no chat completion: {reply[:200]!r}") from error
+        raise ValueError(f"the reply is not a chat completion: {reply[:200]!r}") from error
     if isinstance(text, str):
         last_line = text.strip().rpartition("\n")[2]
         for part in (last_line, text):
@@ -194,11 +194,11 @@ def _read_cache(path: Path) -> dict[str, str]:
     if not path.exists():
         return {}
     if not path.is_file():
-        raise DataError("is no file", path=path, hint="Name a file to keep answers in.")
+        raise DataError("is not a file", path=path, hint="Name a file to keep answers in.")
     content = path.read_bytes()
     if content and b"\n" not in content:
-        raise DataError("is no file of answers", path=path, hint="Name another file.")
-    answers, whole = log_lines(content, _kept_answer, path)
+        raise DataError("is not an answer cache", path=path, hint="Name another file.")
+    answers, whole = parse_log(content, _kept_answer, path)
     if whole < len(content):  # a line that a crash left unfinished
         os.truncate(path, whole)
     return dict(answers)
@@ -208,4 +208,4 @@ def _kept_answer(line: dict[str, Any]) -> tuple[str, str]:
     question, answer = line.get("question"), line.get("answer")
     if isinstance(question, str) and isinstance(answer, str) and answer in _ANSWERS:
         return question, answer
-    raise DataError("is no answer kept by Podium", hint="Delete the line.")
+    raise DataError("is not a cached answer", hint="Delete the line.")

@@ -9,7 +9,7 @@ from typing import Protocol
 from podium.judging.algorithms.selection import Pair
 from podium.judging.entries import Entry, Verdict
 from podium.judging.session import Session
-from podium.judging.session_file import Journal
+from podium.judging.session_file import SessionFile
 
 
 class Assessor(Protocol):
@@ -24,19 +24,19 @@ class Assessor(Protocol):
 
 
 def judge_session(
-    target: Session | Journal,
+    target: Session | SessionFile,
     assessors: Sequence[Assessor],
     *,
-    most: int | None = None,
-    at_once: int = 1,
+    max_judgments: int | None = None,
+    max_workers: int = 1,
 ) -> int:
     """Let assessors judge open pairs in turn until a session is done; returns how many they did.
 
     Args:
         target: The session, or its journal, to which each verdict is written as it comes.
         assessors: Who judges.
-        most: How many pairs to judge at most.
-        at_once: How many pairs to ask about at the same time; for assessors that are slow.
+        max_judgments: Maximum number of pairs to judge.
+        max_workers: Number of pairs to judge in parallel, for slow assessors.
 
     Example:
         >>> from podium.judging import HABITS, SimulatedAssessor
@@ -47,12 +47,12 @@ def judge_session(
         >>> session.result().top
         ('b',)
     """
-    session = target.session if isinstance(target, Journal) else target
+    session = target.session if isinstance(target, SessionFile) else target
     take = target.add
     count = 0
-    with ThreadPoolExecutor(at_once) as pool:
-        while most is None or count < most:
-            room = at_once if most is None else min(at_once, most - count)
+    with ThreadPoolExecutor(max_workers) as pool:
+        while max_judgments is None or count < max_judgments:
+            room = max_workers if max_judgments is None else min(max_workers, max_judgments - count)
             tasks: list[tuple[Assessor, Pair[str]]] = []
             for turn in range(count, count + len(assessors)):
                 assessor = assessors[turn % len(assessors)]

@@ -28,7 +28,7 @@ from podium.measures.inputs import inputs_of
 from podium.measures.measure_dict import ByMeasure
 from podium.measures.presets import conventions_for, conventions_text
 from podium.measures.value import Measure
-from podium.registry import unknown
+from podium.registry import unknown_name
 
 _MOST_CUT_OFFS = 20
 _MOVED = 5
@@ -72,7 +72,7 @@ def compare(
         (2, True)
     """
     if test not in TESTS:
-        raise unknown("test", test, list(TESTS))
+        raise unknown_name("test", test, list(TESTS))
     if len(systems) < 2:
         raise ArgumentError(f"{len(systems)} systems to compare", hint="Give at least two.")
     chosen = conventions_for(measures, conventions)

@@ -10,7 +10,7 @@ import numpy as np
 from sqlalchemy import Connection, Engine, select
 
 from podium.data import Judgments, Preferences
-from podium.judging import log_preferences, standing
+from podium.judging import active_entries, log_preferences
 from podium.judging.agreement import inferred_verdicts
 from podium.studio.judging.modes import GradesPanel, PairsPanel, Said
 from podium.studio.judging.query_state import Board
@@ -45,7 +45,7 @@ class Judged:
 
         If all were skipped or taken back, the top k is the prior ranking's, and nobody's judgment.
         """
-        return bool(standing(self.board.panel.log))
+        return bool(active_entries(self.board.panel.log))
 
     def labels(self, *, ties: bool) -> Judgments:
         """The top k as labels, or the mean grades of the documents that have any."""

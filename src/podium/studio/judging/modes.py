@@ -17,9 +17,9 @@ from podium.judging import (
     Session,
     SideBySide,
     Verdict,
-    standing,
+    active_entries,
 )
-from podium.judging.seeded_hash import draw
+from podium.judging.seeded_hash import hashed_uniform
 from podium.studio.store.enums import Kind, Mode, Purpose
 
 NOTHING = -1
@@ -185,7 +185,9 @@ class RankingsPanel:
         for one, other in combinations(range(len(self._names)), 2):
             who = voters.get((one, other), set())
             if len(who) < self._people and assessor not in who:
-                swapped = draw(self._seed, "side", self._names[one], self._names[other]) < 0.5
+                swapped = (
+                    hashed_uniform(self._seed, "side", self._names[one], self._names[other]) < 0.5
+                )
                 found.append(Task(other, one) if swapped else Task(one, other))
         return found
 
@@ -215,7 +217,7 @@ class RankingsPanel:
     def _voters(self) -> dict[tuple[int, int], set[str]]:
         places = {name: place for place, name in enumerate(self._names)}
         found: dict[tuple[int, int], set[str]] = {}
-        for place in standing(self._log):
+        for place in active_entries(self._log):
             entry = self._log[place]
             if isinstance(entry, SideBySide):
                 one, other = sorted((places[entry.left], places[entry.right]))

@@ -7,7 +7,7 @@ from typing import Any
 
 from podium.judging import Outcome, Verdict
 from podium.judging.agreement import self_consistency
-from podium.judging.seeded_hash import draw
+from podium.judging.seeded_hash import hashed_uniform
 from podium.studio.judging.judged import Judged
 from podium.studio.judging.modes import PairsPanel, Said
 from podium.studio.store.enums import Kind, Purpose
@@ -50,7 +50,7 @@ def _units(stands: Sequence[Said]) -> list[list[Any]]:
     for each in stands:
         if each.kind in _VALUED and each.purpose is Purpose.MAIN and each.left is not None:
             pair, value = _oriented(each)
-            turned = pair[1] >= 0 and draw(0, "first", *pair) < 0.5
+            turned = pair[1] >= 0 and hashed_uniform(0, "first", *pair) < 0.5
             said.setdefault(pair, {})[each.user] = -value if turned else value
     return [[*pair, list(votes.items())] for pair, votes in said.items() if len(votes) > 1]
 

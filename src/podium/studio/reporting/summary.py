@@ -8,8 +8,8 @@ import numpy as np
 
 from podium.judging.agreement import (
     Agreement,
-    Ballots,
-    bootstrap,
+    Ratings,
+    bootstrap_agreement,
     cohen_kappa,
     fleiss_kappa,
     krippendorff_alpha,
@@ -100,7 +100,7 @@ class Summary:
         values = np.array(self._values, float)
         units = np.array(self._units, np.int64)
         names = tuple(str(person) for person in people)
-        ballots = Ballots(units, raters, values, names)
+        ballots = Ratings(units, raters, values, names)
         level = "nominal" if mode == Mode.PAIRS else "ordinal"
         found: dict[str, Any] = {
             "units": self._unit_count,
@@ -109,12 +109,12 @@ class Summary:
             "fleiss_interval": None,
         }
         if self._unit_count <= _LARGEST_BOOTSTRAP:
-            interval = bootstrap(fleiss_kappa, ballots, draws=200)
+            interval = bootstrap_agreement(fleiss_kappa, ballots, draws=200)
             found["fleiss_interval"] = [interval.low, interval.high]
         if mode == Mode.GRADES:
             found |= {"table": None, "overall": _same_share(ballots), "without_ties": None}
         else:
-            table = Agreement.of(Ballots(units, raters, np.sign(values), names))
+            table = Agreement.of(Ratings(units, raters, np.sign(values), names))
             strict = sum(table.ratio(ties=False))
             found |= {
                 "table": table.table.tolist(),
@@ -124,14 +124,14 @@ class Summary:
         return {"agreement": found, "couples": _couples(ballots)}
 
 
-def _same_share(ballots: Ballots) -> float:
+def _same_share(ballots: Ratings) -> float:
     """The share of every two votes on a thing that are the same."""
     counts = ballots.counts()
     votes = counts.sum(axis=1)
     return float((counts * (counts - 1)).sum() / (votes * (votes - 1)).sum())
 
 
-def _couples(ballots: Ballots) -> list[dict[str, Any]]:
+def _couples(ballots: Ratings) -> list[dict[str, Any]]:
     """Cohen's kappa of every two people who judged enough of the same things."""
     order = np.lexsort((ballots.raters, ballots.units))
     units, raters, values = ballots.units[order], ballots.raters[order], ballots.values[order]

@@ -21,11 +21,11 @@ from hypothesis import strategies as st
 from podium.errors import DataError
 from podium.judging import (
     Grade,
-    Journal,
     Mark,
     Outcome,
     Overlap,
     Session,
+    SessionFile,
     SideBySide,
     Stopwatch,
     Undo,
@@ -37,7 +37,7 @@ from tests.judging.histories import random_entry, random_session, state
 
 def written(path, seed):
     random = Random(seed)
-    with Journal.create(path, random_session(random), {"query": "größe 42"}) as journal:
+    with SessionFile.create(path, random_session(random), {"query": "größe 42"}) as journal:
         for _ in range(12):
             journal.add(random_entry(random, journal.session))
         journal.undo("ann", at=3.0)
@@ -47,8 +47,8 @@ def written(path, seed):
 @pytest.mark.parametrize("seed", range(8))
 def test_a_session_comes_back(tmp_path, seed):
     session = written(tmp_path / "s.jsonl", seed)
-    assert state(Journal.read(tmp_path / "s.jsonl")) == state(session)
-    with Journal.open(tmp_path / "s.jsonl") as journal:
+    assert state(SessionFile.read(tmp_path / "s.jsonl")) == state(session)
+    with SessionFile.open(tmp_path / "s.jsonl") as journal:
         assert journal.about == {"query": "größe 42"}
         assert journal.session.log == session.log
         assert journal.session.overlap == session.overlap
@@ -63,23 +63,23 @@ def test_a_crash_at_any_byte_loses_no_entry_that_was_taken(tmp_path):
     for size in range(ends[0], len(content) + 1):
         cut.write_bytes(content[:size])
         whole = sum(end <= size for end in ends) - 1  # entries; the first line is the header
-        assert Journal.read(cut).log == session.log[:whole]
+        assert SessionFile.read(cut).log == session.log[:whole]
         if size % 20 == 0 or whole == len(session.log):
-            with Journal.open(cut) as journal:
+            with SessionFile.open(cut) as journal:
                 journal.add(Mark(session.items[0]))
-            assert Journal.read(cut).log == (*session.log[:whole], Mark(session.items[0]))
+            assert SessionFile.read(cut).log == (*session.log[:whole], Mark(session.items[0]))
 
 
 def test_a_session_with_a_log_is_written_whole(tmp_path):
     session = Session(["a", "b"], 1, overlap=Overlap(1.0, 2), log=[Verdict("a", "b", Outcome.TIE)])
-    Journal.create(tmp_path / "s.jsonl", session).close()
-    again = Journal.read(tmp_path / "s.jsonl")
+    SessionFile.create(tmp_path / "s.jsonl", session).close()
+    again = SessionFile.read(tmp_path / "s.jsonl")
     assert (again.log, again.overlap) == (session.log, session.overlap)
 
 
 def _try_to_open(path, answers):
     try:
-        Journal.open(path).close()
+        SessionFile.open(path).close()
         answers.put("opened")
     except DataError as error:
         answers.put(str(error))
@@ -89,7 +89,7 @@ def test_only_one_process_writes(tmp_path):
     path = tmp_path / "s.jsonl"
     spawn = multiprocessing.get_context("spawn")
     answers = spawn.Queue()
-    with Journal.create(path, Session(["a", "b"])):
+    with SessionFile.create(path, Session(["a", "b"])):
         other = spawn.Process(target=_try_to_open, args=(path, answers))
         other.start()
         assert "someone is judging this session" in answers.get(timeout=60)
@@ -99,9 +99,9 @@ def test_only_one_process_writes(tmp_path):
 
 
 def test_nothing_is_overwritten(tmp_path):
-    Journal.create(tmp_path / "s.jsonl", Session(["a", "b"])).close()
+    SessionFile.create(tmp_path / "s.jsonl", Session(["a", "b"])).close()
     with pytest.raises(DataError, match="File exists"):
-        Journal.create(tmp_path / "s.jsonl", Session(["a", "b"]))
+        SessionFile.create(tmp_path / "s.jsonl", Session(["a", "b"]))
 
 
 HEADER = {"podium": "session", "version": 1, "items": ["a", "b"]}
@@ -110,16 +110,16 @@ HEADER = {"podium": "session", "version": 1, "items": ["a", "b"]}
 @pytest.mark.parametrize(
     ("lines", "problem"),
     [
-        ([], "is no session"),
+        ([], "is not a session file"),
         (["hello"], "line 1: is not JSON"),
-        (["[]"], "line 1: is no JSON object"),
-        ([{"items": ["a"]}], "is no session"),
+        (["[]"], "line 1: is not a JSON object"),
+        ([{"items": ["a"]}], "is not a session file"),
         ([HEADER | {"version": 9}], "has version 9"),
         ([HEADER | {"k": 0}], "line 1: k is 0"),
         ([{"podium": "session", "version": 1}], "items are missing"),
         (["[" * 100_000], "line 1: is not JSON"),
         ([HEADER | {"items": "ab"}], "line 1: 'items' is 'ab'. Give a value of type list"),
-        ([HEADER | {"items": ["a", 1]}], "an item is no text"),
+        ([HEADER | {"items": ["a", 1]}], "an item is not a string"),
         ([HEADER | {"k": 2.5}], "'k' is 2.5. Give a value of type int"),
         ([HEADER | {"k": True}], "'k' is True"),
         ([HEADER | {"seed": -1}], "line 1: seed is -1"),
@@ -128,14 +128,14 @@ HEADER = {"podium": "session", "version": 1, "items": ["a", "b"]}
         ([HEADER | {"overlap": {"share": 2, "assessors": 2, "seed": 0}}], "share of pairs is 2"),
         ([HEADER, '{"kind": "bad", "item": "a", "seconds": NaN}'], "line 2: 'seconds' of a bad"),
         ([HEADER, {"kind": "bad", "item": "a"}, {"kind": "bad", "item": "x"}], "line 3: 'x' is no"),
-        ([HEADER, {"kind": "vote"}], "line 2: 'vote' is no kind"),
+        ([HEADER, {"kind": "vote"}], "line 2: 'vote' is not a valid kind"),
     ],
 )
 def test_what_is_no_session_is_refused_with_its_line(tmp_path, lines, problem):
     texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
     (tmp_path / "s.jsonl").write_text("".join(f"{text}\n" for text in texts))
     with pytest.raises(DataError, match=problem):
-        Journal.open(tmp_path / "s.jsonl")
+        SessionFile.open(tmp_path / "s.jsonl")
 
 
 JSON = st.recursive(
@@ -208,7 +208,7 @@ def test_whatever_is_added_can_be_read_and_what_is_refused_leaves_no_trace(kind,
     names = (*FIELDS[kind], "assessor", "at", "seconds")
     with TemporaryDirectory() as folder:
         path = Path(folder) / "s.jsonl"
-        with Journal.create(path, Session(["a", "b"])) as journal:
+        with SessionFile.create(path, Session(["a", "b"])) as journal:
             journal.add(Mark("b"))
             try:
                 entry = kind(**{name: values.get(name, GOOD[name]) for name in names})
@@ -217,9 +217,9 @@ def test_whatever_is_added_can_be_read_and_what_is_refused_leaves_no_trace(kind,
             except DataError:
                 expected = (Mark("b"),)
             assert journal.session.log == expected
-            assert Journal.read(path).log == expected
+            assert SessionFile.read(path).log == expected
             journal.add(Mark("a"))
-        assert Journal.read(path).log == (*expected, Mark("a"))
+        assert SessionFile.read(path).log == (*expected, Mark("a"))
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_whatever_is_added_can_be_read_and_what_is_refused_leaves_no_trace(kind,
     ],
 )
 def test_what_could_not_be_read_again_is_not_written(tmp_path, name, value, problem):
-    with Journal.create(tmp_path / "s.jsonl", Session(["a", "b"])) as journal:
+    with SessionFile.create(tmp_path / "s.jsonl", Session(["a", "b"])) as journal:
         before = journal.path.read_bytes()
         with pytest.raises(DataError, match=re.escape(problem)):
             journal.add(Mark("a", **{name: value}))
@@ -245,14 +245,14 @@ def test_what_could_not_be_read_again_is_not_written(tmp_path, name, value, prob
 
 
 def test_what_is_no_entry_is_refused():
-    with pytest.raises(DataError, match="'a' is no entry"):
+    with pytest.raises(DataError, match="'a' is not an entry"):
         Session(["a", "b"]).add("a")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("make", "about", "problem"),
     [
-        (lambda: Session(["a", 5]), {}, "an item is no text"),
+        (lambda: Session(["a", 5]), {}, "an item is not a string"),
         (lambda: Session(["a", "b"], budget=2.5), {}, "'budget' is 2.5"),  # type: ignore[arg-type]
         (lambda: Session(["a", "b"], ordered=1), {}, "'ordered' is 1"),  # type: ignore[arg-type]
         (lambda: Session(["a", "b"]), {"k": "ten"}, "a session has a 'k' of its own"),
@@ -260,7 +260,7 @@ def test_what_is_no_entry_is_refused():
 )
 def test_a_session_that_could_not_be_read_again_makes_no_file(tmp_path, make, about, problem):
     with pytest.raises(DataError, match=problem):
-        Journal.create(tmp_path / "s.jsonl", make(), about)
+        SessionFile.create(tmp_path / "s.jsonl", make(), about)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -274,7 +274,7 @@ def test_a_new_session_is_on_the_disk_and_so_is_its_name(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", noted)
     monkeypatch.chdir(tmp_path)
-    Journal.create("s.jsonl", Session(["a", "b"])).close()
+    SessionFile.create("s.jsonl", Session(["a", "b"])).close()
     assert synced == [tmp_path / "s.jsonl", tmp_path]
 
 
@@ -284,13 +284,13 @@ def test_a_session_that_cannot_be_written_leaves_no_file(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(DataError, match=r"cannot be written \(Input/output error\)"):
-        Journal.create(tmp_path / "s.jsonl", Session(["a", "b"]))
+        SessionFile.create(tmp_path / "s.jsonl", Session(["a", "b"]))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_full_disk_ends_the_journal_and_loses_no_more_than_an_entry(tmp_path):
     path = tmp_path / "s.jsonl"
-    journal = Journal.create(path, Session(["a", "b", "c"]))
+    journal = SessionFile.create(path, Session(["a", "b", "c"]))
     journal.add(Mark("a"))
     size = path.stat().st_size
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -305,15 +305,15 @@ def test_a_full_disk_ends_the_journal_and_loses_no_more_than_an_entry(tmp_path):
     assert path.stat().st_size > size
     with pytest.raises(DataError, match="is closed"):
         journal.add(Mark("c"))
-    with Journal.open(path) as again:
+    with SessionFile.open(path) as again:
         assert again.session.log == (Mark("a"),)
         again.add(Mark("c"))
-    assert Journal.read(path).log == (Mark("a"), Mark("c"))
+    assert SessionFile.read(path).log == (Mark("a"), Mark("c"))
 
 
 def test_a_missing_file_is_an_error_with_its_name(tmp_path):
     with pytest.raises(DataError, match=r"nowhere\.jsonl: cannot be opened"):
-        Journal.read(tmp_path / "nowhere.jsonl")
+        SessionFile.read(tmp_path / "nowhere.jsonl")
 
 
 def test_the_stopwatch_counts_no_pause():

@@ -1,4 +1,4 @@
-"""Worths from verdicts that may be wrong, and what to ask next."""
+"""Posterior from verdicts that may be wrong, and what to ask next."""
 
 import numpy as np
 import pytest
@@ -18,9 +18,9 @@ from podium.judging import (
     Verdict,
     judge_session,
 )
-from podium.judging.active_sampling import by_expected_gain, expected_gains, telling_pairs
-from podium.judging.agreement import Ballots, dawid_skene, majority
-from podium.judging.bradley_terry import Duels, Worths, fit_worths, prior_worths
+from podium.judging.active_sampling import by_expected_gain, expected_gains, most_informative_pairs
+from podium.judging.agreement import Ratings, dawid_skene, majority
+from podium.judging.bradley_terry import Comparisons, Posterior, fit_bradley_terry, prior_strengths
 from podium.judging.kndcg import k_ndcg
 
 ITEMS = 6
@@ -49,8 +49,8 @@ def posterior(means, duels, tie, spread):
 @given(ROWS, st.floats(0.1, 2), st.floats(0.5, 3))
 @settings(max_examples=50)
 def test_the_fit_is_the_most_probable(rows, tie, spread):
-    duels = Duels.of(rows)
-    found = fit_worths(ITEMS, duels, tie=tie, spread=spread)
+    duels = Comparisons.of(rows)
+    found = fit_bradley_terry(ITEMS, duels, tie=tie, spread=spread)
     best = minimize(posterior, np.zeros(ITEMS), (duels, tie, spread), tol=1e-10)
     np.testing.assert_allclose(found.means, best.x, atol=2e-3)
 
@@ -58,8 +58,8 @@ def test_the_fit_is_the_most_probable(rows, tie, spread):
 @given(ROWS)
 @settings(max_examples=20)
 def test_the_precision_is_the_curvature(rows):
-    duels = Duels.of(rows)
-    found = fit_worths(ITEMS, duels, tie=0.7, spread=1.3)
+    duels = Comparisons.of(rows)
+    found = fit_bradley_terry(ITEMS, duels, tie=0.7, spread=1.3)
 
     def gradient(means):
         return approx_fprime(means, posterior, 1e-5, duels, 0.7, 1.3)
@@ -82,12 +82,12 @@ def crowd(people, seed=0, items=30, votes=3000):
     raters = random.integers(0, len(people), votes)
     seems = np.array(people)[raters] * (worths[left] - worths[right]) + random.logistic(size=votes)
     outcomes = np.sign(seems) * (abs(seems) > 1)
-    return worths, Duels(left, right, outcomes.astype(int), raters)
+    return worths, Comparisons(left, right, outcomes.astype(int), raters)
 
 
 def test_worths_and_the_tie_width_are_found_again():
     worths, duels = crowd([1.0])
-    found = fit_worths(len(worths), duels, spread=2.0)
+    found = fit_bradley_terry(len(worths), duels, spread=2.0)
     assert found.tie == pytest.approx(1.0, abs=0.1)
     assert np.corrcoef(found.means, worths)[0, 1] > 0.99
     # Only differences can be told: errors and their spread are taken relative to the mean.
@@ -100,8 +100,8 @@ def test_worths_and_the_tie_width_are_found_again():
 
 def test_reliability_tells_guessers_from_those_who_know():
     worths, duels = crowd([1.5, 1.0, 0.5, 0.0, 0.0], votes=1500)
-    plain = fit_worths(len(worths), duels)
-    found = fit_worths(len(worths), duels, reliability=True)
+    plain = fit_bradley_terry(len(worths), duels)
+    found = fit_bradley_terry(len(worths), duels, reliability=True)
     assert found.slopes.argsort().tolist()[::-1][:3] == [0, 1, 2]
     assert max(abs(found.slopes[3:])) < 0.3
     assert np.corrcoef(found.means, worths)[0, 1] > np.corrcoef(plain.means, worths)[0, 1]
@@ -109,28 +109,31 @@ def test_reliability_tells_guessers_from_those_who_know():
 
 def test_a_side_that_is_known_does_not_count_as_worth():
     rows = [(0, 1, 1, 0), (1, 0, 1, 0)] * 10  # left always wins
-    assert abs(fit_worths(2, Duels.of(rows)).means).max() < 1e-3
+    assert abs(fit_bradley_terry(2, Comparisons.of(rows)).means).max() < 1e-3
     rows = [(0, 1, 1, 0)] * 10
-    assert fit_worths(2, Duels.of(rows), side=3.0).means[0] < fit_worths(2, Duels.of(rows)).means[0]
+    assert (
+        fit_bradley_terry(2, Comparisons.of(rows), side=3.0).means[0]
+        < fit_bradley_terry(2, Comparisons.of(rows)).means[0]
+    )
 
 
 def test_a_prior_ranking():
-    means, spread = prior_worths(9, trust=0.6, spread=2.0)
+    means, spread = prior_strengths(9, trust=0.6, spread=2.0)
     assert means[4] == pytest.approx(0, abs=1e-9)
     assert spread == pytest.approx(2 * 0.8)
     assert (np.diff(means) < 0).all()
-    found = fit_worths(9, Duels.of([(8, 0, 1, 0)]), means=means, spread=spread)
+    found = fit_bradley_terry(9, Comparisons.of([(8, 0, 1, 0)]), means=means, spread=spread)
     assert found.means[8] > means[8]
     assert found.means[0] < means[0]
 
 
 def test_verdicts_on_items_that_do_not_exist():
     with pytest.raises(DataError, match="does not exist"):
-        fit_worths(2, Duels.of([(0, 2, 1, 0)]))
+        fit_bradley_terry(2, Comparisons.of([(0, 2, 1, 0)]))
 
 
 def test_draws_have_the_posteriors_mean_and_covariance():
-    worths = fit_worths(4, Duels.of([(0, 1, 1, 0), (1, 2, 1, 0), (2, 3, 0, 0)]))
+    worths = fit_bradley_terry(4, Comparisons.of([(0, 1, 1, 0), (1, 2, 1, 0), (2, 3, 0, 0)]))
     drawn = worths.draws(200_000, seed=1)
     np.testing.assert_allclose(drawn.mean(axis=1), worths.means, atol=0.02)
     covariance = worths.covariance(np.arange(4))
@@ -139,7 +142,7 @@ def test_draws_have_the_posteriors_mean_and_covariance():
 
 
 def test_expected_gains_are_those_of_the_labels():
-    sure = Worths(np.array([3.0, 9.0, 6.0, 0.0]), np.eye(4) * 1e9, 0.1, np.ones(1))
+    sure = Posterior(np.array([3.0, 9.0, 6.0, 0.0]), np.eye(4) * 1e9, 0.1, np.ones(1))
     gains = expected_gains(sure, 2) * 2**2  # they come as shares of 2^k
     assert gains.mean(axis=1).tolist() == [0, 2**2 - 1, 2**1 - 1, 0]
     assert by_expected_gain(gains)[:2].tolist() == [1, 2]
@@ -157,15 +160,15 @@ def test_the_largest_k_overflows_nothing():
 
 
 def test_telling_pairs_leave_out_what_they_are_told_to():
-    worths = fit_worths(8, Duels.of([(0, 1, 1, 0), (2, 3, 1, 0), (4, 5, 1, 0)]))
-    pairs = telling_pairs(worths, 3, count=10)
+    worths = fit_bradley_terry(8, Comparisons.of([(0, 1, 1, 0), (2, 3, 1, 0), (4, 5, 1, 0)]))
+    pairs = most_informative_pairs(worths, 3, count=10)
     assert len(pairs) == 3  # a pair for each place of the top three
     items = [item for pair in pairs for item in pair]
     assert len(set(items)) == len(items)
-    others = telling_pairs(worths, 3, count=1, without=[pairs[0][::-1]], out=[6, 7])
+    others = most_informative_pairs(worths, 3, count=1, without=[pairs[0][::-1]], out=[6, 7])
     assert set(others[0]) != set(pairs[0])
     assert not {6, 7} & set(others[0])
-    assert telling_pairs(worths, 3, out=range(1, 8)) == []
+    assert most_informative_pairs(worths, 3, out=range(1, 8)) == []
 
 
 def careful_session(worths, habits, budget, **settings):
@@ -241,7 +244,7 @@ def test_dawid_and_skene_beat_the_majority():
         ]
     ).T
     votes[random.random(votes.shape) < 0.3] = np.nan
-    found = dawid_skene(Ballots.from_table(votes))
+    found = dawid_skene(Ratings.from_table(votes))
     most = [majority([Outcome(int(vote)) for vote in row if not np.isnan(vote)]) for row in votes]
     assert (found.values == truth).mean() > (np.array(most) == truth).mean() + 0.05
     assert found.reliability.argsort()[::-1][:2].tolist() == [0, 1]
@@ -251,7 +254,7 @@ def test_dawid_and_skene_beat_the_majority():
     np.testing.assert_allclose(found.probabilities.sum(axis=1), 1)
     np.testing.assert_allclose(found.confusion.sum(axis=2), 1)
     with pytest.raises(DataError, match="no votes"):
-        dawid_skene(Ballots.from_table(np.full((2, 2), np.nan)))
+        dawid_skene(Ratings.from_table(np.full((2, 2), np.nan)))
 
 
 def test_an_estimate_hears_those_who_know_and_not_those_who_guess():

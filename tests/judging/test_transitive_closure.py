@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from podium.judging import Outcome
 from podium.judging.contradictions import contradictions
-from podium.judging.transitive_closure import Knowledge
+from podium.judging.transitive_closure import KnownOutcomes
 
 ITEMS = 7
 VERDICTS = st.dictionaries(
@@ -29,9 +29,9 @@ def reachable(verdicts):
 
 
 def told(verdicts):
-    known = Knowledge(ITEMS)
+    known = KnownOutcomes(ITEMS)
     for (left, right), outcome in verdicts.items():
-        known.tell(left, right, outcome)
+        known.add(left, right, outcome)
     return known
 
 
@@ -52,10 +52,10 @@ def test_a_pair_is_told_or_follows_from_strict_verdicts_alone(verdicts):
 def test_neither_order_nor_haste_changes_what_is_known(verdicts, random):
     shuffled = list(verdicts.items())
     random.shuffle(shuffled)
-    at_once = Knowledge(ITEMS)
-    at_once.tell_all(shuffled)
+    at_once = KnownOutcomes(ITEMS)
+    at_once.add_all(shuffled)
     assert told(verdicts).below == told(dict(shuffled)).below == at_once.below
-    assert at_once.told == told(verdicts).told
+    assert at_once.judged == told(verdicts).judged
 
 
 @given(VERDICTS)
@@ -66,9 +66,9 @@ def test_a_copy_learns_by_itself(verdicts):
     for left in range(ITEMS):
         for right in range(left + 1, ITEMS):
             if copy.outcome(left, right) is None:
-                copy.tell(left, right, Outcome.LEFT)
+                copy.add(left, right, Outcome.LEFT)
     assert known.below == before
-    assert known.told == told(verdicts).told
+    assert known.judged == told(verdicts).judged
 
 
 @given(VERDICTS)
@@ -86,7 +86,7 @@ def test_contradictions_are_the_loops(verdicts):
         assert len(set(one.loop)) == len(one.loop) == shortest_loop(verdicts, one.items)
         around = list(zip(one.loop, one.loop[1:] + one.loop[:1], strict=True))
         for better, worse in around:
-            assert told(verdicts).told[better, worse] is Outcome.LEFT
+            assert told(verdicts).judged[better, worse] is Outcome.LEFT
         assert one.ask_again in around
         freed = {pair: caught_without(verdicts, pair, one.items) for pair in around}
         assert freed[one.ask_again] == min(freed.values())
