@@ -27,7 +27,7 @@ from podium.measures import (
     parse_measure,
     ppref,
 )
-from podium.measures.registry import kind_of, kinds
+from podium.measures.registry import definition_of, measure_definitions
 
 NUMBERS = st.integers(0, 99) | st.floats(-9, 9).map(lambda value: round(value, 3))
 VALUES = {
@@ -43,7 +43,7 @@ VALUES = {
 
 @st.composite
 def measures(draw: st.DrawFn) -> Measure:
-    kind = draw(st.sampled_from([kind for kind in kinds() if kind.name[0] != "_"]))
+    kind = draw(st.sampled_from([kind for kind in measure_definitions() if kind.name[0] != "_"]))
     found = Measure(kind.name)
     for parameter in kind.parameters:
         if parameter.name in VALUES and draw(st.booleans()):
@@ -169,4 +169,4 @@ def test_cut_off_is_a_whole_number() -> None:
 
 def test_unknown_measure_in_a_value() -> None:
     with pytest.raises(PodiumError, match="There is no measure 'Gone'"):
-        kind_of(Measure("Gone"))
+        definition_of(Measure("Gone"))
