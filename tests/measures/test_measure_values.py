@@ -144,9 +144,9 @@ def test_losses_are_known() -> None:
         ("P(rel=f(2))@5", "is no value"),
         ("P(level=2)", "It has: rel"),
         ("P(rel='high')", "Give a number"),
-        ("P@0", "from 1 on"),
-        ("kNDCG(k=0)", "Give a whole number from 1 on"),
-        ("kNDCG(k=True)", "Give a whole number from 1 on"),
+        ("P@0", "at least 1"),
+        ("kNDCG(k=0)", "Give an integer of at least 1"),
+        ("kNDCG(k=True)", "Give an integer of at least 1"),
         ("RBP(p=1)", "above 0 and below 1"),
         ("nDCG(gains='square')", "'exponential' or 'linear'"),
         ("nDCG(gains=[])", "'exponential' or 'linear'"),
@@ -160,10 +160,10 @@ def test_mistakes_say_what_to_do(text: str, message: str) -> None:
         parse_measure(text)
 
 
-def test_cut_off_is_a_whole_number() -> None:
-    with pytest.raises(ArgumentError, match="from 1 on"):
+def test_cut_off_is_an_integer() -> None:
+    with pytest.raises(ArgumentError, match="at least 1"):
         nDCG @ 2.5  # type: ignore[operator]
-    with pytest.raises(ArgumentError, match="from 1 on"):
+    with pytest.raises(ArgumentError, match="at least 1"):
         nDCG @ True
 
 
