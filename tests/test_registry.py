@@ -46,7 +46,7 @@ def another_loss() -> None:
 
 def another_measure() -> None:
     @measure("nDCG")
-    def another(query, settings):  # type: ignore[no-untyped-def]
+    def another(labels):  # type: ignore[no-untyped-def]
         return 0.0
 
 

@@ -129,7 +129,8 @@ def test_what_numba_cannot_compile_is_told_in_plain_words() -> None:
 
 OWN_FILE = """
     from podium.losses import loss
-    from podium.losses.compile import over_range
+    from podium.kernels.specialize import specialize
+    from podium.losses.compiled import over_losses
 
     @loss
     def factor_times_score(scores, labels, gradient, curvature):
@@ -138,7 +139,8 @@ OWN_FILE = """
 
     if __name__ == "__main__":
         value = factor_times_score().evaluate([1.0, 2.0], [0, 1], [0, 2]).total
-        stats = over_range(factor_times_score().query).stats
+        loop = specialize(over_losses, {{"query_loss": factor_times_score().query}})
+        stats = loop.stats
         print(value, sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 """
 

@@ -8,7 +8,7 @@ import pytest
 
 from podium.data import Dataset, Judgments, Rankings
 from podium.errors import ArgumentError, DataError, PodiumError
-from podium.measures import P, concat, evaluate, nDCG, parse_measure
+from podium.measures import P, concat_evaluations, evaluate, nDCG, parse_measure
 
 LABELS = [0, 2, 1, 1, 0]
 SCORES = [0.1, 0.9, 0.5, 0.3, 0.8]
@@ -95,12 +95,12 @@ def test_concat_refuses_unlike_parts() -> None:
     given = {"labels": LABELS, "scores": SCORES, "group": [3, 2]}
     one = evaluate("P@1", **given)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="different measures or conventions"):
-        concat([one, evaluate("P@2", **given)])  # type: ignore[arg-type]
+        concat_evaluations([one, evaluate("P@2", **given)])  # type: ignore[arg-type]
     with pytest.raises(DataError, match="different measures or conventions"):
-        concat([one, evaluate("P@1", conventions="ranx", **given)])  # type: ignore[arg-type]
+        concat_evaluations([one, evaluate("P@1", conventions="ranx", **given)])  # type: ignore[arg-type]
     with pytest.raises(DataError, match="at least one"):
-        concat([])
-    assert len(concat([one])) == 2
+        concat_evaluations([])
+    assert len(concat_evaluations([one])) == 2
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from podium.data import Joined
 from podium.data.grouping import as_strings
 from podium.measures import Conventions, evaluate, parse_measure
-from podium.measures.registry import kinds
+from podium.measures.registry import measure_definitions
 from tests.measures.measure_formulas import FORMULAS, Label
 
 Case = tuple[list[Label], list[int], list[float]]
@@ -58,7 +58,7 @@ def test_every_measure_of_labels_has_a_formula_here() -> None:
     named = {parse_measure(name).name for name in NAMES}
     assert named >= {
         kind.name
-        for kind in kinds()
+        for kind in measure_definitions()
         if not kind.on_pairs and kind.function.__module__.startswith("podium.")
     }
 

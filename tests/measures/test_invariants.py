@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podium.data import Judgments, Rankings
-from podium.measures import Conventions, concat, evaluate, parse_measure
+from podium.measures import Conventions, concat_evaluations, evaluate, parse_measure
 from podium.measures.compiled import blocks, ranking
-from podium.measures.registry import kinds
+from podium.measures.registry import measure_definitions
 from tests.measures.queries import Arrays, arrays, mq2008
 
 NAMES = [
     kind.name
-    for kind in kinds()
+    for kind in measure_definitions()
     if not kind.on_pairs and kind.function.__module__.startswith("podium.")
 ]
 CUT = [
@@ -175,7 +175,7 @@ def test_parts_put_together(queries: Arrays) -> None:
         for query, (end, size) in enumerate(zip(ends, group, strict=True))
     ]
     whole = values(queries)
-    joined = concat(parts)
+    joined = concat_evaluations(parts)
     assert np.array_equal([joined[name] for name in ALL], whole)
     assert joined.query_ids.to_pylist() == [f"q{query}" for query in range(len(group))]
 

@@ -27,7 +27,7 @@ from podium.measures import (
     parse_measure,
     ppref,
 )
-from podium.measures.registry import kind_of, kinds
+from podium.measures.registry import definition_of, measure_definitions
 
 NUMBERS = st.integers(0, 99) | st.floats(-9, 9).map(lambda value: round(value, 3))
 VALUES = {
@@ -43,7 +43,7 @@ VALUES = {
 
 @st.composite
 def measures(draw: st.DrawFn) -> Measure:
-    kind = draw(st.sampled_from([kind for kind in kinds() if kind.name[0] != "_"]))
+    kind = draw(st.sampled_from([kind for kind in measure_definitions() if kind.name[0] != "_"]))
     found = Measure(kind.name)
     for parameter in kind.parameters:
         if parameter.name in VALUES and draw(st.booleans()):
@@ -144,9 +144,9 @@ def test_losses_are_known() -> None:
         ("P(rel=f(2))@5", "is no value"),
         ("P(level=2)", "It has: rel"),
         ("P(rel='high')", "Give a number"),
-        ("P@0", "from 1 on"),
-        ("kNDCG(k=0)", "Give a whole number from 1 on"),
-        ("kNDCG(k=True)", "Give a whole number from 1 on"),
+        ("P@0", "at least 1"),
+        ("kNDCG(k=0)", "Give an integer of at least 1"),
+        ("kNDCG(k=True)", "Give an integer of at least 1"),
         ("RBP(p=1)", "above 0 and below 1"),
         ("nDCG(gains='square')", "'exponential' or 'linear'"),
         ("nDCG(gains=[])", "'exponential' or 'linear'"),
@@ -160,13 +160,13 @@ def test_mistakes_say_what_to_do(text: str, message: str) -> None:
         parse_measure(text)
 
 
-def test_cut_off_is_a_whole_number() -> None:
-    with pytest.raises(ArgumentError, match="from 1 on"):
+def test_cut_off_is_an_integer() -> None:
+    with pytest.raises(ArgumentError, match="at least 1"):
         nDCG @ 2.5  # type: ignore[operator]
-    with pytest.raises(ArgumentError, match="from 1 on"):
+    with pytest.raises(ArgumentError, match="at least 1"):
         nDCG @ True
 
 
 def test_unknown_measure_in_a_value() -> None:
     with pytest.raises(PodiumError, match="There is no measure 'Gone'"):
-        kind_of(Measure("Gone"))
+        definition_of(Measure("Gone"))

@@ -3,12 +3,12 @@
 from dataclasses import fields
 
 from podium.measures import PRESETS, Conventions, reference_page
-from podium.measures.registry import kinds, names_of
+from podium.measures.registry import measure_definitions, names_of
 
 
 def test_all_measures_names_and_parameters() -> None:
     page = reference_page()
-    for kind in kinds():
+    for kind in measure_definitions():
         section = page.partition(f"\n## {kind.name}\n")[2].partition("\n## ")[0]
         assert section, kind.name
         for name in names_of(kind):
@@ -19,7 +19,7 @@ def test_all_measures_names_and_parameters() -> None:
 
 
 def test_every_built_in_measure_is_documented_with_a_formula() -> None:
-    for kind in kinds():
+    for kind in measure_definitions():
         if kind.function.__module__.startswith("podium."):
             assert kind.doc.count("$$") == 2, kind.name
 

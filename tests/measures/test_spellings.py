@@ -23,7 +23,7 @@ from podium.measures import (
     parse_measure,
 )
 from podium.measures.names import tool_of
-from podium.measures.registry import kinds
+from podium.measures.registry import measure_definitions
 from tests.cli.run_podium import fail, succeed
 from tests.measures.queries import as_dicts, dl21, judged_runs
 
@@ -96,7 +96,7 @@ def test_whose_name_it_is(name: str, tool: str | None) -> None:
 
 
 def test_the_names_of_all_measures_are_podiums() -> None:
-    for kind in kinds():
+    for kind in measure_definitions():
         if kind.function.__module__.startswith("podium."):
             assert tool_of(kind.name) in ("podium", None)
             assert tool_of(kind.name.lower()) in ("podium", "trec_eval", None)

@@ -28,7 +28,7 @@ from podium.errors import ArgumentError, DataError
 from podium.measures import Conventions, Evaluation, Measure, conventions_for
 from podium.measures import evaluate as evaluate_rows
 from podium.measures.evaluate import Measures, measures_of
-from podium.measures.evaluation import concat
+from podium.measures.evaluation import concat_evaluations
 
 if TYPE_CHECKING:
     from podium.data import Dataset
@@ -163,7 +163,7 @@ def evaluate_shard(job: _Job, place: int) -> ShardValues:
             by_run[run].append(
                 evaluate_rows(job.measures, scores=given, conventions=job.conventions, **rows)
             )
-    runs = {run: concat(parts) for run, parts in by_run.items()}
+    runs = {run: concat_evaluations(parts) for run, parts in by_run.items()}
     shard = job.source.shards[place]
     queries = len(next(iter(runs.values())))
     if queries != shard.queries:

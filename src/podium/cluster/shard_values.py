@@ -24,7 +24,7 @@ from podium.data.formats.parquet_file import open_parquet
 from podium.data.grouping import as_strings
 from podium.errors import ArgumentError, DataError
 from podium.measures import ByMeasure, Conventions, Evaluation, Measure, parse_measure
-from podium.measures.evaluation import concat
+from podium.measures.evaluation import concat_evaluations
 
 VALUES = "values.json"
 VERSION = 1
@@ -101,7 +101,8 @@ class ShardedEvaluation(Mapping[str, Evaluation]):
         evaluations = None
         if output is None:
             evaluations = {
-                run: concat([part.evaluations[at] for part in parts]) for at, run in enumerate(runs)
+                run: concat_evaluations([part.evaluations[at] for part in parts])
+                for at, run in enumerate(runs)
             }
         return cls(
             tuple(runs),
@@ -165,7 +166,7 @@ class ShardedEvaluation(Mapping[str, Evaluation]):
             raise ArgumentError(f"{run!r} was not evaluated", hint=f"There are: {self.runs}.")
         if self.evaluations is not None:
             return self.evaluations[run]
-        return concat([self._read(entry, run) for entry in self.files])
+        return concat_evaluations([self._read(entry, run) for entry in self.files])
 
     def __repr__(self) -> str:
         means = [

@@ -35,8 +35,8 @@ def expected_gains(
         seed: Draws them.
 
     Example:
-        >>> from podium.judging import Duels, fit_worths
-        >>> worths = fit_worths(2, Duels.of([(0, 1, 1, 0)] * 20))
+        >>> from podium.judging import Comparisons, fit_bradley_terry
+        >>> worths = fit_bradley_terry(2, Comparisons.of([(0, 1, 1, 0)] * 20))
         >>> expected_gains(worths, k=1, draws=100).shape
         (2, 100)
     """

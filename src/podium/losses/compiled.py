@@ -10,11 +10,43 @@ from typing import Any
 import numpy as np
 
 from podium.kernels import Doubles, Ints
+from podium.kernels.intrinsics import borrow
+from podium.kernels.specialize import specialize
 from podium.losses.base import Batch, Loss, settle_k
-from podium.losses.compile import over_range
 
 EVERYTHING = 2**62
 """A k that no query reaches, which stands for ``k=None`` in kernels."""
+
+query_loss: Any = None  # filled in by ``specialize``
+
+
+def over_losses(
+    scores: Doubles,
+    labels: Doubles,
+    offsets: Ints,
+    values: Doubles,
+    gradient: Doubles,
+    curvature: Doubles,
+    first: int,
+    last: int,
+    arguments: tuple[Any, ...],
+) -> None:
+    """Evaluate a loss for a range of queries: a template for ``podium.kernels.specialize``."""
+    own_scores, own_labels, own_arguments = borrow(scores), borrow(labels), borrow(arguments)
+    own_gradient, own_curvature = borrow(gradient), borrow(curvature)
+    for query in range(first, last):
+        begin, end = offsets[query], offsets[query + 1]
+        gradient[begin:end] = 0.0
+        curvature[begin:end] = 0.0
+        values[query] = 0.0
+        if end > begin:
+            values[query] = query_loss(
+                own_scores[begin:end],
+                own_labels[begin:end],
+                own_gradient[begin:end],
+                own_curvature[begin:end],
+                *own_arguments,
+            )
 
 
 @dataclass(frozen=True)
@@ -36,7 +68,8 @@ class CompiledLoss(Loss):
     def evaluate_range(self, batch: Batch, first: int, last: int) -> None:
         """Write values, gradient and curvature of the queries from ``first`` up to ``last``."""
         arguments = self.arguments(batch.largest(first, last))
-        over_range(self.query)(*batch, first, last, arguments)
+        loop = specialize(over_losses, {"query_loss": self.query})
+        loop(*batch, first, last, arguments)
 
 
 @dataclass(frozen=True)

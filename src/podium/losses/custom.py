@@ -11,9 +11,9 @@ import numpy as np
 from numba.core.errors import NumbaError
 
 from podium.errors import ArgumentError
+from podium.kernels.specialize import specialize
 from podium.losses.base import Batch
-from podium.losses.compile import over_range
-from podium.losses.compiled import CompiledLoss
+from podium.losses.compiled import CompiledLoss, over_losses
 
 FIXED = ["scores", "labels", "gradient", "curvature"]
 
@@ -35,9 +35,8 @@ class OwnLoss(CompiledLoss):
             super().evaluate_range(batch, first, last)
         except Exception as error:
             # Numba fails with errors of any type; only a function that was compiled has signatures.
-            if not isinstance(error, NumbaError) and getattr(
-                over_range(self.query), "signatures", True
-            ):
+            loop = specialize(over_losses, {"query_loss": self.query})
+            if not isinstance(error, NumbaError) and getattr(loop, "signatures", True):
                 raise
             raise ArgumentError(
                 f"Numba cannot compile the loss {type(self).__name__}",

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from podium.kernels import Doubles, Ints, inner
-from podium.kernels.words import trailing_zeros
+from podium.kernels.intrinsics import trailing_zeros
 from podium.losses.orders import first_rows, top_targets
 
 MOST = 12

@@ -6,7 +6,6 @@ from podium.measures.comparison.html import as_html
 from podium.measures.comparison.result import Comparison
 from podium.measures.comparison.statistics import mean_interval, paired_difference
 from podium.measures.comparison.text import as_json, as_latex, as_markdown
-from podium.measures.compiled.ranked import Ranked, RankedPairs, Settings
 from podium.measures.conventions import Conventions
 from podium.measures.definitions import (
     AP,
@@ -31,18 +30,20 @@ from podium.measures.definitions import (
     wpref,
 )
 from podium.measures.evaluate import evaluate
-from podium.measures.evaluation import Evaluation, concat
+from podium.measures.evaluation import Evaluation, concat_evaluations
 from podium.measures.inputs import Pairs
 from podium.measures.measure_dict import ByMeasure
 from podium.measures.names import parse_measure
+from podium.measures.parameters import BY_CONVENTION, Parameter, integer_from, number_between
 from podium.measures.presets import PRESETS, conventions_for, conventions_named, conventions_text
 from podium.measures.reference import reference_page
 from podium.measures.registry import measure
 from podium.measures.streaming import evaluate_table
-from podium.measures.value import Measure, Parameter
+from podium.measures.value import Measure
 
 __all__ = [
     "AP",
+    "BY_CONVENTION",
     "DCG",
     "ERR",
     "PRESETS",
@@ -61,10 +62,7 @@ __all__ = [
     "Pairs",
     "Parameter",
     "R",
-    "Ranked",
-    "RankedPairs",
     "Rprec",
-    "Settings",
     "Success",
     "TopKLoss",
     "as_html",
@@ -74,17 +72,19 @@ __all__ = [
     "bpref",
     "coherence",
     "compare",
-    "concat",
+    "concat_evaluations",
     "conventions_for",
     "conventions_named",
     "conventions_text",
     "evaluate",
     "evaluate_table",
+    "integer_from",
     "kERR",
     "kNDCG",
     "mean_interval",
     "measure",
     "nDCG",
+    "number_between",
     "paired_difference",
     "parse_measure",
     "ppref",

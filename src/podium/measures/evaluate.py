@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from podium.data import Dataset, Joined, Judgments, Preferences, Rankings
 from podium.errors import ArgumentError
 from podium.kernels import Doubles
-from podium.measures.compiled.blocks import Plan, blocks
-from podium.measures.compiled.tasks import Task
+from podium.measures.compiled.blocks import RankingPlan, blocks
+from podium.measures.compiled.prepared import PreparedMeasure
 from podium.measures.conventions import Conventions
 from podium.measures.evaluation import Evaluation
 from podium.measures.inputs import Inputs, Pairs, comparable_scores, inputs_of
@@ -74,9 +74,9 @@ def evaluate(
     inputs = inputs_of(
         truth, ranking, labels, scores, offsets, qid, group, query_ids, document_ids, pairs
     )
-    tasks = [Task.of(measure, chosen, inputs) for measure in measures_of(measures)]
-    values = ByMeasure({task.measure: np.empty(len(inputs.query_ids)) for task in tasks})
-    for plan, sharing in _plans(tasks).items():
+    prepared = [PreparedMeasure.of(measure, chosen, inputs) for measure in measures_of(measures)]
+    values = ByMeasure({each.measure: np.empty(len(inputs.query_ids)) for each in prepared})
+    for plan, sharing in _ranking_plans(prepared).items():
         _run(plan, sharing, inputs, values)
     return Evaluation(inputs.query_ids, values, chosen)
 
@@ -89,11 +89,13 @@ def measures_of(measures: Measures) -> list[Measure]:
     return list(dict.fromkeys(map(parse_measure, several)))
 
 
-def _plans(tasks: Sequence[Task]) -> dict[Plan, list[Task]]:
-    """Tasks that can share one ranking of the queries, together."""
-    sharing: dict[tuple[Conventions, tuple[float, ...]], list[Task]] = {}
-    for task in tasks:
-        own = task.conventions
+def _ranking_plans(
+    prepared: Sequence[PreparedMeasure],
+) -> dict[RankingPlan, list[PreparedMeasure]]:
+    """Group the measures that can share one ranking of the queries."""
+    groups: dict[tuple[Conventions, tuple[float, ...]], list[PreparedMeasure]] = {}
+    for each in prepared:
+        own = each.conventions
         key = Conventions(
             ties=own.ties,
             score_precision=own.score_precision,
@@ -101,27 +103,32 @@ def _plans(tasks: Sequence[Task]) -> dict[Plan, list[Task]]:
             negative=own.negative,
             pool=own.pool,
         )
-        sharing.setdefault((key, task.by_gains), []).append(task)
-    plans: dict[Plan, list[Task]] = {}
-    for (key, gains), together in sharing.items():
-        depths = [task.depth for task in together]
+        groups.setdefault((key, each.by_gains), []).append(each)
+    plans: dict[RankingPlan, list[PreparedMeasure]] = {}
+    for (key, gains), group in groups.items():
+        depths = [each.depth for each in group]
         depth = max((each for each in depths if each), default=None)
-        ideal = any(task.needs_ideal for task in together)
-        plans[Plan(key, None if None in depths else depth, ideal, gains)] = together
+        ideal = any(each.needs_ideal for each in group)
+        plans[RankingPlan(key, None if None in depths else depth, ideal, gains)] = group
     return plans
 
 
-def _run(plan: Plan, tasks: Sequence[Task], inputs: Inputs, values: dict[Measure, Doubles]) -> None:
+def _run(
+    plan: RankingPlan,
+    group: Sequence[PreparedMeasure],
+    inputs: Inputs,
+    values: dict[Measure, Doubles],
+) -> None:
     scores = comparable_scores(inputs.scores, plan.conventions.score_precision)
     inputs = replace(inputs, scores=scores)
 
-    for task in tasks:  # compiled here, once, rather than in each thread
-        task.addresses(tied=False)
+    for each in group:  # compiled here, once, rather than in each thread
+        each.loop  # noqa: B018
 
     def work(first: int, last: int) -> None:
         for block in blocks(plan, inputs, first, last):
-            for task in tasks:
-                task.run(plan, inputs, block, values[task.measure][block.first : block.last])
+            for each in group:
+                each.run(plan, inputs, block, values[each.measure][block.first : block.last])
 
     if len(inputs.query_ids):
         over_queries(work, inputs.offsets)

@@ -67,7 +67,7 @@ class Evaluation:
         return f"Evaluation({', '.join([f'{len(self)} queries', *means])})"
 
 
-def concat(evaluations: Sequence[Evaluation]) -> Evaluation:
+def concat_evaluations(evaluations: Sequence[Evaluation]) -> Evaluation:
     """Put evaluations of different queries together, for instance those of a stream's blocks.
 
     Example:
@@ -77,7 +77,7 @@ def concat(evaluations: Sequence[Evaluation]) -> Evaluation:
         ...     evaluate("RR", labels=labels, scores=[2, 1], group=[2], query_ids=ids)
         ...     for labels, ids in blocks
         ... ]
-        >>> concat(parts)
+        >>> concat_evaluations(parts)
         Evaluation(2 queries, RR=0.75)
     """
     if not evaluations:

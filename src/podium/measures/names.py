@@ -89,14 +89,14 @@ def parse_measure(text: str | Measure) -> Measure:
         raise ArgumentError(f"{text!r} is no measure. Write one as nDCG@10 or P(rel=2)@5.")
     measure = registry.find(match["name"])
     if measure is None:
-        raise registry.unknown(match["name"])
+        raise registry.unknown_measure(match["name"])
     if match["arguments"]:
         measure = measure(**_arguments(text, match["arguments"]))
     if match["level"]:
         measure = measure(rel=int(match["level"]))
     if not match["number"]:
         return measure
-    for parameter in registry.kind_of(measure).parameters:
+    for parameter in registry.definition_of(measure).parameters:
         if parameter.decimals and match["separator"] == ".":
             return measure(**{parameter.name: float(f"0.{match['number']}")})
     return measure @ int(match["number"])

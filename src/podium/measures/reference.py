@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import fields
 
 from podium.measures.conventions import Conventions
+from podium.measures.parameters import Parameter
 from podium.measures.presets import PRESETS, choices
-from podium.measures.registry import Kind, kinds, names_of
-from podium.measures.value import Parameter
+from podium.measures.registry import MeasureDefinition, measure_definitions, names_of
 
 
 def reference_page() -> str:
@@ -20,7 +20,14 @@ def reference_page() -> str:
         >>> "## nDCG" in page and "| ties |" in page
         True
     """
-    parts = [_HEAD, *map(_section, kinds()), _CONVENTIONS, _choices(), _PRESETS, _presets()]
+    parts = [
+        _HEAD,
+        *map(_section, measure_definitions()),
+        _CONVENTIONS,
+        _choices(),
+        _PRESETS,
+        _presets(),
+    ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -40,31 +47,35 @@ The conventions of other tools, checked against the tools themselves. A choice t
 the default."""
 
 
-def _section(kind: Kind) -> str:
-    example = f"{kind.name}@10" if kind.takes_cut_off else kind.name
-    lines = [f"## {kind.name}", kind.doc, f"Written `{example}`{_also(kind)}.{_notes(kind)}"]
-    if kind.parameters:
-        rows = [_row(each.name, _default(each), each.doc) for each in kind.parameters]
+def _section(definition: MeasureDefinition) -> str:
+    example = f"{definition.name}@10" if definition.takes_cut_off else definition.name
+    lines = [
+        f"## {definition.name}",
+        definition.doc,
+        f"Written `{example}`{_also(definition)}.{_notes(definition)}",
+    ]
+    if definition.parameters:
+        rows = [_row(each.name, _default(each), each.doc) for each in definition.parameters]
         lines.append(
             "\n".join([_row("parameter", "default", "what"), _row("---", "---", "---"), *rows])
         )
     return "\n\n".join(lines)
 
 
-def _also(kind: Kind) -> str:
-    others = sorted(name for name in names_of(kind) if name != kind.name.lower())
+def _also(definition: MeasureDefinition) -> str:
+    others = sorted(name for name in names_of(definition) if name != definition.name.lower())
     return f", also {', '.join(f'`{name}`' for name in others)}" if others else ""
 
 
-def _notes(kind: Kind) -> str:
+def _notes(definition: MeasureDefinition) -> str:
     notes = []
-    if not kind.takes_cut_off:
+    if not definition.takes_cut_off:
         notes.append(" It has no cut-off.")
-    if not kind.larger_is_better:
+    if not definition.larger_is_better:
         notes.append(" It is a loss.")
-    if kind.on_pairs:
+    if definition.on_pairs:
         notes.append(" Its truth is preferences.")
-    elif kind.expected is None:
+    elif definition.expected is None:
         notes.append(" It has no formula for the mean over ties.")
     return "".join(notes)
 

@@ -10,7 +10,7 @@ from podium.data.files import Reporter
 from podium.data.scored import iter_scored
 from podium.measures.conventions import Conventions
 from podium.measures.evaluate import Measures, evaluate
-from podium.measures.evaluation import Evaluation, concat
+from podium.measures.evaluation import Evaluation, concat_evaluations
 
 
 def evaluate_table(
@@ -59,4 +59,4 @@ def evaluate_table(
         )
         for rows in iter_scored(source, columns, progress=progress)
     ]
-    return concat(results)
+    return concat_evaluations(results)

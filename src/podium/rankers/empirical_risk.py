@@ -12,9 +12,9 @@ import numpy as np
 
 from podium.data import Dataset
 from podium.kernels import Doubles
+from podium.kernels.specialize import specialize
 from podium.losses import Loss
 from podium.losses.base import empty_batch, endless_score
-from podium.losses.compile import around
 from podium.losses.compiled import CompiledLoss
 from podium.rankers.base import TrainingData, query_blocks
 from podium.rankers.linear_kernels import (
@@ -104,7 +104,7 @@ def block_risk(loss: Loss, weights: Doubles, block: Dataset) -> tuple[float, Dou
         batch.scores[:] = block_scores(weights, block)
         over_queries(lambda first, last: loss.evaluate_range(batch, first, last), offsets)
         return float(batch.values.sum()), weighted_features(block.features, batch.gradient, offsets)
-    compiled = around(loss.query, risk_of_queries)
+    compiled = specialize(risk_of_queries, {"query_loss": loss.query})
 
     def part(first: int, last: int) -> tuple[float, Doubles]:
         gradient, largest = np.zeros(len(weights)), batch.largest(first, last)

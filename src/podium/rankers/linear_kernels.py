@@ -13,7 +13,7 @@ import numpy as np
 
 from podium.errors import DataError
 from podium.kernels import Doubles, Floats, Ints, fast_kernel
-from podium.kernels.words import prefetch
+from podium.kernels.intrinsics import prefetch
 from podium.threads import over_queries
 
 _CACHE_LINE = 16

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from podium.kernels import Bytes, kernel
-from podium.kernels.words import eight_bytes, trailing_zeros
+from podium.kernels.intrinsics import eight_bytes, trailing_zeros
 
 BAD, EXACT, NEAR, SLOW = 0, 1, 2, 3
 """Status of ``read_decimal``: not a number; exact; within a relative 2**-50; out of range."""

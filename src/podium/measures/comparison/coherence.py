@@ -36,10 +36,11 @@ from podium.data import Dataset, Judgments, Rankings
 from podium.data.gains import exponential_gains
 from podium.errors import ArgumentError
 from podium.kernels import Doubles, Floats
+from podium.measures.arguments import EXPONENTIAL, LINEAR, TABLE
 from podium.measures.comparison.gain_family import add_counts, ahead_in_every_query, member_values
+from podium.measures.compiled.arrays import Booleans
 from podium.measures.compiled.lists import Lists, ranked_lists
-from podium.measures.compiled.ranked import EXPONENTIAL, LINEAR, TABLE, Flags
-from podium.measures.compiled.tasks import Task
+from podium.measures.compiled.prepared import PreparedMeasure
 from podium.measures.conventions import Conventions
 from podium.measures.evaluate import evaluate
 from podium.measures.inputs import Inputs, comparable_scores, inputs_of
@@ -152,7 +153,7 @@ def coherence(
 
 
 def coherences(
-    measure: Measure, conventions: Conventions, systems: Sequence[Inputs], keep: Flags
+    measure: Measure, conventions: Conventions, systems: Sequence[Inputs], keep: Booleans
 ) -> list[Coherence] | None:
     """The coherence of each other system's verdict against the first; None if there is no family.
 
@@ -198,7 +199,7 @@ class _Sums:
 class _Family:
     """A measure, the family around it, and the systems that it is tried on."""
 
-    task: Task
+    prepared: PreparedMeasure
     systems: list[Inputs]
     own_gains: Doubles
     own_row: int
@@ -209,28 +210,28 @@ class _Family:
     @classmethod
     def of(cls, measure: Measure, conventions: Conventions, systems: Sequence[Inputs]) -> _Family:
         longest = max(systems, key=lambda each: each.longest)
-        task = Task.of(measure, conventions, longest)
-        precision = task.conventions.score_precision
+        prepared = PreparedMeasure.of(measure, conventions, longest)
+        precision = prepared.conventions.score_precision
         ready = [
             replace(each, scores=comparable_scores(each.scores, precision)) for each in systems
         ]
-        settings = task.settings
+        arguments = prepared.arguments
         row = {EXPONENTIAL: BASES.index(2.0), LINEAR: BASES.index(1.0), TABLE: len(BASES)}
-        plain = settings.discounts
+        plain = arguments.discounts
         # A rank that does not count does not count under any power.
         powers = [np.where(plain > 0, np.abs(plain) ** power, 0.0) for power in STEEPNESS]
         discounts = np.stack(powers)
         discounts[_OWN_STEEPNESS] = plain
         labels: list[Any] = [
-            each.labels if task.conventions.pool == "retrieved" else each.judged_labels
+            each.labels if prepared.conventions.pool == "retrieved" else each.judged_labels
             for each in ready
         ]
         grades = np.unique(np.concatenate([each[each > 0] for each in labels]))[::-1]
         return cls(
-            task,
+            prepared,
             ready,
-            settings.gains if settings.curve == TABLE else np.zeros(0),
-            row[settings.curve],
+            arguments.gains if arguments.curve == TABLE else np.zeros(0),
+            row[arguments.curve],
             discounts,
             float(grades[0]) if len(grades) else 0.0,
             np.ascontiguousarray(grades, np.float32),
@@ -238,7 +239,7 @@ class _Family:
 
     @property
     def normalised(self) -> bool:
-        return self.task.measure.name == "nDCG"
+        return self.prepared.measure.name == "nDCG"
 
     @property
     def regular(self) -> bool:
@@ -252,10 +253,10 @@ class _Family:
         cells = len(self.grades) * self.discounts.shape[1]
         return not self.normalised and self.regular and cells <= _MOST_COUNTS
 
-    def sums(self, first: int, last: int, keep: Flags) -> _Sums:
+    def sums(self, first: int, last: int, keep: Booleans) -> _Sums:
         """The sums over some queries."""
         own, depth = keep[first:last], self.discounts.shape[1]
-        lists = [ranked_lists(self.task, each, first, last) for each in self.systems]
+        lists = [ranked_lists(self.prepared, each, first, last) for each in self.systems]
         values = [self._values(each)[own] for each in lists]
         others = range(1, len(lists))
         differences = [values[place] - values[0] for place in others]
@@ -267,7 +268,7 @@ class _Family:
                 add_counts(lists[place], own, self.grades, 1.0, counts[place - 1])
                 add_counts(lists[0], own, self.grades, -1.0, counts[place - 1])
             # With a pool of what was retrieved the two are divided by different ideals.
-            elif self.regular and self.normalised and self.task.conventions.pool == "judged":
+            elif self.regular and self.normalised and self.prepared.conventions.pool == "judged":
                 ahead[place - 1] = ahead_in_every_query(lists[place], lists[0], own, depth)
         return _Sums(
             np.stack([each.sum(axis=0) for each in differences]),
@@ -277,7 +278,7 @@ class _Family:
         )
 
     def _values(self, lists: Lists) -> NDArray[np.float64]:
-        nothing = self.task.conventions.nothing_relevant
+        nothing = self.prepared.conventions.nothing_relevant
         return member_values(
             lists,
             np.array(BASES),
@@ -310,9 +311,9 @@ class _Family:
     @property
     def _unit(self) -> float:
         """What DCG's own gains are in units of."""
-        if self.normalised or self.task.settings.curve == TABLE:
+        if self.normalised or self.prepared.arguments.curve == TABLE:
             return 1.0
-        if self.task.settings.curve == LINEAR:
+        if self.prepared.arguments.curve == LINEAR:
             return self.highest
         return float(exponential_gains(np.array(min(self.highest, 1023.0))))
 
@@ -336,7 +337,7 @@ class _Family:
         steps = (np.array(STEEPNESS) - 1.0) / STEEPNESS[-1]
         distance = np.where(turned, away[:, None] ** 2 + steps[None, :] ** 2, np.inf)
         row, column = np.unravel_index(int(np.argmin(distance)), turned.shape)
-        given = self.task.measure["discounts"] or self.task.conventions.discounts
+        given = self.prepared.measure["discounts"] or self.prepared.conventions.discounts
         return Member(
             BASES[row] if row < len(BASES) else None,
             STEEPNESS[column],

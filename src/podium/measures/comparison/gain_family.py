@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.kernels import Doubles, Floats, Ints, inner, kernel
+from podium.measures.compiled.arrays import Booleans, Positions
 from podium.measures.compiled.lists import Lists
-from podium.measures.compiled.ranked import Flags, Places
 
 
 def member_values(
@@ -72,12 +72,12 @@ def _code(grades: Floats, count: int, label: float) -> int:
 @kernel
 def _fill(
     labels: Floats,
-    ends: Places,
+    ends: Positions,
     starts: Ints,
     ideal: Floats,
     ideal_starts: Ints,
     sizes: Ints,
-    zero: Flags,
+    zero: Booleans,
     bases: Doubles,
     own_gains: Doubles,
     discounts: NDArray[np.float64],
@@ -165,7 +165,7 @@ def _share(
 
 
 def add_counts(
-    lists: Lists, keep: Flags, grades: Floats, sign: float, counts: NDArray[np.float64]
+    lists: Lists, keep: Booleans, grades: Floats, sign: float, counts: NDArray[np.float64]
 ) -> None:
     """Add how many documents of each grade are at each rank, in the mean over ties.
 
@@ -182,9 +182,9 @@ def add_counts(
 @kernel
 def _add_counts(
     labels: Floats,
-    ends: Places,
+    ends: Positions,
     starts: Ints,
-    keep: Flags,
+    keep: Booleans,
     grades: Floats,
     sign: float,
     counts: NDArray[np.float64],
@@ -206,7 +206,7 @@ def _add_counts(
             place = end
 
 
-def ahead_in_every_query(one: Lists, other: Lists, keep: Flags, depth: int) -> tuple[bool, bool]:
+def ahead_in_every_query(one: Lists, other: Lists, keep: Booleans, depth: int) -> tuple[bool, bool]:
     """Whether one of two systems is never behind, and whether the other never is.
 
     A system is not behind in a query if it has at least as many documents of each grade or above
@@ -231,16 +231,16 @@ def ahead_in_every_query(one: Lists, other: Lists, keep: Flags, depth: int) -> t
 @kernel
 def _ahead(
     labels: Floats,
-    ends: Places,
+    ends: Positions,
     starts: Ints,
-    counts: Flags,
+    counts: Booleans,
     other_labels: Floats,
-    other_ends: Places,
+    other_ends: Positions,
     other_starts: Ints,
-    other_counts: Flags,
+    other_counts: Booleans,
     ideal: Floats,
     ideal_starts: Ints,
-    keep: Flags,
+    keep: Booleans,
     depth: int,
 ) -> tuple[bool, bool]:
     first = second = True
@@ -273,7 +273,9 @@ def _ahead(
 
 
 @inner
-def _add_share(labels: Floats, ends: Places, grade: float, sign: float, surplus: Doubles) -> None:
+def _add_share(
+    labels: Floats, ends: Positions, grade: float, sign: float, surplus: Doubles
+) -> None:
     """Add the chance that the document at each rank is of a grade or above."""
     place = 0
     while place < min(len(labels), len(surplus)):

@@ -12,6 +12,7 @@ import numpy as np
 from podium.data.ids import string_buffers
 from podium.errors import DataError
 from podium.kernels import Floats, Ints
+from podium.measures.compiled.arrays import Positions
 from podium.measures.compiled.ideal import (
     AS_UNJUDGED,
     AS_ZERO,
@@ -21,7 +22,6 @@ from podium.measures.compiled.ideal import (
     sort_pool,
     take_labels,
 )
-from podium.measures.compiled.ranked import Places
 from podium.measures.compiled.ranking import rank_rows
 from podium.measures.compiled.ties import (
     mark_ties,
@@ -39,7 +39,7 @@ _NEGATIVE = {"refuse": REFUSE, "irrelevant": AS_ZERO, "unjudged": AS_UNJUDGED}
 
 
 @dataclass(frozen=True)
-class Plan:
+class RankingPlan:
     """What measures must have in common to be computed on one ranking.
 
     Attributes:
@@ -67,10 +67,10 @@ class Block:
     first: int
     last: int
     starts: Ints
-    order: Places
+    order: Positions
     kept: Ints
     tied: Any
-    ties: Places
+    ties: Positions
     ranked: Floats
     ideal: Floats
     ideal_starts: Ints
@@ -79,7 +79,7 @@ class Block:
     whole: bool = True
 
 
-def blocks(plan: Plan, inputs: Inputs, first: int, last: int) -> Iterator[Block]:
+def blocks(plan: RankingPlan, inputs: Inputs, first: int, last: int) -> Iterator[Block]:
     """Rank queries in blocks; the arrays of a block are those of the next one again."""
     edges = _edges(inputs.offsets, first, last)
     labels, offsets = _pool(plan, inputs)
@@ -119,13 +119,13 @@ def _edges(offsets: Ints, first: int, last: int) -> list[tuple[int, int]]:
     return list(pairwise(edges))
 
 
-def _pool(plan: Plan, inputs: Inputs) -> tuple[Floats | None, Ints]:
+def _pool(plan: RankingPlan, inputs: Inputs) -> tuple[Floats | None, Ints]:
     if plan.conventions.pool == "retrieved":
         return inputs.labels, inputs.offsets
     return inputs.judged_labels, inputs.judged_offsets
 
 
-def _rank(plan: Plan, inputs: Inputs, block: Block) -> None:
+def _rank(plan: RankingPlan, inputs: Inputs, block: Block) -> None:
     """Rank by score, and apply the rule for ties."""
     choice = plan.conventions
     scores, offsets, first = inputs.scores, inputs.offsets, block.first
@@ -164,7 +164,7 @@ def _break_ties(rule: Ties, inputs: Inputs, block: Block) -> None:
 
 
 def _take(
-    plan: Plan, inputs: Inputs, block: Block, pool: Floats | None, pool_offsets: Ints
+    plan: RankingPlan, inputs: Inputs, block: Block, pool: Floats | None, pool_offsets: Ints
 ) -> None:
     """Put labels in ranked order, and the pool's in their best order."""
     if inputs.labels is None or pool is None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from podium.data.gains import exponential_gain
-from podium.kernels import Doubles, Floats, kernel
-from podium.measures.compiled.ranked import EXPONENTIAL, LINEAR, Places
+from podium.kernels import Doubles, Floats, inner
+from podium.measures.arguments import EXPONENTIAL, LINEAR
+from podium.measures.compiled.arrays import Positions
 
 
-@kernel
+@inner
 def scale_of(highest: float, gains: Doubles, curve: int) -> float:
     """0, or the highest label of a query whose gains must be taken relative to it.
 
@@ -23,7 +24,7 @@ def scale_of(highest: float, gains: Doubles, curve: int) -> float:
     return highest if curve == EXPONENTIAL and highest >= len(gains) else 0.0
 
 
-@kernel
+@inner
 def gain(label: float, scale: float, gains: Doubles, curve: int) -> float:
     """What a label is worth; a document that was not judged is worth nothing."""
     if not label >= 0.0:
@@ -36,8 +37,8 @@ def gain(label: float, scale: float, gains: Doubles, curve: int) -> float:
     return exponential_gain(label, scale)
 
 
-@kernel
-def dcg_of(labels: Floats, scale: float, gains: Doubles, discounts: Doubles, curve: int) -> float:
+@inner
+def dcg(labels: Floats, scale: float, gains: Doubles, discounts: Doubles, curve: int) -> float:
     """The sum of gains times discounts."""
     total = 0.0
     for place in range(min(len(labels), len(discounts))):
@@ -45,8 +46,8 @@ def dcg_of(labels: Floats, scale: float, gains: Doubles, discounts: Doubles, cur
     return total
 
 
-@kernel
-def best_dcg_of(
+@inner
+def best_dcg(
     ideal: Floats,
     documents: int,
     scale: float,
@@ -72,14 +73,14 @@ def best_dcg_of(
         for rank in range(1, documents):
             if discounts[rank] > discounts[rank - 1]:
                 reachable = np.sort(discounts[:documents])[::-1].copy()
-                return dcg_of(ideal, scale, gains, reachable, curve)
-        return dcg_of(ideal, scale, gains, discounts, curve)
-    return dcg_of(ideal, scale, gains, best_discounts, curve)
+                return dcg(ideal, scale, gains, reachable, curve)
+        return dcg(ideal, scale, gains, discounts, curve)
+    return dcg(ideal, scale, gains, best_discounts, curve)
 
 
-@kernel
-def expected_dcg_of(
-    labels: Floats, ties: Places, scale: float, gains: Doubles, discounts: Doubles, curve: int
+@inner
+def expected_dcg(
+    labels: Floats, ties: Positions, scale: float, gains: Doubles, discounts: Doubles, curve: int
 ) -> float:
     """The mean of the DCG over all orders of ties: each document has the mean gain of its tie."""
     total = 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from podium.kernels import Doubles, Floats, Ints, kernel
-from podium.measures.compiled.ranked import Places
+from podium.measures.compiled.arrays import Positions
 from podium.measures.compiled.ranking import sort_by_score
 
 REFUSE, AS_ZERO, AS_UNJUDGED = range(3)
@@ -24,7 +24,7 @@ def _read(label: float, negative: int) -> float:
 
 @kernel
 def drop_unjudged(
-    labels: Floats, offsets: Ints, first: int, order: Places, kept: Ints, negative: int
+    labels: Floats, offsets: Ints, first: int, order: Positions, kept: Ints, negative: int
 ) -> None:
     """Take documents that were not judged out of the rankings."""
     base = offsets[first]
@@ -43,7 +43,7 @@ def take_labels(
     labels: Floats,
     offsets: Ints,
     first: int,
-    order: Places,
+    order: Positions,
     kept: Ints,
     negative: int,
     ranked: Floats,

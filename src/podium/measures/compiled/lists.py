@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.kernels import Floats, Ints, kernel
-from podium.measures.compiled.blocks import Plan, blocks
-from podium.measures.compiled.ranked import Flags, Places
-from podium.measures.compiled.tasks import Task
+from podium.measures.compiled.arrays import Booleans, Positions
+from podium.measures.compiled.blocks import RankingPlan, blocks
+from podium.measures.compiled.prepared import PreparedMeasure
 from podium.measures.inputs import Inputs
-from podium.measures.resolve import cut_of
 
 
 class Lists(NamedTuple):
@@ -31,18 +30,18 @@ class Lists(NamedTuple):
     """
 
     labels: Floats
-    ends: Places
+    ends: Positions
     starts: Ints
     ideal: Floats
     ideal_starts: Ints
     sizes: Ints
-    zero: Flags
+    zero: Booleans
 
 
-def ranked_lists(task: Task, inputs: Inputs, first: int, last: int) -> Lists:
+def ranked_lists(prepared: PreparedMeasure, inputs: Inputs, first: int, last: int) -> Lists:
     """The lists of the queries ``first`` up to ``last``."""
-    own = task.conventions
-    plan = Plan(own, task.depth, needs_ideal=True)
+    own = prepared.conventions
+    plan = RankingPlan(own, prepared.depth, needs_ideal=True)
     labels, ends, ideal, kept, judged, shown = [], [], [], [], [], []
     for block in blocks(plan, inputs, first, last):
         rows, pool = int(block.kept.sum()), int(block.judged.sum())
@@ -58,7 +57,7 @@ def ranked_lists(task: Task, inputs: Inputs, first: int, last: int) -> Lists:
         sizes = np.diff(inputs.offsets[block.first : block.last + 1])
         shown.append(block.kept.copy() if own.unjudged == "drop" else sizes)
     sizes = np.concatenate(shown)
-    cut = cut_of(task.measure, own)
+    cut = prepared.cut_off
     short = own.short_list == "zero" and cut is not None
     return Lists(
         np.concatenate(labels),
@@ -80,10 +79,10 @@ def _pack(
     ranked: Floats,
     starts: Ints,
     kept: Ints,
-    ties: Places,
-    tied: Flags,
+    ties: Positions,
+    tied: Booleans,
     labels: Floats,
-    ends: Places,
+    ends: Positions,
 ) -> None:
     to = 0
     for query in range(len(starts)):

@@ -1,171 +1,42 @@
-"""The one loop over queries that calls every measure's function.
+"""The loops over the queries of a block that call a measure's function.
 
-All functions have one signature, ``(Ranked, Settings) -> float``, so one compiled loop calls any of
-them by address: a new measure compiles its own few lines and nothing else, and what it compiled is
-cached on disk like any other kernel.
+They are templates (``podium.kernels.specialize``): ``query_value`` is a measure's function, and
+``use_labels`` and the like pass on what the function takes and leave out what it does not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar, cast
+import dis
+from collections.abc import Callable, Collection
+from typing import Any
 
 import numpy as np
-from numba.core import cgutils, types
-from numba.core.errors import TypingError
-from numba.extending import intrinsic
-from numba.np import arrayobj
-from numpy.typing import NDArray
 
-from podium.kernels import PLAIN, Doubles, Floats, Ints, kernel
-from podium.measures.compiled.ranked import (
-    Flags,
-    MeasureFunction,
-    Places,
-    Ranked,
-    RankedPairs,
-    Settings,
+from podium.errors import ArgumentError
+from podium.kernels import PLAIN, Doubles, Floats, Ints
+from podium.kernels.intrinsics import borrow
+from podium.kernels.specialize import specialize
+from podium.measures.compiled.arrays import Booleans, Positions
+from podium.measures.compiled.tied_orders import (
+    ORDERS,
+    count_orders,
+    first_order,
+    next_order,
+    next_sample,
+    seed,
 )
 
-_Array = TypeVar("_Array")
+# Filled in by ``specialize``.
+query_value: Any = None
+use_labels: Any = None
+use_ideal: Any = None
+use_ties: Any = None
+use_size: Any = None
+use_better: Any = None
+use_worse: Any = None
 
 
-class Compiled(NamedTuple):
-    """A compiled function, which must be kept, and the address of its machine code.
-
-    Where ``NUMBA_DISABLE_JIT`` is set there is no machine code: the function stands for it.
-    """
-
-    function: Any
-    address: Any
-
-
-# Numba's stubs leave these untyped.
-_types: Any = types
-_arrays: Any = arrayobj
-_code: Any = cgutils
-
-_FLOATS = _types.Array(_types.float32, 1, "C")
-_DOUBLES = _types.Array(_types.float64, 1, "C")
-_PLACES = _types.Array(_types.int32, 1, "C")
-_RANKED = _types.NamedTuple([_FLOATS, _FLOATS, _PLACES, _types.int64], Ranked)
-_PAIRS = _types.NamedTuple([_DOUBLES, _DOUBLES, _types.int64], RankedPairs)
-_SETTINGS = _types.NamedTuple(
-    [_types.int64, _types.float64, _types.int64, _types.float64, _types.float64, _types.int64]
-    + [_types.boolean] * 5
-    + [_DOUBLES] * 4,
-    Settings,
-)
-_PLACEHOLDER = "<object type:"
-"""What Numba takes for the text of a number that it cannot write, without an error."""
-
-_ON_LABELS = _types.float64(_RANKED, _SETTINGS)
-_ON_PAIRS = _types.float64(_PAIRS, _SETTINGS)
-
-
-def compile_function(function: MeasureFunction, *, on_pairs: bool) -> Compiled:
-    """A measure's function compiled for its one signature, from the disk if it was before.
-
-    A function that has no file (typed at a prompt, or in a docstring) compiles each time.
-    """
-    signature = _ON_PAIRS if on_pairs else _ON_LABELS
-    compiled: Any = kernel(function)
-    if PLAIN:
-        return Compiled(compiled, compiled)
-    result = compiled.get_compile_result(signature)
-    if _PLACEHOLDER in str(result.type_annotation):
-        raise TypingError("str() and f-strings do not write floats in compiled code")
-    address = result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
-    return Compiled(compiled, address)
-
-
-@intrinsic
-def _call(_context: Any, _address: Any, query: Any, settings: Any) -> Any:
-    """Call the function at an address.
-
-    As Numba calls functions that are arguments, but without looking their address up each time.
-    """
-    if settings != _SETTINGS or query not in (_RANKED, _PAIRS):
-        raise TypingError(f"a measure's function does not take ({query}, {settings})")
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        convention, returned, kinds = context.call_conv, signature.return_type, signature.args[1:]
-        kind = convention.get_function_type(returned, kinds).as_pointer()
-        function = builder.inttoptr(arguments[0], kind)
-        status, value = convention.call_function(builder, function, returned, kinds, arguments[1:])
-        with _code.if_unlikely(builder, status.is_error):
-            convention.return_status_propagate(builder, status)
-        return value
-
-    return _types.float64(_types.int64, query, settings), generate
-
-
-def _plain_call(function: MeasureFunction, query: Any, settings: Settings) -> float:
-    return function(query, settings)
-
-
-call = cast("Callable[[int, Any, Settings], float]", _plain_call if PLAIN else _call)
-
-
-@intrinsic
-def _lend(_context: Any, array: Any, _begin: Any, _end: Any) -> Any:
-    """Part of an array, as ``array[begin:end]`` but without counting a reference to it.
-
-    Counting is most of the cost of calling a measure on a short list, and makes threads that work
-    on one array wait for each other. The caller makes sure that the array outlives the call.
-    """
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind = signature.args[0]
-        whole = context.make_array(kind)(context, builder, arguments[0])
-        part = context.make_array(signature.return_type)(context, builder)
-        width = context.get_abi_sizeof(context.get_data_type(kind.dtype))
-        step = context.get_constant(_types.intp, width)
-        _arrays.populate_array(
-            part,
-            data=builder.gep(whole.data, [arguments[1]]),
-            shape=[builder.sub(arguments[2], arguments[1])],
-            strides=[step],
-            itemsize=step,
-            meminfo=None,
-        )
-        return part._getvalue()
-
-    return array(array, _types.intp, _types.intp), generate
-
-
-def _plain_lend(array: NDArray[Any], begin: int, end: int) -> NDArray[Any]:
-    return in_double_precision(array[begin:end])
-
-
-lend = cast("Callable[[_Array, int, int], _Array]", _plain_lend if PLAIN else _lend)
-
-
-@kernel
-def _lent(settings: Settings) -> Settings:
-    return Settings(
-        settings.cut,
-        settings.rel,
-        settings.k,
-        settings.p,
-        settings.highest,
-        settings.curve,
-        settings.divide_by_size,
-        settings.at_most_cut,
-        settings.labels_are_chances,
-        settings.graded,
-        settings.together,
-        lend(settings.gains, 0, len(settings.gains)),
-        lend(settings.discounts, 0, len(settings.discounts)),
-        lend(settings.best_discounts, 0, len(settings.best_discounts)),
-        lend(settings.own, 0, len(settings.own)),
-    )
-
-
-@kernel
 def over_labels(
-    function: int,
-    expected: int,
     ranked: Floats,
     starts: Ints,
     kept: Ints,
@@ -173,37 +44,30 @@ def over_labels(
     ideal: Floats,
     ideal_starts: Ints,
     judged: Ints,
-    ties: Places,
-    tied: Flags,
-    settings: Settings,
+    ties: Positions,
+    tied: Booleans,
+    of_tied: bool,
+    arguments: tuple[Any, ...],
     values: Doubles,
 ) -> None:
-    """Call a measure's function for each query of a block: ``expected`` where scores are tied."""
-    own = _lent(settings)
+    """Call a measure's function for each query without tied scores, or for each with some."""
+    own_ranked, own_ideal, own_ties = borrow(ranked), borrow(ideal), borrow(ties)
+    own_arguments = borrow(arguments)
     for query in range(len(values)):
+        if tied[query] != of_tied:
+            continue
         begin, end = starts[query], starts[query] + kept[query]
         first, last = ideal_starts[query], ideal_starts[query] + judged[query]
-        marked = end if tied[query] else begin
-        one = Ranked(
-            lend(ranked, begin, end),
-            lend(ideal, first, last),
-            lend(ties, begin, marked),
-            sizes[query],
+        inputs = (
+            use_labels(own_ranked[begin:end])
+            + use_ideal(own_ideal[first:last])
+            + use_ties(own_ties[begin : end if of_tied else begin])
+            + use_size(sizes[query])
         )
-        values[query] = call(expected if tied[query] else function, one, own)
+        values[query] = query_value(*(inputs + own_arguments))
 
 
-def in_double_precision(array: NDArray[Any]) -> NDArray[Any]:
-    """Labels as compiled code computes with them.
-
-    Next to Python's own numbers Numba makes float32 a double; NumPy would stay in single precision.
-    """
-    return array.astype(np.float64) if array.dtype == np.float32 else array
-
-
-def over_labels_in_python(
-    function: MeasureFunction,
-    expected: MeasureFunction,
+def over_tied_orders(
     ranked: Floats,
     starts: Ints,
     kept: Ints,
@@ -211,34 +75,151 @@ def over_labels_in_python(
     ideal: Floats,
     ideal_starts: Ints,
     judged: Ints,
-    ties: Places,
-    tied: Flags,
-    settings: Settings,
+    ties: Positions,
+    tied: Booleans,
+    of_tied: bool,
+    arguments: tuple[Any, ...],
     values: Doubles,
 ) -> None:
-    """``over_labels`` for functions that Numba cannot compile."""
-    ends, lasts = starts + kept, ideal_starts + judged
+    """Take the mean of a measure's function over the orders of tied documents."""
+    own_ranked, own_ideal, own_arguments = borrow(ranked), borrow(ideal), borrow(arguments)
     for query in range(len(values)):
-        own = slice(starts[query], ends[query])
-        labels = in_double_precision(ranked[own])
-        best = in_double_precision(ideal[ideal_starts[query] : lasts[query]])
-        one = Ranked(labels, best, ties[own] if tied[query] else ties[:0], int(sizes[query]))
-        values[query] = (expected if tied[query] else function)(one, settings)
+        if tied[query] != of_tied:
+            continue
+        begin, end = starts[query], starts[query] + kept[query]
+        first, last = ideal_starts[query], ideal_starts[query] + judged[query]
+        labels, ends = own_ranked[begin:end].copy(), ties[begin:end]
+        first_order(labels, ends)
+        orders = count_orders(labels, ends)
+        state = seed()
+        total = 0.0
+        for order in range(min(orders, ORDERS)):
+            if orders > ORDERS:
+                next_sample(labels, ends, order, state)
+            inputs = (
+                use_labels(labels)
+                + use_ideal(own_ideal[first:last])
+                + use_ties(ends)
+                + use_size(sizes[query])
+            )
+            total += query_value(*(inputs + own_arguments))
+            if orders <= ORDERS:
+                next_order(labels, ends)
+        values[query] = total / min(orders, ORDERS)
 
 
-@kernel
 def over_pairs(
-    function: int,
     better: Doubles,
     worse: Doubles,
     starts: Ints,
     sizes: Ints,
-    settings: Settings,
+    arguments: tuple[Any, ...],
     values: Doubles,
 ) -> None:
-    """Call a measure's function for each query whose truth is pairs."""
-    own = _lent(settings)
+    """Call a measure's function for each query of preferred pairs."""
+    own_better, own_worse, own_arguments = borrow(better), borrow(worse), borrow(arguments)
     for query in range(len(values)):
         begin, end = starts[query], starts[query + 1]
-        one = RankedPairs(lend(better, begin, end), lend(worse, begin, end), sizes[query])
-        values[query] = call(function, one, own)
+        inputs = (
+            use_better(own_better[begin:end])
+            + use_worse(own_worse[begin:end])
+            + use_size(sizes[query])
+        )
+        values[query] = query_value(*(inputs + own_arguments))
+
+
+def use(value: Any) -> tuple[Any]:
+    """Pass an input on to the function."""
+    return (value,)
+
+
+def leave_out(_value: Any) -> tuple[()]:
+    """Do not pass it on."""
+    return ()
+
+
+_INTS: Ints = np.zeros(1, np.int64)
+_FLOATS: Floats = np.zeros(0, np.float32)
+_DOUBLES: Doubles = np.zeros(0)
+# What each template takes before the arguments of the measure, without any query.
+_INPUTS = {
+    over_pairs: ("better", "worse", "size"),
+    over_labels: ("labels", "ideal", "ties", "size"),
+    over_tied_orders: ("labels", "ideal", "ties", "size"),
+}
+_NO_LABELS = (
+    _FLOATS,
+    *(_INTS, _INTS, _INTS),
+    _FLOATS,
+    *(_INTS, _INTS),
+    *(np.zeros(0, np.int32), np.zeros(0, np.bool_), False),
+)
+_NO_PAIRS = (_DOUBLES, _DOUBLES, _INTS, _INTS)
+
+_LOOPS: dict[tuple[Callable[..., Any], Callable[..., float]], Callable[..., None]] = {}
+
+
+def loop_for(
+    template: Callable[..., None],
+    function: Callable[..., float],
+    inputs: Collection[str],
+    arguments: tuple[Any, ...],
+) -> Callable[..., None]:
+    """Return a loop that calls a measure's function, compiled if Numba can compile it.
+
+    Args:
+        template: One of the loops above.
+        function: The function of one query.
+        inputs: What it takes of a query, by name.
+        arguments: What it takes besides, whose types the loop is compiled for.
+    """
+    key = template, function
+    if key not in _LOOPS:
+        _LOOPS[key] = _loop_for(template, function, inputs, arguments)
+    return _LOOPS[key]
+
+
+def _loop_for(
+    template: Callable[..., None],
+    function: Callable[..., float],
+    inputs: Collection[str],
+    arguments: tuple[Any, ...],
+) -> Callable[..., None]:
+    functions: dict[str, Callable[..., Any]] = {"query_value": function}
+    functions |= {f"use_{name}": use if name in inputs else leave_out for name in _INPUTS[template]}
+    plain = specialize(template, functions | {"borrow": in_double_precision}, compiled=False)
+    if PLAIN:
+        return plain
+    compiled = specialize(template, functions)
+    nothing: Any = _NO_PAIRS if template is over_pairs else _NO_LABELS
+    try:
+        if _writes_text(function):
+            raise TypeError("str() and f-strings do not write floats in compiled code")
+        compiled(*nothing, arguments, _DOUBLES)
+    # Not only NumbaError: what Numba does not expect in a function ends in errors of any type.
+    except Exception as error:
+        if template is over_pairs:
+            raise ArgumentError(
+                f"Numba cannot compile {function.__name__}, a measure of pairs. Write it with "
+                f"numbers and loops only. {error}"
+            ) from error
+        return plain
+    return compiled
+
+
+def _writes_text(function: Callable[..., Any]) -> bool:
+    """Whether a function uses ``str()`` or f-strings, which Numba compiles to a placeholder."""
+    return any(
+        instruction.opname in ("FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC")
+        or instruction.argval in ("str", "repr", "format")
+        for instruction in dis.get_instructions(function)
+    )
+
+
+def in_double_precision(value: Any) -> Any:
+    """Make labels what compiled code computes with.
+
+    Next to Python's own numbers Numba makes float32 a double; NumPy would stay in single precision.
+    """
+    is_single = isinstance(value, np.ndarray) and value.dtype == np.float32
+    return value.astype(np.float64) if is_single else value

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.kernels import Ints, kernel
-from podium.measures.compiled.ranked import Flags, Places
+from podium.measures.compiled.arrays import Booleans, Positions
 
 # Up to so many documents it is fastest to count, for each, those with larger scores.
 _COUNTED = 512
@@ -22,9 +22,9 @@ def rank_rows(
     first: int,
     last: int,
     cut: int,
-    order: Places,
+    order: Positions,
     kept: Ints,
-    tied: Flags,
+    tied: Booleans,
 ) -> int:
     """Rank the queries ``first`` up to ``last`` by descending score, ties in input order.
 
@@ -52,9 +52,9 @@ def _count(
     offsets: Ints,
     first: int,
     last: int,
-    order: Places,
+    order: Positions,
     kept: Ints,
-    tied: Flags,
+    tied: Booleans,
 ) -> int:
     """Rank short lists without ties by counting, for each document, those with larger scores.
 
@@ -101,9 +101,9 @@ def _sort(
     first: int,
     last: int,
     cut: int,
-    order: Places,
+    order: Positions,
     kept: Ints,
-    tied: Flags,
+    tied: Booleans,
 ) -> int:
     """Rank the queries that are left by sorting them."""
     base = offsets[first]
@@ -133,7 +133,7 @@ def _sort(
 
 
 @kernel
-def _candidates(scores: NDArray[np.floating], cut: int, places: Places) -> int:
+def _candidates(scores: NDArray[np.floating], cut: int, places: Positions) -> int:
     """Find the documents with the ``cut`` largest scores, and those tied with the last of them."""
     largest = np.full(cut, -np.inf, scores.dtype)  # smallest first
     for place in range(len(scores)):
@@ -153,7 +153,9 @@ def _candidates(scores: NDArray[np.floating], cut: int, places: Places) -> int:
 
 
 @kernel
-def sort_by_score(scores: NDArray[np.floating], places: Places, size: int, spare: Places) -> None:
+def sort_by_score(
+    scores: NDArray[np.floating], places: Positions, size: int, spare: Positions
+) -> None:
     """Merge sort by descending score, stable: runs of 16 by insertion, then merged."""
     for begin in range(0, size, 16):
         for at in range(begin + 1, min(begin + 16, size)):

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.kernels import Bytes, Floats, Ints, kernel
-from podium.measures.compiled.ranked import Flags, Places
+from podium.measures.compiled.arrays import Booleans, Positions
 
 
 @kernel
-def _end_of_tie(scores: NDArray[np.floating], places: Places, at: int) -> int:
+def _end_of_tie(scores: NDArray[np.floating], places: Positions, at: int) -> int:
     end = at + 1
     while end < len(places) and scores[places[end]] == scores[places[at]]:
         end += 1
@@ -33,9 +33,9 @@ def order_ties_by_id(
     scores: NDArray[np.floating],
     offsets: Ints,
     first: int,
-    order: Places,
+    order: Positions,
     kept: Ints,
-    tied: Flags,
+    tied: Booleans,
     starts: Ints,
     text: Bytes,
     descending: bool,
@@ -71,9 +71,9 @@ def order_ties_by_label(
     scores: NDArray[np.floating],
     offsets: Ints,
     first: int,
-    order: Places,
+    order: Positions,
     kept: Ints,
-    tied: Flags,
+    tied: Booleans,
     labels: Floats,
     best_first: bool,
 ) -> None:
@@ -110,9 +110,9 @@ def order_by_quicksort(
     scores: NDArray[np.floating],
     offsets: Ints,
     first: int,
-    order: Places,
+    order: Positions,
     kept: Ints,
-    tied: Flags,
+    tied: Booleans,
 ) -> None:
     """Rank anew with Numba's own quicksort, which leaves ties in an order without meaning."""
     base = offsets[first]
@@ -131,10 +131,10 @@ def mark_ties(
     scores: NDArray[np.floating],
     offsets: Ints,
     first: int,
-    order: Places,
+    order: Positions,
     kept: Ints,
-    tied: Flags,
-    ties: Places,
+    tied: Booleans,
+    ties: Positions,
 ) -> None:
     """For each place of a query with ties, the place after the last document of its score."""
     base = offsets[first]
@@ -155,10 +155,10 @@ def mark_ties(
 def fill_ranks(
     offsets: Ints,
     first: int,
-    order: Places,
+    order: Positions,
     kept: Ints,
-    ties: Places,
-    tied: Flags,
+    ties: Positions,
+    tied: Booleans,
     ranks: NDArray[np.float64],
 ) -> None:
     """The rank, from 1, of each row; where ties are marked they share the mean of their ranks."""

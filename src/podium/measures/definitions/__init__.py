@@ -1,21 +1,17 @@
-"""One file a measure; importing them registers them."""
+"""The definitions of all measures: functions under ``@measure``, registered by importing them.
+
+A new measure is a function in a file here, imported below.
+"""
 
 from podium.measures.definitions.average_precision import AP
 from podium.measures.definitions.bpref import bpref
 from podium.measures.definitions.compat import Compat
-from podium.measures.definitions.dcg import DCG
-from podium.measures.definitions.err import ERR
-from podium.measures.definitions.judged import Judged
-from podium.measures.definitions.kerr import kERR
-from podium.measures.definitions.kndcg import kNDCG
-from podium.measures.definitions.ndcg import nDCG
-from podium.measures.definitions.precision import P
+from podium.measures.definitions.dcg import DCG, kNDCG, nDCG
+from podium.measures.definitions.err import ERR, kERR
+from podium.measures.definitions.first_relevant import RR, Success
+from podium.measures.definitions.precision_recall import Judged, P, R, Rprec
 from podium.measures.definitions.preferences import ppref, rpref, wpref
-from podium.measures.definitions.r_precision import Rprec
 from podium.measures.definitions.rbp import RBP
-from podium.measures.definitions.recall import R
-from podium.measures.definitions.reciprocal_rank import RR
-from podium.measures.definitions.success import Success
 from podium.measures.definitions.top_k_loss import TopKLoss
 from podium.measures.definitions.wkt import WKT
 

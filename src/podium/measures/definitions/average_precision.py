@@ -4,47 +4,52 @@ from __future__ import annotations
 
 from math import nan
 
-from podium.kernels import kernel
-from podium.measures.compiled.ranked import Ranked, Settings
-from podium.measures.definitions._shared import REL, hits_between, relevant_in
+from podium.kernels import Floats, inner
+from podium.measures.compiled.arrays import Positions
+from podium.measures.definitions._shared import Rel, count_relevant, count_tied_hits
+from podium.measures.parameters import BY_CONVENTION
 from podium.measures.registry import measure
 
 
-@kernel
-def _divisor(relevant: int, cut: int, at_most_cut: bool) -> int:
-    return min(relevant, cut) if at_most_cut else relevant
+@inner
+def _divisor(relevant: int, cut: int, divide_by_cut: bool) -> int:
+    return min(relevant, cut) if divide_by_cut else relevant
 
 
-def _expected(query: Ranked, settings: Settings) -> float:
-    labels, ties, rel, cut = query.labels, query.ties, settings.rel, settings.cut
-    divisor = _divisor(relevant_in(query.ideal, rel), cut, settings.at_most_cut)
+def _expected(
+    labels: Floats,
+    ideal: Floats,
+    ties: Positions,
+    cut: int,
+    divide_by_cut: bool,
+    ties_share_last_rank: bool,
+    rel: float,
+) -> float:
+    divisor = _divisor(count_relevant(ideal, rel), cut, divide_by_cut)
     total = above = 0.0
-    place = 0
-    while place < min(len(labels), cut):
-        end = ties[place]
-        inside = hits_between(labels, rel, place, end)
-        if settings.together:
-            total += inside * (above + inside) / end if end <= cut else 0.0
+    begin = 0
+    while begin < min(len(labels), cut):
+        end = ties[begin]
+        hits = count_tied_hits(labels, rel, begin, end)
+        if ties_share_last_rank:
+            total += hits * (above + hits) / end if end <= cut else 0.0
         else:
-            # A place of the tie is relevant with chance inside / size, and then each place of the
-            # tie above it with chance (inside - 1) / (size - 1).
-            size = end - place
-            others = (inside - 1) / (size - 1) if size > 1 else 0.0
-            for at in range(place, min(end, cut)):
-                total += inside / size * (above + 1.0 + (at - place) * others) / (at + 1)
-        above += inside
-        place = end
+            # A document of the tie is relevant with probability hits / size, and then each of the
+            # tie's documents above it with probability (hits - 1) / (size - 1).
+            size = end - begin
+            others = (hits - 1) / (size - 1) if size > 1 else 0.0
+            for position in range(begin, min(end, cut)):
+                hits_above = above + 1.0 + (position - begin) * others
+                total += hits / size * hits_above / (position + 1)
+        above += hits
+        begin = end
     return total / divisor if divisor else nan
 
 
-@measure(
-    "AP",
-    parameters=(REL,),
-    aliases=("map", "map_cut", "average_precision"),
-    expected=_expected,
-    knows_together=True,
-)
-def AP(query: Ranked, settings: Settings) -> float:  # noqa: N802
+@measure(aliases=("map", "map_cut", "average_precision"), expected=_expected)
+def AP(  # noqa: N802
+    labels: Floats, ideal: Floats, cut: int, divide_by_cut: bool, rel: Rel = BY_CONVENTION
+) -> float:
     r"""Average precision: the mean, over the relevant documents, of the precision at each.
 
     $$\mathrm{AP@}k = \frac{1}{R} \sum_{i=1}^{k} [y_i \ge rel]\, \mathrm{P@}i, \quad
@@ -52,11 +57,10 @@ def AP(query: Ranked, settings: Settings) -> float:  # noqa: N802
 
     Some tools divide by $\min(R, k)$ instead: see the conventions.
     """
-    labels, rel, cut = query.labels, settings.rel, settings.cut
-    divisor = _divisor(relevant_in(query.ideal, rel), cut, settings.at_most_cut)
+    divisor = _divisor(count_relevant(ideal, rel), cut, divide_by_cut)
     total = hits = 0.0
-    for place in range(min(len(labels), cut)):
-        if labels[place] >= rel:
+    for position in range(min(len(labels), cut)):
+        if labels[position] >= rel:
             hits += 1.0
-            total += hits / (place + 1)
+            total += hits / (position + 1)
     return total / divisor if divisor else nan

@@ -1,48 +1,108 @@
-"""Expected reciprocal rank."""
+"""Expected reciprocal rank: of grades, or of a top-k order."""
 
 from __future__ import annotations
+
+from typing import Annotated, TypeAlias
 
 import numpy as np
 
 from podium.data.gains import exponential_gain
-from podium.kernels import Doubles, Floats, kernel
+from podium.kernels import Doubles, Floats, inner
+from podium.measures.arguments import EXPONENTIAL
+from podium.measures.compiled.arrays import Positions
 from podium.measures.compiled.dcg_sums import gain
-from podium.measures.compiled.ranked import EXPONENTIAL, Ranked, Settings
-from podium.measures.definitions._cascade import expected_cascade
+from podium.measures.definitions._shared import TopK, top_k_labels
+from podium.measures.parameters import BY_CONVENTION, Parameter, number_between
 from podium.measures.registry import measure
-from podium.measures.value import Parameter, number_between
 
-MAX = Parameter("max", "The highest grade that a document can have.", number_between(0.0, 1024.0))
+Max: TypeAlias = Annotated[
+    float, Parameter("The highest grade that a document can have.", number_between(0.0, 1024.0))
+]
 
 
-@kernel
-def _chance(label: float, highest: float, unit: float, gains: Doubles, as_is: bool) -> float:
-    """The chance that a user who looks at a document with this label stops there."""
+@inner
+def _cascade(probabilities: Doubles, cut: int) -> float:
+    """Return the mean reciprocal rank of the document at which a user stops.
+
+    Args:
+        probabilities: That the document at each rank satisfies a user who looks at it.
+        cut: How many documents a user looks at.
+    """
+    total, looking = 0.0, 1.0
+    for position in range(min(len(probabilities), cut)):
+        total += looking * probabilities[position] / (position + 1)
+        looking *= 1.0 - probabilities[position]
+    return total
+
+
+@inner
+def _expected_cascade(probabilities: Doubles, ties: Positions, cut: int) -> float:
+    """Return the same as a mean over all orders of ties."""
+    total, looking = 0.0, 1.0
+    begin = 0
+    while begin < min(len(probabilities), cut):
+        end = ties[begin]
+        # still[n] is the mean, over all orders of the tie, of the probability to look on after its
+        # first n documents: an elementary symmetric polynomial over the number of its terms.
+        still = np.zeros(end - begin + 1)
+        still[0] = 1.0
+        for count in range(1, end - begin + 1):
+            onward = 1.0 - probabilities[begin + count - 1]
+            for n in range(count, 0, -1):
+                still[n] += n / count * (onward * still[n - 1] - still[n])
+        for n in range(1, min(end, cut) - begin + 1):
+            total += looking * (still[n - 1] - still[n]) / (begin + n)
+        looking *= still[end - begin]
+        begin = end
+    return total
+
+
+@inner
+def _probability(
+    label: float, highest: float, unit: float, gains: Doubles, is_probability: bool
+) -> float:
+    """Return the probability that a user who looks at a document with this label stops there."""
     if not label > 0.0:
         return 0.0
-    if as_is:
+    if is_probability:
         return label
     if highest < len(gains):
         return gain(label, 0.0, gains, EXPONENTIAL) * unit
     return exponential_gain(label, highest)
 
 
-@kernel
+@inner
 def _highest(highest: float, ideal: Floats) -> float:
     return float(ideal[0]) if highest == 0.0 and len(ideal) else highest
 
 
-def _expected(query: Ranked, settings: Settings) -> float:
-    labels, gains, as_is = query.labels, settings.gains, settings.labels_are_chances
-    highest = _highest(settings.highest, query.ideal)
-    chances = np.empty(len(labels))
-    for place in range(len(labels)):
-        chances[place] = _chance(labels[place], highest, 2.0**-highest, gains, as_is)
-    return expected_cascade(chances, query.ties, settings.cut)
+def _expected_err(
+    labels: Floats,
+    ideal: Floats,
+    ties: Positions,
+    cut: int,
+    gains: Doubles,
+    labels_are_probabilities: bool,
+    max: float,  # noqa: A002
+) -> float:
+    highest = _highest(max, ideal)
+    probabilities = np.empty(len(labels))
+    for position in range(len(labels)):
+        probabilities[position] = _probability(
+            labels[position], highest, 2.0**-highest, gains, labels_are_probabilities
+        )
+    return _expected_cascade(probabilities, ties, cut)
 
 
-@measure("ERR", parameters=(MAX,), expected=_expected)
-def ERR(query: Ranked, settings: Settings) -> float:  # noqa: N802
+@measure(expected=_expected_err)
+def ERR(  # noqa: N802
+    labels: Floats,
+    ideal: Floats,
+    cut: int,
+    gains: Doubles,
+    labels_are_probabilities: bool,
+    max: Max = BY_CONVENTION,  # noqa: A002
+) -> float:
     r"""Expected reciprocal rank of the document that satisfies (Chapelle et al. 2009).
 
     $$\mathrm{ERR@}k = \sum_{i=1}^{k} \frac{1}{i}\, R(y_i) \prod_{j<i} (1 - R(y_j)), \quad
@@ -51,12 +111,36 @@ def ERR(query: Ranked, settings: Settings) -> float:  # noqa: N802
     where $y_{\max}$ is the highest label of the query, or the highest grade there is if that is
     given.
     """
-    labels, gains, as_is = query.labels, settings.gains, settings.labels_are_chances
-    highest = _highest(settings.highest, query.ideal)
+    highest = _highest(max, ideal)
     unit = 2.0**-highest
     total, looking = 0.0, 1.0
-    for place in range(min(len(labels), settings.cut)):
-        chance = _chance(labels[place], highest, unit, gains, as_is)
-        total += looking * chance / (place + 1)
-        looking *= 1.0 - chance
+    for position in range(min(len(labels), cut)):
+        probability = _probability(labels[position], highest, unit, gains, labels_are_probabilities)
+        total += looking * probability / (position + 1)
+        looking *= 1.0 - probability
     return total
+
+
+@inner
+def _top_k_probabilities(labels: Floats, ideal: Floats, k: int) -> Doubles:
+    top_labels = top_k_labels(labels, ideal, k, len(labels))
+    probabilities = np.empty(len(top_labels))
+    for position in range(len(top_labels)):
+        probabilities[position] = exponential_gain(top_labels[position], float(k))
+    return probabilities
+
+
+def _expected_kerr(labels: Floats, ideal: Floats, ties: Positions, cut: int, k: int) -> float:
+    return _expected_cascade(_top_k_probabilities(labels, ideal, k), ties, cut)
+
+
+@measure(expected=_expected_kerr)
+def kERR(labels: Floats, ideal: Floats, cut: int, k: TopK = 10) -> float:  # noqa: N802
+    r"""κ-ERR: expected reciprocal rank with a top-k order as the ground truth (Niu et al. 2012).
+
+    $$\kappa\text{-ERR} = \sum_{s=1}^{n} \frac{1}{s}\, R(y_s) \prod_{t<s} (1 - R(y_t)), \quad
+    R(y) = \frac{2^y - 1}{2^k}, \quad y = \max(0,\ k + 1 - \text{true position})$$
+
+    The paper prints $1/n$ where the reciprocal of the rank belongs. Labels are taken as in kNDCG.
+    """
+    return _cascade(_top_k_probabilities(labels, ideal, k), cut)

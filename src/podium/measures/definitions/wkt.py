@@ -6,28 +6,29 @@ from math import nan
 
 import numpy as np
 
-from podium.kernels import Doubles, Floats, kernel
+from podium.kernels import Doubles, Floats, inner
+from podium.measures.compiled.arrays import Positions
 from podium.measures.compiled.dcg_sums import gain, scale_of
-from podium.measures.compiled.ranked import Ranked, Settings
-from podium.measures.definitions._shared import DISCOUNTS, GAINS, K, larger_in
+from podium.measures.definitions._shared import Discounts, Gains, TopK, count_larger
+from podium.measures.parameters import BY_CONVENTION
 from podium.measures.registry import measure
 
 
-@kernel
+@inner
 def _weights(ideal: Floats, k: int, gains: Doubles, discounts: Doubles, curve: int) -> Doubles:
-    """The weight of each of the k best places, in all 1; empty if nothing is worth anything."""
+    """Return the weight of each of the k best positions, in sum 1; empty if no gain is above 0."""
     scale = scale_of(ideal[0] if len(ideal) else 0.0, gains, curve)
     weights = np.zeros(min(len(ideal), k, len(discounts)))
     total = 0.0
-    for place in range(len(weights)):
-        weights[place] = gain(ideal[place], scale, gains, curve) * discounts[place]
-        total += weights[place]
+    for position in range(len(weights)):
+        weights[position] = gain(ideal[position], scale, gains, curve) * discounts[position]
+        total += weights[position]
     return weights / total if total > 0.0 else weights[:0]
 
 
-@kernel
+@inner
 def _unranked(labels: Floats, ideal: Floats, weights: Doubles, k: int) -> float:
-    """The weight of pairs whose better document is not in the list, and so below all that are.
+    """Return the weight of pairs whose better document is not in the list, so below all others.
 
     A list shorter than k goes on with irrelevant documents up to k.
     """
@@ -39,49 +40,57 @@ def _unranked(labels: Floats, ideal: Floats, weights: Doubles, k: int) -> float:
         for other in range(len(labels)):
             ranked += labels[other] == label
             lower += not labels[other] >= label
-        if label > 0.0 and position - larger_in(ideal, label) >= ranked:
+        if label > 0.0 and position - count_larger(ideal, label) >= ranked:
             total += weights[position] * (lower + padding)
     return total
 
 
-def _expected(query: Ranked, settings: Settings) -> float:
-    labels, ideal, ties = query.labels, query.ideal, query.ties
-    weights = _weights(ideal, settings.k, settings.gains, settings.discounts, settings.curve)
+def _expected(
+    labels: Floats,
+    ideal: Floats,
+    ties: Positions,
+    curve: int,
+    k: int,
+    gains: Doubles,
+    discounts: Doubles,
+) -> float:
+    weights = _weights(ideal, k, gains, discounts, curve)
     if len(weights) == 0:
         return nan
-    total = _unranked(labels, ideal, weights, settings.k)
+    total = _unranked(labels, ideal, weights, k)
     begin = 0
-    for place in range(len(labels)):
-        label, end = labels[place], ties[place]
-        if place and ties[place - 1] <= place:
-            begin = place
+    for position in range(len(labels)):
+        label, end = labels[position], ties[position]
+        if position and ties[position - 1] <= position:
+            begin = position
         if not label > 0.0:
             continue
-        mates_above = lower_above = mates = lower = nth = 0
+        equal_above = lower_above = equal = lower = nth = 0
         for other in range(end):
             same, below = labels[other] == label, not labels[other] >= label
             if other < begin:
-                mates_above += same
+                equal_above += same
                 lower_above += below
             else:
-                mates += same
+                equal += same
                 lower += below
-                nth += same and other <= place
-        # The nth of the tie's documents with this label has nth / (mates + 1) of the others above.
-        position = larger_in(ideal, label) + mates_above + nth - 1
-        if position < len(weights):
-            total += weights[position] * (lower_above + lower * nth / (mates + 1))
+                nth += same and other <= position
+        # The nth of the tie's documents with this label has nth / (equal + 1) of the others above.
+        ideal_position = count_larger(ideal, label) + equal_above + nth - 1
+        if ideal_position < len(weights):
+            total += weights[ideal_position] * (lower_above + lower * nth / (equal + 1))
     return total
 
 
-@measure(
-    "WKT",
-    parameters=(K, GAINS, DISCOUNTS),
-    expected=_expected,
-    takes_cut_off=False,
-    larger_is_better=False,
-)
-def WKT(query: Ranked, settings: Settings) -> float:  # noqa: N802
+@measure(expected=_expected, takes_cut_off=False, larger_is_better=False)
+def WKT(  # noqa: N802
+    labels: Floats,
+    ideal: Floats,
+    curve: int,
+    k: TopK = 10,
+    gains: Gains = BY_CONVENTION,
+    discounts: Discounts = BY_CONVENTION,
+) -> float:
     r"""Weighted Kendall's tau, a bound of 1 - nDCG@k from above (Lan et al. 2013).
 
     $$\mathrm{WKT} = \frac{1}{N_k} \sum_{j=1}^{k} g(y^*_j)\, d(j)\,
@@ -94,20 +103,19 @@ def WKT(query: Ranked, settings: Settings) -> float:  # noqa: N802
     Smaller is better; it is 0 where the k best documents come first and in order, and may be
     above 1. It is a bound for discounts that do not increase.
     """
-    labels, ideal = query.labels, query.ideal
-    weights = _weights(ideal, settings.k, settings.gains, settings.discounts, settings.curve)
+    weights = _weights(ideal, k, gains, discounts, curve)
     if len(weights) == 0:
         return nan
-    total = _unranked(labels, ideal, weights, settings.k)
-    for place in range(len(labels)):
-        label = labels[place]
+    total = _unranked(labels, ideal, weights, k)
+    for position in range(len(labels)):
+        label = labels[position]
         if not label > 0.0:
             continue
-        mates = lower = 0
-        for other in range(place):
-            mates += labels[other] == label
+        equal = lower = 0
+        for other in range(position):
+            equal += labels[other] == label
             lower += not labels[other] >= label
-        position = larger_in(ideal, label) + mates
-        if position < len(weights):
-            total += weights[position] * lower
+        ideal_position = count_larger(ideal, label) + equal
+        if ideal_position < len(weights):
+            total += weights[ideal_position] * lower
     return total
