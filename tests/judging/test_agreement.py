@@ -262,7 +262,7 @@ def test_nonsense_intervals_are_refused(draws, confidence):
 @pytest.mark.parametrize(
     ("make", "problem"),
     [
-        (lambda: Ratings.from_table([1, 2]), "no table"),
+        (lambda: Ratings.from_table([1, 2]), "not a table"),
         (lambda: Agreement.of(Ratings.from_table([[2, 2]])), "not 1, 0 or -1"),
         (lambda: cohen_kappa([1], [1, 2]), "do not fit"),
         (lambda: bootstrap_agreement(fleiss_kappa, Ratings.from_logs({})), "no votes"),
