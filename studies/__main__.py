@@ -32,6 +32,7 @@ MODULES = (
     "metric",
     "toprank",
     "focused",
+    "defaults",
 )
 """The modules that define a study each, besides the leaderboard."""
 

@@ -146,6 +146,10 @@ PEERS: dict[str, tuple[Callable[[Dataset, Dataset, PeerRanker], _Scorer], Mappin
         _lightgbm("rank_xendcg"),
         {"num_leaves": [7, 15, 31], "learning_rate": [0.03, 0.1]},
     ),
+    "LightGBM regression": (
+        _lightgbm("regression"),
+        {"num_leaves": [7, 15, 31], "learning_rate": [0.03, 0.1]},
+    ),
     "XGBoost rank:ndcg": (_xgboost, {"max_depth": [3, 4, 6], "learning_rate": [0.03, 0.1]}),
     "CatBoost YetiRank": (_catboost, {"depth": [4, 5, 6], "learning_rate": [0.03, 0.1]}),
 }

@@ -32,7 +32,9 @@ TopK = Annotated[int | None, typer.Option("--k", min=1, help="The top-k form of 
 LossText = Annotated[
     str | None,
     typer.Option(
-        "--loss", "-l", help="A loss instead, such as 'PairHinge(k=10)'; by default ListMLE(k=10)."
+        "--loss",
+        "-l",
+        help="A loss instead, such as 'PairHinge(k=10)'. Default: SquaredError() for trees, ListMLE(k=10) otherwise.",
     ),
 ]
 ScorerName = Annotated[
@@ -199,7 +201,9 @@ def make_ranker(
     if model is None and k is not None:
         raise ArgumentError("--k belongs to --model. Give a loss its k, as 'ListMLE(k=10)'.")
     if model is None:
-        ranker = models.make_ranker(scorer or "lightgbm", loss or "ListMLE(k=10)")
+        scorer = scorer or "lightgbm"
+        default = "SquaredError()" if scorer in ("lightgbm", "xgboost") else "ListMLE(k=10)"
+        ranker = models.make_ranker(scorer, loss or default)
     elif loss is not None:
         raise ArgumentError("A model has a loss of its own. Give --model or --loss.")
     else:

@@ -27,7 +27,8 @@ class TreeRanker(DistributedRanker):
     """Gradient-boosted trees of LightGBM or XGBoost, with any Podium loss and labels of any size.
 
     Args:
-        loss: The loss, or its text (``"ListMLE(k=10)"``).
+        loss: The loss, or its text (``"ListMLE(k=10)"``). The default, regression on the labels
+            within each query, was best on validation queries of six data sets, graded and top-k.
         engine: ``"lightgbm"`` or ``"xgboost"``.
         n_estimators: The maximum number of trees, at least 1.
         learning_rate: The weight of each tree.
@@ -57,11 +58,11 @@ class TreeRanker(DistributedRanker):
 
     def __init__(
         self,
-        loss: Loss | str = "ListMLE(k=10)",
+        loss: Loss | str = "SquaredError()",
         *,
         engine: Literal["lightgbm", "xgboost"] = "lightgbm",
         n_estimators: int = 300,
-        learning_rate: float = 0.1,
+        learning_rate: float = 0.05,
         early_stopping_rounds: int | None = 50,
         measure: str | Measure = "nDCG@10",
         engine_params: dict[str, Any] | None = None,

@@ -1,0 +1,175 @@
+"""Which loss and which sizes of trees are a good default: `TreeRanker()` beside LightGBM's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from podium.measures import evaluate, parse_measure
+from podium.rankers import TreeRanker
+from studies.claims import table
+from studies.collections import available, graded, load_folds
+from studies.entries import K, Truth
+from studies.parts import Part
+from studies.peers import PeerRanker
+from studies.study import Setup, Study, Written
+
+DATA = ("OHSUMED-2", "OHSUMED", "MQ2007", "MQ2008", "MSLR-sample", "Yandex")
+MEASURES: dict[Truth, str] = {"graded": "nDCG@10", "top-k": f"kNDCG(k={K})@10"}
+SIZES = {"31 leaves, rate 0.1": (31, 0.1), "15 leaves, rate 0.05": (15, 0.05)}
+"""LightGBM's defaults, and smaller and slower trees."""
+
+OBJECTIVES = ("LightGBM lambdarank", "LightGBM rank_xendcg", "LightGBM regression")
+LOSSES = (
+    "SquaredError()",
+    "PairLogistic()",
+    "ListNet()",
+    "ListMLE(k=10)",
+    "LambdaLoss(k=10)",
+    "LambdaLoss()",
+)
+_BESIDE = (
+    *("data", "TreeRanker()", "best at defaults", "difference", "p"),
+    *("best of six", "difference", "p"),
+)
+CHOSEN = "SquaredError(), 15 leaves, rate 0.05"
+"""What `TreeRanker()` does."""
+
+
+def measure_fold(data: Path, collection: str, truth: Truth, fold: int) -> dict[str, Any]:
+    """Train every candidate on one fold: the mean on validation, the values of test queries."""
+    queries = load_folds(collection, data)[fold].map(
+        lambda part: graded(collection, part) if truth == "graded" else part.top_k(K)
+    )
+    measure = parse_measure(MEASURES[truth])
+    results = {}
+    for size, (leaves, rate) in SIZES.items():
+        engine_params = {"num_leaves": leaves, "learning_rate": rate}
+        candidates: dict[str, Any] = {
+            name: PeerRanker(name, engine_params=engine_params) for name in OBJECTIVES
+        }
+        for loss in LOSSES:
+            candidates[loss] = TreeRanker(
+                loss,
+                learning_rate=rate,
+                measure=measure,
+                engine_params={"num_leaves": leaves},
+            )
+        for name, ranker in candidates.items():
+            ranker.fit(queries.train, eval_set=queries.validation)
+            validation, test = (
+                evaluate(measure, part, ranker.predict(part))[measure]
+                for part in (queries.validation, queries.test)
+            )
+            results[f"{name}, {size}"] = {
+                "validation": float(validation.mean()),
+                "test": [round(float(value), 6) for value in test],
+            }
+    return results
+
+
+def _cases(setup: Setup) -> list[tuple[str, Truth]]:
+    names = [] if setup.data is None else [name for name in DATA if name in available(setup.data)]
+    if setup.quick:
+        names = [name for name in names if name == "MSLR-sample"]
+    truths: tuple[Truth, ...] = ("graded", "top-k")
+    return [(name, truth) for name in names for truth in truths]
+
+
+def _parts(setup: Setup) -> list[Part]:
+    return [
+        Part(f"{name} {truth} {fold}", measure_fold, (setup.data, name, truth, fold))
+        for name, truth in _cases(setup)
+        for fold in range(1 if setup.quick else 5)
+    ]
+
+
+def _write(values: Mapping[str, Any], setup: Setup, _images: Path) -> Written:
+    cases = {
+        f"{name}, {truth}": [
+            value for part, value in values.items() if part.startswith(f"{name} {truth} ")
+        ]
+        for name, truth in _cases(setup)
+    }
+    cases = {case: folds for case, folds in cases.items() if folds}
+    if not cases:
+        return Written([], ["Nothing has run yet.\n"])
+    names = list(next(iter(cases.values()))[0])
+    validation = np.array(
+        [
+            [np.mean([fold[name]["validation"] for fold in folds]) for folds in cases.values()]
+            for name in names
+        ]
+    )
+    spread = validation.std(axis=0)
+    standard = (validation - validation.mean(axis=0)) / np.where(spread > 0, spread, 1)
+    order = np.argsort(-standard.mean(axis=1))
+    test = {
+        (name, case): np.concatenate([fold[name]["test"] for fold in folds])
+        for case, folds in cases.items()
+        for name in names
+    }
+    peers = [name for name in names if name.startswith("LightGBM")]
+    return Written(
+        [],
+        [
+            "## By validation queries\n",
+            "Mean over the data sets of the standardised measure; these decided the default.\n",
+            table(
+                ("candidate", "mean", *cases),
+                (
+                    (names[i], f"{standard[i].mean():+.2f}", *(f"{x:.4f}" for x in validation[i]))
+                    for i in order
+                ),
+            ),
+            "## On test queries\n",
+            table(
+                ("candidate", *cases),
+                (
+                    (names[i], *(f"{test[names[i], case].mean():.4f}" for case in cases))
+                    for i in order
+                ),
+            ),
+            f"## {CHOSEN}, beside LightGBM\n",
+            "The best of LightGBM's three objectives, picked on the test queries themselves: with "
+            "its own default sizes, and of all six. Paired t-tests.\n",
+            table(
+                _BESIDE,
+                (_beside(case, test, peers) for case in cases),
+            ),
+        ],
+    )
+
+
+def _beside(
+    case: str, test: Mapping[tuple[str, str], np.ndarray[Any, Any]], peers: Sequence[str]
+) -> list[str]:
+    ours = test[CHOSEN, case]
+    row = [case, f"{ours.mean():.4f}"]
+    for group in ([name for name in peers if "31 leaves" in name], peers):
+        best = max(group, key=lambda name: test[name, case].mean())
+        theirs = test[best, case]
+        p = stats.ttest_rel(ours, theirs).pvalue
+        row += [f"{best} {theirs.mean():.4f}", f"{ours.mean() - theirs.mean():+.4f}", f"{p:.2g}"]
+    return row
+
+
+STUDY = Study(
+    "defaults",
+    "The default of TreeRanker",
+    "Which loss and sizes of trees are a good default, beside LightGBM's objectives.",
+    """
+`TreeRanker()` should be at least level with the best of LightGBM's objectives whatever the data.
+Six losses and LightGBM's `lambdarank`, `rank_xendcg` and `regression` are trained with two sizes of
+trees on graded labels and on the order of the top 10, five folds each, at most 300 trees, stopped
+early on validation queries. The choice is made on validation queries; test queries only report.
+""",
+    "all data sets of the leaderboard.",
+    _parts,
+    _write,
+    needs_data=True,
+)
