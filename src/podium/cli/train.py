@@ -34,7 +34,8 @@ LossText = Annotated[
     typer.Option(
         "--loss",
         "-l",
-        help="A loss instead, such as 'PairHinge(k=10)'. Default: SquaredError() for trees, ListMLE(k=10) otherwise.",
+        help="A loss instead, such as 'PairHinge(k=10)'. "
+        "Default: SquaredError() for trees, ListMLE(k=10) otherwise.",
     ),
 ]
 ScorerName = Annotated[
