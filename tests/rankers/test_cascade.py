@@ -149,7 +149,7 @@ def test_a_saved_cascade_ranks_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("ranker", "hint"),
     [
-        (CascadeRanker(LinearRanker()), "at least one reranker"),
+        (CascadeRanker(LinearRanker()), "a base ranker and a reranker"),
         (CascadeRanker(None, [LinearRanker()]), "base ranker"),
         (cascade(candidates=0), "at least 1"),
         (cascade(vote_fraction=0.0), "vote_fraction is"),

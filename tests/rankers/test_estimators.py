@@ -123,10 +123,10 @@ def test_a_grid_search_over_a_pipeline() -> None:
         whole = Pipeline(
             [("scale", StandardScaler()), ("rank", ranker.set_score_request(qid=True))]
         )
-        search = GridSearchCV(whole, {"rank__penalty": [1e-3, 1e2]}, cv=GroupKFold(4))
+        search = GridSearchCV(whole, {"rank__alpha": [1e-3, 1e2]}, cv=GroupKFold(4))
         search.fit(data.features, data.labels, qid=data.query_of_row, groups=data.query_of_row)
         scaled = StandardScaler().fit_transform(data.features)
-        fitted = clone(ranker).set_params(alpha=search.best_params_["rank__penalty"])
+        fitted = clone(ranker).set_params(alpha=search.best_params_["rank__alpha"])
         fitted.fit(scaled, data.labels, qid=data.query_of_row)
         value = search.best_estimator_.score(data.features, data.labels, qid=data.query_of_row)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
@@ -174,7 +174,7 @@ def test_numpys_numbers_are_parameters_like_any() -> None:
     data = made_up(10)
     # Not what the types ask for, but what comes out of np.logspace or a grid.
     numbers: dict[str, Any] = {"max_iter": np.int64(50), "alpha": np.float32(0.5)}
-    network: dict[str, Any] = {"hidden": np.array([4]), "epochs": np.uint8(2)}
+    network: dict[str, Any] = {"hidden_layer_sizes": np.array([4]), "epochs": np.uint8(2)}
     cascade: dict[str, Any] = {"base_votes": np.True_, "candidates": np.int64(5)}
     trees: Any = np.int32(3)
     for mine, numpys in [
@@ -233,18 +233,23 @@ def rewritten(whole: bytes, entry: str, old: bytes, new: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("entry", "old", "new", "message"),
     [
-        ("ranker.json", b"LinearRanker", b"EvilXyRanker", r"is no ranker of this Podium \('Evil"),
         (
             "ranker.json",
-            b'"version": 1',
-            b'"version": 9',
-            r"saved by another version of Podium \(9, this one reads 1\)",
+            b"LinearRanker",
+            b"EvilXyRanker",
+            r"is not a ranker of this Podium \('Evil",
         ),
-        ("ranker.json", b'"version": 1', b'"release": 1', r"is no saved ranker \('version'\)"),
-        ("ranker.json", b'"version": 1', b'"version": ', "is no saved ranker .*line"),
-        ("coef.npy", b"<f8", b"|O8", "is no saved ranker .*allow_pickle=False"),
-        ("coef.npy", b"(6,)", b"(9,)", "is no saved ranker .*expected 72 bytes got 48"),
-        ("coef.npy", b"(6,)", b"(5,)", "weights and features differ in number"),
+        (
+            "ranker.json",
+            b'"version": 2',
+            b'"version": 9',
+            r"model: is a ranker file of format version 9; this Podium reads version 2\. Train the ranker",
+        ),
+        ("ranker.json", b'"version": 2', b'"release": 1', r"is not a saved ranker \('version'\)"),
+        ("ranker.json", b'"version": 2', b'"version": ', "is not a saved ranker .*line"),
+        ("coef.npy", b"<f8", b"|O8", "is not a saved ranker .*allow_pickle=False"),
+        ("coef.npy", b"(6,)", b"(9,)", "is not a saved ranker .*expected 72 bytes got 48"),
+        ("coef.npy", b"(6,)", b"(5,)", "numbers of weights and features differ"),
     ],
 )
 def test_a_changed_file_is_refused(
@@ -264,8 +269,8 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     place = whole.index(b"LinearRanker")
     flipped = whole[:place] + b"l" + whole[place + 1 :]
     damaged = {
-        r"is no saved ranker \(Bad CRC-32 for file 'ranker.json'\)": flipped,
-        r"is no saved ranker \(File is not a zip file\)": whole[: len(whole) // 2],
+        r"is not a saved ranker \(Bad CRC-32 for file 'ranker.json'\)": flipped,
+        r"is not a saved ranker \(File is not a zip file\)": whole[: len(whole) // 2],
     }
     for message, content in damaged.items():
         path.write_bytes(content)

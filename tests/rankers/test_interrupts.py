@@ -64,7 +64,7 @@ def test_an_interrupted_fit_raises_and_keeps_its_model(kind: str) -> None:
         np.testing.assert_array_equal(scores, short.predict(data))
     if isinstance(ranker, BoostedRanker):
         np.testing.assert_array_equal(
-            ranker.weights_, BoostedRanker(n_estimators=4).fit(data).weights_
+            ranker.estimator_weights_, BoostedRanker(n_estimators=4).fit(data).estimator_weights_
         )
     if isinstance(ranker, LinearRanker):
         assert not ranker.converged_

@@ -106,6 +106,8 @@ def read_archive(source: str | os.PathLike[str] | io.BytesIO) -> Archive:
                 elif name.endswith(".bin"):
                     blobs[name.removesuffix(".bin")] = file.read(name)
         return Archive(str(content["kind"]), dict(content["metadata"]), arrays, blobs)
+    except DataError:  # a ValueError too, which says what to do already
+        raise
     except FileNotFoundError as error:
         raise DataError("no such file", path=path, hint="Check the path.") from error
     except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError, RecursionError) as error:
