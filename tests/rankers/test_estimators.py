@@ -243,7 +243,7 @@ def rewritten(whole: bytes, entry: str, old: bytes, new: bytes) -> bytes:
             "ranker.json",
             b'"version": 2',
             b'"version": 9',
-            r"model: is a ranker file of format version 9; this Podium reads version 2\. Train the ranker",
+            r"model: is a ranker file of format version 9; this Podium reads version 2\.",
         ),
         ("ranker.json", b'"version": 2', b'"release": 1', r"is not a saved ranker \('version'\)"),
         ("ranker.json", b'"version": 2', b'"version": ', "is not a saved ranker .*line"),
