@@ -41,24 +41,24 @@ def evidence_page(pages: Path) -> str:
     Args:
         pages: The folder with the pages that the studies have written.
     """
-    found: dict[tuple[str, str], tuple[Claim, str]] = {}
+    claims: dict[tuple[str, str], tuple[Claim, str]] = {}
     for page in sorted(pages.glob("*.md")):
         if page.name != "index.md":
             text = page.read_text(encoding="utf-8")
             for claim in read_claims(text):
-                found[claim.paper, claim.item] = (claim, page.name)
+                claims[claim.paper, claim.item] = (claim, page.name)
     counted = Counter[str]()
     sections = []
     for paper, items in NUMBERED.items():
-        more = [item for of, item in found if of == paper and item not in items]
+        more = [item for of, item in claims if of == paper and item not in items]
         rows = []
         for item in (*items, *more):
-            claim, page_name = found.get((paper, item), (_absent(paper, item), ""))
+            claim, page_name = claims.get((paper, item), (_absent(paper, item), ""))
             if item in items:
                 counted[claim.verdict] += 1
             rows.append(_row(claim, page_name))
         sections += [f"## {paper}\n\n{PAPERS[paper]}.\n", table(_HEAD, rows, numbers=False)]
-    ours = [_row(*found[key]) for key in found if key[0] not in NUMBERED]
+    ours = [_row(*claims[key]) for key in claims if key[0] not in NUMBERED]
     if ours:
         sections += ["## Our own question\n", table(_HEAD, ours, numbers=False)]
     total = ", ".join(f"{count} {verdict}" for verdict, count in counted.most_common())

@@ -57,8 +57,8 @@ def over_pairs(
 
 def by_difference(name: str, data: Path | None, size: int, repeats: int, tests: int) -> Any:
     """Figures 4, 5, 12 and 13."""
-    found = accuracy_by_difference(_setting(name, data), size, repeats, 8, tests)
-    return [each.plain() for each in found]
+    curves = accuracy_by_difference(_setting(name, data), size, repeats, 8, tests)
+    return [each.plain() for each in curves]
 
 
 def reversed_pairs(name: str, counts: Sequence[int], repeats: int, tests: int) -> Any:
@@ -98,18 +98,18 @@ def chosen_pairs(
     name: str, data: Path | None, labels: Sequence[int], repeats: int, tests: int
 ) -> Any:
     """Figures 21 to 23."""
-    found = active(_setting(name, data), tuple(labels), repeats, 2000, tests)
-    return [each.plain() for each in found]
+    curves = active(_setting(name, data), tuple(labels), repeats, 2000, tests)
+    return [each.plain() for each in curves]
 
 
 def result_pages(data: Path) -> dict[str, Any]:
     """Figure 16 with the data available: whole pages of image search, by cross-validation."""
     pages = read_pages(data / "preferences" / "image-search", depth=10, grades=5)
-    found = utility_report(pages, resamples=200, test_position=False)
+    report = utility_report(pages, resamples=200, test_position=False)
     return {
         "pages": len(pages),
         "strict": int(np.count_nonzero(pages.strict)),
-        "accuracies": [[each.name, each.share, each.low, each.high] for each in found.accuracies],
+        "accuracies": [[each.name, each.share, each.low, each.high] for each in report.accuracies],
     }
 
 

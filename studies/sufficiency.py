@@ -44,9 +44,9 @@ def trained(data: Path | None, name: str, model: str, k: int, fold: int, quick: 
     train = parts.train.full_order() if k == ALL else parts.train.top_k(k)
     tuned = tune(ranker, grid, train, parts.validation, measure="nDCG@10")
     measures = [parse_measure(measure) for measure in MEASURES]
-    found = evaluate(measures, parts.test, tuned.best_ranker.predict(parts.test))
+    evaluation = evaluate(measures, parts.test, tuned.best_ranker.predict(parts.test))
     return {
-        text: np.round(found[measure], 5).tolist()
+        text: np.round(evaluation[measure], 5).tolist()
         for text, measure in zip(MEASURES, measures, strict=True)
     }
 
@@ -71,12 +71,12 @@ def _fold(data: Path | None, name: str, fold: int, quick: bool) -> Fold:
         sizes = (10, 5, 10, 100) if quick else (40, 20, 100, 1000)
         return _made_up(name, fold, *sizes)
     assert data is not None  # asked only where there are data
-    found = load_folds(name, data)[fold]
+    split = load_folds(name, data)[fold]
     if name == "Yandex":  # labels are nearly an order of their own: ties are drawn
         return replace(
-            found, validation=found.validation.full_order(), test=found.test.full_order()
+            split, validation=split.validation.full_order(), test=split.test.full_order()
         )
-    return found
+    return split
 
 
 def _made_up(tail: str, fold: int, train: int, validation: int, test: int, documents: int) -> Fold:
@@ -84,10 +84,8 @@ def _made_up(tail: str, fold: int, train: int, validation: int, test: int, docum
     weights = np.random.default_rng(7).standard_normal(10)
     weights[-1] = 0.0  # the feature that misleads says nothing of the quality
     made = [
-        _made_up_queries(
-            tail if place < 2 else "clean", weights, count, documents, 10 * fold + place
-        )
-        for place, count in enumerate((train, validation, test))
+        _made_up_queries(tail if part < 2 else "clean", weights, count, documents, 10 * fold + part)
+        for part, count in enumerate((train, validation, test))
     ]
     return Fold(*made)
 
@@ -105,9 +103,9 @@ def _made_up_queries(
         "shuffled": random.random(quality.shape),
         "misled": features[..., -1] + 0.1 * random.standard_normal(quality.shape),
     }[tail]
-    told = np.where(ranks <= _TOP, 1e6 - ranks, other)
-    told_ranks = np.argsort(np.argsort(-told, axis=1), axis=1) + 1
-    labels = np.concatenate([from_ranks(each, k=documents) for each in told_ranks])
+    training_order = np.where(ranks <= _TOP, 1e6 - ranks, other)
+    training_ranks = np.argsort(np.argsort(-training_order, axis=1), axis=1) + 1
+    labels = np.concatenate([from_ranks(each, k=documents) for each in training_ranks])
     table = features.reshape(-1, len(weights)).astype(np.float32)
     return Dataset.from_arrays(table, labels=labels, group=[documents] * queries)
 
@@ -127,13 +125,13 @@ def _runs(setup: Setup) -> list[tuple[str, str, int, int]]:
     if setup.quick:
         real = [name for name in real if name == "MQ2008"]
         models = ["RankSVM", "ListMLE", "trees ListMLE"]
-    found = []
+    runs = []
     for name in (*real, *TAILS):
         short = (1, 10, ALL) if setup.quick else (1, 2, 3, 5, 10, 20, ALL)
         ks = (*short[:-1], 50, 100, ALL) if name in TAILS and not setup.quick else short
         folds = 2 if name in real and not setup.quick else 1
-        found += [(name, model, k, fold) for model in models for fold in range(folds) for k in ks]
-    return found
+        runs += [(name, model, k, fold) for model in models for fold in range(folds) for k in ks]
+    return runs
 
 
 STUDY = Study(

@@ -48,7 +48,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def small_plan(folder: Path, results: Path, *entries: str) -> LeaderboardPlan:
-    return LeaderboardPlan(folder, results, entries=entries, truths=("top-k",), folds=1, quick=True)
+    return LeaderboardPlan(
+        folder, results, entries=entries, ground_truths=("top-k",), folds=1, quick=True
+    )
 
 
 def test_results_are_computed_once_and_make_a_page(folder: Path, tmp_path: Path) -> None:
