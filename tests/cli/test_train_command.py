@@ -162,7 +162,10 @@ def test_tune_saves_the_best(folder: Path) -> None:
     ("arguments", "message"),
     [
         (("train", "train.txt", "m", "--loss", "ListMEL(k=3)"), "ListMLE"),
-        (("train", "train.txt", "m", "-s", "linear", "--set", "leaves=3"), "no such parameter"),
+        (
+            ("train", "train.txt", "m", "-s", "linear", "--set", "leaves=3"),
+            "LinearRanker has no parameter leaves",
+        ),
         (("train", "train.txt", "m", "--set", "leaves"), "name=value"),
         # The engine's parameters are looked at before the data are.
         (("train", "no such file", "m", "--set", "num_leafs=3"), "Did you mean: num_leaves"),

@@ -56,7 +56,7 @@ def test_shards_move_away_from_a_slow_worker(three: Cluster, tmp_path: Path) -> 
     actors.gather("risk", loss, weights)  # reads what was moved last
     ray = three.connect()
     for number in (slow, *others):  # what was moved is in the memory of its new worker alone
-        holding = actors._actors[number].__ray_call__.remote(lambda holder: set(holder._held))
+        holding = actors._actors[number].__ray_call__.remote(lambda holder: set(holder._loaded))
         assert ray.get(holding) == set(actors._shares[number])
     actors.close()
 

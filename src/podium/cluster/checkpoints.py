@@ -46,9 +46,9 @@ def claim(url: str, facts: dict[str, Any]) -> None:
     if not exists(url, _FACTS):
         write_bytes(json.dumps(facts, indent=1).encode(), url, _FACTS)
         return
-    found = read_bytes(url, _FACTS)
+    content = read_bytes(url, _FACTS)
     try:
-        same = json.loads(found) == facts
+        same = json.loads(content) == facts
     except ValueError:
         same = False
     if not same:

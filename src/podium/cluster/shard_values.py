@@ -221,8 +221,10 @@ def write_values(output: str, name: str, runs: Mapping[str, Evaluation]) -> dict
     """Write the values of a shard's queries; gives the file's entry in the summary."""
     first = next(iter(runs.values()))
     columns: dict[str, Any] = {"query_id": first.query_ids.cast(pa.string())}
-    for run, found in runs.items():
-        columns |= {column_name(run, measure): value for measure, value in found.values.items()}
+    for run, evaluation in runs.items():
+        columns |= {
+            column_name(run, measure): value for measure, value in evaluation.values.items()
+        }
     buffer = pa.BufferOutputStream()
     pq.write_table(pa.table(columns), buffer, compression="zstd")
     content = buffer.getvalue()

@@ -170,7 +170,7 @@ class Session:
         """About how many judgments are still needed, for a progress bar.
 
         Args:
-            draws: Over how many made-up truths to take the mean.
+            draws: How many simulated orders to take the mean over.
         """
         return self._current_strategy().expected_left(draws)
 

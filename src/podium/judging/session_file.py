@@ -149,7 +149,7 @@ class SessionFile:
             raise DataError(
                 f"cannot be written ({error.strerror})",
                 path=self.path,
-                hint="Make room, then open it again: the last entry is lost.",
+                hint="Free disk space, then open it again: the last entry is lost.",
             ) from error
 
     def _lock(self) -> None:

@@ -1,7 +1,7 @@
-"""The truth behind several people's answers, and how reliable each of them is.
+"""Estimate the true answers behind several people's answers, and how reliable each person is.
 
-Dawid and Skene 1979: a person who should have said j says l with a probability of their own. The
-truths and these probabilities are estimated in turn (expectation maximisation).
+Dawid and Skene 1979: where the true answer is j, each person answers l with their own
+probability. True answers and probabilities are estimated in turn (expectation maximisation).
 """
 
 from __future__ import annotations
