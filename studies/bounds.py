@@ -238,7 +238,7 @@ def _violations(cases: Mapping[str, Any]) -> str:
         ]
         rows.append([f"{name}: {formula}", *cells, f"{worst:.4f}"])
     return (
-        "## Every inequality\n\nalpha is the weight of a place (gain times discount), N their "
+        "## Every inequality\n\nalpha is the weight of a position (gain times discount), N their "
         "sum over "
         "the top k. Random cases have 2 to 30 documents and scores from nearly equal to far apart; "
         "real ones are test queries ranked by single features, k = 1, 3 and 10.\n\n"
@@ -307,7 +307,7 @@ STUDY = Study(
     """
 Lan et al. (*Is top-k sufficient for ranking?*, CIKM 2013) bound 1 - NDCG@k by a weighted Kendall's
 tau (WKT), and that by the losses of RankSVM, RankBoost, RankNet and ListMLE on the top k. Each
-inequality is put to the test with Podium's own measures and losses, on random and on real queries.
+inequality is tested with Podium's own measures and losses, on random and on real queries.
 """,
     "test queries of the first fold of MQ2008 and Yandex.",
     _parts,

@@ -33,7 +33,7 @@ class Claim:
         says: What the paper claims or reports.
         measured: What was measured here.
         verdict: How it fared.
-        why: What stands in for data that cannot be had, or what differs.
+        why: What stands in for data that are not available, or what differs.
     """
 
     paper: str

@@ -284,8 +284,8 @@ STUDY = Study(
     """
 Xia et al. (*Statistical consistency of top-k ranking*, NIPS 2009) show that ListMLE, RankCosine and
 ListNet, which ask for whole orders, may converge to a wrong top 1, and that their top-k forms do
-not. The proposition is worked out, put to an experiment, and the paper's tables on OHSUMED are held
-against the [leaderboard](leaderboard.md)'s.
+not. The proposition is computed exactly, tested in experiments, and the paper's tables on OHSUMED
+are compared with the [leaderboard](leaderboard.md)'s.
 """,
     "OHSUMED of LETOR 2.0 for tables 1 and 4; all else is simulated.",
     _parts,

@@ -185,13 +185,14 @@ STUDY = Study(
     "What an hour of judging buys",
     "Ours: what hours of judging buy, by grades and by pairs.",
     """
-No paper asks it, and every team does: there are so many hours of judging. Are they better spent on
-five grades for every document, or on pairs for the ordered top 10? Simulated people with the noise
-and ties of real ones judge queries of 50 documents one after the other until the hours are over, at
-the seconds per judgment that Niu et al. (2012) measured (5.51 a pair, 13.87 a grade). The same
-rankers are trained from each, and tested on new queries against the true worth of documents, which
-nobody has seen: by κ-NDCG@10 of the true top 10, by nDCG@10 with the true fifths of worth as grades
-(the scale that graders were asked for), and by the worth of the first result.
+No paper asks this question, and every team does: given a number of hours of judging, are they
+better spent on five grades for every document, or on pairs for the ordered top 10? Simulated people
+with the noise and ties of real ones judge queries of 50 documents one after the other until the
+hours are over, at the seconds per judgment that Niu et al. (2012) measured (5.51 per pair, 13.87
+per grade). The same rankers are trained from each, and tested on new queries against the true
+relevance of documents, which nobody has seen: by κ-NDCG@10 of the true top 10, by nDCG@10 with
+quintiles of true relevance as grades (the scale that graders were asked for), and by the relevance
+of the first result.
 """,
     "",
     _parts,

@@ -116,6 +116,6 @@ _CAPTION = """## Rankers against hours
 ![Test figures against hours of judging](../images/end-to-end.svg)
 
 Means over {count} repeats of everything (people, queries, training, tests) with 95 % intervals.
-Above a linear ranker, which needs little data and cannot bend to the truth's curved part; below
-trees, which can and need more.
+Top: a linear ranker, which needs little data and cannot fit the non-linear part of the truth;
+bottom: trees, which can, and need more data.
 """

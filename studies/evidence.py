@@ -85,7 +85,7 @@ hide: [toc]
 # Evidence
 
 Do the papers that Podium is built on hold? Every numbered table and figure of theirs, every theorem
-that was put to the test, what was measured here, and a verdict. Each study is one command,
+that was tested, what was measured here, and a verdict. Each study is one command,
 `python -m studies NAME DATA` at the root of the repository (with the extra `studies`); its page
 names the data, the versions and the time, and shows the tables and plots in full. No data come with
 Podium. DATA is a folder that you fill: `letor/MQ2007/S1.txt.gz` to `S5.txt.gz`, the same for
@@ -96,6 +96,6 @@ Podium. DATA is a folder that you fill: `letor/MQ2007/S1.txt.gz` to `S5.txt.gz`,
 
 A verdict is about the claim, not about a digit: *reproduced* where the claim holds here, *partly*
 where a part of it does, *on a stand-in* where other data or simulated people took the place of the
-paper's, *not reproduced* where it fails, *not run* where the data cannot be had and
-nothing could stand in. Of {count} numbered tables and figures: {total}.
+paper's, *not reproduced* where it fails, *not run* where the data are not available and
+no substitute exists. Of {count} numbered tables and figures: {total}.
 """

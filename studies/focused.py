@@ -101,7 +101,7 @@ def _write(results: Mapping[str, Any], setup: Setup, images: Path) -> Written:
         _draw(curves, images / "focused.svg")
     first = [each for each in standings if each.collection == "MQ2007"]
     second = [each for each in standings if each.collection == "Yandex"]
-    absent = "TD2003 cannot be had; Yandex, finely graded, stands in"
+    absent = "TD2003 is not available; Yandex, finely graded, replaces it"
     claims = [
         _comparison(
             "Table 4",
@@ -263,9 +263,9 @@ STUDY = Study(
     "FocusedRank against its two halves",
     "Niu et al. 2012, tables 4 and 5, figures 1 and 2: FocusedRank.",
     """
-Niu et al. (SIGIR 2012) put a list loss on the ordered top k and a pair loss between it and the rest
-together, weighted by beta (FocusedSVM, FocusedBoost, FocusedNet), and report that each is ahead of
-both of its halves on the truth of the top k and comparable on grades. The fits are those of the
+Niu et al. (SIGIR 2012) combine a list loss on the ordered top k and a pair loss between it and the
+rest, weighted by beta (FocusedSVM, FocusedBoost, FocusedNet), and report that each is ahead of both
+of its halves on the truth of the top k and comparable on grades. The fits are those of the
 [leaderboard](leaderboard.md).
 """,
     "all folds of MQ2007 and, for what is in the leaderboard's results already, Yandex.",

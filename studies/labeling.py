@@ -201,11 +201,11 @@ STUDY = Study(
     """
 Niu et al. (*Top-k learning to rank: labeling, ranking and evaluation*, SIGIR 2012) had five people
 judge 50 queries of 50 documents with two tools: T1 asks which of two pages is better and finds the
-ordered top 10 with a heap, T2 asks for one of five grades. Their people cannot be had again. Here
+ordered top 10 with a heap, T2 asks for one of five grades. Their people are not available. Here
 simulated people do the same study, with the same rotation: verdicts are true relevance plus noise,
 and the noise and the ties are those of real people who compared images, fitted to 124,614 of their
-verdicts. The seconds per judgment are the paper's: 5.51 a pair, 13.87 a grade; nobody has been
-timed here.
+verdicts. The seconds per judgment are the paper's: 5.51 per pair, 13.87 per grade; nobody was timed
+here.
 """,
     "image pairs judged by three people each (Xie et al., SIGIR 2020), for one matrix; all else is "
     "simulated.",

@@ -11,7 +11,7 @@ from studies.claims import Claim, ClaimVerdict, on_a_stand_in
 from studies.metric_curves import Curve
 
 _WEB = "grades of MQ2007 stand in for Web10K, those of an MSLR sample for Web30K"
-_NEWS = "the news search cannot be had; simulated people with five-point verdicts stand in"
+_NEWS = "the news search is not available; simulated people with five-point verdicts replace it"
 
 
 def claims_of(results: Mapping[str, Any]) -> list[Claim]:
@@ -164,7 +164,7 @@ def _real(results: Mapping[str, Any]) -> list[Claim]:
     names = ("MQ2007", "MSLR sample")
     claims = [
         _claim(
-            results, "Figure 11", "DCGLearn is ahead of the wrong gains from few hundred pairs on",
+            results, "Figure 11", "DCGLearn is ahead of the wrong gains from a few hundred pairs",
             [f"{name}.pairs" for name in names], _ahead, _WEB,
         )
     ]  # fmt: skip
@@ -214,7 +214,7 @@ def _news(results: Mapping[str, Any]) -> list[Claim]:
         _claim(results, "Figure 16", "DCGLearn ahead of both usual gains", five, _whole, why),
         _claim(results, "Figure 17", "accuracy rises with the pairs", five, _rises, _NEWS),
         _claim(
-            results, "Figure 18", "the learned difference is larger where people said much better",
+            results, "Figure 18", "the learned difference is larger where people chose much better",
             five, _larger, _NEWS,
         ),
         _claim(

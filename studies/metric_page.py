@@ -185,7 +185,7 @@ def _pages(pages: Mapping[str, Any]) -> str:
     ]
     return (
         f"## Figure 16, real verdicts\n\nWhole pages of image search, {pages['pages']} queries, of "
-        f"which {pages['strict']} have a strict preference: five-fold cross-validation. So few "
-        "tell "
-        "nothing apart.\n\n" + table(["gains and discounts", "right", "95 % interval"], rows)
+        f"which {pages['strict']} have a strict preference: five-fold cross-validation. "
+        "They are too few to distinguish them.\n\n"
+        + table(["gains and discounts", "right", "95 % interval"], rows)
     )

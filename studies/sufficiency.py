@@ -142,15 +142,15 @@ STUDY = Study(
 Lan et al. (*Is top-k sufficient for ranking?*, CIKM 2013) train RankSVM, RankBoost, RankNet and
 ListMLE on the ordered top k of MQ2007-list and MQ2008-list and test against the full order. Test
 performance rises with k and is flat from 10 or 20 on; on MQ2007-list the full order is even worse,
-which they lay to noise in its tail. Those two sets cannot be had here. In their place stand Yandex
-(3,334 queries with finely graded labels, nearly full orders of about 18 documents), MQ2007 and
-MQ2008 (grades; the order within a grade is drawn, so tests are against the grades), and made-up
-queries of 1,000 documents whose 20 best are in their true order while the tail below is true
-(*clean*), random (*shuffled*), or ordered by a feature that has nothing to do with quality
-(*misled*). Trees are LightGBM with Podium's losses, beyond the paper.
+which they attribute to noise in its tail. Those two sets are not available here. Instead we use
+Yandex (3,334 queries with finely graded labels, nearly full orders of about 18 documents), MQ2007
+and MQ2008 (grades; the order within a grade is random, so tests are against the grades), and
+synthetic queries of 1,000 documents whose 20 best are in their true order while the tail below is
+true (*clean*), random (*shuffled*), or ordered by a feature that has nothing to do with quality
+(*misled*). Trees, LightGBM with Podium's losses, are our addition.
 """,
-    "the first two folds of Yandex, MQ2007 and MQ2008; made-up queries (40 to train, 20 to choose, "
-    "100 to test).",
+    "the first two folds of Yandex, MQ2007 and MQ2008; synthetic queries (40 to train, 20 to "
+    "choose, 100 to test).",
     _parts,
     write,
 )

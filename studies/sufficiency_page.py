@@ -102,9 +102,9 @@ def _claims(curves: Curves) -> list[Claim]:
                 "standard error of their best) from 20 or before; full order worse than k = 10 at "
                 "p < 0.05: " + ", ".join(f"{name} {w} of {n}" for name, (w, n) in hurt.items()),
                 on_a_stand_in(verdict),
-                f"MQ200{6 + number}-list cannot be had here; {' and '.join(real)} and made-up "
+                f"MQ200{6 + number}-list is not available here; {' and '.join(real)} and synthetic "
                 "queries "
-                "of 1,000 documents stand in",
+                "of 1,000 documents replace it",
             )
         )
     return claims

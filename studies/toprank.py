@@ -52,7 +52,10 @@ def _write(_results: Mapping[str, Any], setup: Setup, images: Path) -> Written:
     return Written(claims, [_CAPTION, *(_table(each) for each in standings)])
 
 
-_WHY = "TD2003 and TD2004 cannot be had; MQ2007 and MQ2008 stand in beside OHSUMED of LETOR 2.0"
+_WHY = (
+    "TD2003 and TD2004 are not available; MQ2007 and MQ2008 replace them beside OHSUMED of "
+    "LETOR 2.0"
+)
 
 
 def _duel(
@@ -174,10 +177,10 @@ STUDY = Study(
     "Cheng et al. 2014, figures 2 to 4: slack scaling and aggregation.",
     """
 Cheng et al. (*TopRank: a novel top-k ranking method based on rank aggregation*, 2014) train a
-structural SVM for the top of the list with slack scaling (TopSlack) in place of margin scaling
-(TopMargin), let regression, RankSVM and ListNet rerank its candidates, and put their votes together
-by supervised Kemeny (TopRank). Their claims: TopSlack is mostly ahead of TopMargin, TopRank ahead
-of TopSlack everywhere, and best or second best of all. The fits are those of the
+structural SVM for the top of the list with slack scaling (TopSlack) instead of margin scaling
+(TopMargin), let regression, RankSVM and ListNet rerank its candidates, and combine their votes by
+supervised Kemeny (TopRank). Their claims: TopSlack is mostly ahead of TopMargin, TopRank ahead of
+TopSlack everywhere, and best or second best of all. The fits are those of the
 [leaderboard](leaderboard.md).
 """,
     "all folds of OHSUMED (LETOR 2.0), MQ2007 and MQ2008, by the leaderboard's results.",
