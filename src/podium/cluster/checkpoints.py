@@ -29,7 +29,7 @@ def fit_identity(
     Args:
         ranker: What is fitted.
         train: To what.
-        validation: What chooses the best model met, if anything does.
+        validation: Chooses the best model so far, if there are validation queries.
         but: Parameters that may change when the fit goes on.
     """
     parameters = ranker.get_params()
@@ -58,7 +58,7 @@ def claim(url: str, facts: dict[str, Any]) -> None:
 def raise_other_fit(url: str) -> NoReturn:
     """Say that a folder's checkpoints are of another fit."""
     raise DataError(
-        "holds the checkpoint of another fit", path=display_url(url), hint="Choose a new folder."
+        "has the checkpoint of another fit", path=display_url(url), hint="Choose a new folder."
     )
 
 

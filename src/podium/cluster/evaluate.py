@@ -73,7 +73,7 @@ def evaluate(
     """Evaluate a shard set that has a score for each judged row, or that rankers give scores to.
 
     The call is that of ``podium.measures.evaluate_table``, with as many runs as there are. Each
-    shard is a task; what a shard came to is counted once, whatever happens to machines.
+    shard is a task; a shard's result is counted once, whatever happens to machines.
 
     Args:
         measures: One or several measures.
@@ -83,7 +83,7 @@ def evaluate(
         score: The column with its score; several columns; or for each run its name and its
             column or fitted ranker.
         conventions: What to do where tools disagree, as ``podium.measures.evaluate`` takes it.
-        output: A folder or URL to write the values of single queries to, in a file a shard, in
+        output: A folder or URL to write the values of single queries to, one file per shard, in
             place of keeping them in memory.
         progress: Called with bytes evaluated and bytes in all.
         cluster: Where to work; by default in this process, shard after shard.
@@ -181,7 +181,7 @@ def evaluate_shard(job: _Job, index: int) -> ShardValues:
 
 
 def _read(job: _Job, shard: int) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Parts of a shard: what ``evaluate`` takes besides scores, and the scores of each run."""
+    """Parts of a shard: the arguments of ``evaluate`` except scores, and the scores of each run."""
     if any(isinstance(run, bytes) for run in job.runs.values()):
         yield from _score_features(job, shard)
         return
@@ -225,7 +225,7 @@ def _feature(block: Dataset, name: str, where: str) -> Any:
 
 
 def _lots(file: Any) -> Iterator[list[int]]:
-    """Row groups, which hold whole queries, in lots of some hundred thousand rows."""
+    """Row groups, which have whole queries, in batches of some hundred thousand rows."""
     lot: list[int] = []
     rows = 0
     for row_group in range(file.num_row_groups):
@@ -259,7 +259,7 @@ def _runs_of(score: Runs) -> dict[str, str | bytes]:
 def _fresh(output: str) -> str:
     if exists(output, VALUES):
         raise DataError(
-            "holds the values of another evaluation",
+            "has the values of another evaluation",
             path=display_url(output),
             hint="Choose a new folder.",
         )

@@ -32,7 +32,7 @@ def display_url(url: str, file: str = "") -> str:
     """
     scheme, separator, rest = url.partition("://")
     if separator:
-        # Not by a parser: a key that was pasted as it is may hold what ends a host.
+        # Not with a URL parser: an unescaped key may contain characters that end a host.
         url = f"{scheme}://{rest.partition('?')[0].rpartition('@')[2]}"
     return f"{url.rstrip('/')}/{file}" if file else url
 

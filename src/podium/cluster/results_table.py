@@ -51,7 +51,7 @@ def task_key(parameters: Mapping[str, Any]) -> str:
         return json.dumps(parameters, sort_keys=True, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError) as error:
         raise ArgumentError(
-            f"a parameter of a sweep is no plain value ({error})",
+            f"a parameter of a sweep is not a plain value ({error})",
             hint="Give numbers, strings, booleans, None, and lists of them.",
         ) from error
 
@@ -73,7 +73,7 @@ class ResultsTable:
             self.results[key] = result
 
     def done(self, key: str) -> bool:
-        """Whether a task has a result that is no error."""
+        """Whether a task has a result without an error."""
         return key in self.results and self.results[key].error is None
 
     def save(self) -> None:

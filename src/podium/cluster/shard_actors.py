@@ -80,7 +80,7 @@ class ShardActors:
     Args:
         source: The set.
         cluster: Where the actors live.
-        idle: Whether they work only while others wait, and need no processors of their own.
+        idle: Whether they work only while others wait, and need no processors.
     """
 
     def __init__(self, source: ShardSource, cluster: Cluster, *, idle: bool = False) -> None:

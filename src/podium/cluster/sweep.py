@@ -138,7 +138,7 @@ def run_task(
     try:
         if threads:
             prepare_worker(threads, modules)
-        # Plain values only, as the table will hold them.
+        # Plain values only, as they will be in the table.
         values = json.loads(task_key(dict(work(**parameters))))
         return TaskResult(parameters, values, time.perf_counter() - start)
     except Exception as error:
@@ -179,7 +179,7 @@ def _on_cluster(
     def launch(index: int) -> Any:
         return remote.remote(shared, tasks[index], *arguments)
 
-    # Tasks may write files of their own: none runs twice unless its machine is lost.
+    # Tasks may write files: none runs twice unless its machine is lost.
     yield from run_tasks(
         ray,
         launch,
@@ -194,7 +194,7 @@ def _on_cluster(
 def _in_processes(
     work: Work, tasks: Sequence[dict[str, Any]], processes: int
 ) -> Iterator[tuple[int, TaskResult] | None]:
-    """Processes of one thread each: many small fits need no threads of their own."""
+    """Run tasks in processes with one thread each, which suits many small fits."""
     pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
     waiting = iter(enumerate(tasks))
     flights: dict[Future[TaskResult], int] = {}

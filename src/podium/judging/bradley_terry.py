@@ -235,7 +235,7 @@ def _better_slopes(
     for rater in range(len(slopes)):
         step = min(max(gradients[rater] / curves[rater], -0.5), 0.5)
         better[rater] = min(max(slopes[rater] + step, -1.0), 3.0)
-    # Only the slopes' ratios can be told, so the mean verdict has slope 1.
+    # Only the slopes' ratios are identifiable, so the mean verdict has slope 1.
     total = 0.0
     for row in range(len(raters)):
         total += better[raters[row]]

@@ -77,7 +77,7 @@ def _spread_weights(order: Sequence[int], known: KnownOutcomes) -> Doubles:
 
 
 def _consistent(worth: Doubles, known: KnownOutcomes) -> list[float]:
-    """Raise each item's worth above that of all it is known to beat."""
+    """Raise each item's strength above that of all it is known to beat."""
     values: list[float] = worth.tolist()
     for item in sorted(range(len(values)), key=lambda item: known.below[item].bit_count()):
         least = values[item] + 1e-9

@@ -44,13 +44,13 @@ class SelectionProblem:
 
 
 class Strategy(Protocol):
-    """What to ask next, and what the answers come to."""
+    """Chooses the pairs to ask next and ranks the items by the answers."""
 
     def waiting(self, assessor: str | None) -> list[Pair[int]]:
         """The pairs to judge now, for a person or for anyone."""
 
     def ranked(self) -> tuple[Sequence[int], bool]:
-        """Items, best first, and whether that is for good."""
+        """Items, best first, and whether that is final."""
 
     def expected_left(self, draws: int) -> float:
         """About how many judgments are still needed."""
@@ -130,7 +130,7 @@ class SelectionStrategy:
 
 
 class ActiveSamplingStrategy:
-    """Asks what is worth most until a budget is spent; one verdict settles nothing for good.
+    """Asks the most informative pairs until a budget is spent; no single verdict is final.
 
     Nobody is asked the same pair twice. So it also ends when all who have judged so far have judged
     every pair; someone new can still go on.
@@ -164,7 +164,7 @@ class ActiveSamplingStrategy:
         )
 
     def ranked(self) -> tuple[Sequence[int], bool]:
-        """Items by expected gain; for good once nothing is asked any more."""
+        """Items by expected gain; final once nothing is asked any more."""
         return estimated_order(self._problem, self._summary), not self.waiting(None)
 
     def expected_left(self, _draws: int) -> float:

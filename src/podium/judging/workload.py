@@ -86,7 +86,7 @@ class Workload:
         return max(self.hours - swing, 0.0), self.hours + swing
 
     def people(self, hours_each: float) -> int:
-        """How many people it takes if each gives so many hours."""
+        """How many people it takes if each works this many hours."""
         if hours_each <= 0:
             raise ArgumentError(f"{hours_each} hours are too few", hint="Give more than 0.")
         return int(np.ceil(self.hours / hours_each))

@@ -68,7 +68,7 @@ def check_xgboost(model: bytes) -> bytes:
 
 def _malformed(engine: str, error: Exception) -> DataError:
     return DataError(
-        f"holds no {engine} model ({error})",
+        f"is not a valid {engine} model ({error})",
         hint="Save it again, and do not load it if it comes from someone else.",
     )
 
@@ -262,7 +262,7 @@ def _fields(lines: bytes, known: set[str]) -> dict[str, bytes]:
     for line in lines.split(b"\n"):
         name, _, value = line.partition(b"=")
         if line:
-            _require(name.decode("ascii") in known, f"{name[:40]!r} is no field of it")
+            _require(name.decode("ascii") in known, f"{name[:40]!r} is not a known field")
             _require(name.decode() not in fields, f"{name.decode()} comes twice")
             fields[name.decode()] = value
     return fields
@@ -271,7 +271,7 @@ def _fields(lines: bytes, known: set[str]) -> dict[str, bytes]:
 def _numbers(text: bytes, kind: type) -> NDArray[Any]:
     words = text.split()
     pattern = _INTEGER if kind is int else _NUMBER
-    _require(all(map(pattern.fullmatch, words)), f"{text[:40]!r} are no numbers")
+    _require(all(map(pattern.fullmatch, words)), f"{text[:40]!r} are not numbers")
     return np.array(words, "S").astype(np.int64 if kind is int else np.float64)
 
 
@@ -284,6 +284,6 @@ def _require_below(numbers: NDArray[Any], bound: int, problem: str) -> None:
     _require(bool(((numbers >= 0) & (numbers < bound)).all()), problem)
 
 
-def _require(holds: bool, problem: str) -> None:
-    if not holds:
+def _require(condition: bool, problem: str) -> None:
+    if not condition:
         raise ValueError(problem)

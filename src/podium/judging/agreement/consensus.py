@@ -42,7 +42,7 @@ class Consensus:
 
     @property
     def reliability(self) -> Doubles:
-        """How often each person says what is true."""
+        """How often each person is right."""
         hits: Doubles = np.einsum("rjj,j->r", self.confusion, self.shares)
         return hits
 
@@ -66,7 +66,7 @@ def dawid_skene(ballots: Ratings, *, max_iter: int = 100, tol: float = 1e-6) -> 
         [1.0, 1.0, 0.25]
     """
     if not len(ballots.values):
-        raise DataError("there are no votes", hint="Give some.")
+        raise DataError("there are no votes", hint="Give at least one.")
     units, raters = ballots.units, ballots.raters
     answers = np.searchsorted(ballots.categories, ballots.values)
     counts = ballots.counts().astype(float)

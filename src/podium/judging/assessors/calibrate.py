@@ -22,7 +22,7 @@ class Calibration:
 
     Attributes:
         spread: The standard deviation of items' strengths within a query.
-        tie: How far apart two items must seem to be told apart.
+        tie: How different two items must seem not to be a tie.
         side: How much better the item on the left seems for being there.
     """
 
@@ -77,7 +77,7 @@ def calibrate(preferences: Preferences) -> Calibration:
 
 def _queries(preferences: Preferences) -> list[tuple[int, Comparisons]]:
     if not preferences.rows:
-        raise DataError("there are no verdicts", hint="Give some.")
+        raise DataError("there are no verdicts", hint="Give at least one.")
     queries = []
     left, right = preferences.left.to_pylist(), preferences.right.to_pylist()
     verdicts = preferences.verdicts.astype(np.int64)
