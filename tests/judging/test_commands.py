@@ -251,7 +251,7 @@ def test_simulate_refuses_what_it_does_not_know():
     assert "dogs" in done.stderr
 
 
-def test_the_names_on_the_command_line_are_those_of_the_room():
+def test_the_names_on_the_command_line_are_those_of_the_package():
     assert set(get_args(HabitName)) == set(HABITS)
     help_text = " ".join(run("judge", "--help").stdout.split())
     assert all(name in help_text for name in (*ALGORITHMS, CAREFUL))

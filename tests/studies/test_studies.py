@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from docs.hooks import ROOMS
+from docs.hooks import PACKAGES
 from podium.cluster import read_results
 from podium.data import write_letor
 from podium.errors import ArgumentError
@@ -29,7 +29,7 @@ from tests.rankers.made_up import made_up
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "studies"
-PUBLIC = {"podium", "podium.errors", *(f"podium.{name}" for name in ROOMS)}
+PUBLIC = {"podium", "podium.errors", *(f"podium.{name}" for name in PACKAGES)}
 
 
 @pytest.fixture(scope="module")
