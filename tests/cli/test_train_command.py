@@ -179,7 +179,7 @@ def test_tune_saves_the_best(folder: Path) -> None:
         ),
         (("train", "no such file", "m", "--set", "boosting=rf"), "boosting=rf does not work"),
         (("train", "no such file", "m", "--set", "eta=0.5"), "Give the ranker learning_rate"),
-        (("train", "train.txt", "m", "--set", "num_leaves=1"), "LightGBM refuses to train"),
+        (("train", "train.txt", "m", "--set", "num_leaves=1"), "LightGBM cannot train"),
         (
             (
                 "tune",

@@ -299,5 +299,5 @@ def test_who_sticks_to_verdicts_that_contradict_each_other_is_asked_once_more(tm
     before = next(entry for entry in loop if {entry.left, entry.right} == {left, _})
     same = "a" if before.left == left else "b"
     done = run("judge", path, "--assessor", "ann", keys=[same] * 9)
-    assert "3 verdicts contradict each other" in done.stdout
+    assert "3 verdicts form a cycle" in done.stdout
     assert len(SessionFile.read(path).log) == 4

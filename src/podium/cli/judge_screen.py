@@ -110,7 +110,7 @@ def _next_pair(
         return pairs[0], ""
     for contradiction in session.contradictions():
         if frozenset(contradiction.ask_again) not in asked_again:
-            note = f"Once more: {len(contradiction.loop)} verdicts contradict each other."
+            note = f"Once more: {len(contradiction.loop)} verdicts form a cycle."
             return contradiction.ask_again, note
     return None, ""
 
