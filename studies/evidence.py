@@ -30,8 +30,8 @@ NUMBERED: dict[str, tuple[str, ...]] = {
 _NOTHING_TO_RUN = {
     ("Cheng'14", "Figure 1"): "a drawing of how the parts of TopRank fit together, which "
     "`CascadeRanker` follows: there is nothing to measure",
-    ("Zhou'12", "Table 1"): "counts of the five verdicts in a news search of Yahoo's, which cannot "
-    "be had; the studio asks for the same five",
+    ("Zhou'12", "Table 1"): "counts of the five verdicts in a news search of Yahoo's, which is not "
+    "available; the studio asks for the same five",
 }
 
 
