@@ -109,27 +109,30 @@ def _quality(report: Report, folds: list[_Fold], quick: bool) -> None:
         report.note(f"  {name + ' (published)':58} " + " ".join(f"{each:.4f}" for each in figures))
     single = _single_rankers(folds)
     report.note(f"  {'best of the 25 rankers, chosen on validation':58} {_line(single)}")
-    found: dict[tuple[str, str], list[tuple[Dataset, Scores]]] = {}
+    predictions: dict[tuple[str, str], list[tuple[Dataset, Scores]]] = {}
     for fold in folds:
         for name, aggregate in _AGGREGATIONS.items():
             for how, weights in _weights(fold, aggregate, quick).items():
                 scores = aggregate(_votes(fold.test), fold.test.offsets, ranker_weights=weights)
-                found.setdefault((name, how), []).append((fold.test, scores))
+                predictions.setdefault((name, how), []).append((fold.test, scores))
         for how, weights in _weights(fold, None, quick).items():
             exact = exact_kemeny(_votes(fold.test), fold.test.offsets, ranker_weights=weights)
-            found.setdefault(("exact Kemeny", how), []).append((fold.test, exact.scores))
-    for (name, how), tests in found.items():
+            predictions.setdefault(("exact Kemeny", how), []).append((fold.test, exact.scores))
+    for (name, how), tests in predictions.items():
         report.note(f"  {f'{name}, {how} weights':58} {_line(tests)}")
     best = max(figures[1] for figures in _PUBLISHED.values())
     for name in (*_AGGREGATIONS, "exact Kemeny"):
-        value = float(np.mean([_letor(*test)[1] for test in found[name, "equal"]]))
+        value = float(np.mean([_letor(*test)[1] for test in predictions[name, "equal"]]))
         report.check(
             f"{name}, 1 first: letor4 NDCG@10, beside the best published", value, best, unit=""
         )
     _as_published(report, folds, quick)
     values = {
         how: np.concatenate(
-            [evaluate("nDCG@10", *test)["nDCG@10"] for test in found["Supervised Kemeny", how]]
+            [
+                evaluate("nDCG@10", *test)["nDCG@10"]
+                for test in predictions["Supervised Kemeny", how]
+            ]
         )
         for how in ("equal", "proportional", "tuned")
     }
@@ -146,17 +149,17 @@ def _quality(report: Report, folds: list[_Fold], quick: bool) -> None:
 def _as_published(report: Report, folds: list[_Fold], quick: bool) -> None:
     """The same with the ranks read as the published figures read them: the largest is first."""
     turned = [_Fold(*(replace(part, features=-part.features) for part in fold)) for fold in folds]
-    found: dict[tuple[str, str], list[tuple[Dataset, Scores]]] = {}
+    predictions: dict[tuple[str, str], list[tuple[Dataset, Scores]]] = {}
     for fold in turned:
         for name in ("Borda", "Supervised Kemeny"):
             aggregate = _AGGREGATIONS[name]
             for how, weights in _weights(fold, aggregate, quick).items():
                 scores = aggregate(_votes(fold.test), fold.test.offsets, ranker_weights=weights)
-                found.setdefault((name, how), []).append((fold.test, scores))
+                predictions.setdefault((name, how), []).append((fold.test, scores))
     report.note("  the largest number first, as the published figures have it:")
-    for (name, how), tests in found.items():
+    for (name, how), tests in predictions.items():
         report.note(f"  {f'{name}, {how} weights':58} {_line(tests)}")
-    ours = np.mean([_letor(*test) for test in found["Borda", "equal"]], axis=0)
+    ours = np.mean([_letor(*test) for test in predictions["Borda", "equal"]], axis=0)
     theirs = _PUBLISHED_FIRST if quick else _PUBLISHED["BordaCount"]
     report.check(
         "Borda, largest number first: away from the published figures",
@@ -166,7 +169,7 @@ def _as_published(report: Report, folds: list[_Fold], quick: bool) -> None:
         unit="",
     )
     if not quick:  # the others learn on training queries, so does this
-        value = float(np.mean([_letor(*test)[1] for test in found["Borda", "tuned on all"]]))
+        value = float(np.mean([_letor(*test)[1] for test in predictions["Borda", "tuned on all"]]))
         best = max(figures[1] for figures in _PUBLISHED.values())
         report.check("Borda tuned, largest first: letor4 NDCG@10", value, best, unit="")
 
@@ -176,33 +179,33 @@ def _weights(
 ) -> dict[str, Scores | None]:
     """Weights learned on validation; ``tuned on all`` on training and validation queries."""
     chosen = fold.validation
-    found: dict[str, Scores | None] = {"equal": None}
+    weights: dict[str, Scores | None] = {"equal": None}
     votes, quality = _votes(chosen), _quality_of(chosen)
-    found["proportional"] = proportional_weights(votes, quality, chosen.offsets)
+    weights["proportional"] = proportional_weights(votes, quality, chosen.offsets)
     if aggregate is not None:
-        found["tuned"] = tuned_weights(votes, quality, aggregate, chosen.offsets, rounds=2)
+        weights["tuned"] = tuned_weights(votes, quality, aggregate, chosen.offsets, rounds=2)
         if not quick:
             both = concat_datasets([fold.train, fold.validation])
-            found["tuned on all"] = tuned_weights(
+            weights["tuned on all"] = tuned_weights(
                 _votes(both), _quality_of(both), aggregate, both.offsets, rounds=2
             )
-    return found
+    return weights
 
 
 def _single_rankers(folds: list[_Fold]) -> list[tuple[Dataset, Scores]]:
-    found = []
+    predictions = []
     for fold in folds:
         weights = proportional_weights(
             _votes(fold.validation), _quality_of(fold.validation), fold.validation.offsets
         )
         column = _votes(fold.test)[:, int(np.argmax(weights))]
-        found.append((fold.test, np.where(np.isnan(column), -1e6, column)))
-    return found
+        predictions.append((fold.test, np.where(np.isnan(column), -1e6, column)))
+    return predictions
 
 
 def _letor(data: Dataset, scores: Scores) -> list[float]:
-    found = evaluate(_MEASURES, data, scores, conventions="letor4")
-    return [float(found[name].mean()) for name in _MEASURES]
+    evaluation = evaluate(_MEASURES, data, scores, conventions="letor4")
+    return [float(evaluation[name].mean()) for name in _MEASURES]
 
 
 def _line(tests: list[tuple[Dataset, Scores]]) -> str:

@@ -23,7 +23,7 @@ def scored_shards(folder: Path, rows: int, shard_rows: int) -> ShardSet:
         for first in range(0, rows, shard_rows):
             count = min(shard_rows, rows - first)
             draw = np.random.default_rng(first)
-            ids = [f"q{first // QUERY_ROWS + place}" for place in range(count // QUERY_ROWS)]
+            ids = [f"q{first // QUERY_ROWS + query}" for query in range(count // QUERY_ROWS)]
             yield Dataset.from_arrays(
                 draw.random((count, 1), np.float32),
                 draw.integers(0, 5, count),
@@ -44,7 +44,7 @@ def learning_shards(folder: Path, rows: int, features: int, shards: int) -> Shar
             draw = np.random.default_rng(shard)
             matrix = draw.random((each, features), np.float32)
             truth = matrix[:, :3] @ np.array([2.0, -1.0, 0.5]) + 0.3 * draw.normal(size=each)
-            ids = [f"s{shard}-{place}" for place in range(each // QUERY_ROWS)]
+            ids = [f"s{shard}-{query}" for query in range(each // QUERY_ROWS)]
             yield Dataset.from_arrays(
                 matrix,
                 np.digitize(truth, np.quantile(truth, [0.6, 0.8, 0.95])),

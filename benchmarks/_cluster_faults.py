@@ -62,9 +62,9 @@ def _cases(folder: Path, cluster: Cluster, quick: bool) -> dict[str, Callable[[]
     expected = evaluate("nDCG@10", scored).means["score"]
 
     def evaluation() -> bool:
-        found = evaluate("nDCG@10", scored, cluster=cluster)
-        same = {m: abs(mean - expected[m]) <= 1e-9 for m, mean in found.means["score"].items()}
-        return all(same.values()) and found.queries == scored.queries
+        result = evaluate("nDCG@10", scored, cluster=cluster)
+        same = {m: abs(mean - expected[m]) <= 1e-9 for m, mean in result.means["score"].items()}
+        return all(same.values()) and result.queries == scored.queries
 
     if quick:
         return {"evaluate": evaluation}
@@ -72,10 +72,12 @@ def _cases(folder: Path, cluster: Cluster, quick: bool) -> dict[str, Callable[[]
 
     def sweeping() -> bool:
         with TemporaryDirectory() as here:
-            found = sweep(
+            results = sweep(
                 ten_milliseconds, tasks, results=f"{here}/results.parquet", cluster=cluster
             )
-        return [one.values["square"] for one in found] == [number**2 for number in range(300)]
+        return [result.values["square"] for result in results] == [
+            number**2 for number in range(300)
+        ]
 
     train = learning_shards(folder / "train", 120_000, 20, 12)
     return {
@@ -92,8 +94,8 @@ def _linear(train: ShardSet, cluster: Cluster) -> Callable[[], bool]:
     expected = LinearRanker(LOSS).fit(train).coef_
 
     def run() -> bool:
-        found = fit(LinearRanker(LOSS), train, cluster=cluster).coef_
-        return bool(np.abs(found - expected).max() <= 1e-6)
+        coefficients = fit(LinearRanker(LOSS), train, cluster=cluster).coef_
+        return bool(np.abs(coefficients - expected).max() <= 1e-6)
 
     return run
 
@@ -108,8 +110,8 @@ def _worth(train: ShardSet, cluster: Cluster, make: Callable[[], Ranker]) -> Cal
     expected = make().fit(data).score(data)
 
     def run() -> bool:
-        found = fit(make(), train, checkpoint_seconds=2.0, cluster=cluster)
-        complete = not isinstance(found, TreeRanker) or found.n_estimators_ == found.n_estimators
-        return complete and abs(found.score(data) - expected) <= 0.02
+        ranker = fit(make(), train, checkpoint_seconds=2.0, cluster=cluster)
+        complete = not isinstance(ranker, TreeRanker) or ranker.n_estimators_ == ranker.n_estimators
+        return complete and abs(ranker.score(data) - expected) <= 0.02
 
     return run

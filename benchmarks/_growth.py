@@ -81,15 +81,15 @@ CURVES = [
 def own_list_net(scores, labels, gradient, curvature):  # type: ignore[no-untyped-def]
     """ListNet as a user would write it."""
     peak, most = scores.max(), labels.max()
-    total = wanted = 0.0
+    total = target_total = 0.0
     for row in range(len(scores)):
         gradient[row] = math.exp(scores[row] - peak)
         curvature[row] = math.exp(labels[row] - most)
         total += gradient[row]
-        wanted += curvature[row]
+        target_total += curvature[row]
     value = 0.0
     for row in range(len(scores)):
-        share, target = gradient[row] / total, curvature[row] / wanted
+        share, target = gradient[row] / total, curvature[row] / target_total
         value += target * (peak + math.log(total) - scores[row])
         gradient[row] = share - target
         curvature[row] = share * (1.0 - share)

@@ -28,7 +28,7 @@ def draw(points: Sequence[Point]) -> None:
     ]
     figure, axes = plt.subplots(1, 3, figsize=(13, 4.6), sharey=True)
     for axis, (title, label, keep, across) in zip(axes, panels, strict=True):
-        for place, name in enumerate(names):
+        for index, name in enumerate(names):
             chosen = {
                 getattr(point, across): point.seconds * 1e3
                 for point in points
@@ -36,8 +36,8 @@ def draw(points: Sequence[Point]) -> None:
             }
             if len(chosen) > 1:
                 xs = sorted(chosen)
-                style = "--" if place >= 10 else "-"
-                axis.plot(xs, [chosen[x] for x in xs], style, color=colours[place], label=name)
+                style = "--" if index >= 10 else "-"
+                axis.plot(xs, [chosen[x] for x in xs], style, color=colours[index], label=name)
         axis.set(xscale="log", yscale="log", title=title, xlabel=label)
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("milliseconds a query, one thread")

@@ -53,5 +53,7 @@ def report_agreement(report: Report, draws: int) -> None:
         for label, figure in _FIGURES.items():
             if label.endswith(("ties", "ordinal")) and not with_ties:
                 continue  # the same as the figure before where nobody may say tie
-            found = bootstrap_agreement(figure, ballots, draws=draws)
-            report.note(f"  {label} {found.value:.3f} ({found.low:.3f} to {found.high:.3f})")
+            interval = bootstrap_agreement(figure, ballots, draws=draws)
+            report.note(
+                f"  {label} {interval.value:.3f} ({interval.low:.3f} to {interval.high:.3f})"
+            )

@@ -13,16 +13,16 @@ from studies.plots import pyplot, save
 
 
 def lead(
-    found: Mapping[str, NDArray[np.float64]],
+    quality: Mapping[str, NDArray[np.float64]],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """How far Podium's best way is ahead of the best other at each budget, and how sure that is.
 
     Returns:
-        The mean difference and its standard error: both ways met the same truths.
+        The mean difference and its standard error, paired: both methods judged the same queries.
     """
     best = []
     for names in (PODIUM, OTHERS):
-        values = np.array([found[name] for name in names])
+        values = np.array([quality[name] for name in names])
         choice = np.nanmean(values, axis=1).argmax(axis=0)
         best.append(np.take_along_axis(values, choice[None, None, :], axis=0)[0])
     return mean_and_error(best[0] - best[1])
@@ -33,12 +33,12 @@ def draw(path: Path, title: str, curves: Mapping[str, NDArray[np.float64]]) -> N
     plt = pyplot()
     figure, axis = plt.subplots(figsize=(8.2, 4.6))
     colours = plt.colormaps["tab10"].colors
-    for place, (name, values) in enumerate(curves.items()):
+    for index, (name, values) in enumerate(curves.items()):
         means, errors = mean_and_error(values)
         ours = name in PODIUM
-        style = {"color": colours[place], "linestyle": "-" if ours else "--", "label": name}
+        style = {"color": colours[index], "linestyle": "-" if ours else "--", "label": name}
         axis.plot(BUDGETS, means, linewidth=2.4 if name.startswith("careful") else 1.4, **style)
-        axis.fill_between(BUDGETS, means - errors, means + errors, color=colours[place], alpha=0.12)
+        axis.fill_between(BUDGETS, means - errors, means + errors, color=colours[index], alpha=0.12)
     axis.set(title=title, xlabel="judgments", ylabel="κ-NDCG@10", ylim=(0, 1))
     axis.grid(alpha=0.3)
     axis.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)

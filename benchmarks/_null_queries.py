@@ -27,9 +27,9 @@ def ndcg(random: np.random.Generator, queries: int, systems: int) -> Doubles:
 
 def reciprocal_rank(random: np.random.Generator, queries: int, systems: int) -> Doubles:
     """Like RR@10: eleven values, and many queries on which systems do not differ."""
-    found = random.beta(1.0, 1.5, (queries, 1))
-    first = np.broadcast_to(random.geometric(np.maximum(found, 1e-3)), (queries, systems))
-    again = random.geometric(np.broadcast_to(np.maximum(found, 1e-3), (queries, systems)))
+    success_rates = random.beta(1.0, 1.5, (queries, 1))
+    first = np.broadcast_to(random.geometric(np.maximum(success_rates, 1e-3)), (queries, systems))
+    again = random.geometric(np.broadcast_to(np.maximum(success_rates, 1e-3), (queries, systems)))
     ranks = np.where(random.random((queries, systems)) < 0.5, first, again)
     return np.where(ranks <= 10, 1.0 / ranks, 0.0)
 

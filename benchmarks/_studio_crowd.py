@@ -158,14 +158,14 @@ class Crowd:
     async def _assess_on(
         self, lines: list[Line], number: int, tab: str, chance: random.Random
     ) -> None:
-        place = number
+        line_number = number
         path = f"/api/v1/projects/{self.project}"
         waiting_since: float | None = None
-        found: Any = None
+        state: Any = None
         waiting: dict[str, Any] | None = None
         given: Seen | None = None
         while True:
-            line = lines[place % len(lines)]
+            line = lines[line_number % len(lines)]
             try:
                 if waiting is not None and given is not None:
                     if self.cuts and chance.random() < self.cuts:
@@ -177,30 +177,30 @@ class Crowd:
                     given.answered_at, given.counts = time.time(), answer["counts"]
                     if self.again and chance.random() < self.again:
                         await line.post(f"{path}/answers", waiting)
-                    waiting, found = None, answer["next"]
-                elif found is None:
+                    waiting, state = None, answer["next"]
+                elif state is None:
                     ask = {"tab": tab, "renews": self.renews}
-                    found = await line.post(f"{path}/next", ask)
-                if found is None:
+                    state = await line.post(f"{path}/next", ask)
+                if state is None:
                     continue
-                if found["state"] in ("done", "yours-done"):
+                if state["state"] in ("done", "yours-done"):
                     break
-                if found["state"] != "task":
+                if state["state"] != "task":
                     waiting_since = waiting_since or time.time()
-                    await asyncio.sleep(found["wait_seconds"] * chance.uniform(0.5, 1))
-                    found = None
+                    await asyncio.sleep(state["wait_seconds"] * chance.uniform(0.5, 1))
+                    state = None
                     continue
                 if waiting_since is not None:
                     self.waits.append((waiting_since, time.time()))
                     waiting_since = None
-                task = found["task"]
+                task = state["task"]
                 given = self._note(task, number)
                 drawn = chance.random()
                 if drawn < self.leave + self.close:
                     tab = f"tab{number}-{chance.getrandbits(32)}"
                     given.left_at = time.time()
                     given.closed = drawn >= self.leave
-                    found = None
+                    state = None
                     if given.closed:
                         lease = {"token": task["token"], "expires_at": task["expires_at"]}
                         await line.post(f"{path}/release", lease)
@@ -212,14 +212,14 @@ class Crowd:
                 if pause:
                     await asyncio.sleep(pause)
                 waiting = self._answer(task, pause, tab)
-                found = None
+                state = None
             except (HttpError, OSError, EOFError, ValueError) as error:
                 name = str(error) if isinstance(error, HttpError) else type(error).__name__
                 self.errors[name] = self.errors.get(name, 0) + 1
                 if isinstance(error, HttpError) and error.status not in (429, 500, 503):
                     raise
                 line.cut()
-                place += 1
+                line_number += 1
                 await asyncio.sleep(chance.uniform(0.05, 0.3))
 
     async def _send_and_cut(self, line: Line, waiting: dict[str, Any]) -> None:
@@ -235,7 +235,7 @@ class Crowd:
             line.cut()
 
     def _note(self, task: dict[str, Any], number: int) -> Seen:
-        one, other = sorted(_places(task))
+        one, other = sorted(_pair_of(task))
         seen = Seen(
             task["token"],
             task["query_id"],
@@ -248,7 +248,7 @@ class Crowd:
         return seen
 
     def _answer(self, task: dict[str, Any], seconds: float, tab: str) -> dict[str, Any]:
-        left, right = _places(task)
+        left, right = _pair_of(task)
         return {
             "token": task["token"],
             "choice": "left" if left < right else "right",
@@ -258,6 +258,6 @@ class Crowd:
         }
 
 
-def _places(task: dict[str, Any]) -> list[int]:
+def _pair_of(task: dict[str, Any]) -> list[int]:
     """The places of a task's documents, which their titles tell: the API names them at random."""
     return [int(side["documents"][0]["title"].rpartition(" ")[2]) for side in task["sides"]]

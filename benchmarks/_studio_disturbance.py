@@ -77,9 +77,9 @@ class Disturbance:
         line = {"query_id": "hostile", "query": "w", "candidates": candidates}
         with self._client() as client:
             self._upload(client, json.dumps(line))
-            while not (found := client.get(f"{self._path}/queries").json()):
+            while not (queries := client.get(f"{self._path}/queries").json()):
                 time.sleep(0.1)
-            self._query = found[0]["id"]
+            self._query = queries[0]["id"]
             self._import(client, 0)
 
     def _client(self) -> httpx.Client:
@@ -103,7 +103,7 @@ class Disturbance:
                     "query_id": f"i{number}-{query}",
                     "query": "words",
                     "candidates": [
-                        {"document_id": f"d{place}", "text": text} for place in range(20)
+                        {"document_id": f"d{document}", "text": text} for document in range(20)
                     ],
                 }
             )

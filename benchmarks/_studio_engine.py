@@ -67,8 +67,8 @@ def bare_engine(
             text=True,
             check=True,
         )  # fmt: skip
-    found = re.search(r"tps = ([\d.]+)", done.stdout)
+    rate = re.search(r"tps = ([\d.]+)", done.stdout)
     failed = re.search(r"failed transactions: (\d+)", done.stdout)
-    if found is None or failed is None or int(failed[1]):
+    if rate is None or failed is None or int(failed[1]):
         raise RuntimeError(done.stdout + done.stderr)
-    return float(found[1])
+    return float(rate[1])

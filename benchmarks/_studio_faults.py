@@ -163,7 +163,7 @@ def _verdict(
     for row in rows:
         if row.counts:
             verdicts[row.query_id, min(row.left, row.right), max(row.left, row.right)] += 1
-    found = Faults(
+    faults = Faults(
         judgments=sum(verdicts.values()),
         late=sum(not row.counts for row in rows),
         acknowledged=len(acknowledged),
@@ -179,7 +179,7 @@ def _verdict(
         errors=crowd.errors,
     )
     engine.dispose()
-    return found
+    return faults
 
 
 def _held_by_two(seen: list[Seen]) -> int:
@@ -231,15 +231,15 @@ def _blocked(crowd: Crowd) -> int:
 def _wrong(url: str, project_id: int, k: int) -> int:
     """Queries that are not done, or whose top k is not the true one."""
     engine = connect(Settings(database=url))
-    desk = Desk(engine)
-    truth = tuple(f"d{place:03}" for place in range(k))
+    service = Desk(engine)
+    truth = tuple(f"d{number:03}" for number in range(k))
 
     def work(connection: object) -> int:
         project = project_row(connection, project_id)  # type: ignore[arg-type]
         rows = connection.execute(select(Query.__table__)).all()  # type: ignore[attr-defined]
         wrong = 0
         for query in rows:
-            board = desk.board(connection, project, query)  # type: ignore[arg-type]
+            board = service.board(connection, project, query)  # type: ignore[arg-type]
             result = board.panel.session.result()  # type: ignore[attr-defined]
             wrong += not (query.done and result.complete and result.top == truth)
         return wrong

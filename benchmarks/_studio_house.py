@@ -85,8 +85,8 @@ def furnish(
 
 def _query(number: int, items: int) -> CandidateList:
     documents = tuple(
-        Candidate(f"d{place:03}", title=f"Document {place}", text=f"Its text, {place}. " * 20)
-        for place in range(items)
+        Candidate(f"d{item:03}", title=f"Document {item}", text=f"Its text, {item}. " * 20)
+        for item in range(items)
     )
     return CandidateList(f"q{number:05}", f"query {number}", documents, "What it means")
 

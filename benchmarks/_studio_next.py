@@ -31,37 +31,37 @@ def seconds_to_the_next_task(url: str, answers: int) -> dict[int, float]:
     """
     furnish(url, people=2, queries=1, items=2)
     engine = connect(Settings(database=url))
-    desks = {count: _Desk(engine, _project(engine, count, answers + 20)) for count in (FEW, MANY)}
-    for desk in desks.values():
+    judges = {count: _Judge(engine, _project(engine, count, answers + 20)) for count in (FEW, MANY)}
+    for judge in judges.values():
         for _ in range(10):
-            desk.answer()  # compiles, fills caches, looks at what is finished once
-    took: dict[int, list[float]] = {count: [] for count in desks}
+            judge.answer()  # compiles, fills caches, looks at what is finished once
+    took: dict[int, list[float]] = {count: [] for count in judges}
     for _ in range(answers):
-        for count, desk in desks.items():
-            took[count].append(desk.answer())
+        for count, judge in judges.items():
+            took[count].append(judge.answer())
     engine.dispose()
     return {count: statistics.median(seconds) for count, seconds in took.items()}
 
 
-class _Desk:
+class _Judge:
     """One person who judges in one project."""
 
     def __init__(self, engine: Engine, project: int) -> None:
-        self._desk = Desk(engine)
+        self._service = Desk(engine)
         self._project = reading(engine, lambda c: project_row(c, project))
-        self._given = self._desk.next(self._project, _PERSON, "tab")
+        self._lease = self._service.next(self._project, _PERSON, "tab")
 
     def answer(self) -> float:
         """Answer, and tell how long it took until the next task was there."""
-        assert isinstance(self._given, Given)
+        assert isinstance(self._lease, Given)
         begun = time.perf_counter()
-        _, found = self._desk.answer(
-            self._project, _PERSON, self._given.token, "left", seconds=1.0, tab="tab"
+        _, lease = self._service.answer(
+            self._project, _PERSON, self._lease.token, "left", seconds=1.0, tab="tab"
         )
         took = time.perf_counter() - begun
-        assert isinstance(found, Given)
-        assert found.query.id != self._given.query.id
-        self._given = found
+        assert isinstance(lease, Given)
+        assert lease.query.id != self._lease.query.id
+        self._lease = lease
         return took
 
 

@@ -61,8 +61,10 @@ def _podium(engine: str, loss_text: str, data: Dataset) -> Callable[[], object]:
     buffers = np.empty(data.rows), np.empty(data.rows)
 
     def step() -> None:
-        found = loss.evaluate(booster.training_scores(), data.labels, data.offsets, out=buffers)
-        booster.grow(found.gradient, found.curvature)
+        evaluation = loss.evaluate(
+            booster.training_scores(), data.labels, data.offsets, out=buffers
+        )
+        booster.grow(evaluation.gradient, evaluation.curvature)
 
     return step
 

@@ -97,12 +97,12 @@ def iteration_cost(report: Report, folder: Path, cluster: Cluster, quick: bool) 
 
     risk(weights)
     # Not in turns: NumPy's threads keep a core busy for a while after their work.
-    found: dict[str, list[float]] = {"Podium": [], "NumPy": []}
+    timings: dict[str, list[float]] = {"Podium": [], "NumPy": []}
     for _ in range(3):
-        found["Podium"].append(median_seconds({"it": lambda: risk(weights)}, 5)["it"])
-        found["NumPy"].append(median_seconds({"it": products}, 5)["it"])
+        timings["Podium"].append(median_seconds({"it": lambda: risk(weights)}, 5)["it"])
+        timings["NumPy"].append(median_seconds({"it": products}, 5)["it"])
         time.sleep(0.3)
-    seconds = {name: statistics.median(values) for name, values in found.items()}
+    seconds = {name: statistics.median(values) for name, values in timings.items()}
     actors.close()
     report.note(
         f"an iteration on {rows:,} rows x {features}: "
@@ -139,7 +139,7 @@ def sweep_cost(report: Report, cluster: Cluster, ray: Any, quick: bool) -> None:
 def growth(
     report: Report, folder: Path, cluster: Cluster, ray: Any, quick: bool, begin: float
 ) -> None:
-    """Time a row and memory a worker as rows grow, two workers beside one, and break-even."""
+    """Time per row and memory per worker as rows grow, two workers against one, and break-even."""
     sizes = [1_000_000, 4_000_000] if quick else [1_000_000, 10_000_000, 100_000_000]
     repeats = [15, 7] if quick else [15, 7, 3]
     a_row, peaks = [], []
@@ -162,24 +162,27 @@ def growth(
         f"two machines like this one would be sooner done from {2 * begin * rows / alone:,.0f} rows"
     )
     flat = max(a_row) / min(a_row)
-    report.check("time a row, slowest size over quickest", flat, 1.3, at_least=False)
-    report.check("memory a worker, most over least rows", peaks[-1] / peaks[0], 2, at_least=False)
+    report.check("time per row, slowest size over fastest", flat, 1.3, at_least=False)
+    report.check(
+        "memory per worker, most over fewest rows", peaks[-1] / peaks[0], 2, at_least=False
+    )
     one = Cluster(cluster.address, workers=1)
     at_once = {1: one, 2: cluster}
-    found = {
+    by_workers = {
         workers: _seconds(lambda c=where: _paced(shards, c))  # type: ignore[misc]
         for workers, where in at_once.items()
     }
     report.note(
         f"{sizes[-1]:,} rows with at most 1 and 2 shards at a time: "
-        f"{found[1]:.2f} and {found[2]:.2f} s, speed-up {found[1] / found[2]:.2f}"
+        f"{by_workers[1]:.2f} and {by_workers[2]:.2f} s, "
+        f"speed-up {by_workers[1] / by_workers[2]:.2f}"
     )
 
 
 def _scored(folder: Path, rows: int) -> ShardSet:
     """Scored rows, written the first time they are asked for."""
-    place = folder / f"scored{rows}"
-    return ShardSet.open(place) if place.exists() else scored_shards(place, rows, SHARD_ROWS)
+    path = folder / f"scored{rows}"
+    return ShardSet.open(path) if path.exists() else scored_shards(path, rows, SHARD_ROWS)
 
 
 def _ways(shards: ShardSet, cluster: Cluster) -> dict[str, Callable[[], object]]:
@@ -209,8 +212,8 @@ def _seconds(function: Callable[[], object]) -> float:
 
 def _peak() -> float:
     """The most memory that a worker process had, in GiB."""
-    found = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
-    return int(found[1]) / 2**20 if found else float("nan")
+    match = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
+    return int(match[1]) / 2**20 if match else float("nan")
 
 
 if __name__ == "__main__":

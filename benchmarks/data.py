@@ -84,9 +84,9 @@ def _convert(report: Report, text: Path) -> None:
     code = f"import sys; from podium.cli import app; sys.argv = {arguments!r}\n"
     code += "app(standalone_mode=False)"
     _, memory = run_measured(code)
-    found = ShardSet.open(shards)
-    found.verify()
-    report.note(f"podium convert: {found}")
+    shard_set = ShardSet.open(shards)
+    shard_set.verify()
+    report.note(f"podium convert: {shard_set}")
     report.check("podium convert, most memory", memory, 1, at_least=False, unit="GiB")
 
 

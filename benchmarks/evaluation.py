@@ -174,8 +174,8 @@ def _pytrec_eval(path: Path, _documents: int) -> float:
     import pytrec_eval
 
     truth, run = _dictionaries(path)
-    found = pytrec_eval.RelevanceEvaluator(truth, {"ndcg_cut.10"}).evaluate(run)
-    return float(np.mean([values["ndcg_cut_10"] for values in found.values()]))
+    results = pytrec_eval.RelevanceEvaluator(truth, {"ndcg_cut.10"}).evaluate(run)
+    return float(np.mean([values["ndcg_cut_10"] for values in results.values()]))
 
 
 def _ir_measures(path: Path, _documents: int) -> float:

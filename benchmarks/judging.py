@@ -63,10 +63,12 @@ def _counts(
     random = np.random.default_rng(0)
     counts = []
     for _ in range(runs):
-        worths = random.permutation(items).astype(float)
+        relevance = random.permutation(items).astype(float)
         if noise is not None:
-            worths = worths[np.argsort(-worths - noise * items * random.standard_normal(items))]
-        values = worths.tolist()
+            relevance = relevance[
+                np.argsort(-relevance - noise * items * random.standard_normal(items))
+            ]
+        values = relevance.tolist()
 
         def judge(left: int, right: int, values: list[float] = values) -> Outcome:
             return Outcome.LEFT if values[left] > values[right] else Outcome.RIGHT
@@ -97,24 +99,24 @@ def _with_priors(report: Report, runs: int) -> None:
         means = {name: float(np.mean(_counts(name, 50, 10, runs, noise))) for name in ALGORITHMS}
         figures = ", ".join(f"{name} {mean:.1f}" for name, mean in means.items())
         report.note(f"prior with noise {noise:g} n, 10 of 50, {runs} orders: {figures}")
-        found = means.pop("adaptive")
+        adaptive = means.pop("adaptive")
         report.check(
             f"adaptive against the best other, prior noise {noise:g}",
-            found / min(means.values()),
+            adaptive / min(means.values()),
             1.05,
             at_least=False,
         )
         if noise in (0, 0.05):
             most = 49 if noise == 0 else 61
-            report.check(f"judgments, prior noise {noise:g}", found, most, False, "")
+            report.check(f"judgments, prior noise {noise:g}", adaptive, most, False, "")
 
 
 def _replay(report: Report) -> None:
     """Two people of a crowd who err, so that verdicts contradict each other too, half way."""
     items = [f"d{number:04d}" for number in range(1000)]
-    worths = dict(zip(items, np.random.default_rng(0).standard_normal(1000), strict=True))
+    relevance = dict(zip(items, np.random.default_rng(0).standard_normal(1000), strict=True))
     session = Session(items, 200)
-    crowd = [SimulatedAssessor(worths, HABITS["crowd"], name=name) for name in ("one", "two")]
+    crowd = [SimulatedAssessor(relevance, HABITS["crowd"], name=name) for name in ("one", "two")]
     judge_session(session, crowd, max_judgments=2000)
     log = session.log
     seconds = []
@@ -130,20 +132,20 @@ def _replay(report: Report) -> None:
 
 def _erring_judges(report: Report, quick: bool) -> None:
     budgets = tuple(budget for budget in BUDGETS if budget <= 100) if quick else BUDGETS
-    truths = 9 if quick else 180
-    for place, (noise, habits) in enumerate(NOISES.items(), 1):
-        found = play_ways(PODIUM | OTHERS, habits, truths, budgets)
+    simulations = 9 if quick else 180
+    for number, (noise, habits) in enumerate(NOISES.items(), 1):
+        quality = play_ways(PODIUM | OTHERS, habits, simulations, budgets)
         report.note(
-            f"κ-NDCG@10, {noise}, {truths} truths ({truths // 3} beyond {SMALL} judgments), after "
-            + " ".join(map(str, budgets))
+            f"κ-NDCG@10, {noise}, {simulations} simulations ({simulations // 3} beyond {SMALL} "
+            f"judgments), after {' '.join(map(str, budgets))}"
         )
-        for name, values in found.items():
+        for name, values in quality.items():
             means = " ".join(f"{mean:.3f}" for mean in mean_and_error(values)[0])
             report.note(f"  {name:24}{means}")
-        ahead, errors = lead(found)
+        ahead, errors = lead(quality)
         report.note("  lead of Podium's best   " + " ".join(f"{value:+.3f}" for value in ahead))
         report.note("  its standard error      " + " ".join(f"{value:.3f}" for value in errors))
-        # So few truths as in a quick run can show no more than that nothing is far off.
+        # With as few simulations as in a quick run, only large differences show.
         doubt, grace = (2 * errors, ", plus two standard errors") if quick else (0, "")
         report.check(
             f"lead in κ-NDCG@10 at every budget{grace}, {noise}",
@@ -152,7 +154,7 @@ def _erring_judges(report: Report, quick: bool) -> None:
             unit="",
         )
         if not quick:
-            draw(_PLOTS / f"judging-noise-{place}.svg", f"{noise}, top 10 of 50", found)
+            draw(_PLOTS / f"judging-noise-{number}.svg", f"{noise}, top 10 of 50", quality)
 
 
 if __name__ == "__main__":

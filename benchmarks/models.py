@@ -34,7 +34,7 @@ def main() -> None:
     elif quick:
         with tempfile.TemporaryDirectory() as folder:
             plan = LeaderboardPlan(
-                _DATA, Path(folder), ("OHSUMED-2",), _LETOR_2, truths=("graded",)
+                _DATA, Path(folder), ("OHSUMED-2",), _LETOR_2, ground_truths=("graded",)
             )
             _published(report, collect(run(plan), plan.results))
     else:
@@ -67,18 +67,18 @@ def _published(report: Report, standings: list[Standing]) -> None:
 def _beside_peers(report: Report, standings: list[Standing]) -> None:
     """On how many data sets Podium's choice is ahead of every peer, and not behind on grades."""
     wins: dict[str, list[bool]] = {}
-    for found in choices(standings):
-        collection, truth = found.standing.collection, found.standing.truth
+    for choice in choices(standings):
+        collection, truth = choice.standing.collection, choice.standing.truth
         report.note(
-            f"{collection}, {truth}, {found.measure}: "
-            f"{found.ours.entry} {found.ours.mean(found.measure):.4f}, "
-            f"{found.theirs.entry} {found.theirs.mean(found.measure):.4f}, "
-            f"{found.difference:+.4f}, p {found.p:.2g}"
+            f"{collection}, {truth}, {choice.measure}: "
+            f"{choice.ours.entry} {choice.ours.mean(choice.measure):.4f}, "
+            f"{choice.theirs.entry} {choice.theirs.mean(choice.measure):.4f}, "
+            f"{choice.difference:+.4f}, p {choice.p:.2g}"
         )
         if truth == "top-k":
-            wins.setdefault(collection, []).append(found.difference > 0)
-        elif found.measure == found.standing.measure:
-            wins.setdefault(collection, []).append(found.difference > 0 or found.p >= 0.05)
+            wins.setdefault(collection, []).append(choice.difference > 0)
+        elif choice.measure == choice.standing.measure:
+            wins.setdefault(collection, []).append(choice.difference > 0 or choice.p >= 0.05)
     held = sum(len(won) == 3 and all(won) for won in wins.values())
     report.check("data sets on which Podium's choice is ahead of every peer", held, 2, unit="")
 

@@ -199,14 +199,14 @@ def _randomisation_size(sizes: Doubles) -> list[float]:
     for value in sizes[sizes > 1e-12]:
         # Differences of a few kinds have few sums: equal ones, but for rounding, are one.
         both = np.round(np.concatenate((sums + value, sums - value)), 9)
-        sums, place = np.unique(both, return_inverse=True)
-        ways = np.asarray(np.bincount(place, np.concatenate((ways, ways)) / 2), np.float64)
-    _, place = np.unique(np.round(np.abs(sums), 8), return_inverse=True)
-    tails = np.cumsum(np.bincount(place, ways)[::-1])[::-1]
+        sums, group = np.unique(both, return_inverse=True)
+        ways = np.asarray(np.bincount(group, np.concatenate((ways, ways)) / 2), np.float64)
+    _, group = np.unique(np.round(np.abs(sums), 8), return_inverse=True)
+    tails = np.cumsum(np.bincount(group, ways)[::-1])[::-1]
     return [float(tails[tails < level].max(initial=0.0)) for level in LEVELS]
 
 
-def paired_tests(found: Findings, repeats: dict[int, int]) -> None:
+def paired_tests(findings: Findings, repeats: dict[int, int]) -> None:
     """The four tests of ``compare`` and the interval of a difference.
 
     Of the hundreds of shares here one is outside its 99.9 % range every few runs by chance
@@ -223,7 +223,7 @@ def paired_tests(found: Findings, repeats: dict[int, int]) -> None:
                     for one, other in zip(rows, second, strict=True)
                 ]
             for row in rows:
-                found.add(row)
+                findings.add(row)
 
 
 def _paired_rows(
@@ -282,7 +282,7 @@ def _within(level: float, repeats: int) -> tuple[float, float]:
     return binomial_range(level - 0.02, repeats)[0], binomial_range(level + 0.02, repeats)[1]
 
 
-def monte_carlo(found: Findings, cases: int) -> None:
+def monte_carlo(findings: Findings, cases: int) -> None:
     """Signs drawn at random give the exact p-value within their error."""
     squares = []
     for case in range(cases):
@@ -295,12 +295,12 @@ def monte_carlo(found: Findings, cases: int) -> None:
     low, high = stats.chi2.interval(_RANGE, cases)
     share = float(np.mean(squares))
     bounds = [low / cases], [high / cases]
-    found.add(
+    findings.add(
         Row("drawn p-values: squared error over its variance", "normal", 30, [share], *bounds)
     )
 
 
-def families(found: Findings, repeats: dict[int, int]) -> None:
+def families(findings: Findings, repeats: dict[int, int]) -> None:
     """Holm's and Tukey's corrections: how often any of several systems is called different."""
     for size, count in repeats.items():
         random = np.random.default_rng([5, size])
@@ -308,20 +308,20 @@ def families(found: Findings, repeats: dict[int, int]) -> None:
         for number in range(count):
             values = normal(random, size, 4)
             p_values = [
-                paired_difference(values[:, place], values[:, 0], tests=("t",)).p_values["t"]
-                for place in (1, 2, 3)
+                paired_difference(values[:, system], values[:, 0], tests=("t",)).p_values["t"]
+                for system in (1, 2, 3)
             ]
             by_holm[number] = holm(np.array(p_values)).min()
             by_tukey[number] = tukey(values).min()
         # Its first step is Bonferroni's, which loses a little where systems share a baseline.
         shares, _, high = sizes_of(by_holm, LEVELS, exact=False)
         low = [binomial_range(0.7 * level, count)[0] for level in LEVELS]
-        found.add(Row("Holm, any of 3 systems", "normal", size, shares, low, high))
+        findings.add(Row("Holm, any of 3 systems", "normal", size, shares, low, high))
         shares, low, high = sizes_of(by_tukey, LEVELS, exact=True)
-        found.add(Row("Tukey, any pair of 4 systems", "normal", size, shares, low, high))
+        findings.add(Row("Tukey, any pair of 4 systems", "normal", size, shares, low, high))
 
 
-def means(found: Findings, repeats: int) -> None:
+def means(findings: Findings, repeats: int) -> None:
     """The interval of a system's mean."""
     kinds: dict[str, Draw] = {"normal": normal, "like nDCG": ndcg, "like RR": reciprocal_rank}
     for name, draw in kinds.items():
@@ -330,10 +330,10 @@ def means(found: Findings, repeats: int) -> None:
             random = np.random.default_rng([7, size])
             ends = [mean_interval(draw(random, size, 1)[:, 0]) for _ in range(repeats)]
             covered = float(np.mean([low <= truth <= high for _, low, high in ends]))
-            found.add(_coverage("interval of a mean", name, size, covered, repeats))
+            findings.add(_coverage("interval of a mean", name, size, covered, repeats))
 
 
-def coherences(found: Findings, repeats: int) -> None:
+def coherences(findings: Findings, repeats: int) -> None:
     """The share of members of the family under which a system is ahead with p < 0.05."""
     size, documents = 50, 8
     shares = []
@@ -347,10 +347,10 @@ def coherences(found: Findings, repeats: int) -> None:
     # Members agree nearly always, so that the mean over them scatters no more than one of them.
     low, high = binomial_range(0.05, repeats)
     share = float(np.mean(shares))
-    found.add(Row("coherence: clearly ahead", "nDCG@5, made up", size, [share], [low], [high]))
+    findings.add(Row("coherence: clearly ahead", "nDCG@5, made up", size, [share], [low], [high]))
 
 
-def agreement(found: Findings, repeats: int, tests: int) -> None:
+def agreement(findings: Findings, repeats: int, tests: int) -> None:
     """Judging: the bootstrap of Fleiss' kappa, and the test of two agreements."""
     for size in (50, 200):
         truth = _kappa_of(np.random.default_rng(9), 100_000)
@@ -363,7 +363,7 @@ def agreement(found: Findings, repeats: int, tests: int) -> None:
             covered.append(ends.low <= truth <= ends.high)
         share = float(np.mean(covered))
         # Percentiles of so few things judged fall short by their nature.
-        found.add(
+        findings.add(
             _coverage("bootstrap of kappa", "3 people", size, share, repeats, target=size >= 200)
         )
     random = np.random.default_rng(11)
@@ -372,7 +372,7 @@ def agreement(found: Findings, repeats: int, tests: int) -> None:
         one, other = (_agreement(random, 300) for _ in range(2))
         p_values[number] = compare_agreement(one, other).p_value
     shares, low, high = sizes_of(p_values, LEVELS, exact=True)
-    found.add(Row("compare_agreement", "pairs of votes", 300, shares, low, high))
+    findings.add(Row("compare_agreement", "pairs of votes", 300, shares, low, high))
 
 
 def _votes(random: np.random.Generator, units: int) -> list[list[int]]:
@@ -394,7 +394,7 @@ def _agreement(random: np.random.Generator, pairs: int) -> Agreement:
     return Agreement(table)
 
 
-def utility(found: Findings, repeats: int) -> None:
+def utility(findings: Findings, repeats: int) -> None:
     """The interval of a utility's accuracy: whole queries are drawn, each with several pairs."""
     for size in (50, 200):
         covered = []
@@ -406,12 +406,12 @@ def utility(found: Findings, repeats: int) -> None:
             low, high = _ends(queries, np.ones(4 * size), right[None, :], number)
             covered.append(low[0] <= 0.7 <= high[0])
         share = float(np.mean(covered))
-        found.add(
+        findings.add(
             _coverage("interval of a utility's accuracy", "4 pairs a query", size, share, repeats)
         )
 
 
-def positions(found: Findings, repeats: int) -> None:
+def positions(findings: Findings, repeats: int) -> None:
     """The test of gains that depend on the position, for people whose gains do not."""
     size, resamples = 300, 19
     p_values = np.empty(repeats)
@@ -426,10 +426,12 @@ def positions(found: Findings, repeats: int) -> None:
     # Of 19 draws and the truth, the truth is the most extreme once in 20 times.
     share = float(np.mean(p_values <= 1 / (resamples + 1)))
     low, high = binomial_range(1 / (resamples + 1), repeats)
-    found.add(Row("test of positions, p <= .05", "logistic people", size, [share], [low], [high]))
+    findings.add(
+        Row("test of positions, p <= .05", "logistic people", size, [share], [low], [high])
+    )
 
 
-def workloads(found: Findings, repeats: int) -> None:
+def workloads(findings: Findings, repeats: int) -> None:
     """The 90 % range of a project's hours: prediction from a few simulated queries."""
     random = np.random.default_rng(14)
     for size, runs in ((50, 20), (500, 20), (500, 200)):
@@ -442,36 +444,39 @@ def workloads(found: Findings, repeats: int) -> None:
             covered += low <= real.sum() <= high
         least, most = _within(0.9, repeats)
         share = [covered / repeats]
-        found.add(Row("90 % range of hours", f"{runs} simulated", size, share, [least], [most]))
+        findings.add(Row("90 % range of hours", f"{runs} simulated", size, share, [least], [most]))
 
 
 def main() -> None:
     """Measure and report."""
     quick = wants_quick(__doc__)
     report = Report("statistics", quick, packages=["numpy", "scipy"])
-    found = Findings()
+    findings = Findings()
     few = {20: 400, 50: 250, 200: 200, 1000: 20}
     many = {20: 20_000, 50: 10_000, 200: 4_000, 1000: 1_500}
     parts: dict[str, Callable[[], None]] = {
-        "paired tests": lambda: paired_tests(found, few if quick else many),
-        "drawn p-values": lambda: monte_carlo(found, 40 if quick else 1_000),
+        "paired tests": lambda: paired_tests(findings, few if quick else many),
+        "drawn p-values": lambda: monte_carlo(findings, 40 if quick else 1_000),
         "Holm and Tukey": lambda: families(
-            found, {20: 300, 50: 200} if quick else {20: 4_000, 50: 2_000, 200: 2_000, 1000: 1_000}
+            findings,
+            {20: 300, 50: 200} if quick else {20: 4_000, 50: 2_000, 200: 2_000, 1000: 1_000},
         ),
-        "intervals of means": lambda: means(found, 400 if quick else 10_000),
-        "coherence": lambda: coherences(found, 200 if quick else 2_000),
-        "agreement": lambda: agreement(found, 20 if quick else 1_000, 2_000 if quick else 50_000),
-        "utility": lambda: utility(found, 20 if quick else 1_000),
-        "workloads": lambda: workloads(found, 500 if quick else 10_000),
+        "intervals of means": lambda: means(findings, 400 if quick else 10_000),
+        "coherence": lambda: coherences(findings, 200 if quick else 2_000),
+        "agreement": lambda: agreement(
+            findings, 20 if quick else 1_000, 2_000 if quick else 50_000
+        ),
+        "utility": lambda: utility(findings, 20 if quick else 1_000),
+        "workloads": lambda: workloads(findings, 500 if quick else 10_000),
     }
     if not quick:  # each of its p-values takes some 60 fits
-        parts["positions"] = lambda: positions(found, 300)
+        parts["positions"] = lambda: positions(findings, 300)
     for name, part in parts.items():
         start = time.perf_counter()
         part()
         report.note(f"{name}: {time.perf_counter() - start:.0f} s")
-    found.print()
-    found.check(report)
+    findings.print()
+    findings.check(report)
     report.finish()
 
 

@@ -276,31 +276,31 @@ def _fill(connection: object, rows: int) -> None:
 
 def _faults(report: Report, quick: bool) -> None:
     if quick:
-        found = judge_under_faults(
+        faults = judge_under_faults(
             people=12, queries=5, items=6, k=2, server_kills=2, database_kills=1, think=0.7,
             lease=5.0,
         )  # fmt: skip
     else:
-        found = judge_under_faults(
+        faults = judge_under_faults(
             people=200, queries=100, items=_ITEMS, k=10, server_kills=50, database_kills=20,
             think=6.0, lease=900.0,
         )  # fmt: skip
     report.note(
-        f"{found.judgments:,} judgments that count, {found.late:,} that came too late, "
-        f"{found.left:,} tasks left by closed tabs, crashes and sleep, in "
-        f"{found.seconds:.0f} s; servers killed "
-        f"{found.server_kills} times, PostgreSQL {found.database_kills} times; met: {found.errors}"
+        f"{faults.judgments:,} judgments that count, {faults.late:,} that came too late, "
+        f"{faults.left:,} tasks left by closed tabs, crashes and sleep, in "
+        f"{faults.seconds:.0f} s; servers killed {faults.server_kills} times, PostgreSQL "
+        f"{faults.database_kills} times; errors: {faults.errors}"
     )
     for what, count in (
-        ("acknowledged verdicts lost", found.lost),
-        ("pairs counted twice", found.twice),
-        ("pairs given to two at once", found.held_by_two),
-        ("pairs blocked for more than a minute", found.blocked),
-        ("queries without the exact top k", found.wrong),
+        ("acknowledged verdicts lost", faults.lost),
+        ("pairs counted twice", faults.twice),
+        ("pairs given to two at once", faults.held_by_two),
+        ("pairs blocked for more than a minute", faults.blocked),
+        ("queries without the exact top k", faults.wrong),
     ):
         report.check(what, count, 0, at_least=False, unit="")
-    report.check("servers killed", found.server_kills, 2 if quick else 50, unit="times")
-    report.check("PostgreSQL killed", found.database_kills, 1 if quick else 20, unit="times")
+    report.check("servers killed", faults.server_kills, 2 if quick else 50, unit="times")
+    report.check("PostgreSQL killed", faults.database_kills, 1 if quick else 20, unit="times")
 
 
 if __name__ == "__main__":

@@ -62,12 +62,12 @@ def _speed(report: Report, quick: bool) -> None:
         pairs = noisy(count)
         ours(pairs)
         objective = ours(pairs).objective
-        found: dict[str, float] = {}
+        objectives: dict[str, float] = {}
         peers = {"slacks": cvxpy_slacks, "smooth": cvxpy_smooth}
-        runs = {name: partial(_keep, found, name, peer, pairs) for name, peer in peers.items()}
+        runs = {name: partial(_keep, objectives, name, peer, pairs) for name, peer in peers.items()}
         seconds = median_seconds(runs, 1 if quick else 3)
         mine = seconds_of(pairs, 9)
-        worst = max(abs(value - objective) / objective for value in found.values())
+        worst = max(abs(value - objective) / objective for value in objectives.values())
         report.note(
             f"{count:,} pairs: podium {1e3 * mine:.1f} ms; cvxpy with Clarabel "
             f"{seconds['slacks']:.2f} s with slacks, {seconds['smooth']:.2f} s without"
@@ -102,12 +102,12 @@ def _speed(report: Report, quick: bool) -> None:
 
 
 def _keep(
-    found: dict[str, float],
+    objectives: dict[str, float],
     name: str,
     peer: Callable[[RankingPreferences], float],
     pairs: RankingPreferences,
 ) -> None:
-    found[name] = peer(pairs)
+    objectives[name] = peer(pairs)
 
 
 def _claims(report: Report, quick: bool) -> None:
@@ -237,29 +237,29 @@ def _real_verdicts(report: Report) -> None:
         report.note("real verdicts: image-search is not in ../shared/data")
         return
     pages = read_pages(_DATA / _PAGES, depth=10, grades=5)
-    found = utility_report(pages, resamples=200, test_position=False)
+    learned = utility_report(pages, resamples=200, test_position=False)
     report.note(
         f"image search: {len(pages)} queries, {int(pages.strict.sum())} strict preferences, "
-        f"C = {found.learned.C:g}, ten positions, five grades"
+        f"C = {learned.learned.C:g}, ten positions, five grades"
     )
-    for each in found.accuracies:
+    for each in learned.accuracies:
         report.note(
             f"  {each.name}: right on {each.share:.1%} (95 % interval {each.low:.1%} to "
             f"{each.high:.1%})"
         )
-    for note in found.notes():
+    for note in learned.notes():
         report.note(f"  {note}")
 
 
 def _retraining(report: Report, quick: bool) -> None:
     """Verdicts of people with a utility of their own, and a ranker trained for what they want."""
-    found = retrain(synthetic(300, 1), synthetic(500 if quick else 2000, 2), 1500, 100)
+    result = retrain(synthetic(300, 1), synthetic(500 if quick else 2000, 2), 1500, 100)
     report.note(
-        f"retraining: mean true utility {found.usual:.3f} trained for nDCG@5, {found.ours:.3f} for "
-        f"{found.learned.measure}, {found.best:.3f} for the truth itself; difference "
-        f"{found.difference.mean:+.3f} ({found.difference.low:+.3f} to "
-        f"{found.difference.high:+.3f}), randomisation test "
-        f"p = {found.difference.p_values['randomisation']:.2g}"
+        f"retraining: mean true utility {result.usual:.3f} trained for nDCG@5, {result.ours:.3f} "
+        f"for {result.learned.measure}, {result.best:.3f} for the truth itself; difference "
+        f"{result.difference.mean:+.3f} ({result.difference.low:+.3f} to "
+        f"{result.difference.high:+.3f}), randomisation test "
+        f"p = {result.difference.p_values['randomisation']:.2g}"
     )
     many = DCGLearn(C=1.0).fit(verdicts(synthetic(300, 1), 40_000, seed=3))
     report.note(
@@ -268,13 +268,13 @@ def _retraining(report: Report, quick: bool) -> None:
     )
     report.check(
         "retrained ranker: gain in true utility, lower end of its 95 % interval",
-        found.difference.low,
+        result.difference.low,
         0.01,
         unit="",
     )
     report.check(
         "retrained ranker: p of the paired randomisation test",
-        found.difference.p_values["randomisation"],
+        result.difference.p_values["randomisation"],
         0.01,
         at_least=False,
         unit="",

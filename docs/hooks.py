@@ -37,12 +37,12 @@ def _measures() -> str:
 
     page = reference_page().removeprefix("# Measures\n")
     page = re.sub(
-        r"\$\$(.+?)\$\$", lambda found: convert(found[1], display="block"), page, flags=re.S
+        r"\$\$(.+?)\$\$", lambda match: convert(match[1], display="block"), page, flags=re.S
     )
-    return re.sub(r"\$(.+?)\$", lambda found: convert(found[1]), page)
+    return re.sub(r"\$(.+?)\$", lambda match: convert(match[1]), page)
 
 
-ROOMS = (
+PACKAGES = (
     "data",
     "measures",
     "losses",
@@ -55,25 +55,27 @@ ROOMS = (
     "rankers.models",
     "cluster",
 )
-"""The rooms whose public names have a page; tests hold each name to have documentation."""
+"""The packages whose public names have a page; tests check that each name is documented."""
 
 
 def _names() -> str:
-    """Every public name of every room, with the first line of its documentation."""
+    """Every public name of every package, with the first line of its documentation."""
     import griffe
 
-    package = griffe.load("podium")
+    root = griffe.load("podium")
     lines = []
-    for room in ROOMS:
-        module = package[room]
-        lines += ["", f"## podium.{room}", "", "| name | what it is |", "| --- | --- |"]
+    for package in PACKAGES:
+        module = root[package]
+        lines += ["", f"## podium.{package}", "", "| name | what it is |", "| --- | --- |"]
         for name in module.exports:
-            value = getattr(import_module(f"podium.{room}"), str(name))
+            value = getattr(import_module(f"podium.{package}"), str(name))
             if isinstance(value, type | FunctionType):
                 text = inspect.getdoc(value)
             else:  # the documentation of a constant is in the source alone
-                found = module[str(name)]
-                text = (found.final_target if found.is_alias else found).docstring.value
+                definition = module[str(name)]
+                text = (
+                    definition.final_target if definition.is_alias else definition
+                ).docstring.value
             lines.append(f"| `{name}` | {(text or '').partition(chr(10))[0]} |")
     return "\n".join(lines)
 

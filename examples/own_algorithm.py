@@ -14,10 +14,10 @@ def quickselect(items, k):
         return list(items[:k])
     pivot, *others = items
     outcomes = yield [Pair(item, pivot) for item in others]
-    told = list(zip(others, outcomes, strict=True))
-    above = [item for item, outcome in told if outcome is Outcome.LEFT]
-    equal = [pivot, *(item for item, outcome in told if outcome is Outcome.TIE)]
-    below = [item for item, outcome in told if outcome is Outcome.RIGHT]
+    judged = list(zip(others, outcomes, strict=True))
+    above = [item for item, outcome in judged if outcome is Outcome.LEFT]
+    equal = [pivot, *(item for item, outcome in judged if outcome is Outcome.TIE)]
+    below = [item for item, outcome in judged if outcome is Outcome.RIGHT]
     top = yield from quickselect(above, min(k, len(above)))
     top += equal[: k - len(top)]
     top += yield from quickselect(below, k - len(top))

@@ -36,10 +36,10 @@ def read_csv(source, *, progress=None):
 def write_csv(datasets, target):
     """Write a data set, or blocks of one as they come."""
     with open_write(target) as write:
-        for place, data in enumerate([datasets] if isinstance(datasets, Dataset) else datasets):
+        for block, data in enumerate([datasets] if isinstance(datasets, Dataset) else datasets):
             text = io.StringIO()
             table = csv.writer(text, lineterminator="\n")
-            if not place:
+            if not block:
                 table.writerow(["query_id", "label", *data.feature_names])
             columns = (data.query_id_of_row().to_pylist(), data.labels.tolist(), data.features)
             for query, label, features in zip(*columns, strict=True):

@@ -54,8 +54,8 @@ def ratios(scores: Doubles, labels: Doubles, offsets: Any, k: int) -> dict[str, 
     sizes = np.diff(offsets)
     top = to_top_k(labels.astype(np.float32), np.asarray(offsets), k).astype(float)
     wkt_of, ndcg_of = parse_measure(f"WKT(k={k})"), parse_measure(f"nDCG@{k}")
-    found = evaluate([wkt_of, ndcg_of], labels=labels, scores=scores, group=sizes)
-    wkt, short = np.asarray(found[wkt_of]), 1 - np.asarray(found[ndcg_of])
+    evaluation = evaluate([wkt_of, ndcg_of], labels=labels, scores=scores, group=sizes)
+    wkt, short = np.asarray(evaluation[wkt_of]), 1 - np.asarray(evaluation[ndcg_of])
     # WKT as evaluated is divided by N, the sum of all alpha; so is the largest alpha here.
     largest = np.array([_largest_weight(int(size), k) for size in sizes])
     losses: dict[str, Loss] = {
@@ -78,8 +78,8 @@ def ratios(scores: Doubles, labels: Doubles, offsets: Any, k: int) -> dict[str, 
 
 def _over(left: Doubles, right: Doubles) -> Doubles:
     """The ratio, and 0 where there is nothing to bound."""
-    found: Doubles = np.divide(left, right, out=np.zeros(len(left)), where=left > _ROUNDING)
-    return found
+    quotients: Doubles = np.divide(left, right, out=np.zeros(len(left)), where=left > _ROUNDING)
+    return quotients
 
 
 def _largest_weight(size: int, k: int) -> float:
@@ -92,7 +92,7 @@ def _largest_weight(size: int, k: int) -> float:
 def random_cases(count: int, seed: int) -> dict[str, Any]:
     """Queries of 2 to 30 documents with random scores, from nearly equal ones to far apart."""
     random = np.random.default_rng(seed)
-    found: dict[str, list[Doubles]] = {name: [] for name in INEQUALITIES}
+    ratios_by_inequality: dict[str, list[Doubles]] = {name: [] for name in INEQUALITIES}
     sizes = random.integers(2, 31, 60)
     for size in sizes:
         k = int(random.integers(1, size))
@@ -103,8 +103,8 @@ def random_cases(count: int, seed: int) -> dict[str, Any]:
         scores = scales * random.standard_normal(rows)
         offsets = np.arange(0, rows + 1, size)
         for name, values in ratios(scores, labels, offsets, k).items():
-            found[name].append(values)
-    return _summary({name: np.concatenate(values) for name, values in found.items()})
+            ratios_by_inequality[name].append(values)
+    return _summary({name: np.concatenate(values) for name, values in ratios_by_inequality.items()})
 
 
 def real_cases(data: Path, collection: str, features: int) -> dict[str, Any]:
@@ -113,18 +113,18 @@ def real_cases(data: Path, collection: str, features: int) -> dict[str, Any]:
     test = fold.test
     order = to_full_order(test.labels, test.offsets) - 1.0
     random = np.random.default_rng(0)
-    found: dict[str, list[Doubles]] = {name: [] for name in INEQUALITIES}
-    places = random.permutation(test.features.shape[1])[:features]
-    for place in places:
-        column = test.features[:, int(place)].astype(float)
+    ratios_by_inequality: dict[str, list[Doubles]] = {name: [] for name in INEQUALITIES}
+    columns = random.permutation(test.features.shape[1])[:features]
+    for column_index in columns:
+        column = test.features[:, int(column_index)].astype(float)
         scores = column + 1e-6 * random.standard_normal(len(column))
         for k in (1, 3, 10):
             for name, values in ratios(scores, order.astype(float), test.offsets, k).items():
-                found[name].append(values)
-    return _summary({name: np.concatenate(values) for name, values in found.items()})
+                ratios_by_inequality[name].append(values)
+    return _summary({name: np.concatenate(values) for name, values in ratios_by_inequality.items()})
 
 
-def _summary(found: Mapping[str, Doubles]) -> dict[str, Any]:
+def _summary(ratios_by_inequality: Mapping[str, Doubles]) -> dict[str, Any]:
     return {
         name: {
             "cases": len(values),
@@ -132,19 +132,21 @@ def _summary(found: Mapping[str, Doubles]) -> dict[str, Any]:
             "worst": float(values.max()),
             "quantiles": np.quantile(values, np.linspace(0, 1, _QUANTILES + 1)).round(6).tolist(),
         }
-        for name, values in found.items()
+        for name, values in ratios_by_inequality.items()
     }
 
 
 def counter_examples(most: int) -> list[dict[str, float]]:
     """One document preferred to m others that all score a little more: exact in m."""
-    found = []
+    examples = []
     for m in range(1, most + 1):
         scores = np.concatenate([[0.0], 1e-9 * np.arange(1, m + 1)])
         labels = np.arange(m, -1.0, -1.0)
         value = ratios(scores, labels, [0, m + 1], 1)["(18) as printed"][0]
-        found.append({"inversions": m, "ratio": float(value), "exact": m * _LN2 / math.log(1 + m)})
-    return found
+        examples.append(
+            {"inversions": m, "ratio": float(value), "exact": m * _LN2 / math.log(1 + m)}
+        )
+    return examples
 
 
 def _parts(setup: Setup) -> list[Part]:
@@ -159,8 +161,8 @@ def _parts(setup: Setup) -> list[Part]:
     return parts
 
 
-def _write(found: Mapping[str, Any], _setup: Setup, images: Path) -> Written:
-    cases = {name: found[name] for name in ("random", "MQ2008", "Yandex") if name in found}
+def _write(results: Mapping[str, Any], _setup: Setup, images: Path) -> Written:
+    cases = {name: results[name] for name in ("random", "MQ2008", "Yandex") if name in results}
     drawn = cases.get("random", {})
     claims = [
         Claim("Lan'13", "Theorem 1", "1 - NDCG@k ≤ WKT / N, eq. (14)", *_fared(cases, ["(14)"])),
@@ -178,10 +180,10 @@ def _write(found: Mapping[str, Any], _setup: Setup, images: Path) -> Written:
         ),
     ]
     sections = [_violations(cases)]
-    if "counter-example" in found:
-        sections.append(_worked_out(found["counter-example"]))
+    if "counter-example" in results:
+        sections.append(_worked_out(results["counter-example"]))
     if drawn:
-        _draw(drawn, found.get("counter-example", []), images / "bounds.svg")
+        _draw(drawn, results.get("counter-example", []), images / "bounds.svg")
         sections.append(_CAPTION)
     return Written(claims, sections)
 
@@ -197,15 +199,15 @@ def _count(cases: Mapping[str, Any], names: list[str]) -> tuple[int, int, float]
 
 def _fared(cases: Mapping[str, Any], names: list[str]) -> tuple[str, ClaimVerdict]:
     broken, total, worst = _count(cases, names)
-    said = f"{broken:,} violations in {total:,} cases; left over right is at most {worst:.3f}"
-    return said, "reproduced" if total and not broken else "not reproduced"
+    measured = f"{broken:,} violations in {total:,} cases; left over right is at most {worst:.3f}"
+    return measured, "reproduced" if total and not broken else "not reproduced"
 
 
 def _pairs(cases: Mapping[str, Any]) -> tuple[str, ClaimVerdict, str]:
-    said, verdict = _fared(cases, ["(17) hinge", "(17) exponential", "(17) logistic, base 2"])
+    measured, verdict = _fared(cases, ["(17) hinge", "(17) exponential", "(17) logistic, base 2"])
     broken, total, worst = _count(cases, ["(17) logistic, natural"])
     return (
-        f"hinge, exponential, logistic in base 2: {said}",
+        f"hinge, exponential, logistic in base 2: {measured}",
         "partly" if broken and verdict == "reproduced" else verdict,
         f"RankNet's loss with the natural logarithm breaks it in {broken:,} of {total:,} cases, "
         f"by up to {worst:.3f}: the proof needs a loss of 1 at 0, and ln 2 is less (1 / ln 2 = "
@@ -236,7 +238,7 @@ def _violations(cases: Mapping[str, Any]) -> str:
         ]
         rows.append([f"{name}: {formula}", *cells, f"{worst:.4f}"])
     return (
-        "## Every inequality\n\nalpha is the weight of a place (gain times discount), N their "
+        "## Every inequality\n\nalpha is the weight of a position (gain times discount), N their "
         "sum over "
         "the top k. Random cases have 2 to 30 documents and scores from nearly equal to far apart; "
         "real ones are test queries ranked by single features, k = 1, 3 and 10.\n\n"
@@ -305,7 +307,7 @@ STUDY = Study(
     """
 Lan et al. (*Is top-k sufficient for ranking?*, CIKM 2013) bound 1 - NDCG@k by a weighted Kendall's
 tau (WKT), and that by the losses of RankSVM, RankBoost, RankNet and ListMLE on the top k. Each
-inequality is put to the test with Podium's own measures and losses, on random and on real queries.
+inequality is tested with Podium's own measures and losses, on random and on real queries.
 """,
     "test queries of the first fold of MQ2008 and Yandex.",
     _parts,

@@ -33,7 +33,7 @@ class Claim:
         says: What the paper claims or reports.
         measured: What was measured here.
         verdict: How it fared.
-        why: What stands in for data that cannot be had, or what differs.
+        why: What stands in for data that are not available, or what differs.
     """
 
     paper: str
@@ -75,14 +75,14 @@ def read_claims(page: str) -> list[Claim]:
     """
     lines = page.splitlines()
     head = "| " + " | ".join(HEAD) + " |"
-    found = []
+    claims = []
     for line in lines[lines.index(head) + 2 :] if head in lines else []:
         if not line.startswith("| "):
             break
         what, says, measured, verdict, why = (cell.strip() for cell in line[1:-1].split("|"))
         paper, _, item = what.partition(", ")
-        found.append(Claim(paper, item, says, measured, verdict.strip("*"), why))  # type: ignore[arg-type]
-    return found
+        claims.append(Claim(paper, item, says, measured, verdict.strip("*"), why))  # type: ignore[arg-type]
+    return claims
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = True) -> str:

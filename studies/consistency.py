@@ -51,29 +51,31 @@ def population_scores(loss: Loss, orders: Sequence[Sequence[int]], shares: Doubl
     offsets = np.arange(0, len(labels) + 1, objects)
 
     def risk(scores: Doubles) -> tuple[float, Doubles]:
-        found = loss.evaluate(np.tile(scores, len(orders)), labels, offsets, query_weights=shares)
-        # A speck of a penalty: where shares are 0 the minimum would be at infinity.
+        evaluation = loss.evaluate(
+            np.tile(scores, len(orders)), labels, offsets, query_weights=shares
+        )
+        # A tiny penalty: where shares are 0 the minimum would be at infinity.
         return (
-            found.total + 5e-7 * float(scores @ scores),
-            found.gradient.reshape(-1, objects).sum(axis=0) + 1e-6 * scores,
+            evaluation.total + 5e-7 * float(scores @ scores),
+            evaluation.gradient.reshape(-1, objects).sum(axis=0) + 1e-6 * scores,
         )
 
     start = 1e-3 * np.random.default_rng(0).standard_normal(objects)
-    found = optimize.minimize(
+    minimum = optimize.minimize(
         risk,
         start,
         jac=True,
         method="L-BFGS-B",
         options={"gtol": 1e-11, "ftol": 1e-15, "maxiter": 2000},
     )
-    scores: Doubles = found.x
+    scores: Doubles = minimum.x
     return scores
 
 
 def proposition_10(points: int) -> dict[str, Any]:
-    """What each loss puts first, as the share p1 of the people who are right goes up from 1/3."""
+    """Which object each loss ranks first, as the share p1 of people who are right rises."""
     shares = np.linspace(1 / 3 + 1e-3, 0.999, points)
-    found: dict[str, Any] = {"p1": shares.tolist()}
+    curves: dict[str, Any] = {"p1": shares.tolist()}
     for name, loss in LOSSES.items():
         leads = []
         for p1 in shares:
@@ -81,22 +83,22 @@ def proposition_10(points: int) -> dict[str, Any]:
             scores = population_scores(loss, ORDERS, np.array([p1, p2, p2]))
             spread = float(np.ptp(scores))
             leads.append(float(scores[0] - scores[1:].max()) / spread if spread else 0.0)
-        found[name] = leads
-    return found
+        curves[name] = leads
+    return curves
 
 
 def drawn_people(sizes: Sequence[int], repeats: int, p1: float) -> dict[str, Any]:
-    """How often each loss finds the right top 1 from the orders of so many people."""
+    """How often each loss finds the right top 1 from the orders of a sample of people."""
     random = np.random.default_rng(1)
     shares = np.array([p1, (1 - p1) / 2, (1 - p1) / 2])
     right = {name: np.zeros(len(sizes)) for name in LOSSES}
-    for place, size in enumerate(sizes):
+    for index, size in enumerate(sizes):
         for _ in range(repeats):
             counted = random.multinomial(size, shares) / size
             for name, loss in LOSSES.items():
-                right[name][place] += population_scores(loss, ORDERS, counted).argmax() == 0
-    found = {name: (values / repeats).tolist() for name, values in right.items()}
-    return {"sizes": list(sizes), "repeats": repeats, "p1": p1, "right": found}
+                right[name][index] += population_scores(loss, ORDERS, counted).argmax() == 0
+    hit_rates = {name: (values / repeats).tolist() for name, values in right.items()}
+    return {"sizes": list(sizes), "repeats": repeats, "p1": p1, "right": hit_rates}
 
 
 def _divided_queries(queries: int, documents: int, seed: int) -> Dataset:
@@ -137,7 +139,7 @@ def learned_rankers(sizes: Sequence[int], documents: int, tests: int) -> dict[st
         for before, k in (("", None), ("top-1 ", 1), ("top-3 ", 3))
         for name, make in forms.items()
     }
-    found: dict[str, list[list[float]]] = {name: [] for name in losses}
+    hit_rates: dict[str, list[list[float]]] = {name: [] for name in losses}
     first = test.labels.reshape(tests, documents) == 1
     for size in sizes:
         for name, loss in losses.items():
@@ -147,8 +149,8 @@ def learned_rankers(sizes: Sequence[int], documents: int, tests: int) -> dict[st
                 scores = LinearRanker(loss, alpha=1e-3).fit(train).predict(test)
                 chosen = scores.reshape(tests, documents).argmax(axis=1)
                 hits.append(float(first[np.arange(tests), chosen].mean()))
-            found[name].append([float(np.mean(hits)), float(np.std(hits))])
-    return {"sizes": list(sizes), "documents": documents, "tests": tests, "hits": found}
+            hit_rates[name].append([float(np.mean(hits)), float(np.std(hits))])
+    return {"sizes": list(sizes), "documents": documents, "tests": tests, "hits": hit_rates}
 
 
 def _parts(setup: Setup) -> list[Part]:
@@ -164,15 +166,15 @@ def _parts(setup: Setup) -> list[Part]:
     ]
 
 
-def _write(found: Mapping[str, Any], setup: Setup, images: Path) -> Written:
+def _write(results: Mapping[str, Any], setup: Setup, images: Path) -> Written:
     claims, sections = [], []
-    if "proposition-10" in found:
-        claim, section = _worked_out(found["proposition-10"])
+    if "proposition-10" in results:
+        claim, section = _worked_out(results["proposition-10"])
         claims.append(claim)
         sections.append(section)
-    if {"proposition-10", "people", "rankers"} <= set(found):
-        _draw(found, images / "consistency.svg")
-        claim, section = _experiments(found)
+    if {"proposition-10", "people", "rankers"} <= set(results):
+        _draw(results, images / "consistency.svg")
+        claim, section = _experiments(results)
         claims.append(claim)
         sections.append(section)
     more, table_sections = tables(setup)
@@ -185,8 +187,8 @@ def _turns(p1: Sequence[float], leads: Sequence[float]) -> float | None:
     return max(wrong) if wrong else None
 
 
-def _worked_out(found: Mapping[str, Any]) -> tuple[Claim, str]:
-    turns = {name: _turns(found["p1"], found[name]) for name in LOSSES}
+def _worked_out(curves: Mapping[str, Any]) -> tuple[Claim, str]:
+    turns = {name: _turns(curves["p1"], curves[name]) for name in LOSSES}
     rows = [
         [name, "always" if turn is None else f"only above {turn:.2f}"]
         for name, turn in turns.items()
@@ -194,13 +196,13 @@ def _worked_out(found: Mapping[str, Any]) -> tuple[Claim, str]:
     wrong_full = all(turns[name] is not None for name in FULL)
     right_top = all(turns[name] is None for name in TOP)
     verdict: ClaimVerdict = "reproduced" if wrong_full and right_top else "partly"
-    said = ", ".join(f"{name} below {turns[name] or 0:.2f}" for name in FULL)
+    thresholds = ", ".join(f"{name} below {turns[name] or 0:.2f}" for name in FULL)
     return Claim(
         "Xia'09",
         "Proposition 10",
         "a loss for whole orders may be inconsistent with the top-1 true loss",
-        f"at the exact minimum the wrong object is first while p1 is low: {said}; their top-1 "
-        "forms " + ("are right for every p1 above 1/3" if right_top else "fail, too"),
+        f"at the exact minimum the wrong object is first while p1 is low: {thresholds}; their "
+        "top-1 forms " + ("are right for every p1 above 1/3" if right_top else "fail, too"),
         verdict,
     ), (
         "## Proposition 10 worked out\n\nThree objects. A share p1 of people say 1, 2, 3; the "
@@ -212,8 +214,8 @@ def _worked_out(found: Mapping[str, Any]) -> tuple[Claim, str]:
     )
 
 
-def _experiments(found: Mapping[str, Any]) -> tuple[Claim, str]:
-    people, rankers = found["people"], found["rankers"]
+def _experiments(results: Mapping[str, Any]) -> tuple[Claim, str]:
+    people, rankers = results["people"], results["rankers"]
     last = {name: values[-1] for name, values in people["right"].items()}
     hits = {name: values[-1][0] for name, values in rankers["hits"].items()}
     full = ", ".join(f"{name} {last[name]:.0%}" for name in FULL)
@@ -249,8 +251,8 @@ def _experiments(found: Mapping[str, Any]) -> tuple[Claim, str]:
     )
 
 
-def _draw(found: Mapping[str, Any], file: Path) -> None:
-    exact, people, rankers = found["proposition-10"], found["people"], found["rankers"]
+def _draw(results: Mapping[str, Any], file: Path) -> None:
+    exact, people, rankers = results["proposition-10"], results["people"], results["rankers"]
     draws = []
     for name in LOSSES:
         share = np.array(people["right"][name])
@@ -282,8 +284,8 @@ STUDY = Study(
     """
 Xia et al. (*Statistical consistency of top-k ranking*, NIPS 2009) show that ListMLE, RankCosine and
 ListNet, which ask for whole orders, may converge to a wrong top 1, and that their top-k forms do
-not. The proposition is worked out, put to an experiment, and the paper's tables on OHSUMED are held
-against the [leaderboard](leaderboard.md)'s.
+not. The proposition is computed exactly, tested in experiments, and the paper's tables on OHSUMED
+are compared with the [leaderboard](leaderboard.md)'s.
 """,
     "OHSUMED of LETOR 2.0 for tables 1 and 4; all else is simulated.",
     _parts,

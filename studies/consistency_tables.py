@@ -60,8 +60,8 @@ def tables(setup: Setup) -> tuple[list[Claim], list[str]]:
             sections.append(section)
         else:
             claims.append(Claim("Xia'09", f"Table {number}", "OHSUMED", "—", "not run"))
-    why = "the set cannot be had here; the linear rankers above stand in: a made-up set in which "
-    why += "whole orders mislead"
+    why = "the set is not available here; the linear rankers above replace it: a synthetic set in "
+    why += "which whole orders mislead"
     claims += [Claim("Xia'09", item, says, "—", "not run", why) for item, says in _ABSENT.items()]
     return claims, sections
 

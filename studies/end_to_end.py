@@ -32,15 +32,15 @@ from studies.study import Setup, Study
 
 DOCUMENTS, K, FEATURES = 50, 10, 12
 CAREFUL = 90
-"""Judgments that a careful session spends on a query, about what the default takes."""
+"""Judgments per query of a careful session, about as many as the default needs."""
 
 Labelled = tuple[Floats, float]
 """The labels of a query's documents, and the seconds they took."""
 
 
-def graded(worths: Doubles, seed: int) -> Labelled:
+def graded(relevance: Doubles, seed: int) -> Labelled:
     """Every document gets one of five grades, from one person."""
-    judge = SimulatedAssessor[int](worths.tolist(), HABITS["real"], seed=seed)
+    judge = SimulatedAssessor[int](relevance.tolist(), HABITS["real"], seed=seed)
     grades = [judge.grade(item) for item in range(DOCUMENTS)]
     return np.array(grades, np.float32), DOCUMENTS * GRADE_SECONDS
 
@@ -48,8 +48,8 @@ def graded(worths: Doubles, seed: int) -> Labelled:
 def selected(algorithm: str) -> Callable[[Doubles, int], Labelled]:
     """The ordered top k by a selection algorithm, as all verdicts together make it likeliest."""
 
-    def label(worths: Doubles, seed: int) -> Labelled:
-        judge = SimulatedAssessor[int](worths.tolist(), HABITS["real"], seed=seed)
+    def label(relevance: Doubles, seed: int) -> Labelled:
+        judge = SimulatedAssessor[int](relevance.tolist(), HABITS["real"], seed=seed)
         rows: list[tuple[int, int, int, int]] = []
 
         def answer(left: int, right: int) -> Outcome:
@@ -66,10 +66,10 @@ def selected(algorithm: str) -> Callable[[Doubles, int], Labelled]:
     return label
 
 
-def careful(worths: Doubles, seed: int) -> Labelled:
+def careful(relevance: Doubles, seed: int) -> Labelled:
     """The ordered top k by careful questions, each answered by another person."""
     names = [str(item) for item in range(DOCUMENTS)]
-    judge = SimulatedAssessor(dict(zip(names, worths.tolist(), strict=True)), seed=seed)
+    judge = SimulatedAssessor(dict(zip(names, relevance.tolist(), strict=True)), seed=seed)
     session = Session(names, K, algorithm="careful", budget=CAREFUL, seed=seed)
     for spent in range(CAREFUL):
         pair = session.open_pairs()[0]
@@ -97,35 +97,35 @@ RANKERS: dict[str, Callable[[], Ranker]] = {
     ),
 }
 MEASURES = (f"kNDCG(k={K})@10", "nDCG@10")
-"""Against the true order of the top 10, and against the true fifths of worth, as five grades."""
+"""Against the true order of the top 10, and against quintiles of true relevance as five grades."""
 
 
 def queries(count: int, seed: int) -> tuple[Doubles, Floats]:
-    """Worths and features: half of the variance of a worth is in them, partly curved."""
+    """Draw relevance and features, which explain half of its variance, partly non-linearly."""
     random = np.random.default_rng([seed, 3])
     features = random.standard_normal((count, DOCUMENTS, FEATURES))
     weights = np.random.default_rng(11).standard_normal(FEATURES)
     signal = features @ weights + 1.5 * features[..., 0] * features[..., 1]
     signal /= signal.std()
-    worths = np.sqrt(0.6) * signal + np.sqrt(0.4) * random.standard_normal(signal.shape)
-    return worths, features.astype(np.float32)
+    relevance = np.sqrt(0.6) * signal + np.sqrt(0.4) * random.standard_normal(signal.shape)
+    return relevance, features.astype(np.float32)
 
 
 def hours_bought(repeat: int, hours: Sequence[float], tests: int) -> dict[str, Any]:
     """Judge queries until each number of hours is spent, train, and test on new queries."""
     most = int(max(hours) * 3600 / (DOCUMENTS * PAIR_SECONDS)) + 1
-    worths, features = queries(most, repeat)
-    test_worths, test_features = queries(tests, 10_000 + repeat)
-    truth = {measure: _truth(measure, test_worths) for measure in MEASURES}
-    found: dict[str, Any] = {}
+    relevance, features = queries(most, repeat)
+    test_relevance, test_features = queries(tests, 10_000 + repeat)
+    truth = {measure: _truth(measure, test_relevance) for measure in MEASURES}
+    results: dict[str, Any] = {}
     for way, label in WAYS.items():
         labels: list[Floats] = []
         spent = [0.0]
-        for number, each in enumerate(worths):
+        for number, query_relevance in enumerate(relevance):
             if spent[-1] > 3600 * max(hours):
                 break
-            one, seconds = label(each, 1000 * repeat + number)
-            labels.append(one)
+            query_labels, seconds = label(query_relevance, 1000 * repeat + number)
+            labels.append(query_labels)
             spent.append(spent[-1] + seconds)
         for budget in hours:
             # At least two queries; the last one is judged to its end.
@@ -134,12 +134,12 @@ def hours_bought(repeat: int, hours: Sequence[float], tests: int) -> dict[str, A
             train = _dataset(features[:judged], np.concatenate(labels[:judged]))
             for name, make in RANKERS.items():
                 scores = make().fit(train).predict(_dataset(test_features, truth[MEASURES[0]]))
-                found[f"{way}.{name}.{budget:g}"] = {
+                results[f"{way}.{name}.{budget:g}"] = {
                     "queries": judged,
                     **{measure: _mean(measure, truth[measure], scores) for measure in MEASURES},
-                    "first": _first(test_worths, scores),
+                    "first": _first(test_relevance, scores),
                 }
-    return found
+    return results
 
 
 def _dataset(features: Floats, labels: Floats) -> Dataset:
@@ -147,9 +147,9 @@ def _dataset(features: Floats, labels: Floats) -> Dataset:
     return Dataset.from_arrays(rows, labels=labels, group=[DOCUMENTS] * len(features))
 
 
-def _truth(measure: str, worths: Doubles) -> Floats:
-    offsets = np.arange(0, worths.size + 1, DOCUMENTS)
-    order = to_full_order(worths.ravel().astype(np.float32), offsets)
+def _truth(measure: str, relevance: Doubles) -> Floats:
+    offsets = np.arange(0, relevance.size + 1, DOCUMENTS)
+    order = to_full_order(relevance.ravel().astype(np.float32), offsets)
     if measure == "nDCG@10":
         fifths: Floats = np.floor((order - 1) * 5 / DOCUMENTS).astype(np.float32)
         return fifths
@@ -158,15 +158,15 @@ def _truth(measure: str, worths: Doubles) -> Floats:
 
 
 def _mean(measure: str, labels: Floats, scores: Doubles) -> float:
-    wanted = parse_measure(measure)
+    parsed = parse_measure(measure)
     group = [DOCUMENTS] * (len(labels) // DOCUMENTS)
-    return float(np.mean(evaluate(wanted, labels=labels, scores=scores, group=group)[wanted]))
+    return float(np.mean(evaluate(parsed, labels=labels, scores=scores, group=group)[parsed]))
 
 
-def _first(worths: Doubles, scores: Doubles) -> float:
-    """The mean true worth of the document shown first, in standard deviations of worth."""
-    chosen = scores.reshape(worths.shape).argmax(axis=1)
-    return float(worths[np.arange(len(worths)), chosen].mean())
+def _first(relevance: Doubles, scores: Doubles) -> float:
+    """The mean true relevance of the document ranked first, in standard deviations."""
+    chosen = scores.reshape(relevance.shape).argmax(axis=1)
+    return float(relevance[np.arange(len(relevance)), chosen].mean())
 
 
 def _parts(setup: Setup) -> list[Part]:
@@ -176,8 +176,8 @@ def _parts(setup: Setup) -> list[Part]:
     return [Part(f"repeat-{each}", hours_bought, (each, hours, tests)) for each in range(repeats)]
 
 
-def _write(found: Mapping[str, Any], setup: Setup, images: Path) -> Any:
-    return write(found, setup, images, tuple(WAYS), tuple(RANKERS), MEASURES)
+def _write(results: Mapping[str, Any], setup: Setup, images: Path) -> Any:
+    return write(results, setup, images, tuple(WAYS), tuple(RANKERS), MEASURES)
 
 
 STUDY = Study(
@@ -185,13 +185,14 @@ STUDY = Study(
     "What an hour of judging buys",
     "Ours: what hours of judging buy, by grades and by pairs.",
     """
-No paper asks it, and every team does: there are so many hours of judging. Are they better spent on
-five grades for every document, or on pairs for the ordered top 10? Simulated people with the noise
-and ties of real ones judge queries of 50 documents one after the other until the hours are over, at
-the seconds per judgment that Niu et al. (2012) measured (5.51 a pair, 13.87 a grade). The same
-rankers are trained from each, and tested on new queries against the true worth of documents, which
-nobody has seen: by κ-NDCG@10 of the true top 10, by nDCG@10 with the true fifths of worth as grades
-(the scale that graders were asked for), and by the worth of the first result.
+No paper asks this question, and every team does: given a number of hours of judging, are they
+better spent on five grades for every document, or on pairs for the ordered top 10? Simulated people
+with the noise and ties of real ones judge queries of 50 documents one after the other until the
+hours are over, at the seconds per judgment that Niu et al. (2012) measured (5.51 per pair, 13.87
+per grade). The same rankers are trained from each, and tested on new queries against the true
+relevance of documents, which nobody has seen: by κ-NDCG@10 of the true top 10, by nDCG@10 with
+quintiles of true relevance as grades (the scale that graders were asked for), and by the relevance
+of the first result.
 """,
     "",
     _parts,

@@ -19,7 +19,7 @@ _DEFAULT = "pairs, Podium's default"
 
 
 def write(
-    found: Mapping[str, Any],
+    results: Mapping[str, Any],
     _setup: Setup,
     images: Path,
     ways: Sequence[str],
@@ -27,7 +27,7 @@ def write(
     measures: Sequence[str],
 ) -> Written:
     """The claim, the tables and the picture."""
-    repeats = list(found.values())
+    repeats = list(results.values())
     if not repeats:
         return Written([], [])
     hours = sorted({float(key.rsplit(".", 1)[1]) for key in repeats[0]})
@@ -73,7 +73,7 @@ def _cell(values: Doubles) -> str:
 def _claim(
     values: Any, rankers: Sequence[str], figures: Sequence[str], hours: Sequence[float], count: int
 ) -> Claim:
-    told, ahead, total = [], 0, 0
+    details, ahead, total = [], 0, 0
     for figure in figures:
         for hour in hours:
             for ranker in rankers:
@@ -86,14 +86,14 @@ def _claim(
         )
         change = f"{ours.mean() - theirs.mean():+.3f}"
         if count > 1:
-            found = paired_difference(ours, theirs, tests=("t",))
-            change += f" (95 % {found.low:+.3f} to {found.high:+.3f})"
-        told.append(f"{figure} {change}")
+            difference = paired_difference(ours, theirs, tests=("t",))
+            change += f" (95 % {difference.low:+.3f} to {difference.high:+.3f})"
+        details.append(f"{figure} {change}")
     for ranker in (rankers[0], rankers[-1]):
         enough = values(_GRADES, ranker, hours[-1], figures[0]).mean()
         reached = [h for h in hours if values(_DEFAULT, ranker, h, figures[0]).mean() >= enough]
         if reached:
-            told.append(
+            details.append(
                 f"{ranker}: pairs reach after {reached[0]:g} h the {figures[0]} of grades after "
                 f"{hours[-1]:g} h"
             )
@@ -105,7 +105,7 @@ def _claim(
         "End to end",
         "the same hours buy a better ranker by Podium's pairs than by five grades",
         f"Podium's default is ahead in {ahead} of {total} comparisons; after {hours[-1]:g} h, "
-        "each with the ranker that suits it best: " + "; ".join(told),
+        "each with the ranker that suits it best: " + "; ".join(details),
         verdict,
         "simulated people who grade as well as they compare, with the paper's seconds per judgment",
     )
@@ -116,6 +116,6 @@ _CAPTION = """## Rankers against hours
 ![Test figures against hours of judging](../images/end-to-end.svg)
 
 Means over {count} repeats of everything (people, queries, training, tests) with 95 % intervals.
-Above a linear ranker, which needs little data and cannot bend to the truth's curved part; below
-trees, which can and need more.
+Top: a linear ranker, which needs little data and cannot fit the non-linear part of the truth;
+bottom: trees, which can, and need more data.
 """

@@ -73,13 +73,13 @@ def _model(name: str, model: Model, k: Callable[[Truth], int | None]) -> Entry:
 
 def _literature() -> list[Entry]:
     """Models with the papers' own scorers; those made for the top k have it on grades too."""
-    found = [
+    entries = [
         _model(name, model, _k if not name.startswith(("Focused", "Top")) else _always(K))
         for name, model in models.MODELS.items()
     ]
     regression = Model("regression", "Cossock and Zhang 2006", lambda k: SquaredError(k=k))
-    found.append(_model(regression.name, regression, _k))
-    return found + [_model(f"top-{k} ListMLE", models.list_mle, _always(k)) for k in (1, 3, 10)]
+    entries.append(_model(regression.name, regression, _k))
+    return entries + [_model(f"top-{k} ListMLE", models.list_mle, _always(k)) for k in (1, 3, 10)]
 
 
 def _always(k: int) -> Callable[[Truth], int]:

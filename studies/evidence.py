@@ -30,8 +30,8 @@ NUMBERED: dict[str, tuple[str, ...]] = {
 _NOTHING_TO_RUN = {
     ("Cheng'14", "Figure 1"): "a drawing of how the parts of TopRank fit together, which "
     "`CascadeRanker` follows: there is nothing to measure",
-    ("Zhou'12", "Table 1"): "counts of the five verdicts in a news search of Yahoo's, which cannot "
-    "be had; the studio asks for the same five",
+    ("Zhou'12", "Table 1"): "counts of the five verdicts in a news search of Yahoo's, which is not "
+    "available; the studio asks for the same five",
 }
 
 
@@ -41,24 +41,24 @@ def evidence_page(pages: Path) -> str:
     Args:
         pages: The folder with the pages that the studies have written.
     """
-    found: dict[tuple[str, str], tuple[Claim, str]] = {}
+    claims: dict[tuple[str, str], tuple[Claim, str]] = {}
     for page in sorted(pages.glob("*.md")):
         if page.name != "index.md":
             text = page.read_text(encoding="utf-8")
             for claim in read_claims(text):
-                found[claim.paper, claim.item] = (claim, page.name)
+                claims[claim.paper, claim.item] = (claim, page.name)
     counted = Counter[str]()
     sections = []
     for paper, items in NUMBERED.items():
-        more = [item for of, item in found if of == paper and item not in items]
+        more = [item for of, item in claims if of == paper and item not in items]
         rows = []
         for item in (*items, *more):
-            claim, page_name = found.get((paper, item), (_absent(paper, item), ""))
+            claim, page_name = claims.get((paper, item), (_absent(paper, item), ""))
             if item in items:
                 counted[claim.verdict] += 1
             rows.append(_row(claim, page_name))
         sections += [f"## {paper}\n\n{PAPERS[paper]}.\n", table(_HEAD, rows, numbers=False)]
-    ours = [_row(*found[key]) for key in found if key[0] not in NUMBERED]
+    ours = [_row(*claims[key]) for key in claims if key[0] not in NUMBERED]
     if ours:
         sections += ["## Our own question\n", table(_HEAD, ours, numbers=False)]
     total = ", ".join(f"{count} {verdict}" for verdict, count in counted.most_common())
@@ -85,7 +85,7 @@ hide: [toc]
 # Evidence
 
 Do the papers that Podium is built on hold? Every numbered table and figure of theirs, every theorem
-that was put to the test, what was measured here, and a verdict. Each study is one command,
+that was tested, what was measured here, and a verdict. Each study is one command,
 `python -m studies NAME DATA` at the root of the repository (with the extra `studies`); its page
 names the data, the versions and the time, and shows the tables and plots in full. No data come with
 Podium. DATA is a folder that you fill: `letor/MQ2007/S1.txt.gz` to `S5.txt.gz`, the same for
@@ -96,6 +96,6 @@ Podium. DATA is a folder that you fill: `letor/MQ2007/S1.txt.gz` to `S5.txt.gz`,
 
 A verdict is about the claim, not about a digit: *reproduced* where the claim holds here, *partly*
 where a part of it does, *on a stand-in* where other data or simulated people took the place of the
-paper's, *not reproduced* where it fails, *not run* where the data cannot be had and
-nothing could stand in. Of {count} numbered tables and figures: {total}.
+paper's, *not reproduced* where it fails, *not run* where the data are not available and
+no substitute exists. Of {count} numbered tables and figures: {total}.
 """

@@ -65,11 +65,11 @@ def known_grades(data: Path) -> float:
     Ties are averaged over, as everywhere.
     """
     measure = parse_measure(_MEASURE["top-k"])
-    found = [
+    values = [
         evaluate(measure, fold.test.top_k(K), fold.test.labels)[measure]
         for fold in load_folds("MQ2007", data)
     ]
-    return float(np.mean(np.concatenate(found)))
+    return float(np.mean(np.concatenate(values)))
 
 
 def _parts(setup: Setup) -> list[Part]:
@@ -83,16 +83,16 @@ def _standings(setup: Setup) -> list[Standing]:
     plan = _plan(setup)
     if plan is None:
         return []
-    found = collect(plan.tasks(), plan.results)
+    standings = collect(plan.tasks(), plan.results)
     if not setup.quick and setup.has("yandex"):
         more = LeaderboardPlan(
             plan.data, plan.results, ("Yandex",), plan.entries, ("top-k",), plan.folds
         )
-        found += collect(more.tasks(), more.results)
-    return found
+        standings += collect(more.tasks(), more.results)
+    return standings
 
 
-def _write(found: Mapping[str, Any], setup: Setup, images: Path) -> Written:
+def _write(results: Mapping[str, Any], setup: Setup, images: Path) -> Written:
     standings = _standings(setup)
     curves = [
         each for each in standings if any(row.family == "curve" for row in each.rows.values())
@@ -101,13 +101,13 @@ def _write(found: Mapping[str, Any], setup: Setup, images: Path) -> Written:
         _draw(curves, images / "focused.svg")
     first = [each for each in standings if each.collection == "MQ2007"]
     second = [each for each in standings if each.collection == "Yandex"]
-    absent = "TD2003 cannot be had; Yandex, finely graded, stands in"
+    absent = "TD2003 is not available; Yandex, finely graded, replaces it"
     claims = [
         _comparison(
             "Table 4",
             first,
             "MQ2007: on grades comparable, on the top k ahead of both",
-            oracle=found.get("oracle"),
+            oracle=results.get("oracle"),
         ),
         _curve("Figure 1", [each for each in curves if each in first], "")
         if first
@@ -126,14 +126,16 @@ def _comparison(
 ) -> Claim:
     if not standings:
         return Claim("Niu'12", item, says, "—", "not run", why)
-    told, ahead, behind, total = [], 0, 0, 0
+    details, ahead, behind, total = [], 0, 0, 0
     for standing in standings:
         counts = {"ahead": 0, "even": 0, "behind": 0}
         for name, halves in COMPONENTS.items():
             for half in halves:
                 difference, p = standing.against(name, half)
                 counts["even" if p >= 0.05 else "ahead" if difference > 0 else "behind"] += 1
-        told.append(f"{standing.truth}: {', '.join(f'{n} {word}' for word, n in counts.items())}")
+        details.append(
+            f"{standing.truth}: {', '.join(f'{n} {word}' for word, n in counts.items())}"
+        )
         if standing.truth == "top-k":
             ahead, behind, total = counts["ahead"], counts["behind"], sum(counts.values())
     verdict: ClaimVerdict = (
@@ -152,7 +154,7 @@ def _comparison(
         "Niu'12",
         item,
         says,
-        f"FocusedRank against its halves, paired t-test at 0.05: {'; '.join(told)}"
+        f"FocusedRank against its halves, paired t-test at 0.05: {'; '.join(details)}"
         + (f" ({behind} behind)" if behind and not ahead else ""),
         on_a_stand_in(verdict) if why else verdict,
         "; ".join([*([why] if why else []), *levels]),
@@ -164,13 +166,13 @@ def _curve(item: str, standings: Sequence[Standing], why: str) -> Claim:
     if not standings:
         return Claim("Niu'12", item, says, "—", "not run", why)
     (standing,) = standings
-    told, inner, some, total = [], 0, 0, 0
+    details, inner, some, total = [], 0, 0, 0
     for model in _whole_curves(standing):
         means = np.array(
             [standing.rows[f"{model.name} beta {beta}"].mean(standing.measure) for beta in BETAS]
         )
-        place = int(means.argmax())
-        best = f"{model.name} beta {BETAS[place]}"
+        best_index = int(means.argmax())
+        best = f"{model.name} beta {BETAS[best_index]}"
         ends = [standing.against(best, f"{model.name} beta {end}")[1] for end in (0.0, 1.0)]
         rises, drops = (bool(p < 0.05) for p in ends)
         inner += rises and drops
@@ -180,10 +182,10 @@ def _curve(item: str, standings: Sequence[Standing], why: str) -> Claim:
         beside = ", ".join(
             f"{'ahead of' if ahead else 'even with'} beta {end}"
             for end, ahead in ((0, rises), (1, drops))
-            if BETAS[place] != end  # it is not compared with itself
+            if BETAS[best_index] != end  # it is not compared with itself
         )
-        told.append(
-            f"{model.name} best at beta {BETAS[place]:g} ({beside} at p < 0.05), "
+        details.append(
+            f"{model.name} best at beta {BETAS[best_index]:g} ({beside} at p < 0.05), "
             f"from worst to best {spread:.1%}"
         )
     verdict: ClaimVerdict = (
@@ -195,7 +197,9 @@ def _curve(item: str, standings: Sequence[Standing], why: str) -> Claim:
             more += f", nor was {model.name}"
     if why:
         verdict = on_a_stand_in(verdict)
-    return Claim("Niu'12", item, says, "; ".join(told), verdict, f"{why}; {more}" if why else more)
+    return Claim(
+        "Niu'12", item, says, "; ".join(details), verdict, f"{why}; {more}" if why else more
+    )
 
 
 def _whole_curves(standing: Standing) -> list[Model]:
@@ -215,10 +219,10 @@ def _table(standing: Standing) -> str:
         if name not in standing.rows:
             continue
         cells = []
-        for place, each in enumerate((measure, err)):
+        for column, each in enumerate((measure, err)):
             mean, low, _ = standing.interval(name, each)
-            told = f" ({paper[name][place]:.4f})" if paper else ""
-            cells.append(f"{mean:.4f} ± {mean - low:.3f}{told}")
+            published = f" ({paper[name][column]:.4f})" if paper else ""
+            cells.append(f"{mean:.4f} ± {mean - low:.3f}{published}")
         rows.append([name, *cells])
     truth = "grades" if standing.truth == "graded" else "the top 10"
     note = " The paper's figure in brackets." if paper else ""
@@ -259,9 +263,9 @@ STUDY = Study(
     "FocusedRank against its two halves",
     "Niu et al. 2012, tables 4 and 5, figures 1 and 2: FocusedRank.",
     """
-Niu et al. (SIGIR 2012) put a list loss on the ordered top k and a pair loss between it and the rest
-together, weighted by beta (FocusedSVM, FocusedBoost, FocusedNet), and report that each is ahead of
-both of its halves on the truth of the top k and comparable on grades. The fits are those of the
+Niu et al. (SIGIR 2012) combine a list loss on the ordered top k and a pair loss between it and the
+rest, weighted by beta (FocusedSVM, FocusedBoost, FocusedNet), and report that each is ahead of both
+of its halves on the truth of the top k and comparable on grades. The fits are those of the
 [leaderboard](leaderboard.md).
 """,
     "all folds of MQ2007 and, for what is in the leaderboard's results already, Yandex.",

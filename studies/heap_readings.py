@@ -14,7 +14,7 @@ from podium.judging import HABITS, Habits, Outcome, Pair, SimulatedAssessor
 from podium.judging.algorithms import Algorithm, Selection, heap, run_selection
 
 WITH_TIES = Habits(ties=1.0)
-"""Items closer than a standard deviation of their worths seem equal, which makes 63 % ties."""
+"""Items closer than one standard deviation of relevance seem equal, which makes 63 % ties."""
 
 
 def textbook(tie_replaces: bool) -> Algorithm[int]:
@@ -23,8 +23,8 @@ def textbook(tie_replaces: bool) -> Algorithm[int]:
 
     def select(items: Sequence[int], k: int) -> Selection[int]:
         kept = list(items[:k])
-        for place in reversed(range(len(kept) // 2)):
-            yield from _sink(kept, place)
+        for node in reversed(range(len(kept) // 2)):
+            yield from _sink(kept, node)
         for item in items[k:]:
             (outcome,) = yield [Pair(item, kept[0])]
             if outcome in enough:
@@ -41,17 +41,17 @@ def textbook(tie_replaces: bool) -> Algorithm[int]:
     return select
 
 
-def _sink(kept: list[int], place: int) -> Generator[list[Pair[int]], list[Outcome], None]:
-    while 2 * place + 1 < len(kept):
-        child = 2 * place + 1
+def _sink(kept: list[int], node: int) -> Generator[list[Pair[int]], list[Outcome], None]:
+    while 2 * node + 1 < len(kept):
+        child = 2 * node + 1
         if child + 1 < len(kept):
             (outcome,) = yield [Pair(kept[child], kept[child + 1])]
             child += outcome is Outcome.LEFT
-        (outcome,) = yield [Pair(kept[place], kept[child])]
+        (outcome,) = yield [Pair(kept[node], kept[child])]
         if outcome is not Outcome.LEFT:
             return
-        kept[place], kept[child] = kept[child], kept[place]
-        place = child
+        kept[node], kept[child] = kept[child], kept[node]
+        node = child
 
 
 def papers_heap(runs: int) -> list[str]:
@@ -71,14 +71,14 @@ def papers_heap(runs: int) -> list[str]:
 
 def _measure(algorithm: Algorithm[int], habits: Habits, runs: int) -> tuple[float, float]:
     counts = []
-    said: list[Outcome] = []
+    outcomes: list[Outcome] = []
     for seed in range(runs):
-        worths = np.random.default_rng(seed).standard_normal(50).tolist()
-        judge = SimulatedAssessor[int](worths, habits, seed=seed)
+        relevance = np.random.default_rng(seed).standard_normal(50).tolist()
+        judge = SimulatedAssessor[int](relevance, habits, seed=seed)
 
         def answer(left: int, right: int, judge: SimulatedAssessor[int] = judge) -> Outcome:
-            said.append(judge(left, right))
-            return said[-1]
+            outcomes.append(judge(left, right))
+            return outcomes[-1]
 
         counts.append(run_selection(algorithm, 50, 10, answer, infer=False).judgments)
-    return float(np.mean(counts)), said.count(Outcome.TIE) / len(said)
+    return float(np.mean(counts)), outcomes.count(Outcome.TIE) / len(outcomes)

@@ -35,25 +35,25 @@ BUDGETS = (10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 120, 150, 200, 250)
 
 Ranking = Sequence[int] | NDArray[np.int64]
 Way = Callable[[list[float], Habits, int], Iterator[Ranking]]
-"""Given worths, habits and a seed: the ranking after 1, 2, 3, … judgments."""
+"""Given true relevance, habits and a seed: the ranking after 1, 2, 3, … judgments."""
 
 
 def selection(name: str) -> Way:
-    """A selection algorithm: what is likeliest so far, as of a session, then its result."""
+    """A selection algorithm: the most probable ranking so far, then its final result."""
 
-    def rankings(worths: list[float], habits: Habits, seed: int) -> Iterator[Ranking]:
-        judge = SimulatedAssessor[int](worths, habits, seed=seed)
-        found: list[Ranking] = []
+    def rankings(relevance: list[float], habits: Habits, seed: int) -> Iterator[Ranking]:
+        judge = SimulatedAssessor[int](relevance, habits, seed=seed)
+        ranking_log: list[Ranking] = []
         rows: list[tuple[int, int, int, int]] = []
 
         def answer(left: int, right: int) -> Outcome:
             outcome = judge(left, right)
             rows.append((left, right, int(outcome), 0))
-            found.append(_likeliest(rows) if len(rows) in BUDGETS else ())
+            ranking_log.append(_likeliest(rows) if len(rows) in BUDGETS else ())
             return outcome
 
         top = run_selection(ALGORITHMS[name], ITEMS, K, answer).top
-        yield from found
+        yield from ranking_log
         while True:
             yield top
 
@@ -67,9 +67,9 @@ def _likeliest(rows: list[tuple[int, int, int, int]]) -> Ranking:
 def careful(graded: int) -> Way:
     """A careful session, each verdict by another person, after some items have been graded."""
 
-    def rankings(worths: list[float], habits: Habits, seed: int) -> Iterator[Ranking]:
+    def rankings(relevance: list[float], habits: Habits, seed: int) -> Iterator[Ranking]:
         names = [str(item) for item in range(ITEMS)]
-        judge = SimulatedAssessor(dict(zip(names, worths, strict=True)), habits, seed=seed)
+        judge = SimulatedAssessor(dict(zip(names, relevance, strict=True)), habits, seed=seed)
         session = Session(names, K, algorithm="careful", budget=10**6, seed=seed)
         for spent in count():
             if spent:
@@ -88,9 +88,9 @@ def _named(session: Session) -> Ranking:
     return [int(item) for item in session.result().top]
 
 
-def active_bradley_terry(worths: list[float], habits: Habits, seed: int) -> Iterator[Ranking]:
-    """The pair that tells most about all worths, by the model that Podium has: D-optimal design."""
-    judge = SimulatedAssessor[int](worths, habits, seed=seed)
+def active_bradley_terry(relevance: list[float], habits: Habits, seed: int) -> Iterator[Ranking]:
+    """Ask the most informative pair under Podium's Bradley-Terry model: D-optimal design."""
+    judge = SimulatedAssessor[int](relevance, habits, seed=seed)
     random = np.random.default_rng(seed)
     rows: list[tuple[int, int, int, int]] = []
     fit = fit_bradley_terry(ITEMS, Comparisons.of(rows))
@@ -106,9 +106,9 @@ def active_bradley_terry(worths: list[float], habits: Habits, seed: int) -> Iter
         yield by_expected_gain(expected_gains(fit, K)) if len(rows) in BUDGETS else ()
 
 
-def grading(worths: list[float], habits: Habits, seed: int) -> Iterator[Ranking]:
-    """Five levels, one item after the other, again and again; items by their mean grade."""
-    judge = SimulatedAssessor[int](worths, habits, seed=seed)
+def grading(relevance: list[float], habits: Habits, seed: int) -> Iterator[Ranking]:
+    """Grade items on five levels, one after the other, in repeated rounds; rank by mean grade."""
+    judge = SimulatedAssessor[int](relevance, habits, seed=seed)
     random = np.random.default_rng(seed)
     sums, counts = np.zeros(ITEMS), np.zeros(ITEMS)
     for person in count():
@@ -120,7 +120,7 @@ def grading(worths: list[float], habits: Habits, seed: int) -> Iterator[Ranking]
 
 
 def _grading_order(seed: int, person: int) -> list[int]:
-    """The same for every way that grades, so that they differ in what they make of the grades."""
+    """The same order for every method that grades, so that only the use of grades differs."""
     order: list[int] = np.random.default_rng([seed, person]).permutation(ITEMS).tolist()
     return order
 
@@ -134,31 +134,31 @@ OTHERS: dict[str, Way] = {"active Bradley-Terry": active_bradley_terry, "five gr
 
 
 def play_ways(
-    ways: Mapping[str, Way], habits: Habits, truths: int, budgets: Sequence[int]
+    ways: Mapping[str, Way], habits: Habits, simulations: int, budgets: Sequence[int]
 ) -> dict[str, NDArray[np.float64]]:
-    """The κ-NDCG@10 of each way: a row a truth, the same ones for all, a column a budget.
+    """Simulate methods of judging: κ-NDCG@10, one row per simulation and one column per budget.
 
-    Only every third truth goes beyond `SMALL` judgments, and is not-a-number there otherwise: small
-    budgets take little time, and there the ways are so close that it takes more truths to tell
-    them apart.
+    All methods judge the same simulated queries. Only every third simulation goes beyond `SMALL`
+    judgments (NaN otherwise): small budgets take little time, and there the methods are so close
+    that more simulations are needed to tell them apart.
     """
-    found = {name: np.full((truths, len(budgets)), np.nan) for name in ways}
-    for truth in range(truths):
-        worths = np.random.default_rng(truth).standard_normal(ITEMS).tolist()
+    quality = {name: np.full((simulations, len(budgets)), np.nan) for name in ways}
+    for simulation in range(simulations):
+        relevance = np.random.default_rng(simulation).standard_normal(ITEMS).tolist()
         for name, way in ways.items():
-            rankings = way(worths, habits, truth)
+            rankings = way(relevance, habits, simulation)
             spent = 0
-            for place, budget in enumerate(budgets):
-                if budget > SMALL and truth % 3:
+            for column, budget in enumerate(budgets):
+                if budget > SMALL and simulation % 3:
                     break
                 while spent < budget:
                     ranking = next(rankings)
                     spent += 1
-                found[name][truth, place] = k_ndcg(ranking, worths, K)
-    return found
+                quality[name][simulation, column] = k_ndcg(ranking, relevance, K)
+    return quality
 
 
 def mean_and_error(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The mean over truths and its standard error, budget by budget."""
+    """The mean over simulations and its standard error, by budget."""
     counts = (~np.isnan(values)).sum(axis=0)
     return np.nanmean(values, axis=0), np.nanstd(values, axis=0) / np.sqrt(counts)

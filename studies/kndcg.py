@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 
-def k_ndcg(top: Sequence[int] | NDArray[np.int64], worths: ArrayLike, k: int) -> float:
-    """κ-NDCG@k of a ranking of items 0, 1, … against their true worths.
+def k_ndcg(top: Sequence[int] | NDArray[np.int64], relevance: ArrayLike, k: int) -> float:
+    """κ-NDCG@k of a ranking of items 0, 1, … against their true relevance.
 
     Podium's ``kNDCG`` measures the same on label arrays; simulations call this for one short
     ranking at a time, tens of thousands of times.
@@ -20,7 +20,7 @@ def k_ndcg(top: Sequence[int] | NDArray[np.int64], worths: ArrayLike, k: int) ->
         >>> round(k_ndcg([1, 0], [3.0, 2.0, 1.0, 0.0], k=2), 3)
         0.797
     """
-    truth = np.asarray(worths, float)
+    truth = np.asarray(relevance, float)
     best = np.argsort(-truth, kind="stable")[:k]
     gains = np.zeros(len(truth))
     gains[best] = np.exp2(k - np.arange(len(best))) - 1

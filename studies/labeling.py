@@ -52,11 +52,11 @@ NOISES: dict[str, Habits] = {
 
 
 def user_study(noise: str, repeats: int) -> dict[str, Any]:
-    """Five people judge 50 queries of 50 documents by pairs and by grades, two people a query.
+    """Five people judge 50 queries of 50 documents by pairs and by grades, two people per query.
 
     Returns:
-        To each way the judgments of each session, the κ-NDCG@10 of its result, and the counts of
-        what two people said of the same pair.
+        For each method the judgments of each session, the κ-NDCG@10 of its result, and the counts
+        of two people's verdicts on the same pair.
     """
     habits = NOISES[noise]
     names = (*WAYS, GRADES)
@@ -65,31 +65,33 @@ def user_study(noise: str, repeats: int) -> dict[str, Any]:
     judgments: dict[str, list[int]] = {name: [] for name in names}
     quality: dict[str, list[float]] = {name: [] for name in names}
     for repeat in range(repeats):
-        found: dict[str, Agreement] = {}
+        agreements: dict[str, Agreement] = {}
         asked: dict[str, list[tuple[str, str]]] = {}
         for name in names:
             logs: dict[str, list[Any]] = {}
             mode = "grades" if name == GRADES else "pairs"
-            for one in _assigned(mode):
-                log, top, count = _sit_down(name, one.assessor, one.query, habits, repeat)
-                logs.setdefault(one.query, []).extend(log)
+            for assignment in _assigned(mode):
+                log, top, count = _judge_query(
+                    name, assignment.assessor, assignment.query, habits, repeat
+                )
+                logs.setdefault(assignment.query, []).extend(log)
                 judgments[name].append(count)
-                worths = _worths(one.query, repeat)
-                quality[name].append(k_ndcg(top, list(worths.values()), K))
+                relevance = _relevance(assignment.query, repeat)
+                quality[name].append(k_ndcg(top, list(relevance.values()), K))
             if mode == "grades":
-                found[SAME_PAIRS] = _agreement(
+                agreements[SAME_PAIRS] = _agreement(
                     {query: inferred_verdicts(log, asked[query]) for query, log in logs.items()}
                 )
                 logs = {query: list(inferred_verdicts(log)) for query, log in logs.items()}
             elif name == PAPERS_HEAP:
                 asked = {query: _asked(log) for query, log in logs.items()}
-            found[name] = _agreement(logs)
-        for name, agreement in found.items():
+            agreements[name] = _agreement(logs)
+        for name, agreement in agreements.items():
             tables[name] += agreement.table
         for name in WAYS if habits.noise else ():  # without noise nobody disagrees
             chi[name].append(
                 [
-                    compare_agreement(found[name], found[GRADES], ties=ties).statistic
+                    compare_agreement(agreements[name], agreements[GRADES], ties=ties).statistic
                     for ties in (True, False)
                 ]
             )
@@ -107,7 +109,7 @@ def _agreement(logs: Mapping[str, Sequence[Any]]) -> Agreement:
 
 
 def _asked(log: Sequence[Verdict]) -> list[tuple[str, str]]:
-    """The pairs that somebody judged, each once."""
+    """The distinct pairs that were judged."""
     return sorted({(min(each.left, each.right), max(each.left, each.right)) for each in log})
 
 
@@ -116,48 +118,48 @@ def _assigned(mode: str) -> list[Any]:
     return [each for each in rotate(queries, PEOPLE, rounds=2) if each.mode == mode]
 
 
-def _worths(query: str, repeat: int) -> dict[str, float]:
+def _relevance(query: str, repeat: int) -> dict[str, float]:
     drawn = np.random.default_rng([repeat, int(query[1:])]).standard_normal(ITEMS)
-    return {f"d{place:02d}": float(value) for place, value in enumerate(drawn)}
+    return {f"d{index:02d}": float(value) for index, value in enumerate(drawn)}
 
 
-def _sit_down(
+def _judge_query(
     way: str, person: str, query: str, habits: Habits, repeat: int
 ) -> tuple[list[Any], list[int], int]:
-    """One person at one query: what they said, the top k, and how many judgments it took."""
-    worths = _worths(query, repeat)
-    items = list(worths)
+    """Simulate one person judging one query: the log, the top k, and the number of judgments."""
+    relevance = _relevance(query, repeat)
+    items = list(relevance)
     seed = 1000 * repeat + int(query[1:])
-    judge = SimulatedAssessor(worths, habits, name=person, seed=seed)
+    judge = SimulatedAssessor(relevance, habits, name=person, seed=seed)
     if way == GRADES:
         grades = [judge.grade(item) for item in items]
         order = np.argsort(-np.array(grades) - np.random.default_rng(seed).random(ITEMS))
         log = [Grade(item, grade, person) for item, grade in zip(items, grades, strict=True)]
         return log, order[:K].tolist(), ITEMS
-    said: list[Verdict] = []
+    verdicts: list[Verdict] = []
 
     def answer(left: int, right: int) -> Outcome:
         outcome = judge(items[left], items[right])
-        said.append(Verdict(items[left], items[right], outcome, person))
+        verdicts.append(Verdict(items[left], items[right], outcome, person))
         return outcome
 
     algorithm, infer = WAYS[way]
     selected = run_selection(algorithm, ITEMS, K, answer, infer=infer)
-    return said, selected.top, selected.judgments
+    return verdicts, selected.top, selected.judgments
 
 
 def readings(runs: int) -> list[str]:
-    """What the paper's heap takes, read in every way that its text leaves open."""
+    """The judgments the paper's heap takes, under each reading that its text allows."""
     return papers_heap(runs)
 
 
-def quality_by_minutes(truths: int) -> dict[str, Any]:
-    """κ-NDCG@10 against the minutes that a query has taken, by the paper's seconds."""
+def quality_by_minutes(simulations: int) -> dict[str, Any]:
+    """κ-NDCG@10 against the minutes spent on a query, with the paper's seconds per judgment."""
     budgets = (10, 20, 30, 40, 50, 60, 80, 100, 120, 150)
     ways = {name: way for name, way in (PODIUM | OTHERS).items() if name in _SHOWN}
-    found = play_ways(ways, HABITS["real"], truths, budgets)
+    quality = play_ways(ways, HABITS["real"], simulations, budgets)
     lines = {}
-    for name, values in found.items():
+    for name, values in quality.items():
         means, errors = mean_and_error(values)
         seconds = GRADE_SECONDS if name == GRADES else PAIR_SECONDS
         lines[name] = {
@@ -165,7 +167,7 @@ def quality_by_minutes(truths: int) -> dict[str, Any]:
             "means": means.tolist(),
             "errors": errors.tolist(),
         }
-    return {"truths": truths, "lines": lines}
+    return {"simulations": simulations, "lines": lines}
 
 
 _SHOWN = ("heap", "adaptive", "careful", GRADES)
@@ -199,11 +201,11 @@ STUDY = Study(
     """
 Niu et al. (*Top-k learning to rank: labeling, ranking and evaluation*, SIGIR 2012) had five people
 judge 50 queries of 50 documents with two tools: T1 asks which of two pages is better and finds the
-ordered top 10 with a heap, T2 asks for one of five grades. Their people cannot be had again. Here
-simulated people do the same study, with the same rotation: verdicts are true worths plus noise, and
-the noise and the ties are those of real people who compared images, fitted to 124,614 of their
-verdicts. The seconds per judgment are the paper's: 5.51 a pair, 13.87 a grade; nobody has been
-timed here.
+ordered top 10 with a heap, T2 asks for one of five grades. Their people are not available. Here
+simulated people do the same study, with the same rotation: verdicts are true relevance plus noise,
+and the noise and the ties are those of real people who compared images, fitted to 124,614 of their
+verdicts. The seconds per judgment are the paper's: 5.51 per pair, 13.87 per grade; nobody was timed
+here.
 """,
     "image pairs judged by three people each (Xie et al., SIGIR 2020), for one matrix; all else is "
     "simulated.",

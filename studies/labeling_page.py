@@ -27,15 +27,15 @@ _MATRIX_2 = "0.675 0.277 0.049; 0.114 0.820 0.066; 0.105 0.378 0.517"
 _MATRIX_3 = "0.627 0.291 0.082; 0.283 0.523 0.194; 0.153 0.383 0.464"
 
 
-def write(found: Mapping[str, Any], _setup: Setup, images: Path) -> Written:
+def write(results: Mapping[str, Any], _setup: Setup, images: Path) -> Written:
     """The claims, tables and the picture."""
-    sections = [_work(found), _agreement(found)]
-    if "minutes" in found:
-        _draw(found["minutes"], images / "labeling.svg")
-        sections.append(_CAPTION.format(truths=found["minutes"]["truths"]))
+    sections = [_work(results), _agreement(results)]
+    if "minutes" in results:
+        _draw(results["minutes"], images / "labeling.svg")
+        sections.append(_CAPTION.format(simulations=results["minutes"]["simulations"]))
     claims = []
-    if "study-real" in found and "study-ties-only" in found:
-        claims = [_table_1(found), *_tables_2_and_3(found)]
+    if "study-real" in results and "study-ties-only" in results:
+        claims = [_table_1(results), *_tables_2_and_3(results)]
     return Written(claims, sections)
 
 
@@ -45,10 +45,10 @@ def _minutes(study: Mapping[str, Any], way: str) -> tuple[float, float]:
     return mean, mean * (GRADE_SECONDS if way == _GRADES else PAIR_SECONDS) / 60
 
 
-def _table_1(found: Mapping[str, Any]) -> Claim:
-    ties, _ = _minutes(found["study-ties-only"], _PAPER)
-    judged, minutes = _minutes(found["study-real"], _PAPER)
-    default, fewer = _minutes(found["study-real"], _DEFAULT)
+def _table_1(results: Mapping[str, Any]) -> Claim:
+    ties, _ = _minutes(results["study-ties-only"], _PAPER)
+    judged, minutes = _minutes(results["study-real"], _PAPER)
+    default, fewer = _minutes(results["study-real"], _DEFAULT)
     graded = 50 * GRADE_SECONDS / 60
     close = abs(ties / 142.76 - 1) < 0.1 and max(minutes, graded) / min(minutes, graded) < 1.35
     verdict: ClaimVerdict = "reproduced" if close else "partly"
@@ -72,8 +72,8 @@ def _shares(study: Mapping[str, Any], way: str) -> tuple[float, float]:
     return agreement.overall, agreement.without_ties
 
 
-def _tables_2_and_3(found: Mapping[str, Any]) -> list[Claim]:
-    study = found["study-real"]
+def _tables_2_and_3(results: Mapping[str, Any]) -> list[Claim]:
+    study = results["study-real"]
     pairs, grades = _shares(study, _PAPER), _shares(study, _GRADES)
     overall, strict = (
         float(np.mean([each[side] for each in study["chi-square"][_PAPER]])) for side in (0, 1)
@@ -110,28 +110,28 @@ def _tables_2_and_3(found: Mapping[str, Any]) -> list[Claim]:
     ]
 
 
-def _work(found: Mapping[str, Any]) -> str:
+def _work(results: Mapping[str, Any]) -> str:
     text = [
         "## Table 1: how much work\n\nMean judgments a query, minutes by the paper's seconds, and "
         "κ-NDCG@10 of one person's result against the truth, with 95 % intervals.\n"
     ]
     for part, words in _NOISES.items():
-        if part not in found:
+        if part not in results:
             continue
         rows = []
-        for way in found[part]["judgments"]:
-            judged, minutes = _minutes(found[part], way)
-            mean, low, _ = mean_interval(np.array(found[part]["quality"][way]))
+        for way in results[part]["judgments"]:
+            judged, minutes = _minutes(results[part], way)
+            mean, low, _ = mean_interval(np.array(results[part]["quality"][way]))
             rows.append([way, f"{judged:.1f}", f"{minutes:.1f}", f"{mean:.3f} ± {mean - low:.3f}"])
-        text.append(f"**People: {words}.** {found[part]['repeats']} studies of 50 queries.\n")
+        text.append(f"**People: {words}.** {results[part]['repeats']} studies of 50 queries.\n")
         text.append(table(["way", "judgments", "minutes", "κ-NDCG@10"], rows))
-    if "readings" in found:
+    if "readings" in results:
         text.append("The paper's heap, read in every way that its text leaves open:\n")
-        text.append("\n".join(f"- {line}" for line in found["readings"]) + "\n")
+        text.append("\n".join(f"- {line}" for line in results["readings"]) + "\n")
     return "\n".join(text)
 
 
-def _agreement(found: Mapping[str, Any]) -> str:
+def _agreement(results: Mapping[str, Any]) -> str:
     text = [
         "## Tables 2 and 3: how far people agree\n\nA row for what one person said (left better, "
         "tie, right better), a column for what another said of the same pair; rows add up to 1.\n"
@@ -142,10 +142,10 @@ def _agreement(found: Mapping[str, Any]) -> str:
     ]
     for part, words in _NOISES.items():
         # Without noise everybody says the same.
-        tables = found[part]["tables"] if part in found and part != "study-ties-only" else {}
+        tables = results[part]["tables"] if part in results and part != "study-ties-only" else {}
         rows += [_matrix_row(f"{way}; {words}", counts) for way, counts in tables.items()]
-    if "images" in found:
-        rows.append(_matrix_row("real people, pairs of images", found["images"]["table"]))
+    if "images" in results:
+        rows.append(_matrix_row("real people, pairs of images", results["images"]["table"]))
     text.append(table(["people and way", "matrix", "agreed", "without ties"], rows))
     return "\n".join(text)
 
@@ -166,10 +166,11 @@ _CAPTION = """## What a query's minutes buy
 ![κ-NDCG@10 against minutes](../images/labeling.svg)
 
 κ-NDCG@10 of the best guess so far against the minutes spent, at the paper's seconds per judgment,
-people with the noise of real ones, 10 of 50, {truths} truths up to 50 judgments and a third of them
-beyond; bands are a standard error to each side. Grades go round again when all documents have one.
-`careful` is the way that Podium offers for people who err. A selection algorithm falls where it
-ends: the guess weighs all verdicts, its own result breaks ties by the order of the items.
+people with the noise of real ones, 10 of 50, {simulations} simulations up to 50 judgments and a
+third of them beyond; bands are one standard error to each side. When all documents have a grade,
+grading starts another round. `careful` is Podium's strategy for people who err. A selection
+algorithm falls where it ends: the guess weighs all verdicts, its own result breaks ties by the
+order of the items.
 """
 
 

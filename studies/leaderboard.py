@@ -76,7 +76,7 @@ class LeaderboardPlan:
         results: The folder of the result tables, one per data set and truth.
         collections: The data sets; by default all that are in the folder.
         entries: The entries; by default all.
-        truths: Graded, top-k, or both.
+        ground_truths: Graded, top-k, or both.
         folds: How many folds of each.
         quick: Small grids and few trees.
     """
@@ -85,7 +85,7 @@ class LeaderboardPlan:
     results: Path
     collections: tuple[str, ...] = ()
     entries: tuple[str, ...] = ()
-    truths: tuple[Truth, ...] = ("graded", "top-k")
+    ground_truths: tuple[Truth, ...] = ("graded", "top-k")
     folds: int = 5
     quick: bool = False
 
@@ -99,7 +99,7 @@ class LeaderboardPlan:
                 hint="Name the folder that has letor/MQ2007, yandex, ….",
             )
         for collection in names:
-            for truth in self.truths:
+            for truth in self.ground_truths:
                 for entry in ENTRIES.values():
                     if self.entries and entry.name not in self.entries:
                         continue

@@ -91,13 +91,13 @@ def _marks(standings: Sequence[Standing]) -> dict[str, str]:
     """A mark for each code that made results, the most frequent first and without one."""
     counted = Counter(_codes(standings))
     names = [code for code, _ in counted.most_common()]
-    return {code: "" if not place else f" [{place}]" for place, code in enumerate(names)}
+    return {code: "" if not number else f" [{number}]" for number, code in enumerate(names)}
 
 
 def _made_by(standings: Sequence[Standing], marks: Mapping[str, str]) -> str:
     counted = Counter(_codes(standings))
-    told = [f"{count:,} by {code}{marks[code]}" for code, count in counted.most_common()]
-    return f"Results are kept until they are deleted: {'; '.join(told)}." if told else ""
+    counts = [f"{count:,} by {code}{marks[code]}" for code, count in counted.most_common()]
+    return f"Results are kept until they are deleted: {'; '.join(counts)}." if counts else ""
 
 
 def _codes(standings: Sequence[Standing]) -> Iterator[str]:
@@ -134,15 +134,15 @@ def _table(standing: Standing, marks: Mapping[str, str]) -> str:
 def _published(standings: Sequence[Standing]) -> str:
     rows = [
         [
-            found.published.collection,
-            found.published.entry,
-            found.measure.removeprefix("letor:"),
-            f"{_number(found.figure)} ({found.published.source})",
-            _number(found.mean),
-            f"{found.mean - found.figure:+.4f}",
-            "yes" if found.low <= found.figure <= found.high else "no",
+            entry.published.collection,
+            entry.published.entry,
+            entry.measure.removeprefix("letor:"),
+            f"{_number(entry.figure)} ({entry.published.source})",
+            _number(entry.mean),
+            f"{entry.mean - entry.figure:+.4f}",
+            "yes" if entry.low <= entry.figure <= entry.high else "no",
         ]
-        for found in beside_published(standings)
+        for entry in beside_published(standings)
     ]
     head = ["data", "model", "measure", "published", "here", "difference", "in our 95 % interval"]
     return _markdown(head, rows)
@@ -150,10 +150,10 @@ def _published(standings: Sequence[Standing]) -> str:
 
 def _focused(standings: Sequence[Standing]) -> str:
     rows = []
-    found: dict[str, Counter[str]] = {"list": Counter(), "pair": Counter()}
+    verdict_counts: dict[str, Counter[str]] = {"list": Counter(), "pair": Counter()}
     for standing in standings:
         for name, halves in COMPONENTS.items():
-            for kind, half in zip(found, halves, strict=True):
+            for kind, half in zip(verdict_counts, halves, strict=True):
                 if name not in standing.rows or half not in standing.rows:
                     continue
                 cells = []
@@ -162,20 +162,20 @@ def _focused(standings: Sequence[Standing]) -> str:
                     verdict = "even" if p >= 0.05 else "ahead" if difference > 0 else "behind"
                     cells.append(f"{difference:+.4f} (p {p:.2g}, {verdict})")
                     if standing.truth == "top-k" and measure == standing.measure:
-                        found[kind][verdict] += 1
+                        verdict_counts[kind][verdict] += 1
                 rows.append([f"{standing.collection}, {standing.truth}", name, half, *cells])
     curves = ""
     if any(standing.best("curve") is not None for standing in standings):
         curves = "\n![Over beta](../images/focused-beta.svg)\n"
     head = ["data", "FocusedRank", "against", "nDCG@10 or kNDCG@10", "ERR or kERR"]
-    said = " ".join(
+    summary = " ".join(
         f"Of {sum(counts.values())} comparisons with the {kind} half, FocusedRank is ahead in "
         f"{counts['ahead']}, even in {counts['even']} and behind in {counts['behind']}."
-        for kind, counts in found.items()
+        for kind, counts in verdict_counts.items()
     )
     claim = (
         "Niu et al. (2012) claim that FocusedRank is ahead of both models it is made of on top-k "
-        f"truth. Here, by kNDCG@10 on top-k truth and a paired t-test at 0.05: {said}\n\n"
+        f"truth. Here, by kNDCG@10 on top-k truth and a paired t-test at 0.05: {summary}\n\n"
     )
     return claim + _markdown(head, rows) + curves
 
@@ -183,14 +183,14 @@ def _focused(standings: Sequence[Standing]) -> str:
 def _findings(standings: Sequence[Standing]) -> list[str]:
     rows = [
         [
-            f"{found.standing.collection}, {found.standing.truth}",
-            _heading(found.measure),
-            f"{found.ours.entry} {_number(found.ours.mean(found.measure))}",
-            f"{found.theirs.entry} {_number(found.theirs.mean(found.measure))}",
-            f"{found.difference:+.4f}",
-            f"{found.p:.2g}",
+            f"{choice.standing.collection}, {choice.standing.truth}",
+            _heading(choice.measure),
+            f"{choice.ours.entry} {_number(choice.ours.mean(choice.measure))}",
+            f"{choice.theirs.entry} {_number(choice.theirs.mean(choice.measure))}",
+            f"{choice.difference:+.4f}",
+            f"{choice.p:.2g}",
         ]
-        for found in choices(standings)
+        for choice in choices(standings)
     ]
     head = ["data", "measure", "Podium's choice", "best peer", "difference", "p"]
     return [

@@ -18,17 +18,17 @@ def draw_leaderboard(standings: Sequence[Standing], folder: Path) -> list[Path]:
     """Draw what there are results for; return the files."""
     plt = pyplot()
     folder.mkdir(parents=True, exist_ok=True)
-    found = []
+    files = []
     curves = [
         each for each in standings if any(row.family == "curve" for row in each.rows.values())
     ]
     if curves:
-        found.append(_draw_curves(plt, curves, folder / "focused-beta.svg"))
+        files.append(_draw_curves(plt, curves, folder / "focused-beta.svg"))
     for truth in ("graded", "top-k"):
         shown = [each for each in standings if each.truth == truth]
         if shown:
-            found.append(_draw_entries(plt, shown, folder / f"leaderboard-{truth}.svg"))
-    return found
+            files.append(_draw_entries(plt, shown, folder / f"leaderboard-{truth}.svg"))
+    return files
 
 
 def _draw_curves(plt: Any, standings: Sequence[Standing], file: Path) -> Path:
@@ -65,11 +65,11 @@ def _draw_entries(plt: Any, standings: Sequence[Standing], file: Path) -> Path:
     for axis, standing in zip(axes.flat, standings, strict=False):
         rows = [row for row in standing.rows.values() if row.family in _COLOURS]
         rows.sort(key=lambda row: row.mean(standing.measure))
-        for place, row in enumerate(rows):
+        for row_number, row in enumerate(rows):
             mean, low, high = standing.interval(row.entry, standing.measure)
             colour = _COLOURS[row.family]
-            axis.plot([low, high], [place, place], color=colour, linewidth=1)
-            axis.plot([mean], [place], "o", color=colour, markersize=4)
+            axis.plot([low, high], [row_number, row_number], color=colour, linewidth=1)
+            axis.plot([mean], [row_number], "o", color=colour, markersize=4)
         axis.set_yticks(range(len(rows)), [row.entry for row in rows], fontsize=7)
         axis.set(title=standing.collection, xlabel=standing.measure)
         axis.grid(alpha=0.3, axis="x")

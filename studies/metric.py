@@ -57,8 +57,8 @@ def over_pairs(
 
 def by_difference(name: str, data: Path | None, size: int, repeats: int, tests: int) -> Any:
     """Figures 4, 5, 12 and 13."""
-    found = accuracy_by_difference(_setting(name, data), size, repeats, 8, tests)
-    return [each.plain() for each in found]
+    curves = accuracy_by_difference(_setting(name, data), size, repeats, 8, tests)
+    return [each.plain() for each in curves]
 
 
 def reversed_pairs(name: str, counts: Sequence[int], repeats: int, tests: int) -> Any:
@@ -98,18 +98,18 @@ def chosen_pairs(
     name: str, data: Path | None, labels: Sequence[int], repeats: int, tests: int
 ) -> Any:
     """Figures 21 to 23."""
-    found = active(_setting(name, data), tuple(labels), repeats, 2000, tests)
-    return [each.plain() for each in found]
+    curves = active(_setting(name, data), tuple(labels), repeats, 2000, tests)
+    return [each.plain() for each in curves]
 
 
 def result_pages(data: Path) -> dict[str, Any]:
     """Figure 16 with the data available: whole pages of image search, by cross-validation."""
     pages = read_pages(data / "preferences" / "image-search", depth=10, grades=5)
-    found = utility_report(pages, resamples=200, test_position=False)
+    report = utility_report(pages, resamples=200, test_position=False)
     return {
         "pages": len(pages),
         "strict": int(np.count_nonzero(pages.strict)),
-        "accuracies": [[each.name, each.share, each.low, each.high] for each in found.accuracies],
+        "accuracies": [[each.name, each.share, each.low, each.high] for each in report.accuracies],
     }
 
 
@@ -159,10 +159,11 @@ Zhou et al. (*Learning the gain values and discount factors of discounted cumula
 TKDE 2012) show that two sensible gain vectors disagree on which ranking is better, and learn gains
 and discounts from preferences between rankings (DCGLearn). Simulated people judge random orders of
 the grades 5, 5, 4, 4, 3, 3, 2, 2, 1, 1 by gains `l` (Data 1) or `2^l - 1` (Data 2), as in the
-paper. Web10K and Web30K cannot be had whole: the grades of MQ2007 and of a sample of MSLR-WEB
-stand in. The news search of figures 16 to 20 and 23(c) cannot be had at all: simulated people with
-five-point verdicts, and 102 real verdicts on whole pages of image search, stand in. *Other* takes
-the gains of the other data set. [How it works](../explanation/utility.md) is on a page of its own.
+paper. Web10K and Web30K are not available in full: the grades of MQ2007 and of a sample of MSLR-WEB
+replace them. The news search data of figures 16 to 20 and 23(c) are not available: simulated people
+with five-point verdicts, and 102 real verdicts on whole pages of image search, replace them.
+*Other* uses the gains of the other data set. [How it works](../explanation/utility.md) has its own
+page.
 """,
     "grades of MQ2007 and of the MSLR sample, verdicts on result pages of image search (Xie et al. "
     "2020).",

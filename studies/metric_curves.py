@@ -140,11 +140,11 @@ def accuracy_over_pairs(
         random = np.random.default_rng(repeat)
         test, train = setting.test(tests, random), setting.train(max(sizes), random)
         right["Other"][repeat] = accuracy(test, test.leads(setting.wrong))
-        for place, size in enumerate(sizes):
+        for column, size in enumerate(sizes):
             for name, model in models.items():
                 learned = model.fit(train.take(np.arange(size)))
-                right[name][repeat, place] = learned.accuracy(test)
-                alike[name][repeat, place] = similarity(learned.table, setting.table)
+                right[name][repeat, column] = learned.accuracy(test)
+                alike[name][repeat, column] = similarity(learned.table, setting.table)
     steps = tuple(map(float, sizes))
     return (
         [Curve(name, steps, values) for name, values in right.items()],
@@ -172,11 +172,11 @@ def accuracy_by_difference(
         size_of = np.abs(test.leads(setting.table))
         learned = PAPER.fit(train)
         parts = np.array_split(np.argsort(size_of, kind="stable"), bands)
-        for place, part in enumerate(parts):
+        for column, part in enumerate(parts):
             chosen = test.take(part)
-            edges[place] += size_of[part].mean() / repeats
-            right["DCGLearn"][repeat, place] = learned.accuracy(chosen)
-            right["Other"][repeat, place] = accuracy(chosen, chosen.leads(setting.wrong))
+            edges[column] += size_of[part].mean() / repeats
+            right["DCGLearn"][repeat, column] = learned.accuracy(chosen)
+            right["Other"][repeat, column] = accuracy(chosen, chosen.leads(setting.wrong))
     return [Curve(name, tuple(edges.tolist()), values) for name, values in right.items()]
 
 
@@ -205,10 +205,10 @@ def noisy_pairs(
         test, train = setting.test(tests, random), setting.train(size, random)
         check = setting.test(2000, random)
         order = random.permutation(size)
-        for place, count in enumerate(counts):
+        for column, count in enumerate(counts):
             choices = train.choices.copy()
             choices[order[:count]] *= -1
-            right[repeat, place] = _best(train.with_choices(choices), check, test)
+            right[repeat, column] = _best(train.with_choices(choices), check, test)
     return Curve(setting.name, tuple(map(float, counts)), right)
 
 
@@ -223,13 +223,13 @@ def noisy_grades(
         check = setting.test(2000, random)
         draw = random.random((2, size, train.depth))
         other = random.integers(0, train.grades, draw.shape, np.uint8)
-        for place, share in enumerate(shares):
+        for column, share in enumerate(shares):
             left, right_side = (
                 np.where(draw[side] < share, other[side], (train.left, train.right)[side])
                 for side in range(2)
             )
             noisy = replace(train, left=left, right=right_side)
-            right[repeat, place] = _best(noisy, check, test)
+            right[repeat, column] = _best(noisy, check, test)
     return Curve(f"{setting.name}, {size} pairs", tuple(shares), right)
 
 
@@ -256,11 +256,11 @@ def active(
         test, pool = setting.test(tests, random), setting.train(pool_size, random)
         for name in strategies:
             asking = choose_pairs(pool, model, strategy=name, seed=repeat)  # type: ignore[arg-type]
-            question, places = next(asking), []
+            question, asked = next(asking), []
             for count in range(1, max(labels) + 1):
-                places.append(question.place)
+                asked.append(question.place)
                 if count in labels:
-                    learned = model.fit(pool.take(places))
+                    learned = model.fit(pool.take(asked))
                     right[name][repeat, labels.index(count)] = learned.accuracy(test)
                 if count < max(labels):
                     question = asking.send(int(pool.choices[question.place]))

@@ -19,7 +19,7 @@ Grades: TypeAlias = NDArray[np.uint8]
 
 def grade_settings(data: Path) -> list[Setting]:
     """MQ2007 and the MSLR sample, as far as they are here; gains 2^l - 1 are the truth."""
-    found = []
+    settings = []
     sets = {
         "MQ2007": [data / "letor" / "MQ2007" / f"S{part}.txt.gz" for part in range(1, 6)],
         "MSLR sample": [data / "mslr-sample" / "sample.txt.gz"],
@@ -31,7 +31,7 @@ def grade_settings(data: Path) -> list[Setting]:
             half = np.arange(len(lists)) % 5 == 0
             train = [each for each, held in zip(lists, half, strict=True) if not held]
             test = [each for each, held in zip(lists, half, strict=True) if held]
-            found.append(
+            settings.append(
                 Setting(
                     name,
                     _orders_of(train, grades),
@@ -40,7 +40,7 @@ def grade_settings(data: Path) -> list[Setting]:
                     _orders_of(test, grades),
                 )
             )
-    return found
+    return settings
 
 
 def _lists(data: Dataset) -> list[Grades]:

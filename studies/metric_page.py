@@ -17,24 +17,24 @@ from studies.study import Setup, Written
 _RIGHT = "right on held-out pairs"
 
 
-def write(found: Mapping[str, Any], _setup: Setup, images: Path) -> Written:
+def write(results: Mapping[str, Any], _setup: Setup, images: Path) -> Written:
     """The claims and the pictures, as far as there are results."""
     sections = []
     pictures = {
-        "metric-simulated": (_simulated(found), 3, "Figures 1 to 10, simulated people"),
-        "metric-real": (_real(found), 3, "Figures 11 to 15, grades of real queries"),
-        "metric-verdicts": (_verdicts(found), 3, "Figures 17, 18 and 20, five-point verdicts"),
-        "metric-active": (_active(found), 4, "Figures 21 to 23, chosen pairs"),
+        "metric-simulated": (_simulated(results), 3, "Figures 1 to 10, simulated people"),
+        "metric-real": (_real(results), 3, "Figures 11 to 15, grades of real queries"),
+        "metric-verdicts": (_verdicts(results), 3, "Figures 17, 18 and 20, five-point verdicts"),
+        "metric-active": (_active(results), 4, "Figures 21 to 23, chosen pairs"),
     }
     for name, (panels, columns, title) in pictures.items():
         if panels:
             draw_panels(images / f"{name}.svg", panels, columns=columns, width=4.3)
             sections.append(f"## {title}\n\n![{title}](../images/{name}.svg)\n\n{_NOTES[name]}\n")
-    if "five-point" in found:
-        sections.append(_subsets(found["five-point"]))
-    if "pages" in found:
-        sections.append(_pages(found["pages"]))
-    return Written(claims_of(found), sections)
+    if "five-point" in results:
+        sections.append(_subsets(results["five-point"]))
+    if "pages" in results:
+        sections.append(_pages(results["pages"]))
+    return Written(claims_of(results), sections)
 
 
 _NOTES = {
@@ -73,68 +73,68 @@ def _panel(title: str, across: str, curves: Sequence[Mapping[str, Any]], up: str
     return Panel(title, across, f"{up} (share)", _lines(curves))
 
 
-def _simulated(found: Mapping[str, Any]) -> list[Panel]:
+def _simulated(results: Mapping[str, Any]) -> list[Panel]:
     panels = []
-    if "agree" in found:
+    if "agree" in results:
         across = "difference of DCG, gains 2^l - 1"
-        panels.append(_panel("1. Two usual gains agree", across, found["agree"], "judged alike"))
-    both = [name for name in ("Data 1", "Data 2") if f"{name}.best" in found]
+        panels.append(_panel("1. Two usual gains agree", across, results["agree"], "judged alike"))
+    both = [name for name in ("Data 1", "Data 2") if f"{name}.best" in results]
     for start, part, across in (
         (2, "pairs", "training pairs"),
         (4, "difference", "difference of the true utility"),
     ):
         for number, name in enumerate(both):
-            curves = found[f"{name}.{part}"]
+            curves = results[f"{name}.{part}"]
             curves = curves["right"] if part == "pairs" else curves
             panels.append(_panel(f"{start + number}. {name}", across, curves))
     if not both:
         return panels
-    alike = [curve for name in both for curve in found[f"{name}.pairs"]["alike"]]
+    alike = [curve for name in both for curve in results[f"{name}.pairs"]["alike"]]
     panels.append(Panel("6. Similarity of w", "training pairs", "cosine", _lines(alike)))
-    flipped = [found[f"{name}.reversed"] for name in both]
+    flipped = [results[f"{name}.reversed"] for name in both]
     panels.append(_panel("7. Reversed preferences", "reversed of 800 pairs", flipped))
-    wrong = [curve for name in both for curve in found[f"{name}.grades"]]
+    wrong = [curve for name in both for curve in results[f"{name}.grades"]]
     panels.append(_panel("8. Wrong grades", "share of documents with a random grade", wrong))
     for number, part, words in ((9, "same", "the same list"), (10, "other", "another list")):
-        curves = [curve for name in both for curve in found[f"{name}.best"][part]]
+        curves = [curve for name in both for curve in results[f"{name}.best"][part]]
         panels.append(_panel(f"{number}. Best order against {words}", "training pairs", curves))
     return panels
 
 
-def _real(found: Mapping[str, Any]) -> list[Panel]:
+def _real(results: Mapping[str, Any]) -> list[Panel]:
     panels = []
     for number, name in enumerate(("MQ2007", "MSLR sample")):
-        if f"{name}.pairs" not in found:
+        if f"{name}.pairs" not in results:
             continue
         panels += [
-            _panel(f"11. {name}", "training pairs", found[f"{name}.pairs"]["right"]),
+            _panel(f"11. {name}", "training pairs", results[f"{name}.pairs"]["right"]),
             _panel(
                 f"{12 + number}. {name}",
                 "difference of the true utility",
-                found[f"{name}.difference"],
+                results[f"{name}.difference"],
             ),
             _panel(
                 f"{14 + number}. {name}",
                 "share of documents with a random grade",
-                found[f"{name}.grades"],
+                results[f"{name}.grades"],
             ),
         ]
     return panels
 
 
-def _active(found: Mapping[str, Any]) -> list[Panel]:
+def _active(results: Mapping[str, Any]) -> list[Panel]:
     titles = {"Data 1": 21, "Data 2": 22, "MQ2007": 23, "MSLR sample": 23}
     return [
-        _panel(f"{number}. {name}", "labels", found[f"{name}.active"])
+        _panel(f"{number}. {name}", "labels", results[f"{name}.active"])
         for name, number in titles.items()
-        if f"{name}.active" in found
+        if f"{name}.active" in results
     ]
 
 
-def _verdicts(found: Mapping[str, Any]) -> list[Panel]:
-    if "five-point" not in found or "ties" not in found:
+def _verdicts(results: Mapping[str, Any]) -> list[Panel]:
+    if "five-point" not in results or "ties" not in results:
         return []
-    five, ties = found["five-point"], found["ties"]
+    five, ties = results["five-point"], results["ties"]
     over = np.array(five["over pairs"]).transpose(2, 0, 1)
     lines = _lines(
         [
@@ -185,7 +185,7 @@ def _pages(pages: Mapping[str, Any]) -> str:
     ]
     return (
         f"## Figure 16, real verdicts\n\nWhole pages of image search, {pages['pages']} queries, of "
-        f"which {pages['strict']} have a strict preference: five-fold cross-validation. So few "
-        "tell "
-        "nothing apart.\n\n" + table(["gains and discounts", "right", "95 % interval"], rows)
+        f"which {pages['strict']} have a strict preference: five-fold cross-validation. "
+        "They are too few to distinguish them.\n\n"
+        + table(["gains and discounts", "right", "95 % interval"], rows)
     )

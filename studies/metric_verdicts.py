@@ -31,7 +31,12 @@ def _people(count: int, seed: int) -> tuple[RankingPreferences, Doubles]:
 def five_point_people(repeats: int, tests: int) -> dict[str, Any]:
     """Figures 16 to 19: accuracy on all, on much better (Set 1), on better (Set 2)."""
     sizes = (20, 50, 100, 200, 400)
-    found: dict[str, list[Any]] = {"whole": [], "over pairs": [], "differences": [], "subsets": []}
+    samples: dict[str, list[Any]] = {
+        "whole": [],
+        "over pairs": [],
+        "differences": [],
+        "subsets": [],
+    }
     for seed in range(repeats):
         train, wrong = _people(1500, seed)
         test, _ = _people(tests, 1000 + seed)
@@ -43,20 +48,20 @@ def five_point_people(repeats: int, tests: int) -> dict[str, Any]:
         }
         model = replace(PAPER, C=0.1)
         learned = model.fit(strict.take(np.arange(400)))
-        found["whole"].append(
+        samples["whole"].append(
             {
                 name: [learned.accuracy(part), accuracy(part, part.leads(wrong))]
                 for name, part in sets.items()
             }
         )
-        found["over pairs"].append(
+        samples["over pairs"].append(
             [
                 [model.fit(strict.take(np.arange(size))).accuracy(part) for part in sets.values()]
                 for size in sizes
             ]
         )
         leads = np.abs(test.leads(learned.table))
-        found["differences"].append(
+        samples["differences"].append(
             [float(leads[np.abs(test.choices) == size].mean()) for size in range(3)]
         )
         some = strict.take(np.arange(400))
@@ -64,19 +69,19 @@ def five_point_people(repeats: int, tests: int) -> dict[str, Any]:
             some,
             *(some.take(np.flatnonzero(np.abs(some.choices) == size)) for size in (2, 1)),
         ]
-        found["subsets"].append(
+        samples["subsets"].append(
             [[model.fit(part).accuracy(held) for held in sets.values()] for part in parts]
         )
     whole = {
-        name: np.mean([each[name] for each in found["whole"]], axis=0).tolist()
+        name: np.mean([each[name] for each in samples["whole"]], axis=0).tolist()
         for name in ("all", "set 1", "set 2")
     }
     return {
         "whole": whole,
         "sizes": list(sizes),
-        "over pairs": np.array(found["over pairs"]).tolist(),
-        "differences": np.mean(found["differences"], axis=0).tolist(),
-        "subsets": np.mean(found["subsets"], axis=0).tolist(),
+        "over pairs": np.array(samples["over pairs"]).tolist(),
+        "differences": np.mean(samples["differences"], axis=0).tolist(),
+        "subsets": np.mean(samples["subsets"], axis=0).tolist(),
     }
 
 
@@ -89,8 +94,8 @@ def tied_people(repeats: int, tests: int) -> dict[str, Any]:
         test, _ = _people(tests, 1000 + seed)
         tied = test.take(np.flatnonzero(test.choices == 0))
         strict = test.take(np.flatnonzero(test.strict))
-        for place, weight in enumerate(TIE_WEIGHTS):
+        for column, weight in enumerate(TIE_WEIGHTS):
             learned = replace(PAPER, C=10.0, tie_weight=weight).fit(train)
-            right[seed, place] = learned.accuracy(strict)
-            apart[seed, place] = np.abs(tied.leads(learned.table)).mean()
+            right[seed, column] = learned.accuracy(strict)
+            apart[seed, column] = np.abs(tied.leads(learned.table)).mean()
     return {"weights": list(TIE_WEIGHTS), "right": right.tolist(), "apart": apart.tolist()}

@@ -79,8 +79,8 @@ def draw_panels(
     plt = pyplot()
     columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)
-    room = 0.35 if below else 0.0
-    size = (width * columns, 3.5 * rows + room)
+    legend_height = 0.35 if below else 0.0
+    size = (width * columns, 3.5 * rows + legend_height)
     figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False)
     for axis in axes.flat[len(panels) :]:
         axis.set_visible(False)
@@ -93,12 +93,12 @@ def draw_panels(
         figure.legend(
             marks, names, loc="lower center", ncol=min(len(names), 3 * columns), frameon=False
         )
-    return save(figure, file, bottom=room / size[1])
+    return save(figure, file, bottom=legend_height / size[1])
 
 
 def _draw_panel(axis: Any, panel: Panel) -> None:
-    for place, line in enumerate(panel.lines):
-        colour = COLOURS[place % len(COLOURS)]
+    for index, line in enumerate(panel.lines):
+        colour = COLOURS[index % len(COLOURS)]
         style = "--" if line.dashed else "-"
         mark = "o" if len(line.across) <= 25 else None
         axis.plot(
@@ -149,7 +149,7 @@ def pyplot() -> Any:
 
 
 def save(figure: Any, file: Path, *, bottom: float = 0.0) -> Path:
-    """Write a figure, with room for a legend at the bottom as a share of its height."""
+    """Write a figure, with space for a legend at the bottom as a share of its height."""
     figure.tight_layout(rect=(0, bottom, 1, 1))
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, format="svg", metadata={"Date": None})

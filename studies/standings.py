@@ -77,10 +77,10 @@ class Standing:
     def against(self, one: str, other: str, measure: str | None = None) -> tuple[float, float]:
         """The mean difference of two entries, and the p-value of a paired t-test."""
         name = measure or self.measure
-        found = paired_difference(
+        difference = paired_difference(
             self.rows[one].values[name], self.rows[other].values[name], tests=("t",)
         )
-        return found.mean, found.p_values["t"]
+        return difference.mean, difference.p_values["t"]
 
     def interval(self, entry: str, measure: str) -> tuple[float, float, float]:
         """The mean over queries and the ends of its 95 % interval."""

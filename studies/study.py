@@ -69,7 +69,7 @@ class Study:
         name: On the command line and of its page.
         title: Of its page.
         about: A line for the command's help.
-        introduction: What the papers claim, and how it is put to the test.
+        introduction: What the papers claim, and how it is tested.
         data: What data it reads, in words.
         parts: The work.
         write: The page of the parts' values; draws its pictures into a folder.

@@ -44,9 +44,9 @@ def trained(data: Path | None, name: str, model: str, k: int, fold: int, quick: 
     train = parts.train.full_order() if k == ALL else parts.train.top_k(k)
     tuned = tune(ranker, grid, train, parts.validation, measure="nDCG@10")
     measures = [parse_measure(measure) for measure in MEASURES]
-    found = evaluate(measures, parts.test, tuned.best_ranker.predict(parts.test))
+    evaluation = evaluate(measures, parts.test, tuned.best_ranker.predict(parts.test))
     return {
-        text: np.round(found[measure], 5).tolist()
+        text: np.round(evaluation[measure], 5).tolist()
         for text, measure in zip(MEASURES, measures, strict=True)
     }
 
@@ -71,12 +71,12 @@ def _fold(data: Path | None, name: str, fold: int, quick: bool) -> Fold:
         sizes = (10, 5, 10, 100) if quick else (40, 20, 100, 1000)
         return _made_up(name, fold, *sizes)
     assert data is not None  # asked only where there are data
-    found = load_folds(name, data)[fold]
+    split = load_folds(name, data)[fold]
     if name == "Yandex":  # labels are nearly an order of their own: ties are drawn
         return replace(
-            found, validation=found.validation.full_order(), test=found.test.full_order()
+            split, validation=split.validation.full_order(), test=split.test.full_order()
         )
-    return found
+    return split
 
 
 def _made_up(tail: str, fold: int, train: int, validation: int, test: int, documents: int) -> Fold:
@@ -84,10 +84,8 @@ def _made_up(tail: str, fold: int, train: int, validation: int, test: int, docum
     weights = np.random.default_rng(7).standard_normal(10)
     weights[-1] = 0.0  # the feature that misleads says nothing of the quality
     made = [
-        _made_up_queries(
-            tail if place < 2 else "clean", weights, count, documents, 10 * fold + place
-        )
-        for place, count in enumerate((train, validation, test))
+        _made_up_queries(tail if part < 2 else "clean", weights, count, documents, 10 * fold + part)
+        for part, count in enumerate((train, validation, test))
     ]
     return Fold(*made)
 
@@ -105,9 +103,9 @@ def _made_up_queries(
         "shuffled": random.random(quality.shape),
         "misled": features[..., -1] + 0.1 * random.standard_normal(quality.shape),
     }[tail]
-    told = np.where(ranks <= _TOP, 1e6 - ranks, other)
-    told_ranks = np.argsort(np.argsort(-told, axis=1), axis=1) + 1
-    labels = np.concatenate([from_ranks(each, k=documents) for each in told_ranks])
+    training_order = np.where(ranks <= _TOP, 1e6 - ranks, other)
+    training_ranks = np.argsort(np.argsort(-training_order, axis=1), axis=1) + 1
+    labels = np.concatenate([from_ranks(each, k=documents) for each in training_ranks])
     table = features.reshape(-1, len(weights)).astype(np.float32)
     return Dataset.from_arrays(table, labels=labels, group=[documents] * queries)
 
@@ -127,13 +125,13 @@ def _runs(setup: Setup) -> list[tuple[str, str, int, int]]:
     if setup.quick:
         real = [name for name in real if name == "MQ2008"]
         models = ["RankSVM", "ListMLE", "trees ListMLE"]
-    found = []
+    runs = []
     for name in (*real, *TAILS):
         short = (1, 10, ALL) if setup.quick else (1, 2, 3, 5, 10, 20, ALL)
         ks = (*short[:-1], 50, 100, ALL) if name in TAILS and not setup.quick else short
         folds = 2 if name in real and not setup.quick else 1
-        found += [(name, model, k, fold) for model in models for fold in range(folds) for k in ks]
-    return found
+        runs += [(name, model, k, fold) for model in models for fold in range(folds) for k in ks]
+    return runs
 
 
 STUDY = Study(
@@ -144,15 +142,15 @@ STUDY = Study(
 Lan et al. (*Is top-k sufficient for ranking?*, CIKM 2013) train RankSVM, RankBoost, RankNet and
 ListMLE on the ordered top k of MQ2007-list and MQ2008-list and test against the full order. Test
 performance rises with k and is flat from 10 or 20 on; on MQ2007-list the full order is even worse,
-which they lay to noise in its tail. Those two sets cannot be had here. In their place stand Yandex
-(3,334 queries with finely graded labels, nearly full orders of about 18 documents), MQ2007 and
-MQ2008 (grades; the order within a grade is drawn, so tests are against the grades), and made-up
-queries of 1,000 documents whose 20 best are in their true order while the tail below is true
-(*clean*), random (*shuffled*), or ordered by a feature that has nothing to do with quality
-(*misled*). Trees are LightGBM with Podium's losses, beyond the paper.
+which they attribute to noise in its tail. Those two sets are not available here. Instead we use
+Yandex (3,334 queries with finely graded labels, nearly full orders of about 18 documents), MQ2007
+and MQ2008 (grades; the order within a grade is random, so tests are against the grades), and
+synthetic queries of 1,000 documents whose 20 best are in their true order while the tail below is
+true (*clean*), random (*shuffled*), or ordered by a feature that has nothing to do with quality
+(*misled*). Trees, LightGBM with Podium's losses, are our addition.
 """,
-    "the first two folds of Yandex, MQ2007 and MQ2008; made-up queries (40 to train, 20 to choose, "
-    "100 to test).",
+    "the first two folds of Yandex, MQ2007 and MQ2008; synthetic queries (40 to train, 20 to "
+    "choose, 100 to test).",
     _parts,
     write,
 )

@@ -28,9 +28,9 @@ Curves = dict[str, dict[str, dict[int, Doubles]]]
 """To each data set, each model and each k the values of all test queries."""
 
 
-def write(found: Mapping[str, Any], _setup: Setup, images: Path) -> Written:
+def write(results: Mapping[str, Any], _setup: Setup, images: Path) -> Written:
     """The claims, tables and pictures."""
-    curves = {measure: _curves(found, measure) for measure in ("nDCG@5", "nDCG@10")}
+    curves = {measure: _curves(results, measure) for measure in ("nDCG@5", "nDCG@10")}
     sections = [_table(curves["nDCG@10"])]
     for measure, name in (("nDCG@10", "sufficiency"), ("nDCG@5", "sufficiency-5")):
         if curves[measure]:
@@ -44,9 +44,9 @@ def write(found: Mapping[str, Any], _setup: Setup, images: Path) -> Written:
     return Written(_claims(curves["nDCG@10"]), sections)
 
 
-def _curves(found: Mapping[str, Any], measure: str) -> Curves:
+def _curves(results: Mapping[str, Any], measure: str) -> Curves:
     folds: dict[tuple[str, str, int], list[Doubles]] = defaultdict(list)
-    for name, values in found.items():
+    for name, values in results.items():
         data, model, text, _fold = name.split(".")
         folds[data, model.replace("-", " "), int(text)].append(np.array(values[measure]))
     curves: Curves = {}
@@ -102,17 +102,17 @@ def _claims(curves: Curves) -> list[Claim]:
                 "standard error of their best) from 20 or before; full order worse than k = 10 at "
                 "p < 0.05: " + ", ".join(f"{name} {w} of {n}" for name, (w, n) in hurt.items()),
                 on_a_stand_in(verdict),
-                f"MQ200{6 + number}-list cannot be had here; {' and '.join(real)} and made-up "
+                f"MQ200{6 + number}-list is not available here; {' and '.join(real)} and synthetic "
                 "queries "
-                "of 1,000 documents stand in",
+                "of 1,000 documents replace it",
             )
         )
     return claims
 
 
 def _hurt(models: Mapping[str, Mapping[int, Doubles]]) -> tuple[int, int]:
-    found = [_full_against_ten(points) for points in models.values()]
-    return sum(difference < 0 and p < 0.05 for difference, p in found), len(found)
+    differences = [_full_against_ten(points) for points in models.values()]
+    return sum(difference < 0 and p < 0.05 for difference, p in differences), len(differences)
 
 
 def _table(curves: Curves) -> str:
@@ -138,7 +138,7 @@ def _draw(curves: Curves, measure: str, file: Path) -> None:
     panels = []
     for name, models in curves.items():
         lines = []
-        for place, (model, points) in enumerate(models.items()):
+        for index, (model, points) in enumerate(models.items()):
             stats = [mean_interval(values) for values in points.values()]
             means, low, high = ([each[part] for each in stats] for part in range(3))
             # The full order is drawn where a query's whole list would end.
@@ -148,8 +148,8 @@ def _draw(curves: Curves, measure: str, file: Path) -> None:
                     model,
                     across,
                     means,
-                    low if place == 0 else (),
-                    high if place == 0 else (),
+                    low if index == 0 else (),
+                    high if index == 0 else (),
                     model.startswith("trees"),
                 )
             )

@@ -36,7 +36,7 @@ def _plan(setup: Setup) -> LeaderboardPlan | None:
     )
 
 
-def _write(_found: Mapping[str, Any], setup: Setup, images: Path) -> Written:
+def _write(_results: Mapping[str, Any], setup: Setup, images: Path) -> Written:
     plan = _plan(setup)
     standings = [] if plan is None else collect(plan.tasks(), plan.results)
     standings = [each for each in standings if set(each.rows) >= {*MODELS, *BASELINES}]
@@ -52,31 +52,38 @@ def _write(_found: Mapping[str, Any], setup: Setup, images: Path) -> Written:
     return Written(claims, [_CAPTION, *(_table(each) for each in standings)])
 
 
-_WHY = "TD2003 and TD2004 cannot be had; MQ2007 and MQ2008 stand in beside OHSUMED of LETOR 2.0"
+_WHY = (
+    "TD2003 and TD2004 are not available; MQ2007 and MQ2008 replace them beside OHSUMED of "
+    "LETOR 2.0"
+)
 
 
 def _duel(
-    number: int, one: str, other: str, says: str, wanted: float, standings: Sequence[Standing]
+    number: int,
+    model: str,
+    baseline: str,
+    says: str,
+    required_share: float,
+    standings: Sequence[Standing],
 ) -> Claim:
-    told, ahead, surely, behind, total = [], 0, 0, 0, 0
+    counts, ahead, surely, behind, total = [], 0, 0, 0, 0
     for standing in standings:
-        found = [standing.against(one, other, measure) for measure in MEASURES]
-        wins = sum(difference > 0 for difference, _p in found)
-        surely += sum(difference > 0 and p < 0.05 for difference, p in found)
-        behind += sum(difference < 0 and p < 0.05 for difference, p in found)
-        ahead, total = ahead + wins, total + len(found)
-        told.append(f"{standing.collection} {wins} of {len(found)}")
+        differences = [standing.against(model, baseline, measure) for measure in MEASURES]
+        wins = sum(difference > 0 for difference, _p in differences)
+        surely += sum(difference > 0 and p < 0.05 for difference, p in differences)
+        behind += sum(difference < 0 and p < 0.05 for difference, p in differences)
+        ahead, total = ahead + wins, total + len(differences)
+        counts.append(f"{standing.collection} {wins} of {len(differences)}")
     share = ahead / total
     verdict: ClaimVerdict = "partly" if share > 0.5 else "not reproduced"
-    if share >= wanted and surely and not behind:
+    if share >= required_share and surely and not behind:
         verdict = "reproduced"
     return Claim(
         "Cheng'14",
         f"Figure {number}",
         says,
-        f"{one} ahead of {other} in {ahead} of {total} points ({', '.join(told)}); at p < 0.05 "
-        "ahead "
-        f"in {surely}, behind in {behind}",
+        f"{model} ahead of {baseline} in {ahead} of {total} points ({', '.join(counts)}); "
+        f"at p < 0.05 ahead in {surely}, behind in {behind}",
         verdict,
         f"{_WHY}; models are trained for nDCG only, P is measured on the same",
     )
@@ -118,21 +125,23 @@ model behind TopRank.
 
 def _draw(standings: Sequence[Standing], file: Path) -> None:
     panels = []
-    places = [float(place) for place in range(len(MEASURES))]
+    positions = [float(position) for position in range(len(MEASURES))]
     for standing in standings:
         lines = []
         own = standing.rows["TopRank"].values
         for name in ("TopSlack", "TopMargin", *BASELINES):
             values = standing.rows[name].values
-            found = [paired_difference(values[each], own[each], tests=("t",)) for each in MEASURES]
+            differences = [
+                paired_difference(values[each], own[each], tests=("t",)) for each in MEASURES
+            ]
             band = name == "TopSlack"
             lines.append(
                 Line(
                     name,
-                    places,
-                    [each.mean for each in found],
-                    [each.low for each in found] if band else (),
-                    [each.high for each in found] if band else (),
+                    positions,
+                    [each.mean for each in differences],
+                    [each.low for each in differences] if band else (),
+                    [each.high for each in differences] if band else (),
                     dashed=not band,
                 )
             )
@@ -168,10 +177,10 @@ STUDY = Study(
     "Cheng et al. 2014, figures 2 to 4: slack scaling and aggregation.",
     """
 Cheng et al. (*TopRank: a novel top-k ranking method based on rank aggregation*, 2014) train a
-structural SVM for the top of the list with slack scaling (TopSlack) in place of margin scaling
-(TopMargin), let regression, RankSVM and ListNet rerank its candidates, and put their votes together
-by supervised Kemeny (TopRank). Their claims: TopSlack is mostly ahead of TopMargin, TopRank ahead
-of TopSlack everywhere, and best or second best of all. The fits are those of the
+structural SVM for the top of the list with slack scaling (TopSlack) instead of margin scaling
+(TopMargin), let regression, RankSVM and ListNet rerank its candidates, and combine their votes by
+supervised Kemeny (TopRank). Their claims: TopSlack is mostly ahead of TopMargin, TopRank ahead of
+TopSlack everywhere, and best or second best of all. The fits are those of the
 [leaderboard](leaderboard.md).
 """,
     "all folds of OHSUMED (LETOR 2.0), MQ2007 and MQ2008, by the leaderboard's results.",

@@ -27,7 +27,7 @@ from podium.utility import DCGLearn, RankingPreferences, bootstrap_utility
         (DataError("is wrong", path="a.txt"), "a.txt: is wrong"),
         (DataError("is wrong", path="a.txt", line=3), "a.txt, line 3: is wrong"),
         (DataError("is wrong.", hint="Fix it."), "is wrong. Fix it."),
-        (DataError("is wrong", path="a", line=1, hint="Mend."), "a, line 1: is wrong. Mend."),
+        (DataError("is wrong", path="a", line=1, hint="Fix it."), "a, line 1: is wrong. Fix it."),
     ],
 )
 def test_messages(error: DataError, text: str) -> None:

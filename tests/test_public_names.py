@@ -10,12 +10,12 @@ from types import FunctionType
 
 import pytest
 
-from docs.hooks import ROOMS
+from docs.hooks import PACKAGES
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_public_functions_have_an_example(room: str) -> None:
-    module = import_module(f"podium.{room}")
+@pytest.mark.parametrize("package", PACKAGES)
+def test_public_functions_have_an_example(package: str) -> None:
+    module = import_module(f"podium.{package}")
     functions = [name for name in module.__all__ if isinstance(getattr(module, name), FunctionType)]
     without = [
         name for name in functions if ">>> " not in (inspect.getdoc(getattr(module, name)) or "")
@@ -23,9 +23,9 @@ def test_public_functions_have_an_example(room: str) -> None:
     assert without == []
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_public_classes_are_documented(room: str) -> None:
-    module = import_module(f"podium.{room}")
+@pytest.mark.parametrize("package", PACKAGES)
+def test_public_classes_are_documented(package: str) -> None:
+    module = import_module(f"podium.{package}")
     classes = [name for name in module.__all__ if isinstance(getattr(module, name), type)]
     assert [name for name in classes if not getattr(module, name).__doc__] == []
 
@@ -33,11 +33,11 @@ def test_public_classes_are_documented(room: str) -> None:
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_public_names_are_used(room: str) -> None:
+@pytest.mark.parametrize("package", PACKAGES)
+def test_public_names_are_used(package: str) -> None:
     # A name that nothing uses, neither another file of the package nor a page, an example, a
     # benchmark or a test, is one that nobody needs: remove it or make it private.
-    module = import_module(f"podium.{room}")
+    module = import_module(f"podium.{package}")
     words = _words()
     unused = []
     for name in module.__all__:
@@ -61,9 +61,9 @@ def _words() -> dict[Path, frozenset[str]]:
     return {file: frozenset(re.findall(r"\w+", file.read_text())) for file in files}
 
 
-def _home(value: object, name: str, room: Path) -> Path:
-    """The file that defines a name; for a constant, the one of its room that assigns it."""
+def _home(value: object, name: str, package: Path) -> Path:
+    """The file that defines a name; for a constant, the one of its package that assigns it."""
     with suppress(TypeError, OSError):
         return Path(inspect.getfile(value))  # type: ignore[arg-type]
     assigned = re.compile(rf"^{name}\b.*=|^def {name}\(", re.M)
-    return next(file for file in room.rglob("*.py") if assigned.search(file.read_text()))
+    return next(file for file in package.rglob("*.py") if assigned.search(file.read_text()))

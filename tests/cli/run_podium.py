@@ -49,8 +49,8 @@ def podium(*arguments: object, stdin: bytes = b"") -> Ended:
             main()
         except SystemExit as ended:
             code = ended.code
-        printed, said = (stream.buffer.getvalue() for stream in (out, error))  # type: ignore[attr-defined]
-    return subprocess.CompletedProcess(words, int(code or 0), printed, said)
+        output, errors = (stream.buffer.getvalue() for stream in (out, error))  # type: ignore[attr-defined]
+    return subprocess.CompletedProcess(words, int(code or 0), output, errors)
 
 
 def succeed(*arguments: object, stdin: bytes = b"") -> str:

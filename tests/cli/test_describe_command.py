@@ -29,7 +29,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_tables(path: Path) -> None:
-    found = rows(succeed("describe", path))
+    table = rows(succeed("describe", path))
     for line in (
         "queries 2",
         "documents 4 (no ids)",
@@ -41,8 +41,8 @@ def test_tables(path: Path) -> None:
         "empty 0 0 0",
         "clicks 5 7 2",
     ):
-        assert line.split() in found
-    shares = {line[0]: line[1:3] for line in found if line[0] in "012" and len(line) == 4}
+        assert line.split() in table
+    shares = {line[0]: line[1:3] for line in table if line[0] in "012" and len(line) == 4}
     assert shares == {"0": ["1", "25.0%"], "1": ["2", "50.0%"], "2": ["1", "25.0%"]}
 
 
@@ -85,11 +85,11 @@ def test_many_labels_and_features(tmp_path: Path) -> None:
     write_parquet(data, tmp_path / "wide.parquet")
     text = succeed("describe", tmp_path / "wide.parquet")
     assert "full order" in text
-    found = rows(text)
-    assert ["1", "1", "2.5%", "█" * 24] in found
-    assert ["…", "40", "29", "72.5%"] in found  # eleven labels are shown, the rest together
-    assert ["10", "9", "9", "0"] in found
-    assert ["11", "10", "10", "0"] not in found
+    table = rows(text)
+    assert ["1", "1", "2.5%", "█" * 24] in table
+    assert ["…", "40", "29", "72.5%"] in table  # eleven labels are shown, the rest together
+    assert ["10", "9", "9", "0"] in table
+    assert ["11", "10", "10", "0"] not in table
     assert "the first 10; --features for all" in text
     every = rows(succeed("describe", tmp_path / "wide.parquet", "--features"))
     assert ["40", "39", "39", "0"] in every
@@ -102,9 +102,11 @@ def test_real_valued_labels_are_all_counted(tmp_path: Path) -> None:
     assert len(set(labels.tolist())) == len(labels)
     data = Dataset.from_arrays(np.ones((5, 1)), labels=labels, group=[5])
     write_parquet(data, tmp_path / "fine.parquet")
-    found = json.loads(succeed("describe", tmp_path / "fine.parquet", "--json"))
-    assert sum(found["label_counts"].values()) == 5
-    assert {float(np.float32(label)) for label in found["label_counts"]} == set(labels.tolist())
+    description = json.loads(succeed("describe", tmp_path / "fine.parquet", "--json"))
+    assert sum(description["label_counts"].values()) == 5
+    assert {float(np.float32(label)) for label in description["label_counts"]} == set(
+        labels.tolist()
+    )
 
 
 @pytest.mark.slow
@@ -124,8 +126,8 @@ def test_names_of_features_are_shown_without_their_effects(tmp_path: Path) -> No
     text = succeed("describe", tmp_path / "hostile.parquet")
     for name in ("[red]a[/]", "[/b]", "\ufffd[2J", ":bug:", "a\ufffdb"):
         assert f" {name} " in text
-    found = json.loads(succeed("describe", tmp_path / "hostile.parquet", "--json"))
-    assert list(found["feature_ranges"]) == names
+    description = json.loads(succeed("describe", tmp_path / "hostile.parquet", "--json"))
+    assert list(description["feature_ranges"]) == names
 
 
 @pytest.mark.slow
@@ -133,11 +135,11 @@ def test_group_sizes(tmp_path: Path) -> None:
     (tmp_path / "rank.txt").write_bytes(b"1 0:5\n0 0:nan\n2 1:7\n")
     (tmp_path / "sizes").write_bytes(b"2\n1\n")
     options = ("--group", tmp_path / "sizes", "--zero-based", "--keep-nonfinite", "--json")
-    found = json.loads(succeed("describe", tmp_path / "rank.txt", *options))
-    assert (found["queries"], found["rows"], found["missing_values"]) == (2, 3, 1)
+    description = json.loads(succeed("describe", tmp_path / "rank.txt", *options))
+    assert (description["queries"], description["rows"], description["missing_values"]) == (2, 3, 1)
     (tmp_path / "sizes").rename(tmp_path / "rank.txt.query")
-    found = json.loads(succeed("describe", tmp_path / "rank.txt", *options[2:]))
-    assert found["queries"] == 2
+    description = json.loads(succeed("describe", tmp_path / "rank.txt", *options[2:]))
+    assert description["queries"] == 2
     assert "has no option 'group'" in fail("describe", tmp_path / "x.parquet", "--group", "y")
 
 

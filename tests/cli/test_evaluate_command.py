@@ -108,5 +108,5 @@ def test_json_counts_the_queries_that_have_a_value(tmp_path: Path) -> None:
     run.write_text("q Q0 a 1 2 x\nq Q0 b 2 1 x\nr Q0 a 1 2 x\n")
     for name, count in (("map", 2), ("AP", 3)):  # Podium counts s as an empty list
         printed = json.loads(succeed("evaluate", str(qrels), str(run), "-m", name, "--json"))
-        (found,) = printed.values()
-        assert (found["queries"], found["queries_by_measure"]) == (count, {"AP": count})
+        (evaluation,) = printed.values()
+        assert (evaluation["queries"], evaluation["queries_by_measure"]) == (count, {"AP": count})

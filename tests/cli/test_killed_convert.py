@@ -21,7 +21,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Text whose lines grow wider three times, which makes four shards."""
     random = np.random.default_rng(0)
     blocks = []
-    for place, columns in enumerate((30, 35, 40, 45)):
+    for block, columns in enumerate((30, 35, 40, 45)):
         sizes = random.integers(1, 60, 400)
         rows = int(sizes.sum())
         blocks.append(
@@ -29,7 +29,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 random.random((rows, columns)),
                 labels=random.integers(0, 4, rows),
                 group=sizes,
-                query_ids=[f"q{place}-{query}" for query in range(len(sizes))],
+                query_ids=[f"q{block}-{query}" for query in range(len(sizes))],
                 document_ids=[f"d{row}" for row in range(rows)],
             )
         )
@@ -78,16 +78,16 @@ def test_kill_at_random_moments(large: Path, tmp_path: Path) -> None:
         folder = tmp_path / f"set{attempt}"
         code, _ = convert_for(large, folder, seconds)
         killed += code == -signal.SIGKILL
-        found = opened(folder)
-        if found is None:
+        shard_set = opened(folder)
+        if shard_set is None:
             succeed("convert", large, folder)
-            found = ShardSet.open(folder)
+            shard_set = ShardSet.open(folder)
         elif code == 0:
             assert "is not empty" in fail("convert", large, folder)
-        assert_same(found.load(), expected)
-        found.verify()
+        assert_same(shard_set.load(), expected)
+        shard_set.verify()
         left = {path.name for path in folder.iterdir()} - {"unfinished"}
-        assert left == {"manifest.json", *(shard.file for shard in found.shards)}
+        assert left == {"manifest.json", *(shard.file for shard in shard_set.shards)}
     assert killed  # the first at least, which is killed as soon as its folder is there
 
 

@@ -109,9 +109,9 @@ def test_labels_are_counted() -> None:
     done = podium("train", "blank.txt", "some", "-s", "linear", "--labels", "some.qrels")
     assert done.returncode == 0, done.stderr
     # 25 documents a query: all of the first query and five of the second.
-    said = " ".join(done.stderr.decode().split())
-    assert "blank.txt: labels for 30 of 50 documents" in said
-    assert "in 2 of 40 queries" in said
+    message = " ".join(done.stderr.decode().split())
+    assert "blank.txt: labels for 30 of 50 documents" in message
+    assert "in 2 of 40 queries" in message
     features, labels = made_up().features[:50], np.zeros(50)
     labels[:30] = np.arange(30) % 3
     ranker = LinearRanker().fit(features, labels, group=[25, 25])
@@ -164,7 +164,7 @@ def test_tune_saves_the_best(folder: Path) -> None:
         (("train", "train.txt", "m", "--loss", "ListMEL(k=3)"), "ListMLE"),
         (
             ("train", "train.txt", "m", "-s", "linear", "--set", "leaves=3"),
-            "has no parameter leaves",
+            "LinearRanker has no parameter leaves",
         ),
         (("train", "train.txt", "m", "--set", "leaves"), "name=value"),
         # The engine's parameters are looked at before the data are.

@@ -10,10 +10,10 @@ from podium.cluster import Cluster
 
 @pytest.fixture(scope="session")
 def raylets() -> Iterator[Raylets]:
-    found = Raylets()
-    with Cluster(found.address):
-        yield found
-    found.shutdown()
+    cluster = Raylets()
+    with Cluster(cluster.address):
+        yield cluster
+    cluster.shutdown()
 
 
 @pytest.fixture

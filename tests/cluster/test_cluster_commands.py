@@ -28,11 +28,11 @@ def test_evaluate(raylets: Raylets, tmp_path: Path) -> None:
     data = scored(30)
     cut(data, tmp_path / "scored", 4)
     options = ("--measure", "nDCG@5", "--score-column", "clicks", "--json")
-    place = f"file://{tmp_path}/scored"
-    found = json.loads(done("evaluate", place, *options, "--cluster", raylets.address))
+    url = f"file://{tmp_path}/scored"
+    evaluation = json.loads(done("evaluate", url, *options, "--cluster", raylets.address))
     whole = evaluate_rows("nDCG@5", data, data.features[:, 1])
     (mean,) = whole.means.values()
-    assert found["scored"]["means"]["nDCG@5"] == pytest.approx(mean, abs=1e-9)
+    assert evaluation["scored"]["means"]["nDCG@5"] == pytest.approx(mean, abs=1e-9)
 
 
 @pytest.mark.long

@@ -38,14 +38,14 @@ def cut(data: Dataset, folder: str | Path, shards: int) -> ShardSet:
     return write_shards(data, folder, shard_bytes=most)
 
 
-def assert_equal(found: ShardedEvaluation, data: Dataset, conventions: str = "podium") -> None:
-    for place, run in enumerate(found.runs):
-        whole = evaluate_rows(MEASURES, data, data.features[:, place], conventions=conventions)
-        assert found.queries == len(data)
-        assert found[run].query_ids.equals(whole.query_ids)
+def assert_equal(evaluation: ShardedEvaluation, data: Dataset, conventions: str = "podium") -> None:
+    for column, run in enumerate(evaluation.runs):
+        whole = evaluate_rows(MEASURES, data, data.features[:, column], conventions=conventions)
+        assert evaluation.queries == len(data)
+        assert evaluation[run].query_ids.equals(whole.query_ids)
         for measure, mean in whole.means.items():
-            np.testing.assert_allclose(found[run][measure], whole[measure], rtol=0, atol=1e-9)
-            assert abs(found.means[run][measure] - mean) <= 1e-9
+            np.testing.assert_allclose(evaluation[run][measure], whole[measure], rtol=0, atol=1e-9)
+            assert abs(evaluation.means[run][measure] - mean) <= 1e-9
 
 
 @settings(max_examples=5)
@@ -65,31 +65,31 @@ def test_any_sharding_and_any_workers_give_the_numbers_of_one_process(
         source = cut(data, f"{folder}/scored", shards)
         columns = list(data.feature_names)
         for where in (None, cluster):
-            found = evaluate(
+            evaluation = evaluate(
                 MEASURES, source, score=columns, conventions=conventions, cluster=where
             )
-            assert_equal(found, data, conventions)
+            assert_equal(evaluation, data, conventions)
 
 
 def test_values_are_written_back_as_shards(three: Cluster, tmp_path: Path) -> None:
     data = scored(50)
     source = cut(data, tmp_path / "scored", 6)
-    told: list[tuple[int, int | None]] = []
-    found = evaluate(
+    reports: list[tuple[int, int | None]] = []
+    evaluation = evaluate(
         MEASURES,
         f"file://{tmp_path}/scored",
         score=list(data.feature_names),
         output=tmp_path / "values",
-        progress=lambda done, total: told.append((done, total)),
+        progress=lambda done, total: reports.append((done, total)),
         cluster=three,
     )
-    assert_equal(found, data)
+    assert_equal(evaluation, data)
     assert_equal(ShardedEvaluation.open(tmp_path / "values"), data)
     parts = sorted(path.name for path in (tmp_path / "values").glob("*.parquet"))
     assert parts == [shard.file for shard in source.shards]
     total = sum(shard.bytes for shard in source.shards)
-    assert told[-1] == (total, total)
-    assert len(told) == len(source.shards)
+    assert reports[-1] == (total, total)
+    assert len(reports) == len(source.shards)
     with pytest.raises(DataError, match="another evaluation"):
         evaluate(MEASURES, source, score="bm25", output=tmp_path / "values", cluster=three)
 
@@ -98,10 +98,12 @@ def test_rankers_are_runs_beside_columns(three: Cluster, tmp_path: Path) -> None
     data = scored(40)
     source = cut(data, tmp_path / "scored", 4)
     ranker = LinearRanker("ListNet()").fit(data)
-    found = evaluate("nDCG@5", source, score={"first": "bm25", "learned": ranker}, cluster=three)
+    evaluation = evaluate(
+        "nDCG@5", source, score={"first": "bm25", "learned": ranker}, cluster=three
+    )
     whole = evaluate_rows("nDCG@5", data, ranker.predict(data))
-    np.testing.assert_allclose(found["learned"]["nDCG@5"], whole["nDCG@5"], atol=1e-9)
-    assert found["first"].means != found["learned"].means
+    np.testing.assert_allclose(evaluation["learned"]["nDCG@5"], whole["nDCG@5"], atol=1e-9)
+    assert evaluation["first"].means != evaluation["learned"].means
     negative = Conventions(negative="irrelevant")
     clicked: dict[str, Any] = {"label": "clicks", "conventions": negative, "cluster": three}
     by_clicks = evaluate("RR", source, score="bm25", **clicked)
@@ -145,17 +147,17 @@ def test_a_killed_raylet_changes_nothing(
 ) -> None:
     data = scored(3000, most=60)
     source = cut(data, tmp_path / "scored", 60)
-    told: list[int] = []
+    reports: list[int] = []
 
     def kill_midway(done: int, _total: int | None) -> None:
-        told.append(done)
-        if len(told) == 10:
+        reports.append(done)
+        if len(reports) == 10:
             raylets.kill_one(random.Random(1))
 
-    found = evaluate(
+    evaluation = evaluate(
         MEASURES, source, score=list(data.feature_names), progress=kill_midway, cluster=three
     )
-    assert len(told) == len(source.shards) > 10
-    assert_equal(found, data)
+    assert len(reports) == len(source.shards) > 10
+    assert_equal(evaluation, data)
     raylets.replace_killed()  # by now Ray knows of the loss
     assert capsys.readouterr().out == ""  # where a command prints its results

@@ -92,8 +92,8 @@ def test_a_lost_actor_leaves_its_shards_to_the_others(
 def test_more_workers_than_fit_are_not_waited_for(raylets: Raylets, tmp_path: Path) -> None:
     raylets.replace_killed()
     train = cut(made_up(30), tmp_path / "train", 12)
-    found = fit(LinearRanker(LOSS), train, cluster=Cluster(raylets.address, workers=100))
-    np.testing.assert_allclose(found.coef_, LinearRanker(LOSS).fit(train).coef_, atol=1e-6)
+    ranker = fit(LinearRanker(LOSS), train, cluster=Cluster(raylets.address, workers=100))
+    np.testing.assert_allclose(ranker.coef_, LinearRanker(LOSS).fit(train).coef_, atol=1e-6)
     huge = Cluster(raylets.address, cpus_per_worker=1000)
     with pytest.raises(PodiumError, match="no machine of the cluster has 1000"):
         fit(LinearRanker(LOSS), train, cluster=huge)
@@ -215,8 +215,8 @@ def xgboost_alone(parts: list[Dataset], trees: int, parameters: dict[str, Any]) 
         part = parts[rank]
 
         def objective(scores: Any, _rows: Any) -> Any:
-            found = loss.evaluate(scores, part.labels, part.offsets)
-            return found.gradient.astype(np.float32), found.curvature.astype(np.float32)
+            evaluation = loss.evaluate(scores, part.labels, part.offsets)
+            return evaluation.gradient.astype(np.float32), evaluation.curvature.astype(np.float32)
 
         with collective.CommunicatorContext(**tracker.worker_args(), dmlc_task_id=f"{rank:03}"):
             rows = xgboost.QuantileDMatrix(part.features, np.zeros(part.rows))
@@ -238,8 +238,8 @@ def lightgbm_part(
     loss = parse_loss(LOSS)
 
     def objective(scores: Any, _rows: Any) -> Any:
-        found = loss.evaluate(scores, labels, offsets)
-        return found.gradient, found.curvature
+        evaluation = loss.evaluate(scores, labels, offsets)
+        return evaluation.gradient, evaluation.curvature
 
     own = {"verbosity": -1, "deterministic": True, "force_row_wise": True, **parameters}
     rows = lightgbm.Dataset(features, label=np.zeros(len(features)), params=own)
@@ -290,7 +290,7 @@ def test_trees_are_those_of_the_engines_own_distributed_learner(
     fit(ranker, train, cluster=Cluster(raylets.address, workers=2))
     shares = balance_by_bytes([shard.bytes for shard in train.shards], 2)
     parts = [
-        concat_datasets([block for place in sorted(share) for block in train.blocks([place])])
+        concat_datasets([block for shard in sorted(share) for block in train.blocks([shard])])
         for share in shares
     ]
     predict = alone(parts, 15, parameters)
@@ -317,8 +317,8 @@ def test_neural_batches_are_those_of_all_workers(raylets: Raylets, tmp_path: Pat
     many = fit(new_net(), train, cluster=Cluster(raylets.address, workers=2))
     one = new_net().fit(data)
     # The loss does not see a shift of all scores: of it there is only rounding to be learned.
-    found, expected = (ranker.predict(data) for ranker in (many, one))
-    np.testing.assert_allclose(found - found.mean(), expected - expected.mean(), atol=1e-3)
+    scores, expected = (ranker.predict(data) for ranker in (many, one))
+    np.testing.assert_allclose(scores - scores.mean(), expected - expected.mean(), atol=1e-3)
 
 
 @pytest.mark.long

@@ -25,9 +25,9 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    found = ObjectStore(tmp_path_factory.mktemp("store"))
-    yield found
-    found.kill()
+    object_store = ObjectStore(tmp_path_factory.mktemp("store"))
+    yield object_store
+    object_store.kill()
 
 
 def test_evaluations_read_and_write_there(
@@ -38,13 +38,13 @@ def test_evaluations_read_and_write_there(
     url = store.upload(tmp_path / "scored", "scored")
     values = store.url("values")
     columns = list(data.feature_names)
-    found = evaluate(MEASURES, url, score=columns, output=values, cluster=three)
-    assert_equal(found, data)
+    evaluation = evaluate(MEASURES, url, score=columns, output=values, cluster=three)
+    assert_equal(evaluation, data)
     assert_equal(ShardedEvaluation.open(values), data)
     assert_equal(evaluate(MEASURES, url, score=columns), data)  # in this process too
     opened = open_source(url)
-    for place in range(len(opened.shards)):
-        opened.verify(place)
+    for shard in range(len(opened.shards)):
+        opened.verify(shard)
 
 
 def test_fits_read_there_and_keep_checkpoints_there(

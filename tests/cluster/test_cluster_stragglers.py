@@ -50,13 +50,13 @@ def test_shards_move_away_from_a_slow_worker(three: Cluster, tmp_path: Path) -> 
             np.testing.assert_array_equal(slope, same)
         assert actors.moved == asked // _PATIENCE
         assert len(actors._shares[slow]) == held - actors.moved
-    assert sorted(place for share in actors._shares.values() for place in share) == list(
+    assert sorted(shard for share in actors._shares.values() for shard in share) == list(
         range(len(source.shards))
     )
     actors.gather("risk", loss, weights)  # reads what was moved last
     ray = three.connect()
     for number in (slow, *others):  # what was moved is in the memory of its new worker alone
-        holding = actors._actors[number].__ray_call__.remote(lambda holder: set(holder._held))
+        holding = actors._actors[number].__ray_call__.remote(lambda holder: set(holder._loaded))
         assert ray.get(holding) == set(actors._shares[number])
     actors.close()
 
@@ -80,18 +80,18 @@ def test_a_task_that_lags_is_done_by_another(
     ray = three.connect()
     laggard = 3
 
-    def work(place: int) -> int:
-        first = not list(tmp_path.glob(f"{place}-*"))
-        (tmp_path / f"{place}-{uuid.uuid4()}").touch()
-        if first and place == laggard:
+    def work(number: int) -> int:
+        first = not list(tmp_path.glob(f"{number}-*"))
+        (tmp_path / f"{number}-{uuid.uuid4()}").touch()
+        if first and number == laggard:
             threading.Event().wait()
-        return place**2
+        return number**2
 
     task = ray.remote(work).options(num_cpus=0)
-    found = list(shard_tasks.run_tasks(ray, task.remote, range(6), at_once=2))
-    assert sorted(one for one in found if one) == [(place, place**2) for place in range(6)]
+    results = list(shard_tasks.run_tasks(ray, task.remote, range(6), at_once=2))
+    assert sorted(one for one in results if one) == [(number, number**2) for number in range(6)]
     starts = Counter(int(path.name.partition("-")[0]) for path in tmp_path.iterdir())
-    assert starts == {place: 1 + (place == laggard) for place in range(6)}
+    assert starts == {number: 1 + (number == laggard) for number in range(6)}
 
 
 @pytest.mark.long  # which worker is stopped, and when, is up to the machine
@@ -117,13 +117,13 @@ def test_what_a_stopped_worker_keeps_is_done_by_another(
             os.kill(busy, signal.SIGSTOP)
             alarm.start()
 
-    found = evaluate(
+    evaluation = evaluate(
         MEASURES, source, score=list(data.feature_names), progress=stop_one, cluster=three
     )
     assert not woken.is_set()
     alarm.cancel()
     wake()
-    assert_equal(found, data)
+    assert_equal(evaluation, data)
 
 
 def busy_worker() -> int | None:

@@ -35,16 +35,16 @@ def fails_at_two(number: int) -> dict[str, Any]:
 
 
 def test_results_are_in_order_and_in_one_table(tmp_path: Path) -> None:
-    told: list[SweepProgress] = []
-    found = sweep(measured, TASKS, results=tmp_path / "results.parquet", progress=told.append)
-    assert [one.parameters for one in found] == TASKS
-    assert [one.values["value"] for one in found] == [task["k"] * task["rate"] for task in TASKS]
+    reports: list[SweepProgress] = []
+    results = sweep(measured, TASKS, results=tmp_path / "results.parquet", progress=reports.append)
+    assert [one.parameters for one in results] == TASKS
+    assert [one.values["value"] for one in results] == [task["k"] * task["rate"] for task in TASKS]
     table = pq.read_table(tmp_path / "results.parquet")
     assert {"task", "k", "model", "rate", "value", "name", "seconds"} <= set(table.column_names)
-    assert table["value"].to_pylist() == [one.values["value"] for one in found]
-    assert [one.done for one in told] == list(range(len(TASKS) + 1))
-    assert told[-1].seconds_left == 0
-    assert isinstance(told[-1].last, TaskResult)
+    assert table["value"].to_pylist() == [one.values["value"] for one in results]
+    assert [one.done for one in reports] == list(range(len(TASKS) + 1))
+    assert reports[-1].seconds_left == 0
+    assert isinstance(reports[-1].last, TaskResult)
 
 
 def test_a_second_run_does_only_what_is_missing(tmp_path: Path) -> None:
@@ -142,8 +142,8 @@ def _a_table(folder: Path) -> Path:
 
 @pytest.mark.slow
 def test_processes_give_the_same() -> None:
-    found = sweep(measured, TASKS, processes=2)
-    assert [one.values for one in found] == [one.values for one in sweep(measured, TASKS)]
+    results = sweep(measured, TASKS, processes=2)
+    assert [one.values for one in results] == [one.values for one in sweep(measured, TASKS)]
 
 
 SCRIPT = """
@@ -176,8 +176,8 @@ def test_ctrl_c_loses_nothing_and_kill_at_most_a_second(tmp_path: Path) -> None:
         rest, _ = process.communicate(timeout=60)
         done = int([str(done), *rest.split()][-1])
         assert done - lost <= len(pq.read_table(results)) < 200
-    found = sweep(nap, grid(number=list(range(200)), seconds=[0.05]), results=results)
-    assert [one.values["square"] for one in found] == [number**2 for number in range(200)]
+    completed = sweep(nap, grid(number=list(range(200)), seconds=[0.05]), results=results)
+    assert [one.values["square"] for one in completed] == [number**2 for number in range(200)]
 
 
 @pytest.mark.slow
@@ -190,8 +190,8 @@ def test_a_killed_raylet_loses_no_task(raylets: Raylets, three: Cluster, tmp_pat
         if progress.done == 20:
             raylets.kill_one(random.Random(2))
 
-    found = sweep(nap, tasks, results=results, progress=kill_midway, cluster=three)
-    assert [one.values["square"] for one in found] == [number**2 for number in range(100)]
+    completed = sweep(nap, tasks, results=results, progress=kill_midway, cluster=three)
+    assert [one.values["square"] for one in completed] == [number**2 for number in range(100)]
     keys = pq.read_table(results)["task"].to_pylist()
     assert len(keys) == len(set(keys)) == 100
 
@@ -204,17 +204,17 @@ def test_tuning_on_a_cluster_is_that_of_one_process(three: Cluster, tmp_path: Pa
     here = tune(LinearRanker(), choices, train, held_out)
     results = tmp_path / "tune.parquet"
     for trials in ([], list(here.trials)):  # the second time all are in the table
-        told: list[Trial] = []
+        reported: list[Trial] = []
         there = tune(
             LinearRanker(),
             choices,
             train,
             held_out,
-            progress=lambda _done, _all, trial, told=told: told.append(trial),
+            progress=lambda _done, _all, trial, reported=reported: reported.append(trial),
             results=results,
             cluster=three,
         )
-        assert len(told) == len(here.trials) - len(trials)
+        assert len(reported) == len(here.trials) - len(trials)
         assert [one.params for one in there.trials] == [one.params for one in here.trials]
         np.testing.assert_allclose(
             [one.value for one in there.trials], [one.value for one in here.trials], atol=1e-9

@@ -26,12 +26,12 @@ def test_a_file_is_replaced_whole_and_keeps_its_mode(tmp_path: Path) -> None:
 def test_a_pipe_is_written_to(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    found: list[bytes] = []
-    reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()), daemon=True)
+    received: list[bytes] = []
+    reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()), daemon=True)
     reader.start()
     write_bytes(b"through", str(pipe))
     reader.join(timeout=30)
-    assert found == [b"through"]
+    assert received == [b"through"]
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 

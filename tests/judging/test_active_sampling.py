@@ -11,7 +11,7 @@ from podium.judging.bradley_terry import Comparisons, fit_bradley_terry
 
 
 def names(count):
-    return [f"d{place:02d}" for place in range(count)]
+    return [f"d{number:02d}" for number in range(count)]
 
 
 def by_name(left, right):
@@ -109,9 +109,9 @@ def test_bad_items_are_never_asked_about():
 def test_items_further_down_are_asked_about_when_nothing_nearer_is_left():
     """In the end the best item is held against every other one, and those against one another."""
     items = 24
-    worths = fit_bradley_terry(items, Comparisons.of([(7, other, 1, 0) for other in range(5)]))
+    posterior = fit_bradley_terry(items, Comparisons.of([(7, other, 1, 0) for other in range(5)]))
     met: list[tuple[int, int]] = []
-    while pairs := most_informative_pairs(worths, k=1, without=met):
+    while pairs := most_informative_pairs(posterior, k=1, without=met):
         one, other = pairs[0]
         met.append((one, other))
     of_best = [7 in pair for pair in met]
@@ -119,12 +119,12 @@ def test_items_further_down_are_asked_about_when_nothing_nearer_is_left():
     assert sum(of_best) == items - 1
     assert {frozenset(pair) for pair in met} == set(map(frozenset, combinations(range(items), 2)))
     assert len(met) == items * (items - 1) / 2
-    assert most_informative_pairs(worths, k=1, out=range(1, items)) == []
+    assert most_informative_pairs(posterior, k=1, out=range(1, items)) == []
 
 
 def test_no_item_is_in_two_of_the_pairs_asked_at_once():
-    worths = fit_bradley_terry(12, Comparisons.of([(n, n + 1, 1, 0) for n in range(11)]))
-    pairs = most_informative_pairs(worths, k=6, count=4)
+    posterior = fit_bradley_terry(12, Comparisons.of([(n, n + 1, 1, 0) for n in range(11)]))
+    pairs = most_informative_pairs(posterior, k=6, count=4)
     items = [item for pair in pairs for item in pair]
     assert len(pairs) == 4
     assert len(set(items)) == 8
@@ -137,19 +137,19 @@ def test_the_value_of_a_pair_is_its_formula():
     items, k = 7, 3
     random = np.random.default_rng(4)
     rows = [(*random.choice(items, 2, replace=False).tolist(), 1, 0) for _ in range(12)]
-    worths = fit_bradley_terry(items, Comparisons.of(rows))
-    gains = expected_gains(worths, k, draws=64, seed=5)
+    posterior = fit_bradley_terry(items, Comparisons.of(rows))
+    gains = expected_gains(posterior, k, draws=64, seed=5)
     ranked = by_expected_gain(gains).tolist()
-    covariance = np.linalg.inv(worths.precision)
+    covariance = np.linalg.inv(posterior.precision)
     values = {}
-    for (place, one), (below, other) in combinations(enumerate(ranked), 2):
-        discounts = [1 / np.log2(2 + at) if at < k else 0.0 for at in (place, below)]
+    for (rank, one), (below, other) in combinations(enumerate(ranked), 2):
+        discounts = [1 / np.log2(2 + at) if at < k else 0.0 for at in (rank, below)]
         wrong = np.mean([max(b - a, 0) for a, b in zip(gains[one], gains[other], strict=True)])
-        chance = 1 / (1 + np.exp(worths.means[other] - worths.means[one]))
+        chance = 1 / (1 + np.exp(posterior.means[other] - posterior.means[one]))
         spread = covariance[one, one] + covariance[other, other] - 2 * covariance[one, other]
         values[one, other] = (discounts[0] - discounts[1]) * wrong * chance * (1 - chance) * spread
     best = max(values, key=values.__getitem__)
-    assert tuple(most_informative_pairs(worths, k, seed=5)[0]) == best
+    assert tuple(most_informative_pairs(posterior, k, seed=5)[0]) == best
     del values[best]
     second = max(values, key=values.__getitem__)
-    assert tuple(most_informative_pairs(worths, k, seed=5, without=[best[::-1]])[0]) == second
+    assert tuple(most_informative_pairs(posterior, k, seed=5, without=[best[::-1]])[0]) == second

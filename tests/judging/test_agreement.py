@@ -77,14 +77,14 @@ def test_one_value_only_is_full_agreement():
 
 
 def test_the_matrix_counts_every_two_people_both_ways():
-    found = Agreement.of(Ratings.from_table([[1, 1, 0], [-1, 1, NAN], [0, NAN, NAN]]))
+    agreement = Agreement.of(Ratings.from_table([[1, 1, 0], [-1, 1, NAN], [0, NAN, NAN]]))
     # the first pair: left-left twice, left-tie twice, tie-left twice; the second: opposite, twice
-    assert found.table.tolist() == [[2, 2, 1], [2, 0, 0], [1, 0, 0]]
-    np.testing.assert_allclose(found.rows, [[2 / 5, 2 / 5, 1 / 5], [1, 0, 0], [1, 0, 0]])
-    assert found.ratio() == (1, 3)
-    assert found.overall == 1 / 4
-    assert found.ratio(ties=False) == (1, 1)
-    assert found.without_ties == 1 / 2
+    assert agreement.table.tolist() == [[2, 2, 1], [2, 0, 0], [1, 0, 0]]
+    np.testing.assert_allclose(agreement.rows, [[2 / 5, 2 / 5, 1 / 5], [1, 0, 0], [1, 0, 0]])
+    assert agreement.ratio() == (1, 3)
+    assert agreement.overall == 1 / 4
+    assert agreement.ratio(ties=False) == (1, 1)
+    assert agreement.without_ties == 1 / 2
 
 
 def test_single_votes_say_nothing_about_agreement():
@@ -99,10 +99,10 @@ def test_chi_square_of_two_methods():
     one = Agreement(np.diag([300, 200, 200]) + 50)
     other = Agreement(np.diag([100, 100, 100]) + 60)
     peer = chi2_contingency([one.ratio(), other.ratio()], correction=False)
-    found = compare_agreement(one, other)
-    assert found.statistic == pytest.approx(peer.statistic)
-    assert found.p_value == pytest.approx(peer.pvalue)
-    assert compare_agreement(one, other, ties=False).statistic != found.statistic
+    comparison = compare_agreement(one, other)
+    assert comparison.statistic == pytest.approx(peer.statistic)
+    assert comparison.p_value == pytest.approx(peer.pvalue)
+    assert compare_agreement(one, other, ties=False).statistic != comparison.statistic
     with pytest.raises(DataError, match="nothing to compare"):
         compare_agreement(one, Agreement(np.zeros((3, 3), int)))
 
@@ -171,31 +171,33 @@ def test_the_bootstrap_covers_the_truth():
     for trial in range(100):
         agreed = random.random(80) < 0.7
         ballots = Ratings.from_table(np.where(agreed[:, None], [1, 1], [1, -1]))
-        found = bootstrap_agreement(
+        interval = bootstrap_agreement(
             lambda votes: Agreement.of(votes).overall, ballots, draws=200, seed=trial
         )
-        assert found.value == agreed.mean()
-        covered += found.low <= 0.7 <= found.high
+        assert interval.value == agreed.mean()
+        covered += interval.low <= 0.7 <= interval.high
     assert 88 <= covered <= 100
 
 
 def test_samples_without_overlap_are_left_out():
     """Of three pairs one was judged by one person: one sample in 27 is that pair three times."""
     ballots = Ratings.from_table([[1, 1], [0, 1], [1, NAN]])
-    found = bootstrap_agreement(fleiss_kappa, ballots, draws=2000)
-    assert found.draws == pytest.approx(2000 * 26 / 27, abs=4 * np.sqrt(2000 * 26 / 27**2))
-    assert found.value == fleiss_kappa(ballots)
-    assert found.high == 1.0  # only the pair that two agree on
+    interval = bootstrap_agreement(fleiss_kappa, ballots, draws=2000)
+    assert interval.draws == pytest.approx(2000 * 26 / 27, abs=4 * np.sqrt(2000 * 26 / 27**2))
+    assert interval.value == fleiss_kappa(ballots)
+    assert interval.high == 1.0  # only the pair that two agree on
     as_nan = bootstrap_agreement(lambda votes: Agreement.of(votes).overall, ballots, draws=2000)
-    assert as_nan.draws == found.draws
+    assert as_nan.draws == interval.draws
 
 
 def test_where_most_samples_have_no_figure_there_is_no_interval():
     """One pair of ten was judged by two: (9/10)^10 = 35 % of samples lack it; of forty, 36 %."""
     one_of_ten = Ratings.from_table([[1, 1]] + [[1, NAN]] * 9)
     share = 1 - 0.9**10
-    found = bootstrap_agreement(fleiss_kappa, one_of_ten, draws=1000)
-    assert found.draws == pytest.approx(1000 * share, abs=4 * np.sqrt(1000 * share * (1 - share)))
+    interval = bootstrap_agreement(fleiss_kappa, one_of_ten, draws=1000)
+    assert interval.draws == pytest.approx(
+        1000 * share, abs=4 * np.sqrt(1000 * share * (1 - share))
+    )
 
     def strict(votes):
         """A figure that asks for two such pairs, which 26 % of samples have."""
@@ -213,22 +215,22 @@ def test_the_interval_has_the_quantiles_of_all_samples():
     # Shares agreed of 0, 1/4, ..., 1 have chances 1, 4, 6, 4, 1 of 16.
     assert Counter(every.tolist()) == {0: 16, 0.25: 64, 0.5: 96, 0.75: 64, 1: 16}
     for confidence, ends in ((0.95, (0.0, 1.0)), (0.8, (0.25, 0.75)), (0.3, (0.5, 0.5))):
-        found = bootstrap_agreement(
+        interval = bootstrap_agreement(
             lambda votes: Agreement.of(votes).overall,
             Ratings.from_table(table),
             draws=3000,
             confidence=confidence,
         )
         exact = np.quantile(every, [(1 - confidence) / 2, (1 + confidence) / 2])
-        assert (found.low, found.high) == tuple(exact) == ends
-        assert (found.value, found.draws) == (0.5, 3000)
+        assert (interval.low, interval.high) == tuple(exact) == ends
+        assert (interval.value, interval.draws) == (0.5, 3000)
 
 
 def test_the_interval_is_scipys_percentile_interval():
     random = np.random.default_rng(3)
     agreed = random.random(300) < 0.8
     ballots = Ratings.from_table(np.where(agreed[:, None], [1, 1], [1, -1]))
-    found = bootstrap_agreement(
+    interval = bootstrap_agreement(
         lambda votes: Agreement.of(votes).overall, ballots, draws=4000, confidence=0.9
     )
     theirs = scipy_bootstrap(
@@ -239,7 +241,7 @@ def test_the_interval_is_scipys_percentile_interval():
         method="percentile",
         random_state=0,
     ).confidence_interval
-    assert (found.low, found.high) == pytest.approx(tuple(theirs), abs=0.004)
+    assert (interval.low, interval.high) == pytest.approx(tuple(theirs), abs=0.004)
 
 
 def test_the_same_seed_draws_the_same_samples():

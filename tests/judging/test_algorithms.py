@@ -81,21 +81,21 @@ def test_the_heap_is_the_one_of_heapq(worth, k):
     count = 0
 
     class Item:
-        def __init__(self, place):
-            self.place = place
+        def __init__(self, index):
+            self.index = index
 
         def __lt__(self, other):
             nonlocal count
             count += 1
-            return worth[self.place] < worth[other.place]
+            return worth[self.index] < worth[other.index]
 
-    items = [Item(place) for place in range(len(worth))]
+    items = [Item(index) for index in range(len(worth))]
     kept = items[:k]
     heapq.heapify(kept)
     for item in items[k:]:
         if kept[0] < item:
             heapq.heapreplace(kept, item)
-    expected = [heapq.heappop(kept).place for _ in range(k)][::-1]
+    expected = [heapq.heappop(kept).index for _ in range(k)][::-1]
 
     selected = run_selection(heap, len(worth), k, perfect(worth), infer=False)
     assert (selected.top, selected.judgments) == (expected, count)
@@ -160,8 +160,12 @@ def test_a_tournament_takes_as_many_rounds_as_its_trees_are_deep():
     """With equal trees meeting, 2^m items have a winner after m rounds and 2^m - 1 judgments."""
     for depth in range(1, 7):
         items = 2**depth
-        found = run_selection(tournament, items, 1, perfect(list(range(items))))
-        assert (found.rounds, found.judgments, found.top) == (depth, items - 1, [items - 1])
+        selected = run_selection(tournament, items, 1, perfect(list(range(items))))
+        assert (selected.rounds, selected.judgments, selected.top) == (
+            depth,
+            items - 1,
+            [items - 1],
+        )
 
 
 def test_play_returns_the_number_of_batches():

@@ -37,8 +37,8 @@ LEFT, TIE, RIGHT = Outcome.LEFT, Outcome.TIE, Outcome.RIGHT
 def shares(habits, difference, count=4000, **settings):
     """How often an assessor says left, tie and right of items that are so far apart."""
     assessor = SimulatedAssessor([difference, 0.0], habits, **settings)
-    said = [assessor(0, 1) for _ in range(count)]
-    return np.array([said.count(outcome) for outcome in (LEFT, TIE, RIGHT)]) / count
+    outcomes = [assessor(0, 1) for _ in range(count)]
+    return np.array([outcomes.count(outcome) for outcome in (LEFT, TIE, RIGHT)]) / count
 
 
 def logistic(value):
@@ -66,27 +66,27 @@ def test_flips_do_not_care_for_distance():
 
 def test_the_tired_make_more_mistakes():
     assessor = SimulatedAssessor([0.5, 0.0], Habits(noise=0.2, tiring=5.0))
-    said = [assessor(0, 1) is LEFT for _ in range(2000)]
-    assert np.mean(said[:100]) > np.mean(said[-1000:]) + 0.2
+    right = [assessor(0, 1) is LEFT for _ in range(2000)]
+    assert np.mean(right[:100]) > np.mean(right[-1000:]) + 0.2
 
 
 def test_the_same_seed_and_name_say_the_same():
-    def said(name, seed):
+    def verdicts(name, seed):
         assessor = SimulatedAssessor([0.5, 0.0], CROWD, name=name, seed=seed)
         return [assessor(0, 1) for _ in range(50)]
 
-    assert said("ann", 1) == said("ann", 1)
-    assert said("ann", 1) != said("bob", 1)
-    assert said("ann", 1) != said("ann", 2)
+    assert verdicts("ann", 1) == verdicts("ann", 1)
+    assert verdicts("ann", 1) != verdicts("bob", 1)
+    assert verdicts("ann", 1) != verdicts("ann", 2)
 
 
 def test_grades():
-    worths = list(range(100))
-    assert [SimulatedAssessor(worths, PERFECT).grade(item) for item in worths] == [
-        item // 20 for item in worths
+    relevance = list(range(100))
+    assert [SimulatedAssessor(relevance, PERFECT).grade(item) for item in relevance] == [
+        item // 20 for item in relevance
     ]
-    wrong = SimulatedAssessor(worths, Habits(flips=0.25))
-    rate = np.mean([wrong.grade(item) != item // 20 for item in worths * 40])
+    wrong = SimulatedAssessor(relevance, Habits(flips=0.25))
+    rate = np.mean([wrong.grade(item) != item // 20 for item in relevance * 40])
     assert rate == pytest.approx(0.25, abs=0.03)
 
 
@@ -108,10 +108,10 @@ def test_calibration_finds_the_habits_again():
             for right in range(12)
             if left != right
         ]
-    found = calibrate(Preferences.from_columns(*zip(*rows, strict=True))).habits()
-    assert found.noise == pytest.approx(0.4, rel=0.1)
-    assert found.ties == pytest.approx(0.6, rel=0.1)
-    assert found.side == pytest.approx(0.2, rel=0.15)
+    estimated = calibrate(Preferences.from_columns(*zip(*rows, strict=True))).habits()
+    assert estimated.noise == pytest.approx(0.4, rel=0.1)
+    assert estimated.ties == pytest.approx(0.6, rel=0.1)
+    assert estimated.side == pytest.approx(0.2, rel=0.15)
 
 
 @pytest.mark.slow
@@ -122,8 +122,8 @@ def test_the_real_habits_are_those_of_the_real_data():
         for line in lines:
             query, pair, *tags = line.rstrip("\n").split("\t")
             rows += [(query, *pair.split(","), -int(np.sign(float(tag)))) for tag in tags]
-    found = calibrate(Preferences.from_columns(*zip(*rows, strict=True))).habits()
-    assert (round(found.noise, 2), round(found.ties, 2), round(found.side, 2)) == (
+    habits = calibrate(Preferences.from_columns(*zip(*rows, strict=True))).habits()
+    assert (round(habits.noise, 2), round(habits.ties, 2), round(habits.side, 2)) == (
         REAL.noise,
         REAL.ties,
         REAL.side,
@@ -137,19 +137,19 @@ def test_the_real_habits_are_those_of_the_real_data():
 
 
 def test_a_panel_judges_a_session_and_its_journal(tmp_path):
-    worths = {f"d{place}": float(place) for place in range(12)}
-    panel = [SimulatedAssessor(worths, PERFECT, name=name) for name in ("ann", "bob", "cem")]
-    session = Session(list(worths), 4, overlap=Overlap(0.5, assessors=3))
+    relevance = {f"d{number}": float(number) for number in range(12)}
+    panel = [SimulatedAssessor(relevance, PERFECT, name=name) for name in ("ann", "bob", "cem")]
+    session = Session(list(relevance), 4, overlap=Overlap(0.5, assessors=3))
     assert judge_session(session, panel, max_judgments=5) == 5
     assert len(session.log) == 5
     done = judge_session(session, panel, max_workers=4)
     assert session.done
     assert len(session.log) == 5 + done
     assert session.result().top == ("d11", "d10", "d9", "d8")
-    with SessionFile.create(tmp_path / "s.jsonl", Session(list(worths), 4)) as journal:
+    with SessionFile.create(tmp_path / "s.jsonl", Session(list(relevance), 4)) as journal:
         judge_session(journal, panel[:1])
     log = SessionFile.read(tmp_path / "s.jsonl").log
-    assert Session(list(worths), 4, log=log).done
+    assert Session(list(relevance), 4, log=log).done
     assert all(entry.assessor == "ann" and entry.seconds > 0 for entry in log)
 
 
@@ -194,9 +194,9 @@ def test_a_plan_counts_what_a_session_would():
     work = estimate_workload(500, 30, k=5, habits=PERFECT, runs=40)
     counts = []
     for seed in range(40):
-        worths = np.random.default_rng(seed).standard_normal(30)
+        relevance = np.random.default_rng(seed).standard_normal(30)
         session = Session([str(item) for item in range(30)], 5, seed=seed)
-        named = {str(item): worth for item, worth in enumerate(worths)}
+        named = {str(item): worth for item, worth in enumerate(relevance)}
         counts.append(judge_session(session, [SimulatedAssessor(named, PERFECT)]))
     assert work.per_query == pytest.approx(np.mean(counts), rel=0.05)
     assert work.total == 500 * work.per_query

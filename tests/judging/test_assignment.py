@@ -16,31 +16,31 @@ def test_rotation(queries, people, data, seed):
     assessors = [f"u{number}" for number in range(people)]
     modes = ["pairs", "grades", "sets"][: data.draw(st.integers(1, min(3, people)))]
     rounds = data.draw(st.integers(1, people // len(modes)))
-    found = rotate(names, assessors, modes=modes, rounds=rounds, seed=seed)
-    assert found == rotate(names, assessors, modes=modes, rounds=rounds, seed=seed)
-    assert len(found) == queries * len(modes) * rounds
+    assignments = rotate(names, assessors, modes=modes, rounds=rounds, seed=seed)
+    assert assignments == rotate(names, assessors, modes=modes, rounds=rounds, seed=seed)
+    assert len(assignments) == queries * len(modes) * rounds
     # Nobody meets a query twice, in whatever mode.
-    assert max(Counter((one.assessor, one.query) for one in found).values(), default=1) == 1
+    assert max(Counter((one.assessor, one.query) for one in assignments).values(), default=1) == 1
     # Each query is judged in each mode by as many people as there are rounds.
-    times = Counter((one.query, one.mode) for one in found)
+    times = Counter((one.query, one.mode) for one in assignments)
     assert times == {(query, mode): rounds for query in names for mode in modes}
     # In each mode loads differ by a query a round at most.
     for mode in modes:
-        loads = Counter(one.assessor for one in found if one.mode == mode)
+        loads = Counter(one.assessor for one in assignments if one.mode == mode)
         loads = [loads[assessor] for assessor in assessors]
         assert max(loads) - min(loads) <= rounds
 
 
 def test_the_papers_assignment():
     """Five people, fifty queries: ten of each mode for everyone, on different folds."""
-    found = rotate([f"q{n}" for n in range(50)], ["u1", "u2", "u3", "u4", "u5"])
+    assignments = rotate([f"q{n}" for n in range(50)], ["u1", "u2", "u3", "u4", "u5"])
     folds = {
         (one.assessor, one.mode): {
             other.query
-            for other in found
+            for other in assignments
             if other == one or (other.assessor, other.mode) == (one.assessor, one.mode)
         }
-        for one in found
+        for one in assignments
     }
     assert {len(fold) for fold in folds.values()} == {10}
     for person in range(5):  # person i judges fold i by pairs, and fold i + 1 by grades

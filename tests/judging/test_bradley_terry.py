@@ -35,7 +35,7 @@ ROWS = st.lists(
 )
 
 
-def posterior(means, duels, tie, spread):
+def minus_log_posterior(means, duels, tie, spread):
     """Minus the log posterior, from the formulas of Rao and Kupper spelled out."""
     lead = means[duels.left] - means[duels.right]
     left = 1 / (1 + np.exp(-(lead - tie)))
@@ -50,61 +50,63 @@ def posterior(means, duels, tie, spread):
 @settings(max_examples=50)
 def test_the_fit_is_the_most_probable(rows, tie, spread):
     duels = Comparisons.of(rows)
-    found = fit_bradley_terry(ITEMS, duels, tie=tie, spread=spread)
-    best = minimize(posterior, np.zeros(ITEMS), (duels, tie, spread), tol=1e-10)
-    np.testing.assert_allclose(found.means, best.x, atol=2e-3)
+    posterior = fit_bradley_terry(ITEMS, duels, tie=tie, spread=spread)
+    best = minimize(minus_log_posterior, np.zeros(ITEMS), (duels, tie, spread), tol=1e-10)
+    np.testing.assert_allclose(posterior.means, best.x, atol=2e-3)
 
 
 @given(ROWS)
 @settings(max_examples=20)
 def test_the_precision_is_the_curvature(rows):
     duels = Comparisons.of(rows)
-    found = fit_bradley_terry(ITEMS, duels, tie=0.7, spread=1.3)
+    posterior = fit_bradley_terry(ITEMS, duels, tie=0.7, spread=1.3)
 
     def gradient(means):
-        return approx_fprime(means, posterior, 1e-5, duels, 0.7, 1.3)
+        return approx_fprime(means, minus_log_posterior, 1e-5, duels, 0.7, 1.3)
 
     curvature = np.array(
         [
-            approx_fprime(found.means, lambda at, row=row: gradient(at)[row], 1e-3)
+            approx_fprime(posterior.means, lambda at, row=row: gradient(at)[row], 1e-3)
             for row in range(ITEMS)
         ]
     )
-    np.testing.assert_allclose(found.precision, curvature, atol=0.02)
+    np.testing.assert_allclose(posterior.precision, curvature, atol=0.02)
 
 
 def crowd(people, seed=0, items=30, votes=3000):
     """Verdicts of people with slopes, on items of known worth."""
     random = np.random.default_rng(seed)
-    worths = 2 * random.standard_normal(items)
+    strengths = 2 * random.standard_normal(items)
     left = random.integers(0, items, votes)
     right = (left + random.integers(1, items, votes)) % items
     raters = random.integers(0, len(people), votes)
-    seems = np.array(people)[raters] * (worths[left] - worths[right]) + random.logistic(size=votes)
+    seems = np.array(people)[raters] * (strengths[left] - strengths[right]) + random.logistic(
+        size=votes
+    )
     outcomes = np.sign(seems) * (abs(seems) > 1)
-    return worths, Comparisons(left, right, outcomes.astype(int), raters)
+    return strengths, Comparisons(left, right, outcomes.astype(int), raters)
 
 
-def test_worths_and_the_tie_width_are_found_again():
-    worths, duels = crowd([1.0])
-    found = fit_bradley_terry(len(worths), duels, spread=2.0)
-    assert found.tie == pytest.approx(1.0, abs=0.1)
-    assert np.corrcoef(found.means, worths)[0, 1] > 0.99
+def test_strengths_and_the_tie_width_are_recovered():
+    strengths, duels = crowd([1.0])
+    posterior = fit_bradley_terry(len(strengths), duels, spread=2.0)
+    assert posterior.tie == pytest.approx(1.0, abs=0.1)
+    assert np.corrcoef(posterior.means, strengths)[0, 1] > 0.99
     # Only differences can be told: errors and their spread are taken relative to the mean.
-    relative = np.eye(len(worths)) - 1 / len(worths)
-    spread = np.sqrt(np.diag(relative @ np.linalg.inv(found.precision) @ relative))
-    errors = abs(relative @ (found.means - worths))
+    relative = np.eye(len(strengths)) - 1 / len(strengths)
+    spread = np.sqrt(np.diag(relative @ np.linalg.inv(posterior.precision) @ relative))
+    errors = abs(relative @ (posterior.means - strengths))
     assert np.mean(errors < 2 * spread) > 0.85  # about 95 % of two standard deviations
     assert 0.2 < np.mean(errors < 0.6745 * spread) < 0.8  # and half of a probable error
 
 
 def test_reliability_tells_guessers_from_those_who_know():
-    worths, duels = crowd([1.5, 1.0, 0.5, 0.0, 0.0], votes=1500)
-    plain = fit_bradley_terry(len(worths), duels)
-    found = fit_bradley_terry(len(worths), duels, reliability=True)
-    assert found.slopes.argsort().tolist()[::-1][:3] == [0, 1, 2]
-    assert max(abs(found.slopes[3:])) < 0.3
-    assert np.corrcoef(found.means, worths)[0, 1] > np.corrcoef(plain.means, worths)[0, 1]
+    strengths, duels = crowd([1.5, 1.0, 0.5, 0.0, 0.0], votes=1500)
+    plain = fit_bradley_terry(len(strengths), duels)
+    posterior = fit_bradley_terry(len(strengths), duels, reliability=True)
+    assert posterior.slopes.argsort().tolist()[::-1][:3] == [0, 1, 2]
+    assert max(abs(posterior.slopes[3:])) < 0.3
+    assert np.corrcoef(posterior.means, strengths)[0, 1] > np.corrcoef(plain.means, strengths)[0, 1]
 
 
 def test_a_side_that_is_known_does_not_count_as_worth():
@@ -122,9 +124,9 @@ def test_a_prior_ranking():
     assert means[4] == pytest.approx(0, abs=1e-9)
     assert spread == pytest.approx(2 * 0.8)
     assert (np.diff(means) < 0).all()
-    found = fit_bradley_terry(9, Comparisons.of([(8, 0, 1, 0)]), means=means, spread=spread)
-    assert found.means[8] > means[8]
-    assert found.means[0] < means[0]
+    posterior = fit_bradley_terry(9, Comparisons.of([(8, 0, 1, 0)]), means=means, spread=spread)
+    assert posterior.means[8] > means[8]
+    assert posterior.means[0] < means[0]
 
 
 def test_verdicts_on_items_that_do_not_exist():
@@ -133,12 +135,12 @@ def test_verdicts_on_items_that_do_not_exist():
 
 
 def test_draws_have_the_posteriors_mean_and_covariance():
-    worths = fit_bradley_terry(4, Comparisons.of([(0, 1, 1, 0), (1, 2, 1, 0), (2, 3, 0, 0)]))
-    drawn = worths.draws(200_000, seed=1)
-    np.testing.assert_allclose(drawn.mean(axis=1), worths.means, atol=0.02)
-    covariance = worths.covariance(np.arange(4))
+    strengths = fit_bradley_terry(4, Comparisons.of([(0, 1, 1, 0), (1, 2, 1, 0), (2, 3, 0, 0)]))
+    drawn = strengths.draws(200_000, seed=1)
+    np.testing.assert_allclose(drawn.mean(axis=1), strengths.means, atol=0.02)
+    covariance = strengths.covariance(np.arange(4))
     np.testing.assert_allclose(np.cov(drawn), covariance, atol=0.05)
-    np.testing.assert_allclose(covariance @ worths.precision, np.eye(4), atol=1e-9)
+    np.testing.assert_allclose(covariance @ strengths.precision, np.eye(4), atol=1e-9)
 
 
 def test_expected_gains_are_those_of_the_labels():
@@ -151,7 +153,7 @@ def test_expected_gains_are_those_of_the_labels():
 
 
 def test_the_largest_k_overflows_nothing():
-    items = [f"d{place:04d}" for place in range(1200)]
+    items = [f"d{number:04d}" for number in range(1200)]
     session = Session(items, 1100, log=[Verdict("d0001", "d0000", Outcome.LEFT)])
     assert len(session.result().top) == 1100
     assert k_ndcg(range(1200), range(1200, 0, -1), 1100) == 1
@@ -160,19 +162,19 @@ def test_the_largest_k_overflows_nothing():
 
 
 def test_telling_pairs_leave_out_what_they_are_told_to():
-    worths = fit_bradley_terry(8, Comparisons.of([(0, 1, 1, 0), (2, 3, 1, 0), (4, 5, 1, 0)]))
-    pairs = most_informative_pairs(worths, 3, count=10)
+    strengths = fit_bradley_terry(8, Comparisons.of([(0, 1, 1, 0), (2, 3, 1, 0), (4, 5, 1, 0)]))
+    pairs = most_informative_pairs(strengths, 3, count=10)
     assert len(pairs) == 3  # a pair for each place of the top three
     items = [item for pair in pairs for item in pair]
     assert len(set(items)) == len(items)
-    others = most_informative_pairs(worths, 3, count=1, without=[pairs[0][::-1]], out=[6, 7])
+    others = most_informative_pairs(strengths, 3, count=1, without=[pairs[0][::-1]], out=[6, 7])
     assert set(others[0]) != set(pairs[0])
     assert not {6, 7} & set(others[0])
-    assert most_informative_pairs(worths, 3, out=range(1, 8)) == []
+    assert most_informative_pairs(strengths, 3, out=range(1, 8)) == []
 
 
-def careful_session(worths, habits, budget, **settings):
-    names = {f"d{place:02d}": worth for place, worth in enumerate(worths)}
+def careful_session(strengths, habits, budget, **settings):
+    names = {f"d{index:02d}": worth for index, worth in enumerate(strengths)}
     judge = SimulatedAssessor(names, habits, seed=3)
     session = Session(list(names), 5, algorithm="careful", budget=budget, **settings)
     while not session.done:
@@ -182,19 +184,19 @@ def careful_session(worths, habits, budget, **settings):
 
 
 def test_a_careful_session_ends_with_its_budget_and_gets_better_with_it():
-    truths = np.random.default_rng(5).standard_normal((6, 25))
-    found = {}
+    queries = np.random.default_rng(5).standard_normal((6, 25))
+    mean_hits = {}
     for budget in (20, 150):
         hits = []
-        for worths in truths:
-            session = careful_session(worths, Habits(flips=0.15), budget)
+        for strengths in queries:
+            session = careful_session(strengths, Habits(flips=0.15), budget)
             assert len(session.log) == budget
             assert session.expected_left() == 0
             assert session.result().complete
-            best = {f"d{place:02d}" for place in np.argsort(-worths)[:5]}
+            best = {f"d{item:02d}" for item in np.argsort(-strengths)[:5]}
             hits.append(len(best & set(session.result().top)))
-        found[budget] = np.mean(hits)
-    assert found[150] > max(found[20], 4)
+        mean_hits[budget] = np.mean(hits)
+    assert mean_hits[150] > max(mean_hits[20], 4)
 
 
 def test_a_careful_session_asks_nobody_the_same_pair_twice():
@@ -218,10 +220,10 @@ def test_a_careful_session_with_overlap_asks_nobody_twice_either():
 
 
 def test_a_careful_session_heeds_grades_marks_and_a_prior():
-    items = [f"d{place}" for place in range(8)]
+    items = [f"d{number}" for number in range(8)]
     session = Session(items, 2, algorithm="careful", budget=10)
-    for place, item in enumerate(items):
-        session.add(Grade(item, min(place, 4), "ann"))
+    for number, item in enumerate(items):
+        session.add(Grade(item, min(number, 4), "ann"))
     session.add(Grade("d5", 4, "bob"))
     assert session.result().top[0] in items[4:]
     assert {item for pair in session.open_pairs() for item in pair} & set(items[4:])
@@ -244,15 +246,15 @@ def test_dawid_and_skene_beat_the_majority():
         ]
     ).T
     votes[random.random(votes.shape) < 0.3] = np.nan
-    found = dawid_skene(Ratings.from_table(votes))
+    consensus = dawid_skene(Ratings.from_table(votes))
     most = [majority([Outcome(int(vote)) for vote in row if not np.isnan(vote)]) for row in votes]
-    assert (found.values == truth).mean() > (np.array(most) == truth).mean() + 0.05
-    assert found.reliability.argsort()[::-1][:2].tolist() == [0, 1]
+    assert (consensus.values == truth).mean() > (np.array(most) == truth).mean() + 0.05
+    assert consensus.reliability.argsort()[::-1][:2].tolist() == [0, 1]
     # Who guesses otherwise says what is true a third of the time anyway.
     expected = np.array(skill) + (1 - np.array(skill)) / 3
-    np.testing.assert_allclose(found.reliability, expected, atol=0.05)
-    np.testing.assert_allclose(found.probabilities.sum(axis=1), 1)
-    np.testing.assert_allclose(found.confusion.sum(axis=2), 1)
+    np.testing.assert_allclose(consensus.reliability, expected, atol=0.05)
+    np.testing.assert_allclose(consensus.probabilities.sum(axis=1), 1)
+    np.testing.assert_allclose(consensus.confusion.sum(axis=2), 1)
     with pytest.raises(DataError, match="no votes"):
         dawid_skene(Ratings.from_table(np.full((2, 2), np.nan)))
 
@@ -261,18 +263,18 @@ def test_an_estimate_hears_those_who_know_and_not_those_who_guess():
     """Five judge every pair and three of them guess: that misleads the majority only."""
     ahead = []
     for seed in range(8):
-        worths = np.random.default_rng(seed).standard_normal(12)
-        names = {f"d{place:02d}": worth for place, worth in enumerate(worths)}
+        strengths = np.random.default_rng(seed).standard_normal(12)
+        names = {f"d{index:02d}": worth for index, worth in enumerate(strengths)}
         people = [
             SimulatedAssessor(names, Habits(flips=flips), name=f"person {number}", seed=seed)
             for number, flips in enumerate([0.02, 0.02, 0.5, 0.5, 0.5])
         ]
         session = Session(list(names), 5, overlap=Overlap(1.0, assessors=5), seed=seed)
         judge_session(session, people)
-        places = {name: place for place, name in enumerate(names)}
+        indices = {name: index for index, name in enumerate(names)}
         quality = [
-            k_ndcg([places[item] for item in found.top], worths, 5)
-            for found in (session.estimate(), session.result())
+            k_ndcg([indices[item] for item in result.top], strengths, 5)
+            for result in (session.estimate(), session.result())
         ]
         ahead.append(quality[0] - quality[1])
     assert np.mean(ahead) > 0.1
@@ -282,14 +284,14 @@ def test_an_estimate_makes_more_of_ties_than_the_algorithm_does():
     """People who see no small differences: the estimate hears the ties too."""
     gains = []
     for seed in range(12):
-        worths = np.random.default_rng(seed).standard_normal(30)
-        names = {f"d{place:02d}": worth for place, worth in enumerate(worths)}
+        strengths = np.random.default_rng(seed).standard_normal(30)
+        names = {f"d{index:02d}": worth for index, worth in enumerate(strengths)}
         session = Session(list(names), 5)
         judge_session(session, [SimulatedAssessor(names, Habits(ties=0.7), seed=seed)])
-        places = {name: place for place, name in enumerate(names)}
+        indices = {name: index for index, name in enumerate(names)}
         quality = [
-            k_ndcg([places[item] for item in found.top], worths, 5)
-            for found in (session.estimate(), session.result())
+            k_ndcg([indices[item] for item in result.top], strengths, 5)
+            for result in (session.estimate(), session.result())
         ]
         assert session.estimate().complete
         gains.append(quality[0] - quality[1])

@@ -61,7 +61,7 @@ def test_a_query_is_judged_in_two_sittings_and_exported(tmp_path, candidates):
     log = SessionFile.read(session).log
     kinds = [type(entry) for entry in log]
     assert kinds == [Verdict, Undo, Verdict, Mark, Mark, Verdict]
-    assert [log[place].outcome for place in (0, 2, 5)] == [
+    assert [log[index].outcome for index in (0, 2, 5)] == [
         Outcome.LEFT,
         Outcome.RIGHT,
         Outcome.TIE,
@@ -73,13 +73,15 @@ def test_a_query_is_judged_in_two_sittings_and_exported(tmp_path, candidates):
 
     again = run("judge", session, "--export", labels, "--assessor", "bob", keys="a" * 20)
     assert again.returncode == 0, again.stderr
-    found = SessionFile.read(session)
-    assert found.done
-    assert found.log[: len(log)] == log
-    assert f"{len([e for e in found.log if not isinstance(e, Undo)]) - 1} judgments" in again.stdout
+    judged = SessionFile.read(session)
+    assert judged.done
+    assert judged.log[: len(log)] == log
+    assert (
+        f"{len([e for e in judged.log if not isinstance(e, Undo)]) - 1} judgments" in again.stdout
+    )
     judgments = read_qrels(labels)
     written = dict(zip(judgments.document_ids.to_pylist(), judgments.labels, strict=True))
-    top = found.result().top
+    top = judged.result().top
     assert {item: label for item, label in written.items() if label} == dict(
         zip(top, [2.0, 1.0], strict=False)
     )
@@ -87,8 +89,8 @@ def test_a_query_is_judged_in_two_sittings_and_exported(tmp_path, candidates):
 
 def test_nothing_judged_is_not_exported(tmp_path, candidates):
     scored = json.loads(json.dumps(CANDIDATES))
-    for place, candidate in enumerate(scored["candidates"]):
-        candidate["score"] = float(place)
+    for number, candidate in enumerate(scored["candidates"]):
+        candidate["score"] = float(number)
     candidates.write_text(json.dumps(scored))
     session, labels = tmp_path / "s.jsonl", tmp_path / "labels.qrels"
     for arguments, keys in (("--from", candidates), "q"), ((), "auq"):  # nothing, or taken back
@@ -102,8 +104,8 @@ def test_nothing_judged_is_not_exported(tmp_path, candidates):
 
 def test_scores_make_a_prior_ranking(tmp_path, candidates):
     scored = json.loads(json.dumps(CANDIDATES))
-    for place, candidate in enumerate(scored["candidates"]):
-        candidate["score"] = float(place)
+    for number, candidate in enumerate(scored["candidates"]):
+        candidate["score"] = float(number)
     candidates.write_text(json.dumps(scored))
     run("judge", tmp_path / "s.jsonl", "--from", candidates, keys="q")
     session = SessionFile.read(tmp_path / "s.jsonl")
@@ -129,9 +131,9 @@ def test_mistakes_are_told(tmp_path, candidates, arguments, problem):
 def test_what_a_session_was_started_with_stays(tmp_path, candidates):
     session = tmp_path / "s.jsonl"
     assert run("judge", session, "--from", candidates, "--k", 2, keys="q").returncode == 0
-    told = run("judge", session, "--k", 3, keys="q")
-    assert told.returncode == 1
-    assert "was started with k 2, not 3" in " ".join(told.stderr.split())
+    done = run("judge", session, "--k", 3, keys="q")
+    assert done.returncode == 1
+    assert "was started with k 2, not 3" in " ".join(done.stderr.split())
     assert run("judge", session, "--k", 2, keys="q").returncode == 0
 
 
@@ -231,13 +233,13 @@ def test_simulate_as_json():
         "simulate", "--queries", 50, "--items", 20, "--k", 3, "--runs", 10, "--json",
         "--judges", "perfect", "--overlap", 0.5, "--assessors", 3, "--hours-each", 0.5,
     )  # fmt: skip
-    found = {one["algorithm"]: one for one in json.loads(done.stdout)}
-    work = found["adaptive"]
+    works = {one["algorithm"]: one for one in json.loads(done.stdout)}
+    work = works["adaptive"]
     assert work["judgments"] == pytest.approx(50 * work["judgments_per_query"]["mean"])
     assert work["hours"] == pytest.approx(work["judgments"] * 5.51 / 3600)
     assert work["quality"] == 1
-    assert found["five grades"]["judgments"] == 50 * 20 * (1 + 0.5 * 2)
-    assert found["five grades"]["hours"] == pytest.approx(50 * 20 * 2 * 13.87 / 3600)
+    assert works["five grades"]["judgments"] == 50 * 20 * (1 + 0.5 * 2)
+    assert works["five grades"]["hours"] == pytest.approx(50 * 20 * 2 * 13.87 / 3600)
     assert work["people"] == math.ceil(work["hours"] / 0.5)
     low, high = work["hours_90_percent"]
     assert low < work["hours"] < high
@@ -249,7 +251,7 @@ def test_simulate_refuses_what_it_does_not_know():
     assert "dogs" in done.stderr
 
 
-def test_the_names_on_the_command_line_are_those_of_the_room():
+def test_the_names_on_the_command_line_are_those_of_the_package():
     assert set(get_args(HabitName)) == set(HABITS)
     help_text = " ".join(run("judge", "--help").stdout.split())
     assert all(name in help_text for name in (*ALGORITHMS, CAREFUL))
@@ -297,5 +299,5 @@ def test_who_sticks_to_verdicts_that_contradict_each_other_is_asked_once_more(tm
     before = next(entry for entry in loop if {entry.left, entry.right} == {left, _})
     same = "a" if before.left == left else "b"
     done = run("judge", path, "--assessor", "ann", keys=[same] * 9)
-    assert "3 verdicts go in a circle" in done.stdout
+    assert "3 verdicts form a cycle" in done.stdout
     assert len(SessionFile.read(path).log) == 4

@@ -72,14 +72,14 @@ def test_a_judge_may_answer_with_numbers(name):
     def judge(left, right):
         return (worth[left] > worth[right]) - (worth[left] < worth[right])
 
-    found = run_selection(ALGORITHMS[name], len(worth), 3, judge)
-    assert found == run_selection(
+    selected = run_selection(ALGORITHMS[name], len(worth), 3, judge)
+    assert selected == run_selection(
         ALGORITHMS[name], len(worth), 3, lambda *pair: Outcome(judge(*pair))
     )
-    assert [worth[item] for item in found.top] == [9, 6, 5]
+    assert [worth[item] for item in selected.top] == [9, 6, 5]
     selection = ALGORITHMS[name](range(len(worth)), 3)
     assert (
-        drive_selection(selection, judge)[0] == found.top
+        drive_selection(selection, judge)[0] == selected.top
     )  # numbers sent straight to an algorithm
 
 
@@ -96,14 +96,14 @@ def test_an_entry_stands_unless_an_undo_that_stands_names_it(targets):
         log.append(Mark(f"d{len(log)}"))
         log.append(Undo(target % len(log)))
 
-    def stands(place):
+    def stands(index):
         return not any(
-            isinstance(later, Undo) and later.entry == place and stands(place + 1 + distance)
-            for distance, later in enumerate(log[place + 1 :])
+            isinstance(later, Undo) and later.entry == index and stands(index + 1 + distance)
+            for distance, later in enumerate(log[index + 1 :])
         )
 
-    marks = [place for place in range(len(log)) if isinstance(log[place], Mark)]
-    assert active_entries(log) == [place for place in marks if stands(place)]
+    marks = [index for index in range(len(log)) if isinstance(log[index], Mark)]
+    assert active_entries(log) == [index for index in marks if stands(index)]
 
 
 def test_time_taken_back_was_spent_all_the_same():

@@ -30,7 +30,7 @@ LEFT, TIE, RIGHT = Outcome.LEFT, Outcome.TIE, Outcome.RIGHT
 
 
 def letters(count):
-    return [chr(ord("a") + place) for place in range(count)]
+    return [chr(ord("a") + number) for number in range(count)]
 
 
 def judge_all(session, outcome=lambda left, right: LEFT if left < right else RIGHT):
@@ -53,17 +53,17 @@ def check_history(seed):
         session.add(random_entry(random, session))
         if step in looks:
             assert state(session) == state(replayed(session, session.log))
-    standing_alone = [session.log[place] for place in active_entries(session.log)]
+    standing_alone = [session.log[index] for index in active_entries(session.log)]
     assert state(session) == state(replayed(session, standing_alone))  # what is undone never was
-    said = {}  # the last word of each person on each pair, and the marks, undos left out
+    latest = {}  # the last word of each person on each pair, and the marks, undos left out
     for entry in session.log:
         if isinstance(entry, Verdict):
-            said[entry.assessor, frozenset((entry.left, entry.right))] = entry
+            latest[entry.assessor, frozenset((entry.left, entry.right))] = entry
         elif isinstance(entry, Grade):
-            said[entry.assessor, entry.item] = entry
+            latest[entry.assessor, entry.item] = entry
         elif isinstance(entry, Mark):
-            said[entry] = entry
-    log = list(said.values())
+            latest[entry] = entry
+    log = list(latest.values())
     expected = state(replayed(session, log))
     random.shuffle(log)
     one_by_one = replayed(session, [])
@@ -94,24 +94,26 @@ def test_ten_thousand_histories(part):
 @pytest.mark.parametrize("name", ALGORITHMS)
 @given(worth=st.lists(st.integers(0, 9), min_size=1, max_size=15), data=st.data())
 def test_many_people_with_ties_find_the_true_top_k(name, worth, data):
-    worths = {f"d{place}": value for place, value in enumerate(worth)}
+    relevance = {f"d{number}": value for number, value in enumerate(worth)}
     k = data.draw(st.integers(1, 15))
-    session = Session(list(worths), k, algorithm=name, seed=data.draw(st.integers(0, 5)))
+    session = Session(list(relevance), k, algorithm=name, seed=data.draw(st.integers(0, 5)))
     random = data.draw(st.randoms())
     while not session.done:  # each takes any open pair and answers in any order
         for left, right in random.sample(pairs := session.open_pairs(), len(pairs)):
-            outcome = Outcome((worths[left] > worths[right]) - (worths[left] < worths[right]))
+            outcome = Outcome(
+                (relevance[left] > relevance[right]) - (relevance[left] < relevance[right])
+            )
             session.add(Verdict(left, right, outcome, random.choice("xyz")))
     result = session.result()
     assert result.complete
-    assert [worths[item] for item in result.top] == sorted(worth, reverse=True)[:k]
+    assert [relevance[item] for item in result.top] == sorted(worth, reverse=True)[:k]
     assert session.contradictions() == []
     # With ties kept, labels say exactly what the worths say about any two labelled items.
-    labels = dict(zip(worths, result.labels(list(worths), ties=True).tolist(), strict=True))
-    labelled = [item for item in worths if labels[item] > 0]
+    labels = dict(zip(relevance, result.labels(list(relevance), ties=True).tolist(), strict=True))
+    labelled = [item for item in relevance if labels[item] > 0]
     for one in labelled:
         for other in labelled:
-            assert (labels[one] > labels[other]) == (worths[one] > worths[other])
+            assert (labels[one] > labels[other]) == (relevance[one] > relevance[other])
 
 
 def test_strict_verdicts_are_not_asked_again_when_they_are_implied():
@@ -185,11 +187,11 @@ def test_a_person_may_change_their_mind_and_others_outvote_them():
 @given(st.lists(st.sampled_from(Outcome), min_size=1))
 def test_majority(outcomes):
     counts = {outcome: outcomes.count(outcome) for outcome in Outcome}
-    found = majority(outcomes)
-    if counts[found] < max(counts.values()):  # only where the two sides are equally strong
-        assert found is TIE
+    outcome = majority(outcomes)
+    if counts[outcome] < max(counts.values()):  # only where the two sides are equally strong
+        assert outcome is TIE
         assert counts[LEFT] == counts[RIGHT]
-    assert majority([outcome.flipped for outcome in outcomes]) is found.flipped
+    assert majority([outcome.flipped for outcome in outcomes]) is outcome.flipped
 
 
 def test_overlapping_pairs_wait_for_all_their_assessors():
@@ -218,10 +220,13 @@ def test_a_loop_is_reported_with_the_pair_to_ask_again():
     session = Session(letters(5), 5)
     for better, worse in ["ab", "bc", "cd", "da", "ac"]:
         session.add(Verdict(better, worse, LEFT))
-    (found,) = session.contradictions()
-    assert found.items == ("a", "b", "c", "d")
-    assert found.loop == ("a", "c", "d")
-    assert set(found.ask_again) == {"c", "d"}  # without it, or without da, nothing goes round
+    (contradiction,) = session.contradictions()
+    assert contradiction.items == ("a", "b", "c", "d")
+    assert contradiction.loop == ("a", "c", "d")
+    assert set(contradiction.ask_again) == {
+        "c",
+        "d",
+    }  # without it, or without da, nothing goes round
     session.add(Verdict("d", "c", LEFT))
     assert session.contradictions() == []
 
@@ -298,8 +303,8 @@ def test_queries_of_which_nothing_was_judged_have_no_labels():
         "grade": Session(letters(3), 2, log=[Grade("a", 2)]),
         "alone": Session(["a"], 2),  # nothing can be asked
     }
-    found = session_judgments({"q1": untouched, **judged})
-    assert found.query_ids.to_pylist() == list(judged)
+    judgments = session_judgments({"q1": untouched, **judged})
+    assert judgments.query_ids.to_pylist() == list(judged)
 
 
 def test_grades_and_rankings_may_share_the_log():

@@ -255,7 +255,7 @@ def test_what_is_no_entry_is_refused():
         (lambda: Session(["a", 5]), {}, "an item is not a string"),
         (lambda: Session(["a", "b"], budget=2.5), {}, "'budget' is 2.5"),  # type: ignore[arg-type]
         (lambda: Session(["a", "b"], ordered=1), {}, "'ordered' is 1"),  # type: ignore[arg-type]
-        (lambda: Session(["a", "b"]), {"k": "ten"}, "a session has a 'k' of its own"),
+        (lambda: Session(["a", "b"]), {"k": "ten"}, "'k' is a reserved key of a session"),
     ],
 )
 def test_a_session_that_could_not_be_read_again_makes_no_file(tmp_path, make, about, problem):

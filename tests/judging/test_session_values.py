@@ -138,7 +138,7 @@ def test_a_draw_is_a_hash_of_its_key():
     digest = blake2b(b"7\x1fside\x1fa", digest_size=8).digest()
     assert hashed_uniform(7, "side", "a") == int.from_bytes(digest, "big") / 2**64
     numbers = shake_256(b"7\x1forder").digest(8 * 50)
-    values = [int.from_bytes(numbers[8 * place : 8 * place + 8], "little") for place in range(50)]
+    values = [int.from_bytes(numbers[8 * index : 8 * index + 8], "little") for index in range(50)]
     assert hashed_permutation(50, 7, "order") == sorted(range(50), key=values.__getitem__)
 
 
@@ -146,8 +146,8 @@ def test_estimate_weighs_people_and_result_does_not():
     """Ann and bob agree on everything; cem says the opposite, of more pairs that decide."""
     items = [f"d{number}" for number in range(6)]
     log = []
-    for place, left in enumerate(items):
-        for right in items[place + 1 :]:
+    for index, left in enumerate(items):
+        for right in items[index + 1 :]:
             log += [Verdict(left, right, LEFT, name) for name in ("ann", "bob")]
             log.append(Verdict(left, right, RIGHT, "cem"))
     session = Session(items, 3, log=log)
@@ -160,10 +160,10 @@ def test_contradictions_name_the_sides_as_they_are_shown():
     session = Session(["a", "b", "c"], 3, seed=1)
     for better, worse in ("ab", "bc", "ca"):
         session.add(Verdict(better, worse, LEFT))
-    (found,) = session.contradictions()
-    assert set(found.items) == set(found.loop) == {"a", "b", "c"}
-    one, other = sorted(found.ask_again)
-    assert (found.ask_again.left == one) == (hashed_uniform(1, "side", one, other) < 0.5)
+    (contradiction,) = session.contradictions()
+    assert set(contradiction.items) == set(contradiction.loop) == {"a", "b", "c"}
+    one, other = sorted(contradiction.ask_again)
+    assert (contradiction.ask_again.left == one) == (hashed_uniform(1, "side", one, other) < 0.5)
 
 
 def test_without_a_seed_it_is_0_and_items_are_taken_in_a_drawn_order():
@@ -188,8 +188,8 @@ def test_a_share_of_the_pairs_needs_more_people():
     overlap = Overlap(0.5, assessors=4, seed=2)
     session = Session(items, 3, overlap=overlap)
     seen = set()
-    for place, left in enumerate(items):
-        for right in items[place + 1 :]:
+    for index, left in enumerate(items):
+        for right in items[index + 1 :]:
             needed = 4 if hashed_uniform(2, "overlap", left, right) < 0.5 else 1
             assert session.votes_missing(left, right) == needed
             assert session.votes_missing(right, left) == needed
@@ -230,12 +230,12 @@ def test_whom_the_others_contradict_counts_less_in_an_estimate(better):
     """Of x and y there is one word each way: that of ann, and that of cem who errs elsewhere."""
     items = ["d0", "d1", "d2", "d3", "x", "y"]
     log = []
-    for place, left in enumerate(items[:4]):
-        for right in items[place + 1 : 4]:
+    for index, left in enumerate(items[:4]):
+        for right in items[index + 1 : 4]:
             log += [Verdict(left, right, LEFT, name) for name in ("ann", "bob")]
             log.append(Verdict(left, right, RIGHT, "cem"))
-    said = LEFT if better == "x" else RIGHT
-    log += [Verdict("x", "y", said, "ann"), Verdict("x", "y", said.flipped, "cem")]
+    outcome = LEFT if better == "x" else RIGHT
+    log += [Verdict("x", "y", outcome, "ann"), Verdict("x", "y", outcome.flipped, "cem")]
     top = Session(items, 6, log=log).estimate().top
     worse = "y" if better == "x" else "x"
     assert top.index(better) < top.index(worse)

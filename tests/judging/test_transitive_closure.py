@@ -28,7 +28,7 @@ def reachable(verdicts):
     return above
 
 
-def told(verdicts):
+def known_from(verdicts):
     known = KnownOutcomes(ITEMS)
     for (left, right), outcome in verdicts.items():
         known.add(left, right, outcome)
@@ -37,7 +37,7 @@ def told(verdicts):
 
 @given(VERDICTS)
 def test_a_pair_is_told_or_follows_from_strict_verdicts_alone(verdicts):
-    known, above = told(verdicts), reachable(verdicts)
+    known, above = known_from(verdicts), reachable(verdicts)
     for left in range(ITEMS):
         for right in range(left + 1, ITEMS):
             expected = verdicts.get((left, right))
@@ -54,13 +54,13 @@ def test_neither_order_nor_haste_changes_what_is_known(verdicts, random):
     random.shuffle(shuffled)
     at_once = KnownOutcomes(ITEMS)
     at_once.add_all(shuffled)
-    assert told(verdicts).below == told(dict(shuffled)).below == at_once.below
-    assert at_once.judged == told(verdicts).judged
+    assert known_from(verdicts).below == known_from(dict(shuffled)).below == at_once.below
+    assert at_once.judged == known_from(verdicts).judged
 
 
 @given(VERDICTS)
 def test_a_copy_learns_by_itself(verdicts):
-    known = told(verdicts)
+    known = known_from(verdicts)
     before = list(known.below)
     copy = known.copy()
     for left in range(ITEMS):
@@ -68,25 +68,25 @@ def test_a_copy_learns_by_itself(verdicts):
             if copy.outcome(left, right) is None:
                 copy.add(left, right, Outcome.LEFT)
     assert known.below == before
-    assert known.judged == told(verdicts).judged
+    assert known.judged == known_from(verdicts).judged
 
 
 @given(VERDICTS)
 def test_contradictions_are_the_loops(verdicts):
-    found = contradictions(told(verdicts))
+    loops = contradictions(known_from(verdicts))
     above = reachable(verdicts)
     assert (
-        sorted(item for one in found for item in one.items)
+        sorted(item for one in loops for item in one.items)
         == np.flatnonzero(above.diagonal()).tolist()
     )
-    for one in found:
+    for one in loops:
         for item in one.items:  # together if each is above the other
             assert set(one.items) == set(np.flatnonzero(above[item] & above[:, item]))
         assert set(one.loop) <= set(one.items)
         assert len(set(one.loop)) == len(one.loop) == shortest_loop(verdicts, one.items)
         around = list(zip(one.loop, one.loop[1:] + one.loop[:1], strict=True))
         for better, worse in around:
-            assert told(verdicts).judged[better, worse] is Outcome.LEFT
+            assert known_from(verdicts).judged[better, worse] is Outcome.LEFT
         assert one.ask_again in around
         freed = {pair: caught_without(verdicts, pair, one.items) for pair in around}
         assert freed[one.ask_again] == min(freed.values())

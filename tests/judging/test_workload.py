@@ -56,8 +56,8 @@ def test_a_single_query_and_nonsense_have_no_range():
 
 
 def test_people_are_as_many_as_the_hours_need():
-    found = work([40, 40], 90)  # 90 x 40 x 9 s are nine hours
-    assert found.hours == 9
-    assert [found.people(hours) for hours in (9, 8.9, 4.5, 1)] == [1, 2, 2, 9]
+    workload = work([40, 40], 90)  # 90 x 40 x 9 s are nine hours
+    assert workload.hours == 9
+    assert [workload.people(hours) for hours in (9, 8.9, 4.5, 1)] == [1, 2, 2, 9]
     with pytest.raises(ArgumentError, match="0 hours are too few"):
-        found.people(0)
+        workload.people(0)

@@ -36,19 +36,21 @@ PEERS = ("LightGBM lambdarank", "XGBoost rank:ndcg", "CatBoost YetiRank")
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder with an MQ2008 of eighty queries."""
-    found = tmp_path_factory.mktemp("data")
-    target = found / "letor" / "MQ2008"
+    root = tmp_path_factory.mktemp("data")
+    target = root / "letor" / "MQ2008"
     target.mkdir(parents=True)
     data = made_up(80, 15)
     for part in range(5):
         write_letor(
             data.select(np.arange(part * 16, part * 16 + 16)), target / f"S{part + 1}.txt.gz"
         )
-    return found
+    return root
 
 
 def small_plan(folder: Path, results: Path, *entries: str) -> LeaderboardPlan:
-    return LeaderboardPlan(folder, results, entries=entries, truths=("top-k",), folds=1, quick=True)
+    return LeaderboardPlan(
+        folder, results, entries=entries, ground_truths=("top-k",), folds=1, quick=True
+    )
 
 
 def test_results_are_computed_once_and_make_a_page(folder: Path, tmp_path: Path) -> None:

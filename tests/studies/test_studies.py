@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from docs.hooks import ROOMS
+from docs.hooks import PACKAGES
 from podium.cluster import read_results
 from podium.data import write_letor
 from podium.errors import ArgumentError
@@ -29,39 +29,39 @@ from tests.rankers.made_up import made_up
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "studies"
-PUBLIC = {"podium", "podium.errors", *(f"podium.{name}" for name in ROOMS)}
+PUBLIC = {"podium", "podium.errors", *(f"podium.{name}" for name in PACKAGES)}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder with a small MQ2008 and a small OHSUMED of LETOR 2.0."""
-    found = tmp_path_factory.mktemp("data")
+    root = tmp_path_factory.mktemp("data")
     data = made_up(80, 15)
     parts = [data.select(np.arange(part * 16, part * 16 + 16)) for part in range(5)]
-    for place in ("MQ2008", "OHSUMED-2"):
-        (found / "letor" / place).mkdir(parents=True)
+    for collection in ("MQ2008", "OHSUMED-2"):
+        (root / "letor" / collection).mkdir(parents=True)
     for number, part in enumerate(parts, start=1):
-        write_letor(part, found / "letor" / "MQ2008" / f"S{number}.txt.gz")
+        write_letor(part, root / "letor" / "MQ2008" / f"S{number}.txt.gz")
         for name in ("training", "validation", "test"):
-            write_letor(part, found / "letor" / "OHSUMED-2" / f"Fold{number}.{name}.txt.gz")
-    return found
+            write_letor(part, root / "letor" / "OHSUMED-2" / f"Fold{number}.{name}.txt.gz")
+    return root
 
 
 @pytest.mark.parametrize("m", [1, 2, 5, 30])
 def test_the_counter_example_breaks_the_printed_bound(m: int) -> None:
     """One document below m others that score a hair more: m ln 2 against ln(1 + m)."""
     scores = np.concatenate([[0.0], 1e-9 * np.arange(1, m + 1)])
-    found = ratios(scores, np.arange(m, -1.0, -1.0), [0, m + 1], 1)
-    assert found["(18) as printed"][0] == pytest.approx(m * math.log(2) / math.log(1 + m))
+    measured = ratios(scores, np.arange(m, -1.0, -1.0), [0, m + 1], 1)
+    assert measured["(18) as printed"][0] == pytest.approx(m * math.log(2) / math.log(1 + m))
     corrected = m * math.log(1 + m) / (m * math.log(1 + m))
-    assert found["(18) corrected"][0] == pytest.approx(corrected)
+    assert measured["(18) corrected"][0] == pytest.approx(corrected)
 
 
 def test_all_but_two_inequalities_hold() -> None:
-    found = random_cases(12_000, 5)
-    broken = {name for name in INEQUALITIES if found[name]["violations"]}
+    cases = random_cases(12_000, 5)
+    broken = {name for name in INEQUALITIES if cases[name]["violations"]}
     assert broken == {"(17) logistic, natural", "(18) as printed"}
-    assert found["(17) logistic, natural"]["worst"] <= 1 / math.log(2) + 1e-9
+    assert cases["(17) logistic, natural"]["worst"] <= 1 / math.log(2) + 1e-9
 
 
 @pytest.mark.parametrize("kind", [ListMLE, RankCosine, ListNet])

@@ -129,7 +129,7 @@ def test_from_an_empty_database_to_labels_without_a_server(database, tmp_path):
     )
     write_jsonl(demo_queries(), str(tmp_path / "c.jsonl"))
     podium("project", "import", number, "c.jsonl")
-    assert "Name a JSONL file" in podium("project", "import", number, fails=True)
+    assert "Pass a JSONL file" in podium("project", "import", number, fails=True)
     engine = connect(Settings(database=database))
     desk = Desk(engine)
     given = desk.next(row_of(engine, number), 1, "t")

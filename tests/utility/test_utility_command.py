@@ -60,7 +60,7 @@ def test_next_prints_pairs_of_the_pool_until_none_is_left(folder: Path) -> None:
     (folder / "known.jsonl").write_text('{"left": [2, 0], "right": [0, 0]}\n')
     done = podium("utility", "next", "known.jsonl")
     assert (done.returncode, done.stdout) == (0, b"")
-    assert b"No pair" in done.stderr
+    assert b"No informative pair" in done.stderr
 
 
 def test_report_writes_a_page_and_says_what_turns_round(folder: Path) -> None:

@@ -1,7 +1,7 @@
 """The ``podium`` command: one file per command, nothing but parsing, progress and printing.
 
 A command's file is imported when the command is used: most of them import packages with compiled
-code and large packages, that the others do without.
+code or heavy dependencies that the others do not need.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _COMMANDS = {
 
 
 class _LazyCommands(TyperGroup):
-    """Commands that are imported when they are asked for."""
+    """Commands that are imported on first use."""
 
     def list_commands(self, _ctx: Any) -> list[str]:
         return list(_COMMANDS)
@@ -45,14 +45,14 @@ class _LazyCommands(TyperGroup):
         if cmd_name not in _COMMANDS:
             return None
         module, _, name = _COMMANDS[cmd_name].partition(":")
-        found = getattr(import_module(module), name)
+        target = getattr(import_module(module), name)
         command: Any
-        if isinstance(found, typer.Typer):
-            command = typer.main.get_group(found)
+        if isinstance(target, typer.Typer):
+            command = typer.main.get_group(target)
         else:
-            alone = typer.Typer(rich_markup_mode="markdown", add_completion=False)
-            alone.command(cmd_name)(found)
-            command = typer.main.get_command(alone)
+            single_command_app = typer.Typer(rich_markup_mode="markdown", add_completion=False)
+            single_command_app.command(cmd_name)(target)
+            command = typer.main.get_command(single_command_app)
         command.name = cmd_name
         return command
 
@@ -68,8 +68,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(show_version: bool) -> None:
+    if show_version:
         typer.echo(f"podium {podium.__version__}")
         raise typer.Exit
 

@@ -63,23 +63,25 @@ def compare_command(
         for path in runs:
             run = read_rankings(path)
             systems[unique_name(run, path, systems)] = run
-        found = compare(measures, judgments, systems, conventions=conventions, test=test, seed=seed)
-    _print(found)
+        comparison = compare(
+            measures, judgments, systems, conventions=conventions, test=test, seed=seed
+        )
+    _print(comparison)
     for path in output or []:
         with open_write(path) as write:
-            write(_WRITERS[Path(path).suffix](found).encode())
+            write(_WRITERS[Path(path).suffix](comparison).encode())
 
 
-def _print(found: Comparison) -> None:
+def _print(comparison: Comparison) -> None:
     """Print what fits a terminal of 80 columns; the reports have every column."""
     console = Console()
     table = Table(box=None, padding=(0, 1))
     columns = ("measure", "system", "mean", "difference", "p (Holm)", "win/tie/loss")
-    for place, heading in enumerate((*columns, "coherent")):
+    for column, heading in enumerate((*columns, "coherent")):
         table.add_column(
-            heading, justify="left" if place < 2 else "right", no_wrap=place != 1, overflow="fold"
+            heading, justify="left" if column < 2 else "right", no_wrap=column != 1, overflow="fold"
         )
-    for row in found.rows():
+    for row in comparison.rows():
         cells = dict(zip(HEADINGS, map(shown, row), strict=True))
         significant = cells["difference"].plain.endswith("*")
         table.add_row(
@@ -87,5 +89,5 @@ def _print(found: Comparison) -> None:
             style="bold" if significant else None,
         )
     console.print(table)
-    for note in notes(found):
+    for note in notes(comparison):
         console.print(note, style="dim", highlight=False, markup=False)

@@ -106,7 +106,9 @@ def evaluate_command(
             )
     if as_json:
         typer.echo(
-            json.dumps({name: _as_json(found, per_query) for name, found in results.items()})
+            json.dumps(
+                {name: _as_json(evaluation, per_query) for name, evaluation in results.items()}
+            )
         )
     else:
         _print(results, per_query)
@@ -124,38 +126,38 @@ def _on_cluster(
 
 
 def read_truth(path: str, name: str | None) -> Judgments:
-    """Judgments: qrels unless another format is named, for qrels come with any ending."""
+    """Read judgments: qrels unless another format is named, since qrels have any file extension."""
     entry = format_of(path, name or ("qrels-parquet" if ".parquet" in path else "qrels"))
     content = entry.read(path)
     if isinstance(content, Judgments):
         return content
     if isinstance(content, Dataset):
         return dataset_judgments(content)
-    raise DataError(f"{entry.name} holds no judgments", path=path, hint="Name qrels as TRUTH.")
+    raise DataError(f"{entry.name} has no judgments", path=path, hint="Pass qrels as TRUTH.")
 
 
 def read_rankings(path: str) -> Rankings:
-    """A run from a file whose name need not say so: runs come with any ending."""
+    """Read a run, whatever the file's extension is."""
     entry = format_of(path, "run-parquet" if ".parquet" in path else "run")
     content = entry.read(path)
     if not isinstance(content, Rankings):
-        raise DataError(f"{entry.name} holds no rankings", path=path, hint="Name a TREC run.")
+        raise DataError(f"{entry.name} has no rankings", path=path, hint="Pass a TREC run.")
     return content
 
 
 def unique_name(run: Rankings, path: str, taken: dict[str, Any]) -> str:
-    """A run's tag, or its file's name where two runs have one tag."""
+    """Return a run's tag, or its path if another run has the same tag."""
     return path if run.name in taken else run.name
 
 
-# What fits in 64 bits.
-_WHOLE = re.compile(rb"\s*[+-]?\d{1,18}\s*")
+# An integer that fits in 64 bits.
+_INTEGER = re.compile(rb"\s*[+-]?\d{1,18}\s*")
 
 
 def _data_set(path: str, name: str | None) -> Dataset:
     content = format_of(path, name).read(path)
     if not isinstance(content, Dataset):
-        raise DataError("holds no data set", path=path, hint="--scores goes with a data set.")
+        raise DataError("is not a data set", path=path, hint="--scores needs a data set.")
     return content
 
 
@@ -163,8 +165,8 @@ def _read_scores(path: str, rows: int) -> Any:
     values = []
     for number, line in numbered_lines(path):
         try:
-            # Whole numbers stay whole: a float tells no more than 2^53 of them apart.
-            values.append(int(line) if _WHOLE.fullmatch(line) else float(line))
+            # Integers stay integers: a float represents them exactly only up to 2^53.
+            values.append(int(line) if _INTEGER.fullmatch(line) else float(line))
         except ValueError as error:
             raise DataError(
                 "is not a valid score", path=path, line=number, hint="One number per line."
@@ -178,22 +180,24 @@ def _read_scores(path: str, rows: int) -> Any:
     return np.array(values)
 
 
-def _as_json(found: Evaluation, per_query: bool) -> dict[str, Any]:
-    means = {repr(measure): _number(mean) for measure, mean in found.means.items()}
-    counts = {measure: int(np.sum(~np.isnan(values))) for measure, values in found.values.items()}
+def _as_json(evaluation: Evaluation, per_query: bool) -> dict[str, Any]:
+    means = {repr(measure): _number(mean) for measure, mean in evaluation.means.items()}
+    counts = {
+        measure: int(np.sum(~np.isnan(values))) for measure, values in evaluation.values.items()
+    }
     content: dict[str, Any] = {
         # As the table counts them: those that have a value.
         "queries": max(counts.values(), default=0),
         "queries_by_measure": {repr(measure): count for measure, count in counts.items()},
-        "conventions": conventions_text(found.conventions),
+        "conventions": conventions_text(evaluation.conventions),
         "means": means,
     }
     if per_query:
         content["values"] = {
             repr(measure): dict(
-                zip(found.query_ids.to_pylist(), map(_number, values.tolist()), strict=True)
+                zip(evaluation.query_ids.to_pylist(), map(_number, values.tolist()), strict=True)
             )
-            for measure, values in found.values.items()
+            for measure, values in evaluation.values.items()
         }
     return content
 
@@ -210,8 +214,8 @@ def _print(results: dict[str, Evaluation], per_query: bool) -> None:
     for heading in ("mean", "± 95 %", "queries"):
         table.add_column(heading, justify="right", no_wrap=True)
     for measure in next(iter(results.values())).values:
-        for name, found in results.items():
-            known = found[measure][~np.isnan(found[measure])]
+        for name, evaluation in results.items():
+            known = evaluation[measure][~np.isnan(evaluation[measure])]
             mean, _, high = mean_interval(known) if len(known) else (np.nan, np.nan, np.nan)
             swing = "-" if np.isnan(high) else f"{high - mean:.4f}"
             cells = [f"{mean:.4f}", swing, f"{len(known):,}"]
@@ -220,16 +224,16 @@ def _print(results: dict[str, Evaluation], per_query: bool) -> None:
     chosen = conventions_text(next(iter(results.values())).conventions)
     console.print(f"Conventions: {chosen}.", style="dim", highlight=False, markup=False)
     if per_query:
-        for name, found in results.items():
-            console.print(_query_table(name, found))
+        for name, evaluation in results.items():
+            console.print(_query_table(name, evaluation))
 
 
-def _query_table(name: str, found: Evaluation) -> Table:
+def _query_table(name: str, evaluation: Evaluation) -> Table:
     table = Table(title=shown(name), title_justify="left", box=None, padding=(0, 2))
     table.add_column("query")
-    for measure in found.values:
+    for measure in evaluation.values:
         table.add_column(repr(measure), justify="right")
-    for place, query in enumerate(found.query_ids.to_pylist()):
-        cells = [f"{values[place]:.4f}" for values in found.values.values()]
+    for row, query in enumerate(evaluation.query_ids.to_pylist()):
+        cells = [f"{values[row]:.4f}" for values in evaluation.values.values()]
         table.add_row(shown(query), *("-" if cell == "nan" else cell for cell in cells))
     return table

@@ -63,8 +63,8 @@ def judge_command(
         journal = SessionFile.open(session)
     else:
         chosen = _chosen(session, source, query)
-        made = _new_session(chosen, k or 10, algorithm or "adaptive", budget, seed)
-        journal = SessionFile.create(session, made, _about(chosen))
+        new_session = _new_session(chosen, k or 10, algorithm or "adaptive", budget, seed)
+        journal = SessionFile.create(session, new_session, _about(chosen))
     with journal:
         _refuse_changes(session, journal.session, k, algorithm)
         judge(journal, assessor or getpass.getuser())
@@ -74,12 +74,15 @@ def judge_command(
             write_qrels(session_judgments(sessions, ties=ties), export)
 
 
-def _refuse_changes(path: str, found: Session, k: int | None, algorithm: str | None) -> None:
-    """What a session was started with stays: its verdicts were asked for it."""
-    for name, wanted, has in (("k", k, found.k), ("algorithm", algorithm, found.algorithm)):
-        if wanted is not None and wanted != has:
+def _refuse_changes(path: str, session: Session, k: int | None, algorithm: str | None) -> None:
+    """Refuse another k or algorithm: the verdicts so far were collected for the first ones."""
+    for name, requested, current in (
+        ("k", k, session.k),
+        ("algorithm", algorithm, session.algorithm),
+    ):
+        if requested is not None and requested != current:
             raise DataError(
-                f"was started with {name} {has}, not {wanted}",
+                f"was started with {name} {current}, not {requested}",
                 path=path,
                 hint=f"Leave --{name} out, or name a new session file.",
             )
@@ -108,8 +111,8 @@ def _new_session(
     items = [candidate.document_id for candidate in chosen.candidates]
     ordered = all(score is not None for score in scores)
     if ordered:
-        best_first = sorted(range(len(items)), key=lambda place: -(scores[place] or 0.0))
-        items = [items[place] for place in best_first]
+        best_first = sorted(range(len(items)), key=lambda index: -(scores[index] or 0.0))
+        items = [items[index] for index in best_first]
     return Session(items, k, algorithm=algorithm, seed=seed, ordered=ordered, budget=budget)
 
 
@@ -131,7 +134,7 @@ def _about(chosen: CandidateList) -> dict[str, Any]:
 
 
 def _plain(html: str) -> str:
-    """The words of a page, one line per block."""
+    """Extract the text of an HTML page, one line per block."""
     parser = _Words()
     parser.feed(html)
     parser.close()
@@ -140,7 +143,7 @@ def _plain(html: str) -> str:
 
 
 class _Words(HTMLParser):
-    """Keeps what a browser would show as text."""
+    """Collects the text that a browser would display."""
 
     _HIDDEN = frozenset({"script", "style", "template", "title"})
     _INLINE = frozenset({"a", "b", "code", "em", "i", "mark", "small", "span", "strong", "u"})

@@ -45,10 +45,10 @@ _HELP = (
     ("q", "quit"),
 )
 _FRAME = 4
-"""Columns that a panel's border and padding take."""
+"""Columns taken by a panel's border and padding."""
 
 _AROUND = 7
-"""Lines of the screen that are not for the documents."""
+"""Lines of the screen that are not used for the documents."""
 
 
 def judge(journal: SessionFile, assessor: str) -> None:
@@ -78,7 +78,7 @@ def judge(journal: SessionFile, assessor: str) -> None:
 
 
 def print_result(journal: SessionFile) -> None:
-    """Print the top k so far or for good, and what it took."""
+    """Print the top k, final or so far, and the judgments and time it took."""
     console = Console()
     if console.is_terminal:
         console.clear()
@@ -91,9 +91,9 @@ def print_result(journal: SessionFile) -> None:
     table.add_column("title", overflow="ellipsis", no_wrap=True)
     table.add_column("")
     equal = {item for level in result.levels for item in level[1:]}
-    for place, item in enumerate(result.top, 1):
+    for rank, item in enumerate(result.top, 1):
         same = "= as the one above" if item in equal else ""
-        table.add_row(str(place), shown(item), shown(_about_item(journal, item, "title")), same)
+        table.add_row(str(rank), shown(item), shown(_about_item(journal, item, "title")), same)
     console.print(table)
     minutes = seconds_spent(session.log) / 60
     state = "done" if result.complete else f"about {session.expected_left():.0f} to go"
@@ -104,18 +104,19 @@ def print_result(journal: SessionFile) -> None:
 def _next_pair(
     session: Session, assessor: str, asked_again: set[frozenset[str]]
 ) -> tuple[Pair[str] | None, str]:
-    """An open pair; with none left, one of a loop, which who sticks to it is asked only once."""
+    """Return an open pair; if there is none, a pair of a contradiction, asked again only once."""
     pairs = session.open_pairs(assessor)
     if pairs:
         return pairs[0], ""
-    for found in session.contradictions():
-        if frozenset(found.ask_again) not in asked_again:
-            return found.ask_again, f"Once more: {len(found.loop)} verdicts go in a circle."
+    for contradiction in session.contradictions():
+        if frozenset(contradiction.ask_again) not in asked_again:
+            note = f"Once more: {len(contradiction.loop)} verdicts form a cycle."
+            return contradiction.ask_again, note
     return None, ""
 
 
 def _answer(screen: _Screen, press: Callable[[], str], watch: Stopwatch) -> str:
-    """Show a pair until a key is pressed that says something about it, or ends it all."""
+    """Show a pair until a key is pressed that judges it or quits."""
     screen.show()
     while True:
         key = press()
@@ -133,7 +134,7 @@ def _answer(screen: _Screen, press: Callable[[], str], watch: Stopwatch) -> str:
 
 
 class _Screen:
-    """A pair of documents side by side, a page at a time."""
+    """A pair of documents side by side, one page at a time."""
 
     def __init__(self, console: Console, journal: SessionFile, pair: Pair[str], note: str) -> None:
         self._console = console
@@ -145,12 +146,12 @@ class _Screen:
         width = max(console.width // 2 - _FRAME, 1)
         self._lines = [_lines(console, journal, item, width) for item in pair]
         longest = max(map(len, self._lines))
-        self._room = max(console.height - _AROUND, 3) if console.is_terminal else longest
+        self._page_height = max(console.height - _AROUND, 3) if console.is_terminal else longest
 
     def turn_page(self) -> None:
-        """Show what comes below, or the top again after the end."""
+        """Show the next page, or the first one after the last."""
         longest = max(map(len, self._lines))
-        self._page = 0 if (self._page + 1) * self._room >= longest else self._page + 1
+        self._page = 0 if (self._page + 1) * self._page_height >= longest else self._page + 1
         self.show()
 
     def say(self, text: str) -> None:
@@ -173,27 +174,27 @@ class _Screen:
         )
         console.print(progress)
         sides = Table.grid(padding=0)
-        sides.add_row(*(self._side(place) for place in range(2)))
+        sides.add_row(*(self._side(side) for side in range(2)))
         console.print(sides)
         keys = [Text.assemble((key, "bold cyan"), " ", what) for key, what in _HELP]
         console.print(Text("  ").join(keys))
 
-    def _side(self, place: int) -> Panel:
-        lines = self._lines[place]
-        begin = self._page * self._room
-        more = len(lines) > begin + self._room
+    def _side(self, side: int) -> Panel:
+        lines = self._lines[side]
+        begin = self._page * self._page_height
+        more = len(lines) > begin + self._page_height
         return Panel(
-            Group(*lines[begin : begin + self._room]),
+            Group(*lines[begin : begin + self._page_height]),
             width=self._console.width // 2,
-            height=self._room + 2 if self._console.is_terminal else None,
-            title=("left", "right")[place],
+            height=self._page_height + 2 if self._console.is_terminal else None,
+            title=("left", "right")[side],
             subtitle="space for more" if more else None,
             border_style="cyan",
         )
 
 
 def _lines(console: Console, journal: SessionFile, item: str, width: int) -> list[Text]:
-    """A document, wrapped to a width."""
+    """Wrap a document to a width."""
     title = shown(_about_item(journal, item, "title") or item)
     title.stylize("bold")
     url = shown(_about_item(journal, item, "url"))
@@ -205,7 +206,7 @@ def _lines(console: Console, journal: SessionFile, item: str, width: int) -> lis
 
 
 def _about_item(journal: SessionFile, item: str, name: str) -> str:
-    """A text of a document; anyone may have written the file, so it may hold anything."""
+    """Return a field of a document; the file is untrusted, so the field may be of any type."""
     texts = journal.about.get("texts")
     values = texts.get(item) if isinstance(texts, dict) else None
     return _text(values.get(name)) if isinstance(values, dict) else ""

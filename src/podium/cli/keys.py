@@ -15,7 +15,7 @@ END = "end of input"
 
 @contextmanager
 def key_presses() -> Iterator[Callable[[], str]]:
-    """Give a function that waits for a key: a character, an arrow's name, or `END`.
+    """Yield a function that waits for a key: a character, an arrow's name, or `END`.
 
     Where standard input is not a terminal, each of its lines is a key, so that a session can be
     scripted.
@@ -46,7 +46,7 @@ def _posix_key(terminal: int) -> str:
     pressed = os.read(terminal, 16)
     if pressed in (b"", b"\x04"):
         return END
-    # Of keys that came at once only the first counts: nobody can have judged the next pair yet.
+    # Of keys pressed at once only the first counts: nobody can have judged the next pair yet.
     text = pressed.decode(errors="replace")
     return _ARROWS.get(text, text[:1])
 

@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SourceFormat = Annotated[
 
 
 def cluster_at(address: str | None) -> Cluster | None:
-    """The cluster that ``--cluster`` names, if one is named."""
+    """Return the cluster named by ``--cluster``, if any."""
     if address is None:
         return None
     from podium.cluster import Cluster

@@ -25,7 +25,7 @@ from podium.data.files import Reporter
 
 @contextmanager
 def byte_progress(title: str) -> Iterator[Reporter]:
-    """Give a function to call with the bytes done and the total."""
+    """Yield a function to call with the bytes done and the total."""
     console = Console(stderr=True)
     progress = Progress(
         TextColumn("{task.description}"),
@@ -47,7 +47,7 @@ def byte_progress(title: str) -> Iterator[Reporter]:
 
 @contextmanager
 def stage_progress() -> Iterator[Callable[[str], Reporter]]:
-    """Give a function that starts a titled bar, to call with the steps done and the total."""
+    """Yield a function that starts a titled bar, to call with the steps done and the total."""
     console = Console(stderr=True)
     bars = Progress(
         TextColumn("{task.description}"),
@@ -74,7 +74,7 @@ def spinner(title: str) -> AbstractContextManager[Status]:
 
 @contextmanager
 def step_progress(title: str, measure: str | None) -> Iterator[Callable[..., None]]:
-    """Give a function to call with the step of a fit, its loss and the validation measure."""
+    """Yield a function to call with the step of a fit, its loss and the validation measure."""
     with Console(stderr=True).status(title) as status:
 
         def report(step: int, loss: float, value: float | None) -> None:

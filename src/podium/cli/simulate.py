@@ -78,7 +78,7 @@ def simulate_command(
     )
     if plot is not None:
         title = f"Judgments per query: top {k} of {items}, {judges} judges"
-        caption = f"Line: the 5th to the 95th of 100 queries. Hours: for all {queries:,} queries."
+        caption = f"Line: 5th to 95th percentile of queries. Hours: for all {queries:,} queries."
         chart = bar_chart_file(title, [_bar(work) for work in works], caption)
         with open_write(plot, compress=False) as write:
             write(chart.encode())
@@ -136,8 +136,8 @@ def _print(works: list[Workload], hours_each: float, title: str) -> None:
     best = works[0]
     low, high = best.hours_within(0.9)
     console.print(
-        f"{best.algorithm}: {low:,.1f} to {high:,.1f} hours (9 times of 10), "
+        f"{best.algorithm}: {low:,.1f} to {high:,.1f} hours (90 % interval), "
         f"{best.people(hours_each)} people at {hours_each:g} hours each.\n"
-        "░ reaches to the 95th of 100 queries; κ-NDCG is 1 if the result is the truth.",
+        "░ extends to the 95th percentile of queries; κ-NDCG is 1 if the result is the truth.",
         highlight=False,
     )

@@ -1,4 +1,4 @@
-"""``podium studio``: the judging web application, for a try, for a team, and from scripts."""
+"""``podium studio``: the judging web application, as a demo, for a team, and from scripts."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def migrate(
     """Bring the database's tables up to date, or back."""
     from podium.studio.store.migrate import downgrade, known_revisions, revisions, upgrade
 
-    # Nothing relative such as -2 or 0002-1: it would not show what is lost.
+    # No relative revision such as -2 or 0002-1: it does not show which data are lost.
     if down is not None and down not in {"base", *known_revisions()}:
         known = ", ".join(sorted(known_revisions()))
         raise ArgumentError(f"There is no revision {down!r}", hint=f"Give one of: {known}.")
@@ -92,10 +92,10 @@ def migrate(
                     "Going back to base removes every table with every judgment",
                     hint="Make a backup, then add --drop-everything.",
                 )
-            confirm(f"Go back to {down} and lose what newer tables hold?", yes=yes)
+            confirm(f"Go back to {down} and lose the data of newer tables?", yes=yes)
             downgrade(engine, down)
         present, newest = revisions(engine)
-    say(f"The tables are of revision {present or 'none'}; the newest is {newest}.")
+    say(f"The tables are at revision {present or 'none'}; the newest is {newest}.")
 
 
 @app.command()
@@ -103,12 +103,12 @@ def backup(
     output: Annotated[Path, typer.Argument(help="The file to write.")],
     database: Database = None,
 ) -> None:
-    """Write everything into one file; servers may go on running."""
+    """Write everything to one file; servers can keep running."""
     from podium.studio.store.backup import back_up
 
     with engine_for(database) as engine:
-        made = back_up(engine, settings_for(database), output)
-    say(f"Wrote {output}: {made.log_entries} log entries, digest {made.log_digest[:16]}.")
+        archive = back_up(engine, settings_for(database), output)
+    say(f"Wrote {output}: {archive.log_entries} log entries, digest {archive.log_digest[:16]}.")
 
 
 @app.command()
@@ -120,8 +120,8 @@ def restore(
     from podium.studio.store import backup as backups
 
     with engine_for(database) as engine:
-        made = backups.restore(engine, settings_for(database), source)
-    say(f"Restored {made.log_entries} log entries, digest {made.log_digest[:16]} as in the backup.")
+        archive = backups.restore(engine, settings_for(database), source)
+    say(f"Restored {archive.log_entries} log entries; digest {archive.log_digest[:16]} matches.")
 
 
 @project_app.command("create")
@@ -133,7 +133,7 @@ def create_project_command(
     algorithm: Annotated[str, typer.Option(help="How pairs are chosen.")] = "adaptive",
     database: Database = None,
 ) -> None:
-    """Make a project, and print its number."""
+    """Create a project, and print its number."""
     from pydantic import ValidationError
     from sqlalchemy import select
 
@@ -173,7 +173,7 @@ def import_command(
     depth: Annotated[int, typer.Option(min=1, help="Documents of each ranking.")] = 50,
     database: Database = None,
 ) -> None:
-    """Put queries into a project: all of them, or none if one is wrong."""
+    """Add queries to a project: all of them, or none if one is invalid."""
     from podium.studio.projects.service import add_queries, project_row
     from podium.studio.store.database import in_transaction
     from podium.studio.store.enums import Mode
@@ -196,7 +196,7 @@ def import_command(
         elif candidates:
             read = list(read_candidates(upload(candidates)))
         else:
-            raise ArgumentError("Name a JSONL file, or give --run and --documents.")
+            raise ArgumentError("Pass a JSONL file, or --run and --documents.")
         rankings = {each.entry.query_id: each.rankings for each in read}
         return add_queries(
             connection,
@@ -228,7 +228,7 @@ def export_command(
     ] = False,
     database: Database = None,
 ) -> None:
-    """Write what a project came to into a file."""
+    """Export a project's results to a file."""
     from podium.data.atomic import atomic_write
     from podium.data.files import writing
     from podium.studio.judging.judged import judged_queries

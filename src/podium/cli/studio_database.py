@@ -1,4 +1,4 @@
-"""What the commands of ``podium studio`` share: the database, questions and messages."""
+"""Shared by the commands of ``podium studio``: the database, confirmations and messages."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 Database = Annotated[
     str | None,
     typer.Option(
-        help="Where everything is kept, as postgresql+psycopg://user@host/name; by default "
+        help="The database, as postgresql+psycopg://user@host/name; by default "
         "PODIUM_STUDIO_DATABASE, else SQLite in this folder."
     ),
 ]
 
 
 def need_studio() -> None:
-    """Refuse to go on without the packages of the studio."""
+    """Raise an error if the studio's packages are not installed."""
     try:
         import fastapi  # noqa: F401
         import uvicorn  # noqa: F401
@@ -38,19 +38,19 @@ def need_studio() -> None:
 
 
 def settings_for(database: str | None) -> Settings:
-    """The settings of the environment, with another database if one is named."""
+    """Read the settings from the environment, with another database if one is named."""
     need_studio()
     from podium.studio.settings import Settings
 
     if database is not None:
-        # Server processes read the environment: they must find the same database.
+        # Server processes read the environment: they must use the same database.
         os.environ["PODIUM_STUDIO_DATABASE"] = database
     return Settings()
 
 
 @contextmanager
 def engine_for(database: str | None) -> Iterator[Engine]:
-    """Connections to a database."""
+    """Connect to a database."""
     from podium.studio.store.database import connect
 
     engine = connect(settings_for(database))
@@ -61,14 +61,14 @@ def engine_for(database: str | None) -> Iterator[Engine]:
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask, unless it was said beforehand; without a terminal there is nobody to ask."""
+    """Ask for confirmation, unless --yes was passed; without a terminal, raise an error."""
     if yes:
         return
     if not sys.stdin.isatty():
-        raise ArgumentError("Nobody is there to ask", hint="Add --yes if you are sure.")
+        raise ArgumentError("There is no terminal to confirm on", hint="Add --yes if you are sure.")
     typer.confirm(question, abort=True, err=True)
 
 
 def say(text: str) -> None:
-    """Print a message to the terminal; output that others read goes elsewhere."""
+    """Print a message to standard error; standard output is for results."""
     Console(stderr=True).print(shown(text), soft_wrap=True)

@@ -26,7 +26,7 @@ _HOST = "127.0.0.1"
 
 
 def run_demo(settings: Settings, port: int, browser: bool) -> None:
-    """Serve this machine's user: tables, account, project and a way in are all there at once."""
+    """Serve a demo for this machine's user: create tables, account, project and sign-in link."""
     set_up_logs("WARNING", readable=True)
     engine = connect(settings)
     upgrade(engine)
@@ -39,7 +39,7 @@ def run_demo(settings: Settings, port: int, browser: bool) -> None:
     app.state.one_time[digest(secret)] = admin
     link = f"{address}/sign-in/once/{secret}"
     typer.echo(f"Podium Studio is at {address}, with everything in {settings.database}.")
-    typer.echo(f"Sign in, once, by {link}")
+    typer.echo(f"Sign in with this one-time link: {link}")
     typer.echo("Press Ctrl-C to stop.")
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
     if browser:
@@ -58,15 +58,15 @@ def run_server(
     engine.dispose()
     if present != newest:
         raise DataError(
-            f"the database's tables are of revision {present or 'none'}, not {newest}",
+            f"the database's tables are at revision {present or 'none'}, not {newest}",
             hint="Run podium studio migrate first, or add --migrate.",
         )
     set_up_logs()
-    shown = settings.public_url or f"http://{host}:{port}"
-    structlog.get_logger("podium.studio").info("serving", address=shown, workers=workers)
+    address = settings.public_url or f"http://{host}:{port}"
+    structlog.get_logger("podium.studio").info("serving", address=address, workers=workers)
     with tempfile.TemporaryDirectory(prefix="podium-metrics-") as folder:
         if workers > 1:
-            # Each process counts for itself, in this folder; whichever is asked adds them up.
+            # Each process writes its counters here; the one that is scraped adds them up.
             os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", folder)
         _serve(settings, host, port, workers)
 
@@ -79,23 +79,23 @@ def _serve(settings: Settings, host: str, port: int, workers: int) -> None:
         port=port,
         workers=workers,
         access_log=False,
-        log_config=None,  # JSON, as all of our logs
+        log_config=None,  # JSON, like all other logs
         server_header=False,
-        timeout_keep_alive=75,  # longer than a proxy keeps a connection it may use again
+        timeout_keep_alive=75,  # longer than a proxy keeps an idle connection for reuse
         proxy_headers=True,
         forwarded_allow_ips=settings.trusted_proxies,
     )
 
 
 def _listen(port: int) -> socket.socket:
-    """A socket at a port, or at any that is free if that one is taken."""
-    found = socket.socket()
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    """Bind a socket to a port, or to any free one if that port is taken."""
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        found.bind((_HOST, port))
+        listener.bind((_HOST, port))
     except OSError:
-        found.bind((_HOST, 0))
-    return found
+        listener.bind((_HOST, 0))
+    return listener
 
 
 def _open(server: uvicorn.Server, link: str) -> None:

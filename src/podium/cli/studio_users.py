@@ -59,7 +59,7 @@ def list_users(
     search: Annotated[str, typer.Argument(help="A part of a name or address.")] = "",
     database: Database = None,
 ) -> None:
-    """Print accounts, one per line: number, address, name, and what is special about it."""
+    """Print accounts, one per line: number, address, name, and notes such as administrator."""
     from podium.studio.accounts.administration import accounts
     from podium.studio.store.database import reading
 
@@ -82,7 +82,7 @@ def list_users(
 
 @user_app.command()
 def disable(who: Who, database: Database = None) -> None:
-    """Close an account: signed out everywhere, and no way in."""
+    """Disable an account: it is signed out everywhere and cannot sign in."""
     from podium.studio.accounts.administration import set_disabled
 
     _change(who, database, lambda c, n: set_disabled(c, None, n, disabled=True), "is disabled")
@@ -90,7 +90,7 @@ def disable(who: Who, database: Database = None) -> None:
 
 @user_app.command()
 def enable(who: Who, database: Database = None) -> None:
-    """Open an account again."""
+    """Enable a disabled account."""
     from podium.studio.accounts.administration import set_disabled
 
     _change(who, database, lambda c, n: set_disabled(c, None, n, disabled=False), "is enabled")
@@ -131,10 +131,10 @@ def end_access_command(who: Who, database: Database = None) -> None:
 
 @user_app.command("anonymise")
 def anonymise_command(who: Who, yes: Sure = False, database: Database = None) -> None:
-    """Forget who someone is, for good; what they judged stays under their number."""
+    """Erase someone's name and address permanently; their judgments stay under their number."""
     from podium.studio.accounts.administration import anonymise
 
-    confirm(f"Forget who {who} is, for good?", yes=yes)
+    confirm(f"Erase the identity of {who} permanently?", yes=yes)
     _change(who, database, lambda c, n: anonymise(c, None, n), "is anonymous")
 
 
@@ -144,15 +144,15 @@ def _change(who: str, database: str | None, work: Callable[[Any, int], Any], wor
     from podium.studio.store.database import in_transaction
     from podium.studio.store.tables import User
 
-    def found(connection: Any) -> tuple[int, Any]:
+    def apply_change(connection: Any) -> tuple[int, Any]:
         number = int(who) if who.isascii() and who.isdigit() and len(who) < 18 else None
-        which = User.email == who.strip().lower() if number is None else User.id == number
-        user = connection.scalar(select(User.id).where(which))
+        matches = User.email == who.strip().lower() if number is None else User.id == number
+        user = connection.scalar(select(User.id).where(matches))
         if user is None:
             raise ArgumentError(f"{who} has no account", hint="Run podium studio user list.")
         return user, work(connection, user)
 
     with engine_for(database) as engine:
-        number, result = in_transaction(engine, found)
+        number, result = in_transaction(engine, apply_change)
     say(f"Account {number} {words}.")
     return result

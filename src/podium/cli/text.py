@@ -6,7 +6,7 @@ from rich.text import Text
 
 
 def shown(text: str) -> Text:
-    r"""Text as it is, without markup, and without control characters that a terminal would obey.
+    r"""Escape text for the terminal: no markup, no control characters.
 
     Example:
         >>> shown("[red]\x1b[2J").plain

@@ -63,7 +63,7 @@ Seed = Annotated[
 
 _STUDIO = "studio:"
 _INTERRUPTED = 130
-"""What shells take for a command that Ctrl-C ended."""
+"""Exit status of a command ended by Ctrl-C."""
 
 
 def train_command(
@@ -93,11 +93,11 @@ def train_command(
     Ctrl-C saves the best model so far and ends with status 130; trees and networks on a cluster go
     on from --checkpoints instead.
     """
-    own = parse_settings(settings)
-    ranker = make_ranker(model, k, loss, scorer, own, measure=measure, seed=seed)
+    parameters = parse_settings(settings)
+    ranker = make_ranker(model, k, loss, scorer, parameters, measure=measure, seed=seed)
     if cluster is not None:
         if labels is not None:
-            raise ArgumentError("--labels and --cluster do not go together. Relabel the shards.")
+            raise ArgumentError("--labels cannot be used with --cluster. Relabel the shards.")
         with (
             _saving(ranker, output),
             step_progress("Training", measure if validation else None) as report,
@@ -121,17 +121,17 @@ def _saving(ranker: Ranker, output: str) -> Iterator[None]:
     """Save the ranker after its fit, or what it learned before Ctrl-C."""
     from podium.rankers import FitInterrupted
 
-    said = Console(stderr=True)
+    console = Console(stderr=True)
     try:
         yield
     except FitInterrupted as stop:
         ranker.save(output)
-        said.print(
+        console.print(
             shown(f"Interrupted: saved the best {type(ranker).__name__} so far in {output}.")
         )
         raise typer.Exit(_INTERRUPTED) from stop
     ranker.save(output)
-    said.print(shown(f"Saved {type(ranker).__name__} in {output}."))
+    console.print(shown(f"Saved {type(ranker).__name__} in {output}."))
 
 
 def _train_on_cluster(
@@ -194,7 +194,7 @@ def make_ranker(
     measure: str,
     seed: int,
 ) -> Ranker:
-    """A ranker by a model's name, or by a loss and a scorer; settings are its own parameters."""
+    """Create a ranker from a model's name, or from a loss and a scorer, with its parameters."""
     # Imported here: rankers need packages that the other commands do not.
     from podium.rankers import models
     from podium.rankers.tune import with_parameters
@@ -206,23 +206,23 @@ def make_ranker(
         default = "SquaredError()" if scorer in ("lightgbm", "xgboost") else "ListMLE(k=10)"
         ranker = models.make_ranker(scorer, loss or default)
     elif loss is not None:
-        raise ArgumentError("A model has a loss of its own. Give --model or --loss.")
+        raise ArgumentError("A model has its own loss. Give --model or --loss.")
     else:
         ranker = models.get_model(model)(k, scorer=scorer or "linear")
     common = {"measure": measure, "random_state": seed}
     known = ranker.get_params(deep=False)
     fitting = {name: value for name, value in common.items() if name in known}
-    made = with_parameters(ranker, fitting | settings)
-    made.check_parameters()  # before data are read, which may take long
-    return made
+    configured = with_parameters(ranker, fitting | settings)
+    configured.check_parameters()  # before reading data, which can take long
+    return configured
 
 
 def parse_settings(settings: list[str] | None) -> dict[str, Any]:
-    """Read ``name=value`` texts; a value is JSON where it can be, else a word."""
+    """Parse ``name=value`` strings; a value is JSON if it parses, else a string."""
     parsed: dict[str, Any] = {}
     for setting in settings or []:
-        name, found, value = setting.partition("=")
-        if not found or not name:
+        name, separator, value = setting.partition("=")
+        if not separator or not name:
             raise ArgumentError(f"{setting!r} is not name=value.")
         try:
             parsed[name] = json.loads(value)
@@ -234,11 +234,11 @@ def parse_settings(settings: list[str] | None) -> dict[str, Any]:
 def read_labelled(
     path: str, name: str | None, labels: str | None, progress: Any
 ) -> Dataset | ShardSet:
-    """Data to learn from, with labels of their own or those of judgments."""
-    found = read_data(path, name, progress)
+    """Read training data, with their own labels or those of judgments."""
+    data = read_data(path, name, progress)
     if labels is None:
-        return found
-    whole = found.load() if isinstance(found, ShardSet) else found
+        return data
+    whole = data.load() if isinstance(data, ShardSet) else data
     judged = whole.relabel(read_labels(labels), unjudged=np.nan)
     known = int(np.count_nonzero(~np.isnan(judged.labels)))
     Console(stderr=True).print(
@@ -251,7 +251,7 @@ def read_labelled(
 
 
 def read_labels(source: str) -> Judgments:
-    """Judgments from a qrels file, or from a project of a studio, ``studio:URL#NUMBER``."""
+    """Read judgments from a qrels file, or from a studio's project, ``studio:URL#NUMBER``."""
     if not source.startswith(_STUDIO):
         return read_qrels(source)
     # Imported here: it needs packages that only users of a studio have.
@@ -263,14 +263,14 @@ def read_labels(source: str) -> Judgments:
 
 
 def read_data(path: str, name: str | None, progress: Any) -> Dataset | ShardSet:
-    """Data to train on or to score: a shard set stays on disk."""
+    """Read data to train on or to score; a shard set stays on disk."""
     entry = format_of(path, name)
     if entry.name == "shards":
         return ShardSet.open(path)
     if entry.kind is not Dataset:
-        raise DataError(f"{entry.name} holds no data set", path=path, hint="Name one.")
+        raise DataError(f"{entry.name} is not a data set", path=path, hint="Pass a data set.")
     options = {} if entry.name == "parquet" else {"progress": progress}
-    found: Dataset = entry.read(path, **options)
-    if not np.isfinite(found.labels).all():
-        raise DataError("a label is not finite", path=path, hint="Mend it.")
-    return found
+    data: Dataset = entry.read(path, **options)
+    if not np.isfinite(data.labels).all():
+        raise DataError("a label is not finite", path=path, hint="Fix or remove its row.")
+    return data

@@ -66,8 +66,8 @@ def tune_command(
     """Choose parameters on validation queries, and save the best ranker."""
     from podium.cluster import tune
 
-    own = parse_settings(settings)
-    ranker = make_ranker(model, k, loss, scorer, own, measure=measure, seed=seed)
+    parameters = parse_settings(settings)
+    ranker = make_ranker(model, k, loss, scorer, parameters, measure=measure, seed=seed)
     grid = parse_choices(choices) if choices else _grid(model, k, scorer)
     with byte_progress("Reading") as progress:
         train = read_labelled(data, source_format, labels, progress)
@@ -77,7 +77,7 @@ def tune_command(
         def report(number: int, total: int, trial: Trial) -> None:
             status.update(f"Tuning: trial {number} of {total}, {measure} {trial.value:.4f}")
 
-        found = tune(
+        result = tune(
             ranker,
             grid,
             train,
@@ -89,52 +89,52 @@ def tune_command(
             results=results,
             cluster=cluster_at(cluster),
         )
-    found.best_ranker.save(output)
-    _print(found, measure)
+    result.best_ranker.save(output)
+    _print(result, measure)
 
 
 def _grid(model: str | None, k: int | None, scorer: Any) -> Mapping[str, Sequence[Any]]:
-    """What is worth trying where nobody says."""
+    """Return the default grid of a model or scorer."""
     from podium.rankers import models
 
     if model is None:
         return models.scorer_grid(scorer or "lightgbm")
-    found = models.get_model(model).grid(k, scorer=scorer or "linear")
-    if not found:
+    grid = models.get_model(model).grid(k, scorer=scorer or "linear")
+    if not grid:
         raise ArgumentError(f"{model} has nothing to tune but its rounds. Use podium train.")
-    return found
+    return grid
 
 
 def parse_choices(texts: list[str]) -> dict[str, list[Any]]:
-    """Read ``name=value,value`` texts; values are JSON where they can be, else words."""
+    """Parse ``name=value,value`` strings; values are JSON if they parse, else strings."""
     choices: dict[str, list[Any]] = {}
     for text in texts:
-        name, found, values = text.partition("=")
-        if not found or not name or not values:
+        name, separator, values = text.partition("=")
+        if not separator or not name or not values:
             raise ArgumentError(f"{text!r} is not name=value,value.")
         choices[name] = [parse_settings([f"{name}={value}"])[name] for value in _split(values)]
     return choices
 
 
 def _split(values: str) -> list[str]:
-    """Split at commas, but not inside of brackets: ``[64,32],[8]`` are two values."""
-    found, depth = [""], 0
+    """Split at commas outside brackets: ``[64,32],[8]`` are two values."""
+    parts, depth = [""], 0
     for char in values:
         depth += (char in "([{") - (char in ")]}")
         if char == "," and not depth:
-            found.append("")
+            parts.append("")
         else:
-            found[-1] += char
-    return found
+            parts[-1] += char
+    return parts
 
 
-def _print(found: TuningResult, measure: str) -> None:
+def _print(result: TuningResult, measure: str) -> None:
     table = Table(box=None, padding=(0, 2))
-    names = list(found.trials[0].params)
+    names = list(result.trials[0].params)
     for name in names:
         table.add_column(name, justify="right")
     table.add_column(measure, justify="right")
-    for trial in found.trials:
+    for trial in result.trials:
         values = [json.dumps(trial.params[name], default=repr) for name in names]
         table.add_row(*values, f"{trial.value:.4f}")
     Console().print(table)

@@ -1,4 +1,4 @@
-"""``podium utility``: learn gains and discounts from preferences, ask on, report."""
+"""``podium utility``: learn gains and discounts from preferences, choose pairs, report."""
 
 from __future__ import annotations
 
@@ -125,26 +125,26 @@ def next_command(
     depth: Depth = None,
     seed: Seed = 0,
 ) -> None:
-    """Print the pairs that tell most, as lines of the pool.
+    """Print the most informative pairs, as lines of the pool.
 
     Never printed: pairs whose verdict is certain whatever the gains, and pairs that compare the
     same as one judged before.
     """
     with byte_progress("Reading") as progress:
         lines = list(read_records(pool, judged=False, progress=progress))
-        said = [] if verdicts is None else list(read_records(verdicts, judged=True))
-    both = records_to_preferences([*lines, *said], grades=grades, depth=depth)
-    places = next_places(
+        judged = [] if verdicts is None else list(read_records(verdicts, judged=True))
+    both = records_to_preferences([*lines, *judged], grades=grades, depth=depth)
+    indices = next_places(
         both.take(np.arange(len(lines))),
         both.take(np.arange(len(lines), len(both))),
         strategy=strategy,
         first=first,
         seed=seed,
     )
-    for place in places[:count].tolist():
-        typer.echo(json.dumps(lines[place]))
-    if not len(places):
-        Console(stderr=True).print("No pair of the pool is left that would tell anything.")
+    for index in indices[:count].tolist():
+        typer.echo(json.dumps(lines[index]))
+    if not len(indices):
+        Console(stderr=True).print("No informative pair is left in the pool.")
 
 
 @app.command("report")
@@ -175,14 +175,14 @@ def report_command(
     ] = True,
     seed: Seed = 0,
 ) -> None:
-    """Learn, and write a page on what was learned and how far to trust it.
+    """Learn, and write a page on what was learned and how reliable it is.
 
-    With `--truth` and `--run` it also says which comparisons of your systems turn round.
+    With `--truth` and `--run` it also shows which comparisons of your systems flip.
     """
     pairs = _read(preferences, grades, depth)
     model = DCGLearn(weight, form, decreasing, tie_weight, much, normalised, seed=seed)
     with stage_progress() as stage:
-        found = report(
+        utility_report = report(
             pairs,
             model,
             resamples=resamples,
@@ -192,8 +192,8 @@ def report_command(
             progress=stage,
         )
     with open_write(output) as write:
-        write(report_html(found).encode())
-    _print_report(found)
+        write(report_html(utility_report).encode())
+    _print_report(utility_report)
 
 
 def _read(path: str, grades: int | None, depth: int | None) -> RankingPreferences:
@@ -234,21 +234,21 @@ def _print_learned(
         table = Table(box=None, padding=(0, 2))
         for heading in (title, "gain" if title == "grade" else "discount", "95 % interval"):
             table.add_column(heading, justify="right", no_wrap=True)
-        for place, value in enumerate(values.tolist()):
-            cells = [str(place + (title == "position")), f"{value:.4f}"]
+        for index, value in enumerate(values.tolist()):
+            cells = [str(index + (title == "position")), f"{value:.4f}"]
             if interval is not None:
-                cells.append(f"{interval[0, place]:.4f} to {interval[1, place]:.4f}")
+                cells.append(f"{interval[0, index]:.4f} to {interval[1, index]:.4f}")
             table.add_row(*cells)
         console.print(table)
 
 
-def _print_report(found: UtilityReport) -> None:
+def _print_report(report: UtilityReport) -> None:
     console = Console()
     table = Table(box=None, padding=(0, 2))
     for heading in ("utility", "agrees with", "95 % interval"):
         table.add_column(heading, justify="left" if heading == "utility" else "right")
-    for each in found.accuracies:
+    for each in report.accuracies:
         table.add_row(each.name, f"{each.share:.1%}", f"{each.low:.1%} to {each.high:.1%}")
     console.print(table)
-    for note in found.notes():
+    for note in report.notes():
         console.print(shown(note), style="dim", highlight=False)

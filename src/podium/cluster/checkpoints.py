@@ -29,7 +29,7 @@ def fit_identity(
     Args:
         ranker: What is fitted.
         train: To what.
-        validation: What chooses the best model met, if anything does.
+        validation: Chooses the best model so far, if there are validation queries.
         but: Parameters that may change when the fit goes on.
     """
     parameters = ranker.get_params()
@@ -46,9 +46,9 @@ def claim(url: str, facts: dict[str, Any]) -> None:
     if not exists(url, _FACTS):
         write_bytes(json.dumps(facts, indent=1).encode(), url, _FACTS)
         return
-    found = read_bytes(url, _FACTS)
+    content = read_bytes(url, _FACTS)
     try:
-        same = json.loads(found) == facts
+        same = json.loads(content) == facts
     except ValueError:
         same = False
     if not same:
@@ -58,7 +58,7 @@ def claim(url: str, facts: dict[str, Any]) -> None:
 def raise_other_fit(url: str) -> NoReturn:
     """Say that a folder's checkpoints are of another fit."""
     raise DataError(
-        "holds the checkpoint of another fit", path=display_url(url), hint="Choose a new folder."
+        "has the checkpoint of another fit", path=display_url(url), hint="Choose a new folder."
     )
 
 

@@ -1,8 +1,8 @@
 """A Ray cluster to work on: one that runs already, or one started on this machine.
 
 Podium is written against few of Ray's parts: tasks and actors, and Ray Train for the engines that
-bring a distributed learner of their own. Rows never pass through Ray: every worker reads whole
-shards from where they lie.
+have their own distributed learners. Rows never pass through Ray: every worker reads whole
+shards from their storage.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class Cluster:
 
 
 def import_ray(*, loopback: bool = False) -> Any:
-    """The ``ray`` module, told to report nothing to its makers, and not to print of losses.
+    """Import ``ray`` with usage reports and messages about lost nodes turned off.
 
     Args:
         loopback: Leave 127.0.0.1 as it is: Ray would put the host's own address in its place.

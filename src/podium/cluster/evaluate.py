@@ -73,7 +73,7 @@ def evaluate(
     """Evaluate a shard set that has a score for each judged row, or that rankers give scores to.
 
     The call is that of ``podium.measures.evaluate_table``, with as many runs as there are. Each
-    shard is a task; what a shard came to is counted once, whatever happens to machines.
+    shard is a task; a shard's result is counted once, whatever happens to machines.
 
     Args:
         measures: One or several measures.
@@ -83,7 +83,7 @@ def evaluate(
         score: The column with its score; several columns; or for each run its name and its
             column or fitted ranker.
         conventions: What to do where tools disagree, as ``podium.measures.evaluate`` takes it.
-        output: A folder or URL to write the values of single queries to, in a file a shard, in
+        output: A folder or URL to write the values of single queries to, one file per shard, in
             place of keeping them in memory.
         progress: Called with bytes evaluated and bytes in all.
         cluster: Where to work; by default in this process, shard after shard.
@@ -99,7 +99,7 @@ def evaluate(
         ...     evaluate("RR", f"{folder}/scored", score=["bm25", "clicks"])
         ShardedEvaluation(1 queries; bm25: RR=0.5; clicks: RR=1)
     """
-    found = open_source(source)
+    shard_source = open_source(source)
     runs = _runs_of(score)
     if query != "query_id" and any(isinstance(run, bytes) for run in runs.values()):
         raise ArgumentError(
@@ -108,7 +108,7 @@ def evaluate(
         )
     where = None if output is None else _fresh(as_url(output))
     job = _Job(
-        found,
+        shard_source,
         query,
         label,
         runs,
@@ -118,12 +118,12 @@ def evaluate(
         0 if cluster is None else cluster.cpus_per_worker,
         () if cluster is None else cluster.modules,
     )
-    sizes = [shard.bytes for shard in found.shards]
+    sizes = [shard.bytes for shard in shard_source.shards]
     parts: list[ShardValues | None] = [None] * len(sizes)
     done = 0
-    for place, part in _parts(job, sizes, cluster):
-        parts[place] = part
-        done += sizes[place]
+    for shard, part in _parts(job, sizes, cluster):
+        parts[shard] = part
+        done += sizes[shard]
         if progress is not None:
             progress(done, sum(sizes))
     whole = [part for part in parts if part is not None]
@@ -138,41 +138,41 @@ def _parts(
     job: _Job, sizes: Sequence[int], cluster: Cluster | None
 ) -> Iterator[tuple[int, ShardValues]]:
     if cluster is None:
-        for place in range(len(sizes)):
-            yield place, evaluate_shard(job, place)
+        for shard in range(len(sizes)):
+            yield shard, evaluate_shard(job, shard)
         return
     ray = cluster.connect()
     remote = remote_task(evaluate_shard).options(**cluster.task_options())
     shared = ray.put(job)
     # The largest first: at the end small ones fill the gaps.
-    order = sorted(range(len(sizes)), key=lambda place: -sizes[place])
+    order = sorted(range(len(sizes)), key=lambda shard: -sizes[shard])
     for came in run_tasks(
-        ray, lambda place: remote.remote(shared, place), order, at_once=AHEAD * cluster.workers
+        ray, lambda shard: remote.remote(shared, shard), order, at_once=AHEAD * cluster.workers
     ):
         if came is not None:
             yield came
 
 
-def evaluate_shard(job: _Job, place: int) -> ShardValues:
+def evaluate_shard(job: _Job, index: int) -> ShardValues:
     """What one shard comes to; the task that a worker runs."""
     if job.threads:
         prepare_worker(job.threads, job.modules)
     by_run: dict[str, list[Evaluation]] = {run: [] for run in job.runs}
-    for rows, scores in _read(job, place):
+    for rows, scores in _read(job, index):
         for run, given in scores.items():
             by_run[run].append(
                 evaluate_rows(job.measures, scores=given, conventions=job.conventions, **rows)
             )
     runs = {run: concat_evaluations(parts) for run, parts in by_run.items()}
-    shard = job.source.shards[place]
+    shard = job.source.shards[index]
     queries = len(next(iter(runs.values())))
     if queries != shard.queries:
         raise DataError(
             f"has {queries} runs of one query id, and {shard.queries} queries by the manifest",
-            path=job.source.display_url(place),
+            path=job.source.display_url(index),
             hint="Rows of a query must be together: write the shards again.",
         )
-    values = np.array([[found.values[each] for each in job.measures] for found in runs.values()])
+    values = np.array([[run.values[each] for each in job.measures] for run in runs.values()])
     sums, counts = np.nansum(values, axis=2), (~np.isnan(values)).sum(axis=2)
     if job.output is None:
         return ShardValues(queries, sums, counts, tuple(runs.values()))
@@ -180,14 +180,14 @@ def evaluate_shard(job: _Job, place: int) -> ShardValues:
     return ShardValues(queries, sums, counts, written=written)
 
 
-def _read(job: _Job, place: int) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Parts of a shard: what ``evaluate`` takes besides scores, and the scores of each run."""
+def _read(job: _Job, shard: int) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Parts of a shard: the arguments of ``evaluate`` except scores, and the scores of each run."""
     if any(isinstance(run, bytes) for run in job.runs.values()):
-        yield from _score_features(job, place)
+        yield from _score_features(job, shard)
         return
-    path = job.source.display_url(place)
+    path = job.source.display_url(shard)
     columns = list(dict.fromkeys([job.query, job.label, *map(str, job.runs.values())]))
-    with job.source.open(place) as raw, open_parquet(raw, as_codes=[job.query]) as file:
+    with job.source.open(shard) as raw, open_parquet(raw, as_codes=[job.query]) as file:
         missing = [name for name in columns if file.schema_arrow.names.count(name) != 1]
         if missing:
             names = ", ".join(file.schema_arrow.names[:12])
@@ -205,9 +205,9 @@ def _read(job: _Job, place: int) -> Iterator[tuple[dict[str, Any], dict[str, Any
             yield {"labels": labels, "offsets": offsets, "query_ids": ids}, scores
 
 
-def _score_features(job: _Job, place: int) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    where = job.source.display_url(place)
-    for block in job.source.blocks(place):
+def _score_features(job: _Job, shard: int) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    where = job.source.display_url(shard)
+    for block in job.source.blocks(shard):
         scores = {
             run: _feature(block, origin, where)
             if isinstance(origin, str)
@@ -225,13 +225,13 @@ def _feature(block: Dataset, name: str, where: str) -> Any:
 
 
 def _lots(file: Any) -> Iterator[list[int]]:
-    """Row groups, which hold whole queries, in lots of some hundred thousand rows."""
+    """Row groups, which have whole queries, in batches of some hundred thousand rows."""
     lot: list[int] = []
     rows = 0
-    for place in range(file.num_row_groups):
-        lot.append(place)
-        rows += file.metadata.row_group(place).num_rows
-        if rows >= _ROWS or place == file.num_row_groups - 1:
+    for row_group in range(file.num_row_groups):
+        lot.append(row_group)
+        rows += file.metadata.row_group(row_group).num_rows
+        if rows >= _ROWS or row_group == file.num_row_groups - 1:
             yield lot
             lot, rows = [], 0
 
@@ -259,7 +259,7 @@ def _runs_of(score: Runs) -> dict[str, str | bytes]:
 def _fresh(output: str) -> str:
     if exists(output, VALUES):
         raise DataError(
-            "holds the values of another evaluation",
+            "has the values of another evaluation",
             path=display_url(output),
             hint="Choose a new folder.",
         )

@@ -1,4 +1,4 @@
-"""Places that PyArrow's file systems reach: folders, and URLs of S3, Google's storage, HDFS."""
+"""Files on PyArrow's file systems: folders, and URLs of S3, Google Cloud Storage, HDFS."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from podium.data.atomic import atomic_write
 from podium.errors import DataError
 
 
-def as_url(place: str | os.PathLike[str]) -> str:
-    """A URL as it is, and a path made whole: workers have other working folders."""
-    text = os.fspath(place)
+def as_url(location: str | os.PathLike[str]) -> str:
+    """Return a URL unchanged and a path made absolute: workers have other working directories."""
+    text = os.fspath(location)
     return text if "://" in text else str(Path(text).resolve())
 
 
 def display_url(url: str, file: str = "") -> str:
-    """A place, or a file in it, as messages name it: a URL without its key and settings.
+    """Format a URL, or a file in it, for messages: without its key and settings.
 
     Example:
         >>> display_url("s3://key:secret@bucket/train?region=eu", "part-0.parquet")
@@ -32,7 +32,7 @@ def display_url(url: str, file: str = "") -> str:
     """
     scheme, separator, rest = url.partition("://")
     if separator:
-        # Not by a parser: a key that was pasted as it is may hold what ends a host.
+        # Not with a URL parser: an unescaped key may contain characters that end a host.
         url = f"{scheme}://{rest.partition('?')[0].rpartition('@')[2]}"
     return f"{url.rstrip('/')}/{file}" if file else url
 
@@ -57,7 +57,7 @@ def file_system(url: str) -> tuple[Any, str]:
 
 @contextmanager
 def io_errors(url: str, file: str = "", *, how: str = "read") -> Iterator[None]:
-    """Turn what goes wrong at a place into an error that names it, without its key."""
+    """Turn I/O errors into a DataError that names the URL, without its key."""
     try:
         yield
     except DataError:
@@ -67,27 +67,27 @@ def io_errors(url: str, file: str = "", *, how: str = "read") -> Iterator[None]:
         raise DataError(
             f"cannot be {how} ({reason})",
             path=display_url(url, file),
-            hint="Is it whole, and within reach?",
+            hint="Is it complete, and reachable from here?",
         ) from error
 
 
 def exists(url: str, file: str = "") -> bool:
-    """Whether there is a file at a place, or of a name in it."""
+    """Whether a file exists at a URL, or under a name in it."""
     files, path = _within(url, file)
     with io_errors(url, file):
-        found = files.get_file_info(path)
-    return bool(found.type.name != "NotFound")
+        info = files.get_file_info(path)
+    return bool(info.type.name != "NotFound")
 
 
 def read_bytes(url: str, file: str = "") -> bytes:
-    """All that a file holds."""
+    """Read a whole file."""
     files, path = _within(url, file)
     with io_errors(url, file), files.open_input_file(path) as stream:
         return bytes(stream.read())
 
 
 def write_bytes(content: Any, url: str, file: str = "") -> None:
-    """Write a file that appears whole or not at all, however many write it at once."""
+    """Write a file atomically, even if several processes write it at once."""
     files, path = _within(url, file)
     with io_errors(url, file, how="written"):
         files.create_dir(path.rpartition("/")[0], recursive=True)

@@ -31,7 +31,7 @@ def fit(
 ) -> _Fitted:
     """Fit a ranker to a shard set: ``ranker.fit(data)``, with a cluster to do it on.
 
-    A linear ranker is the same as on one machine, to rounding: actors hold the shards and give
+    A linear ranker is the same as on one machine, to rounding: actors keep the shards and compute
     values and gradients, the solver runs here. Trees are grown by LightGBM's and XGBoost's own
     distributed learners, neural scorers on gradients averaged over workers, both under Ray Train.
     A lost worker costs the work since the last checkpoint at most.

@@ -28,7 +28,7 @@ _MATRICES_BYTES = 1 << 30
 
 
 class ShardedRisk(LinearRisk):
-    """The risk of shards held by actors."""
+    """The risk over the shards of actors."""
 
     def __init__(self, loss: Loss, actors: ShardActors, queries: int, features: int) -> None:
         super().__init__(loss, queries)
@@ -49,7 +49,7 @@ class ShardedRisk(LinearRisk):
 
 
 class _ShardedMonitor(ValidationMonitor[Doubles]):
-    """Follows a fit whose validation queries are held by actors, and saves checkpoints."""
+    """Monitors a fit whose validation queries are with actors, and saves checkpoints."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ def fit_linear(
     checkpoint_seconds: float,
     cluster: Cluster,
 ) -> None:
-    """Fit a linear ranker on shards that actors hold."""
+    """Fit a linear ranker on the shards of actors."""
     checkpoint = None
     if checkpoints is not None:
         identity = fit_identity(ranker, train, validation, but=["max_iter"])

@@ -1,6 +1,6 @@
 """Distributed fits of trees and neural scorers: Ray Train starts the workers.
 
-Each worker runs the training loop on whole queries of its own, and the engine's own distributed
+Each worker runs the training loop on its own whole queries, and the engine's distributed
 learner connects them. A lost worker ends the attempt; Ray Train starts another one with the
 remaining workers, from the latest checkpoint.
 """
@@ -175,7 +175,7 @@ def _fit_share(job: _Job, attempt: str) -> None:
 
 
 def _is_fitted(archive: Archive, ranker: DistributedRanker) -> bool:
-    """Return whether a checkpoint holds the fitted ranker, and not a step of its fit."""
+    """Return whether a checkpoint is the fitted ranker, and not a step of its fit."""
     return archive.kind == type(ranker).__name__
 
 

@@ -1,8 +1,8 @@
-"""The results of a sweep in one Parquet table, which is also where an interrupted sweep goes on.
+"""The results of a sweep in one Parquet table, from which an interrupted sweep resumes.
 
 Columns: ``task``, the task's parameters as JSON with sorted names, by which it is found again;
 ``result`` as JSON; ``error``, null if there was none; ``seconds``; and for reading by other tools
-a column for each parameter and each value of the results, of numbers, truths or text.
+a column for each parameter and each value of the results, of numbers, booleans or strings.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OWN = ("task", "result", "error", "seconds")
 
 @dataclass(frozen=True)
 class TaskResult:
-    """What one task of a sweep came to.
+    """The result of one task of a sweep.
 
     Attributes:
         parameters: Of the task.
@@ -51,8 +51,8 @@ def task_key(parameters: Mapping[str, Any]) -> str:
         return json.dumps(parameters, sort_keys=True, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError) as error:
         raise ArgumentError(
-            f"a parameter of a sweep is no plain value ({error})",
-            hint="Give numbers, text, truths, None, and lists of them.",
+            f"a parameter of a sweep is not a plain value ({error})",
+            hint="Give numbers, strings, booleans, None, and lists of them.",
         ) from error
 
 
@@ -63,9 +63,9 @@ class ResultsTable:
         place: The path or URL of the Parquet file; None keeps results in memory only.
     """
 
-    def __init__(self, place: str | os.PathLike[str] | None) -> None:
-        self._place = None if place is None else as_url(place)
-        self.results: dict[str, TaskResult] = {} if self._place is None else _read(self._place)
+    def __init__(self, location: str | os.PathLike[str] | None) -> None:
+        self._url = None if location is None else as_url(location)
+        self.results: dict[str, TaskResult] = {} if self._url is None else _read(self._url)
 
     def add(self, key: str, result: TaskResult) -> None:
         """Take the result of a task, once: a second one changes nothing."""
@@ -73,16 +73,16 @@ class ResultsTable:
             self.results[key] = result
 
     def done(self, key: str) -> bool:
-        """Whether a task has a result that is no error."""
+        """Whether a task has a result without an error."""
         return key in self.results and self.results[key].error is None
 
     def save(self) -> None:
         """Write the whole table; it appears at once in place of the one before."""
-        if self._place is None:
+        if self._url is None:
             return
         buffer = pa.BufferOutputStream()
         pq.write_table(as_table(self.results), buffer, compression="zstd")
-        write_bytes(buffer.getvalue(), self._place)
+        write_bytes(buffer.getvalue(), self._url)
 
 
 def read_results(path: str | os.PathLike[str]) -> list[TaskResult]:
@@ -127,7 +127,7 @@ def as_table(results: Mapping[str, TaskResult]) -> pa.Table:
 
 
 def _storable(text: str | None) -> str | None:
-    """An error's text without what is no Unicode: it may quote any bytes."""
+    """Replace characters of an error message that are not valid Unicode."""
     return None if text is None else text.encode("utf-8", "replace").decode()
 
 
@@ -142,14 +142,14 @@ def _column(values: list[Any]) -> pa.Array:
         if kinds <= {int, float}:
             return pa.array([None if value is None else float(value) for value in values])
     except (OverflowError, UnicodeEncodeError):
-        pass  # numbers too large and texts that are none are written as JSON has them
+        pass  # integers too large and strings that are not valid Unicode are written as JSON
     return pa.array([None if value is None else json.dumps(value) for value in values])
 
 
-def _read(place: str) -> dict[str, TaskResult]:
-    if not exists(place):
+def _read(url: str) -> dict[str, TaskResult]:
+    if not exists(url):
         return {}
-    files, path = file_system(place)
+    files, path = file_system(url)
     try:
         with files.open_input_file(path) as raw, open_parquet(raw) as file:
             rows = file.read(columns=list(_OWN)).to_pylist()
@@ -161,5 +161,7 @@ def _read(place: str) -> dict[str, TaskResult]:
         }
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(
-            f"is no table of a sweep ({error})", path=display_url(place), hint="Name another file."
+            f"is not the table of a sweep ({error})",
+            path=display_url(url),
+            hint="Name another file.",
         ) from error

@@ -1,7 +1,7 @@
-"""Actors that hold shards in memory, and what is summed over them.
+"""Actors that keep shards in memory and compute sums over them.
 
-Every answer is by shard, and the driver adds shards up in their order: a sum does not depend on
-how many actors there are, on which of them holds what, or on what was moved or lost meanwhile.
+Every answer is per shard, and the driver adds them in the order of shards: a sum does not depend
+on the number of actors, on which actor has which shard, or on shards that were moved or lost.
 """
 
 from __future__ import annotations
@@ -26,60 +26,61 @@ from podium.rankers.validation_monitor import value_sums
 _Answer = TypeVar("_Answer")
 
 _PATIENCE = 3
-"""A worker must lag behind so many times in a row before a shard is taken from it."""
+"""A worker must lag behind this many times in a row before a shard is taken from it."""
 
 
 class ShardActor:
-    """Holds some shards of a set, and answers for each of them; lives in a process of its own."""
+    """Keeps some shards of a set in memory and computes answers per shard; runs in a process."""
 
     def __init__(self, source: ShardSource, threads: int, modules: Sequence[str]) -> None:
         prepare_worker(threads, modules)
         self._source = source
         self._clock: Callable[[], float] = time.perf_counter
-        self._held: dict[int, list[Dataset]] = {}
+        self._loaded: dict[int, list[Dataset]] = {}
 
-    def answer(self, places: Sequence[int], what: str, *arguments: Any) -> tuple[Any, float]:
-        """An answer for each shard, reading those that are not held yet; and the time it took."""
-        for place in places:
-            if place not in self._held:
-                self._held[place] = self._read(place)
+    def answer(self, shards: Sequence[int], what: str, *arguments: Any) -> tuple[Any, float]:
+        """Compute an answer for each shard, loading missing ones; also return the seconds taken."""
+        for shard in shards:
+            if shard not in self._loaded:
+                self._loaded[shard] = self._read(shard)
         start = self._clock()
-        found = {place: getattr(self, f"_{what}")(place, *arguments) for place in places}
-        return found, self._clock() - start
+        answers = {shard: getattr(self, f"_{what}")(shard, *arguments) for shard in shards}
+        return answers, self._clock() - start
 
-    def release(self, places: Sequence[int]) -> None:
-        """Let go of shards that another worker holds now."""
-        for place in places:
-            self._held.pop(place, None)
+    def release(self, shards: Sequence[int]) -> None:
+        """Drop shards that have been moved to another worker."""
+        for shard in shards:
+            self._loaded.pop(shard, None)
 
-    def _read(self, place: int) -> list[Dataset]:
-        blocks = list(self._source.blocks(place))
+    def _read(self, shard: int) -> list[Dataset]:
+        blocks = list(self._source.blocks(shard))
         for block in blocks:
             require_complete(block)
         return blocks
 
-    def _risk(self, place: int, loss: Loss, weights: Doubles) -> tuple[float, Doubles]:
-        parts = [block_risk(loss, weights, block) for block in self._held[place]]
+    def _risk(self, shard: int, loss: Loss, weights: Doubles) -> tuple[float, Doubles]:
+        parts = [block_risk(loss, weights, block) for block in self._loaded[shard]]
         return sum(value for value, _ in parts), sum((slope for _, slope in parts[1:]), parts[0][1])
 
-    def _scatter(self, place: int, loss: Loss) -> WithinQueryScatter:
-        first, *others = (within_query_scatter(loss, block) for block in self._held[place])
+    def _scatter(self, shard: int, loss: Loss) -> WithinQueryScatter:
+        first, *others = (within_query_scatter(loss, block) for block in self._loaded[shard])
         return sum(others, start=first)
 
-    def _measured(self, place: int, measure: str | Measure, weights: Doubles) -> Doubles:
+    def _measured(self, shard: int, measure: str | Measure, weights: Doubles) -> Doubles:
         first, *others = (
-            value_sums(measure, block, block_scores(weights, block)) for block in self._held[place]
+            value_sums(measure, block, block_scores(weights, block))
+            for block in self._loaded[shard]
         )
         return sum(others, start=first)
 
 
 class ShardActors:
-    """The actors that share a shard set; those that are lost leave their shards to the others.
+    """The actors of a shard set; the shards of a lost actor are reassigned to the others.
 
     Args:
         source: The set.
         cluster: Where the actors live.
-        idle: Whether they work only while others wait, and need no processors of their own.
+        idle: Whether they work only while others wait, and need no processors.
     """
 
     def __init__(self, source: ShardSource, cluster: Cluster, *, idle: bool = False) -> None:
@@ -94,13 +95,13 @@ class ShardActors:
         self.lost = 0
         """How many actors were lost so far."""
         self.moved = 0
-        """How many shards were moved from slow actors to quick ones."""
+        """How many shards were moved from slow actors to fast ones."""
         self._start()
 
     def _start(self) -> None:
         workers = min(self._cluster.workers, len(self._sizes))
         if self._processors:
-            workers = min(workers, self._cluster.capacity)  # more would wait for ever
+            workers = min(workers, self._cluster.capacity)  # more would wait forever
         first = max(self._shares, default=-1) + 1
         options = {"num_cpus": self._processors, "scheduling_strategy": "SPREAD"}
         remote = self._ray.remote(ShardActor).options(**options)
@@ -110,14 +111,14 @@ class ShardActors:
             self._shares[number] = share
             self._actors[number] = remote.remote(*arguments)
 
-    def gather(self, what: str, *arguments: Any, places: Sequence[int] | None = None) -> list[Any]:
-        """The answers for all shards, or for some, in the order of shards.
+    def gather(self, what: str, *arguments: Any, shards: Sequence[int] | None = None) -> list[Any]:
+        """Return the answers for all shards, or for some, in the order of shards.
 
-        A question depends on nothing but its arguments, so asking again after a loss gives what
-        the lost worker would have given.
+        An answer depends on nothing but its arguments, so asking again after a loss gives the
+        answer of the lost worker.
         """
-        wanted = range(len(self._sizes)) if places is None else places
-        missing = set(wanted)
+        requested = range(len(self._sizes)) if shards is None else shards
+        missing = set(requested)
         answers: dict[int, Any] = {}
         seconds: dict[int, float] = {}
         in_vain = 0
@@ -125,14 +126,14 @@ class ShardActors:
         while missing:
             asked = {}
             for number, share in self._shares.items():
-                own = [place for place in share if place in missing]
-                if own:
-                    asked[number] = self._actors[number].answer.remote(own, what, *arguments)
+                pending = [shard for shard in share if shard in missing]
+                if pending:
+                    asked[number] = self._actors[number].answer.remote(pending, what, *arguments)
             for number, reference in asked.items():
                 try:
-                    found, seconds[number] = self._ray.get(reference)
-                    answers |= found
-                    missing -= found.keys()
+                    shard_answers, seconds[number] = self._ray.get(reference)
+                    answers |= shard_answers
+                    missing -= shard_answers.keys()
                     in_vain = 0
                 except lost as error:
                     in_vain += 1
@@ -142,9 +143,9 @@ class ShardActors:
                     if isinstance(error.cause, PodiumError):
                         raise error.cause from None
                     raise
-        if len(wanted) == len(self._sizes):
+        if len(requested) == len(self._sizes):
             self._rebalance(seconds)
-        return [answers[place] for place in wanted]
+        return [answers[shard] for shard in requested]
 
     def total(
         self,
@@ -153,20 +154,20 @@ class ShardActors:
         add: Callable[[Any, Any], _Answer],
         at_once: int | None = None,
     ) -> _Answer:
-        """The answers for all shards, added up in the order of shards.
+        """Add up the answers for all shards, in the order of shards.
 
         Args:
             what: The question.
-            arguments: What belongs to it.
+            arguments: Its arguments.
             add: Adds two answers.
-            at_once: Hold so many answers at a time, where one is large.
+            at_once: Keep at most this many answers in memory, where one is large.
         """
         every = range(len(self._sizes))
         step = at_once or len(every)
         parts = (
             part
             for first in every[::step]
-            for part in self.gather(what, *arguments, places=every[first : first + step])
+            for part in self.gather(what, *arguments, shards=every[first : first + step])
         )
         answer: _Answer = functools.reduce(add, parts)
         return answer
@@ -185,8 +186,8 @@ class ShardActors:
             self._shares = {number: orphans}  # so that new ones get new numbers
             self._start()
             return
-        for other, places in reassign(self._shares, orphans, self._sizes).items():
-            self._shares[other] += places
+        for other, shards in reassign(self._shares, orphans, self._sizes).items():
+            self._shares[other] += shards
 
     def _rebalance(self, seconds: dict[int, float]) -> None:
         present = {number: value for number, value in seconds.items() if number in self._shares}
@@ -194,23 +195,23 @@ class ShardActors:
         self._lags = self._lags + 1 if move else 0
         if move is None or self._lags < _PATIENCE:
             return
-        place, slow, quick = move
-        self._shares[slow].remove(place)
-        self._shares[quick].append(place)
-        self._actors[slow].release.remote([place])
+        shard, slow, quick = move
+        self._shares[slow].remove(shard)
+        self._shares[quick].append(shard)
+        self._actors[slow].release.remote([shard])
         self._lags = 0
         self.moved += 1
 
 
 def _refuse_hopeless(error: Exception, in_vain: int, shards: int) -> None:
-    """Losses are made good, but not those that would come again and again."""
+    """Raise an error if workers cannot start or keep dying: other losses are recovered from."""
     if getattr(error, "actor_init_failed", False):
         raise PodiumError(
             f"a worker could not start ({str(error).strip().splitlines()[-1]})",
-            hint="Are all modules that the cluster was given on every machine?",
+            hint="Are all modules passed to the cluster installed on every machine?",
         ) from error
     if in_vain > max(10, 2 * shards):
         raise PodiumError(
             f"workers died {in_vain} times without an answer",
-            hint="Have they memory enough for their shards? More workers hold less each.",
+            hint="Do they have enough memory for their shards? With more workers, each has fewer.",
         ) from error

@@ -1,4 +1,4 @@
-"""Tasks in a stream: some in flight, results as they come, a second copy of what lags behind."""
+"""Run a stream of tasks: some in flight, results as they arrive, a second copy of stragglers."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 from podium.errors import PodiumError
 
 LAGS = 4.0
-"""A task lags when it has run for so many times the median, and nothing else waits to run."""
+"""A task lags when it has run for this many times the median, and nothing else waits to run."""
 
 _LEAST_SECONDS = 10.0
 
 
 @dataclass
 class _Flight:
-    place: int
+    task: int
     since: float
 
 
@@ -32,7 +32,7 @@ def run_tasks(
     wake: float | None = None,
     dead: Callable[[int], Any] | None = None,
 ) -> Iterator[tuple[int, Any] | None]:
-    """Launch tasks by number and yield each one's result once, as results come.
+    """Launch tasks by number and yield each one's result once, as results arrive.
 
     A task whose machine is lost is run again by Ray. When no task waits any more, one that lags
     far behind is launched a second time; whichever copy is done first counts, the other is
@@ -40,12 +40,12 @@ def run_tasks(
 
     Args:
         ray: The module.
-        launch: Starts the task of a number and gives Ray's reference to its result.
+        launch: Starts the task of a number and returns Ray's reference to its result.
         order: The numbers, in the order to launch them.
         at_once: How many may be in flight.
-        again: Whether laggards may run twice, which must do no harm then.
-        wake: Yield None when nothing has come for so many seconds.
-        dead: What a task comes to that ended its process each time; without it that is an error.
+        again: Whether stragglers may run twice, which must be harmless then.
+        wake: Yield None when nothing has arrived for this many seconds.
+        dead: Gives the result of a task that ended its process each time; by default an error.
     """
     waiting = list(reversed(order))
     flights: dict[Any, _Flight] = {}
@@ -54,8 +54,8 @@ def run_tasks(
     try:
         while waiting or flights:
             while waiting and len(flights) < at_once:
-                place = waiting.pop()
-                flights[launch(place)] = _Flight(place, time.monotonic())
+                task = waiting.pop()
+                flights[launch(task)] = _Flight(task, time.monotonic())
             limit = min(wake or _LEAST_SECONDS, _LEAST_SECONDS)
             ready, _ = ray.wait(list(flights), num_returns=1, timeout=limit, fetch_local=False)
             if ready:
@@ -68,34 +68,34 @@ def run_tasks(
                 flight = flights.pop(reference, None)
                 if flight is None:  # the other copy came first, a moment ago
                     continue
-                result = _result(ray, reference, flight.place, dead)
+                result = _result(ray, reference, flight.task, dead)
                 seconds.append(time.monotonic() - flight.since)
-                if flight.place in twice:
-                    for other in [ref for ref, one in flights.items() if one.place == flight.place]:
+                if flight.task in twice:
+                    for other in [ref for ref, one in flights.items() if one.task == flight.task]:
                         ray.cancel(other, force=False)
                         del flights[other]
-                yield flight.place, result
+                yield flight.task, result
             if again and not waiting and not ready and seconds:
                 late = max(_LEAST_SECONDS, LAGS * median(seconds))
                 for flight in list(flights.values()):
-                    if flight.place not in twice and time.monotonic() - flight.since > late:
-                        twice.add(flight.place)
-                        flights[launch(flight.place)] = _Flight(flight.place, time.monotonic())
+                    if flight.task not in twice and time.monotonic() - flight.since > late:
+                        twice.add(flight.task)
+                        flights[launch(flight.task)] = _Flight(flight.task, time.monotonic())
     finally:
         for reference in flights:
             ray.cancel(reference, force=False)
 
 
-def _result(ray: Any, reference: Any, place: int, dead: Callable[[int], Any] | None) -> Any:
-    """A task's result, or the error that it raised as it was raised there."""
+def _result(ray: Any, reference: Any, task: int, dead: Callable[[int], Any] | None) -> Any:
+    """Return a task's result, or raise the error that it raised on the worker."""
     try:
         return ray.get(reference)
     except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as error:
         if dead is not None:
-            return dead(place)
+            return dead(task)
         raise PodiumError(
-            f"the process of task {place} died again and again",
-            hint="Has a worker memory enough for a shard? Ray's logs say more.",
+            f"the process of task {task} died repeatedly",
+            hint="Does a worker have enough memory for a shard? See Ray's logs.",
         ) from error
     except ray.exceptions.RayTaskError as error:
         cause = error.cause

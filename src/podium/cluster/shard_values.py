@@ -1,7 +1,7 @@
 """Per-query values written back as shards, and what an evaluation over shards comes to.
 
 The values of a shard's queries are a Parquet file of the same name: ``query_id``, and a column
-for each run and measure. ``values.json`` is written last and holds the sums, counts, and each
+for each run and measure. ``values.json`` is written last and has the sums, counts, and each
 file's queries, bytes and SHA-256: a folder without it is not complete.
 """
 
@@ -32,7 +32,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class ShardValues:
-    """What one shard came to.
+    """The result of one shard.
 
     Attributes:
         queries: How many queries it has.
@@ -137,7 +137,7 @@ class ShardedEvaluation(Mapping[str, Evaluation]):
             )
         except (OSError, KeyError, TypeError, ValueError) as error:
             raise DataError(
-                f"holds no values of an evaluation ({error})",
+                f"has no values of an evaluation ({error})",
                 path=display_url(url),
                 hint="Evaluate again.",
             ) from error
@@ -221,8 +221,10 @@ def write_values(output: str, name: str, runs: Mapping[str, Evaluation]) -> dict
     """Write the values of a shard's queries; gives the file's entry in the summary."""
     first = next(iter(runs.values()))
     columns: dict[str, Any] = {"query_id": first.query_ids.cast(pa.string())}
-    for run, found in runs.items():
-        columns |= {column_name(run, measure): value for measure, value in found.values.items()}
+    for run, evaluation in runs.items():
+        columns |= {
+            column_name(run, measure): value for measure, value in evaluation.values.items()
+        }
     buffer = pa.BufferOutputStream()
     pq.write_table(pa.table(columns), buffer, compression="zstd")
     content = buffer.getvalue()

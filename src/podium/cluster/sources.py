@@ -1,7 +1,7 @@
-"""Shard sets wherever PyArrow's file systems reach: local disks, S3, Google's storage, HDFS.
+"""Shard sets on any of PyArrow's file systems: local disks, S3, Google Cloud Storage, HDFS.
 
 A source is its URL and its manifest, so it travels to workers in a few kilobytes; each process
-opens the file system for itself, with the credentials that the machine or the URL gives it.
+opens the file system itself, with the credentials of the machine or the URL.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ ShardSetLocation: TypeAlias = "str | os.PathLike[str] | ShardSet | ShardSource"
 
 @dataclass(frozen=True)
 class ShardSource:
-    """A shard set by its URL, with the manifest that every file is held against.
+    """A shard set by its URL, with the manifest that every file is checked against.
 
     Attributes:
-        url: Where the set lies, as ``s3://bucket/train``, or the path of a folder.
-        manifest: What the set is to be.
+        url: The URL of the set, as ``s3://bucket/train``, or the path of a folder.
+        manifest: The set's manifest.
 
     Example:
         >>> import tempfile
@@ -59,48 +59,47 @@ class ShardSource:
     def __repr__(self) -> str:
         return f"ShardSource({display_url(self.url)!r}, {self.manifest!r})"
 
-    def display_url(self, place: int) -> str:
-        """A shard as messages name it."""
-        return display_url(self.url, self.shards[place].file)
+    def display_url(self, index: int) -> str:
+        """Format a shard's URL for messages."""
+        return display_url(self.url, self.shards[index].file)
 
     @contextmanager
-    def open(self, place: int) -> Iterator[Any]:
+    def open(self, index: int) -> Iterator[Any]:
         """Open a shard's file, whose size must be the manifest's."""
-        shard = self.shards[place]
+        shard = self.shards[index]
         self.manifest.refuse_elsewhere(shard)
         files, folder = file_system(self.url)
         path = f"{folder}/{shard.file}"
         with io_errors(self.url, shard.file):
             size = files.get_file_info(path).size
-        shard.check_size(size, self.display_url(place))
-        # What is read later may fail too: a store can be lost midway.
+        shard.check_size(size, self.display_url(index))
+        # Later reads may fail too: a connection can be lost midway.
         with io_errors(self.url, shard.file), files.open_input_file(path) as file:
             yield file
 
-    def blocks(self, place: int) -> Iterator[Dataset]:
+    def blocks(self, index: int) -> Iterator[Dataset]:
         """Stream a shard as blocks of whole queries."""
-        with self.open(place) as file:
-            yield from self.manifest.shard_blocks(place, file)
+        with self.open(index) as file:
+            yield from self.manifest.shard_blocks(index, file)
 
-    def verify(self, place: int) -> None:
+    def verify(self, index: int) -> None:
         """Compare a shard's SHA-256 with the manifest's; raises DataError where they differ."""
-        with self.open(place) as file:
+        with self.open(index) as file:
             digest = hashlib.file_digest(_Readable(file), "sha256").hexdigest()
-        if digest != self.shards[place].sha256:
+        if digest != self.shards[index].sha256:
             raise DataError(
                 "is damaged (its checksum is not the manifest's)",
-                path=self.display_url(place),
-                hint="Copy the file again, or convert anew.",
+                path=self.display_url(index),
+                hint="Copy the file again, or convert it again.",
             )
 
 
-def open_source(place: ShardSetLocation) -> ShardSource:
+def open_source(location: ShardSetLocation) -> ShardSource:
     """Open a shard set by its folder or URL; only the manifest is read.
 
     Args:
-        place: A folder, a URL that PyArrow knows (``file://``, ``s3://``, ``gs://``,
-            ``hdfs://``; an S3-compatible store by ``?endpoint_override=…``), or a set opened
-            before.
+        location: A folder, a URL that PyArrow knows (``file://``, ``s3://``, ``gs://``,
+            ``hdfs://``; an S3-compatible store by ``?endpoint_override=…``), or an open set.
 
     Example:
         >>> import tempfile
@@ -111,23 +110,23 @@ def open_source(place: ShardSetLocation) -> ShardSource:
         ...     open_source(f"file://{folder}/train").manifest
         ShardSet(2 queries, 2 rows, 1 features, 1 shards)
     """
-    if isinstance(place, ShardSource):
-        return place
-    if isinstance(place, ShardSet):
-        return ShardSource(str(place.folder.resolve()), place)
-    url = as_url(place)
+    if isinstance(location, ShardSource):
+        return location
+    if isinstance(location, ShardSet):
+        return ShardSource(str(location.folder.resolve()), location)
+    url = as_url(location)
     if "://" not in url:
         return ShardSource(url, ShardSet.open(url))
     if not exists(url, MANIFEST):
         raise DataError(
-            "is no shard set (no manifest)", path=display_url(url), hint="Is the URL right?"
+            "is not a shard set (no manifest)", path=display_url(url), hint="Is the URL right?"
         )
     _, folder = file_system(url)
     return ShardSource(url, parse_manifest(read_bytes(url, MANIFEST), Path(folder)))
 
 
 class _Readable:
-    """What ``hashlib.file_digest`` asks of a file, around one of PyArrow's."""
+    """Adapts one of PyArrow's files to ``hashlib.file_digest``."""
 
     def __init__(self, file: Any) -> None:
         self._file = file

@@ -19,10 +19,10 @@ from podium.cluster.shard_tasks import run_tasks
 from podium.errors import PodiumError
 
 Work: TypeAlias = Callable[..., Mapping[str, Any]]
-"""A task: takes its parameters by name, gives plain values by name."""
+"""A task: takes its parameters by name, returns plain values by name."""
 
 SAVE_SECONDS = 1.0
-"""Results that come while others run wait so long for the table to be written."""
+"""Results are written to the table at most this often while others run."""
 
 _AHEAD = 16
 """Tasks in flight for each worker, so that short tasks need not wait for the driver."""
@@ -78,7 +78,7 @@ def sweep(
             one that they can import.
         tasks: The parameters of each task, plain values by name; see ``grid``.
         results: The table's path or URL; None keeps nothing.
-        progress: Told after every result, with the expected end.
+        progress: Called after every result, with the expected time left.
         processes: Without a cluster: how many processes of this machine work. One is this process.
         cluster: Where to work.
 
@@ -92,7 +92,7 @@ def sweep(
         >>> [one.values["y"] for one in sweep(square, grid(x=[1, 2, 3]))]
         [1, 4, 9]
     """
-    by_key = {task_key(one): dict(one) for one in tasks}
+    by_key = {task_key(task): dict(task) for task in tasks}
     table = ResultsTable(results)
     waiting = [key for key in by_key if not table.done(key)]
     report = _Reporter(len(by_key), len(by_key) - len(waiting), progress)
@@ -101,14 +101,14 @@ def sweep(
     elif processes > 1:
         stream = _in_processes(work, [by_key[key] for key in waiting], processes)
     else:
-        stream = ((place, run_task(work, by_key[key])) for place, key in enumerate(waiting))
+        stream = ((index, run_task(work, by_key[key])) for index, key in enumerate(waiting))
     saved = time.monotonic()
     unsaved = 0
     try:
-        for came in stream:
-            if came is not None:
-                place, result = came
-                table.add(waiting[place], result)
+        for update in stream:
+            if update is not None:
+                index, result = update
+                table.add(waiting[index], result)
                 unsaved += 1
                 report(result)
             # The longer a table takes to write, the less often it is written.
@@ -120,25 +120,25 @@ def sweep(
     finally:
         if unsaved:
             table.save()
-    found = [table.results[key] for key in by_key]
-    failed = [one for one in found if one.error is not None]
+    task_results = [table.results[key] for key in by_key]
+    failed = [outcome for outcome in task_results if outcome.error is not None]
     if failed:
         raise PodiumError(
-            f"{len(failed)} of {len(found)} tasks failed, the first with {failed[0].error}",
-            hint="The others are done; run the sweep again when the cause is mended.",
+            f"{len(failed)} of {len(task_results)} tasks failed, the first with {failed[0].error}",
+            hint="The others are done; fix the cause, then run the sweep again.",
         )
-    return found
+    return task_results
 
 
 def run_task(
     work: Work, parameters: dict[str, Any], threads: int = 0, modules: Sequence[str] = ()
 ) -> TaskResult:
-    """Run one task; what it raises is its result."""
+    """Run one task; an exception it raises is recorded in its result."""
     start = time.perf_counter()
     try:
         if threads:
             prepare_worker(threads, modules)
-        # Plain values only, as the table will hold them.
+        # Plain values only, as they will be in the table.
         values = json.loads(task_key(dict(work(**parameters))))
         return TaskResult(parameters, values, time.perf_counter() - start)
     except Exception as error:
@@ -147,7 +147,7 @@ def run_task(
 
 
 class _Reporter:
-    """Counts results, and says when the last one is to be expected."""
+    """Counts results and estimates the time left."""
 
     def __init__(
         self, total: int, done: int, progress: Callable[[SweepProgress], None] | None
@@ -176,10 +176,10 @@ def _on_cluster(
     shared = ray.put(work)
     arguments = (cluster.cpus_per_worker, cluster.modules)
 
-    def launch(place: int) -> Any:
-        return remote.remote(shared, tasks[place], *arguments)
+    def launch(index: int) -> Any:
+        return remote.remote(shared, tasks[index], *arguments)
 
-    # Tasks may write files of their own: none runs twice unless its machine is lost.
+    # Tasks may write files: none runs twice unless its machine is lost.
     yield from run_tasks(
         ray,
         launch,
@@ -187,22 +187,22 @@ def _on_cluster(
         at_once=_AHEAD * cluster.workers,
         again=False,
         wake=SAVE_SECONDS,
-        dead=lambda place: TaskResult(tasks[place], {}, 0.0, "its process died again and again"),
+        dead=lambda index: TaskResult(tasks[index], {}, 0.0, "its process died repeatedly"),
     )
 
 
 def _in_processes(
     work: Work, tasks: Sequence[dict[str, Any]], processes: int
 ) -> Iterator[tuple[int, TaskResult] | None]:
-    """Processes of one thread each: many small fits need no threads of their own."""
+    """Run tasks in processes with one thread each, which suits many small fits."""
     pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
     waiting = iter(enumerate(tasks))
     flights: dict[Future[TaskResult], int] = {}
     try:
         with _one_thread():
             while True:
-                for place, task in waiting:
-                    flights[pool.submit(run_task, work, task)] = place
+                for index, task in waiting:
+                    flights[pool.submit(run_task, work, task)] = index
                     if len(flights) >= 4 * processes:
                         break
                 if not flights:

@@ -64,7 +64,7 @@ def tune(
     """Fit a ranker for each combination of parameters: ``podium.rankers.tune``, as a sweep.
 
     With a table of results or a cluster, trials are tasks of a sweep, and the best ranker is fitted
-    again at the end: a table holds values, not rankers.
+    again at the end: a table has values, not rankers.
 
     Args:
         ranker: The ranker to tune; it is cloned, not changed.
@@ -106,7 +106,7 @@ def tune(
     combinations = parameter_combinations(param_grid, n_trials, random_state)
     work = _Fit(ranker, tuple(combinations), train, validation, measure)
     named = [{name: _plain(value) for name, value in each.items()} for each in combinations]
-    # A table may hold trials of other rankers and data: those are not taken for these.
+    # A table may have trials of other rankers and data: those are ignored.
     of = {} if results is None else {"of": fingerprint(ranker, measure, train, validation)}
     tasks = [{"trial": index, **each, **of} for index, each in enumerate(named)]
 
@@ -125,7 +125,7 @@ def tune(
 
 
 def _plain(value: Any) -> Any:
-    """A value as the table can hold it."""
+    """Convert a value for the table."""
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):

@@ -1,9 +1,9 @@
-"""Which pair to ask next when judges err: the one whose order matters most and is least known.
+"""Choose the next pair when judges err: the one whose order matters most and is least certain.
 
-The result is what κ-NDCG@k will be measured on, so items are ranked by their expected gain. If
-item i is ranked above j, that the truth may be the other way round costs, in expectation,
+The result is evaluated by κ-NDCG@k, so items are ranked by their expected gain. If item i is
+ranked above j and the true order is the opposite, the expected cost is
 (discount of i - discount of j) E max(gain of j - gain of i, 0). This times the information that a
-verdict on the pair brings, p (1 - p) var(w_i - w_j), says what to ask.
+verdict on the pair brings, p (1 - p) var(w_i - w_j), is the value of asking it.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from podium.kernels import Doubles, Ints
 
 _DRAWS = 64
 _OUTSIDERS = 8
-"""How many items below the top k may be asked about; the next ones take the place of losers."""
+"""How many items below the top k may be asked about; the next ones replace those that lose."""
 
 
 def expected_gains(
-    worths: Posterior, k: int, *, out: Collection[int] = (), draws: int = 256, seed: int = 0
+    posterior: Posterior, k: int, *, out: Collection[int] = (), draws: int = 256, seed: int = 0
 ) -> Doubles:
-    """The gain of each item in draws from the posterior: a row an item.
+    """The gain of each item in draws from the posterior: one row per item.
 
     Args:
-        worths: What is known.
+        posterior: The posterior of the items' strengths.
         k: How many items have a gain.
-        out: Items that have none.
-        draws: How many columns to draw.
-        seed: Draws them.
+        out: Items without a gain.
+        draws: How many draws, one per column.
+        seed: The random seed of the draws.
 
     Example:
         >>> from podium.judging import Comparisons, fit_bradley_terry
-        >>> worths = fit_bradley_terry(2, Comparisons.of([(0, 1, 1, 0)] * 20))
-        >>> expected_gains(worths, k=1, draws=100).shape
+        >>> posterior = fit_bradley_terry(2, Comparisons.of([(0, 1, 1, 0)] * 20))
+        >>> expected_gains(posterior, k=1, draws=100).shape
         (2, 100)
     """
-    drawn = worths.draws(draws, seed)
+    drawn = posterior.draws(draws, seed)
     drawn[list(out)] = -np.inf
     order = np.argsort(-drawn, axis=0)
     gains = np.empty_like(drawn)
@@ -59,7 +59,7 @@ def by_expected_gain(gains: Doubles) -> Ints:
 
 
 def most_informative_pairs(
-    worths: Posterior,
+    posterior: Posterior,
     k: int,
     *,
     count: int = 1,
@@ -67,18 +67,18 @@ def most_informative_pairs(
     out: Collection[int] = (),
     seed: int = 0,
 ) -> list[Pair[int]]:
-    """The pairs whose next verdict is worth most, no item in two of them.
+    """The most informative pairs to judge next, no item in two of them.
 
-    They are among the top k and the few items next to it. Only where none of those pairs is left
-    are items further down looked at, and at last all other pairs.
+    They are among the top k and the few items next to it. Only if none of those pairs is left are
+    items further down considered, and finally all other pairs.
 
     Args:
-        worths: What is known.
+        posterior: The posterior of the items' strengths.
         k: How many items matter.
         count: How many pairs to return at most.
         without: Pairs that are not to be asked.
         out: Items that are not to be asked about.
-        seed: Draws from the posterior.
+        seed: The random seed of the draws from the posterior.
 
     Example:
         >>> from podium.judging.bradley_terry import Comparisons, fit_bradley_terry
@@ -86,17 +86,17 @@ def most_informative_pairs(
         >>> sorted(most_informative_pairs(fit_bradley_terry(4, Comparisons.of(rows)), k=1)[0])
         [0, 1]
     """
-    gains = expected_gains(worths, k, out=out, draws=_DRAWS, seed=seed)
+    gains = expected_gains(posterior, k, out=out, draws=_DRAWS, seed=seed)
     ranked = [item for item in by_expected_gain(gains).tolist() if item not in out]
     if len(ranked) < 2:
         return []
     asked = {pair for one, other in without for pair in [(one, other), (other, one)]}
-    # First what may be wrong in the top k as far as draws show it, then whatever tells most.
+    # First pairs that the draws show may be wrong in the top k, then the most informative ones.
     for rows, drawn in ((k, gains), (len(ranked), None)):
         size = k + _OUTSIDERS
         while True:
             near = np.array(ranked[:size], np.int64)
-            pairs = _best_pairs(near, _values(worths, drawn, near, rows, asked), count)
+            pairs = _best_pairs(near, _values(posterior, drawn, near, rows, asked), count)
             if pairs or size >= len(ranked):
                 break
             size *= 2
@@ -106,22 +106,26 @@ def most_informative_pairs(
 
 
 def _values(
-    worths: Posterior, gains: Doubles | None, near: Ints, k: int, asked: Collection[tuple[int, int]]
+    posterior: Posterior,
+    gains: Doubles | None,
+    near: Ints,
+    k: int,
+    asked: Collection[tuple[int, int]],
 ) -> Doubles:
-    """What a verdict on each two of some items is worth, which are ranked best first.
+    """The value of a verdict on each pair of some items, which are ranked best first.
 
-    A row an item of the top k, a column an item: an order of two items below costs nothing.
-    Without gains, any order is as likely to be wrong.
+    One row per item of the top k, one column per item: the order of two items below costs nothing.
+    Without gains, every order is taken to be equally likely to be wrong.
     """
     top = near[:k]
     weights = discounts(len(near), k)
     loss = np.subtract.outer(weights[: len(top)], weights)
     if gains is not None:
         loss *= [np.maximum(gains[near] - gains[one], 0).mean(axis=1) for one in top]
-    covariance = worths.covariance(near)
+    covariance = posterior.covariance(near)
     variance = np.diag(covariance)
     apart = np.add.outer(variance[: len(top)], variance) - 2 * covariance[: len(top)]
-    chance = 1 / (1 + np.exp(-np.subtract.outer(worths.means[top], worths.means[near])))
+    chance = 1 / (1 + np.exp(-np.subtract.outer(posterior.means[top], posterior.means[near])))
     fresh = [[(one, other) not in asked for other in near.tolist()] for one in top.tolist()]
     return np.triu(loss * chance * (1 - chance) * apart * fresh, 1)
 

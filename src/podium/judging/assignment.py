@@ -11,7 +11,7 @@ from podium.judging.seeded_hash import hashed_uniform
 
 @dataclass(frozen=True)
 class Overlap:
-    """Some pairs are judged by several people, so that their agreement can be told.
+    """Some pairs are judged by several people, so that their agreement can be measured.
 
     Attributes:
         share: The share of pairs that are.
@@ -104,7 +104,7 @@ def balance(
 ) -> dict[str, list[str]]:
     """Share queries out so that everyone has about the same amount to do.
 
-    The largest goes first, to whoever has least; nobody gets the same query twice.
+    The largest goes first, to the person with the least; nobody gets the same query twice.
 
     Args:
         work: What each query takes, such as its expected number of judgments.

@@ -1,9 +1,9 @@
-"""What each item is worth, from verdicts that may be wrong: Bradley and Terry's model with ties.
+"""Items' strengths from verdicts that may be wrong: Bradley and Terry's model with ties.
 
-An item's worth w is normal with a mean and a standard deviation, the *spread*; the unit is the
+An item's strength w is normal with a mean and a standard deviation, the *spread*; the unit is the
 noise of one verdict. With d = slope (w_left - w_right), left wins with probability s(d - t), right
 with s(-d - t), and a tie takes the rest (Rao and Kupper 1967), s being the logistic function. A
-person whose slope is 1 is average, one whose slope is 0 guesses. The most probable worths are
+person whose slope is 1 is average, one whose slope is 0 guesses. The most probable strengths are
 found by Newton's method; around them the posterior is nearly normal (Laplace's approximation).
 """
 
@@ -22,10 +22,10 @@ from podium.judging.algorithms.beliefs import quantiles
 from podium.kernels import Doubles, Ints, kernel
 
 SPREAD = 1.6
-"""How far items of a query are taken to differ, in units of a verdict's noise.
+"""The assumed standard deviation of items of a query, in units of a verdict's noise.
 
-People who compared images show 2.0 (see `podium.judging.calibrate`); to doubt a little longer than
-one has to costs less than to be sure too soon.
+People who compared images show 2.0 (see `podium.judging.calibrate`); being a little too uncertain
+costs less than being certain too soon.
 """
 
 _ROUNDS = 30
@@ -41,7 +41,7 @@ class Comparisons:
         left: The item on the left.
         right: The item on the right.
         outcomes: 1 if left is better, -1 if right is, 0 for a tie.
-        raters: The number of the person who said so.
+        raters: The number of the person who judged.
     """
 
     left: Ints
@@ -62,13 +62,12 @@ class Comparisons:
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """The posterior of items' worths.
+    """The posterior of items' strengths.
 
     Attributes:
-        means: The most probable worths.
+        means: The most probable strengths.
         precision: The inverse of their covariance.
-        tie: How far apart two items are of which the better one wins every second time, in an
-            endless row of verdicts with ties.
+        tie: The difference at which the better of two items wins half of the verdicts.
         slopes: For each person, how much of a difference shows in their verdicts.
     """
 
@@ -78,14 +77,14 @@ class Posterior:
     slopes: Doubles
 
     def draws(self, count: int, seed: int) -> Doubles:
-        """Posterior drawn from the posterior: a row an item, a column a draw."""
+        """Strengths drawn from the posterior: one row per item, one column per draw."""
         noise = generator(seed).standard_normal((len(self.means), count))
         spread, _ = dtrtrs(np.linalg.cholesky(self.precision), noise, lower=1, trans=1)
         drawn: Doubles = self.means[:, None] + spread
         return drawn
 
     def covariance(self, items: Ints) -> Doubles:
-        """The covariance of some items' worths."""
+        """The covariance of some items' strengths."""
         _, columns, _ = dposv(self.precision, np.eye(len(self.means))[:, items])
         covariance: Doubles = columns[items]
         return covariance
@@ -102,17 +101,17 @@ def fit_bradley_terry(
     reliability: bool = False,
     start: Doubles | None = None,
 ) -> Posterior:
-    """Estimate what items are worth.
+    """Estimate items' strengths.
 
     Args:
         items: How many there are.
         duels: The verdicts.
-        means: What each is worth before any verdict; by default 0.
-        spread: How far off that may be, for each item or for all.
-        tie: How far apart items must seem to be told apart; estimated by default.
-        side: How much better the item on the left seems for being there.
+        means: The prior mean of each item; by default 0.
+        spread: The prior standard deviation, per item or for all.
+        tie: How different items must seem not to be a tie; estimated by default.
+        side: The bias towards the item on the left.
         reliability: Whether to estimate each person's slope, or take all to be 1.
-        start: Where to begin the search: the last fit, when little is new.
+        start: Initial values of the search, such as the means of the last fit.
 
     Example:
         >>> rows = [(0, 1, 1, 0), (1, 2, 1, 0), (0, 2, 1, 0)]
@@ -121,7 +120,7 @@ def fit_bradley_terry(
         [2, 1, 0]
     """
     if len(duels.left) and max(duels.left.max(), duels.right.max()) >= items:
-        raise DataError("a verdict names an item that does not exist", hint="Count them again.")
+        raise DataError("a verdict names an item that does not exist", hint="Check `items`.")
     prior = np.zeros(items) if means is None else means
     weights = np.broadcast_to(1 / np.asarray(spread, float) ** 2, items)
     slopes = np.ones(int(duels.raters.max(initial=0)) + 1)
@@ -191,7 +190,7 @@ def _add_duels(
     gradient: Doubles,
     precision: Doubles,
 ) -> tuple[float, float]:
-    """Add what verdicts say to the log posterior's slope and curvature at some worths."""
+    """Add the verdicts' terms to the log posterior's gradient and curvature at some strengths."""
     missed = bend = 0.0
     for row in range(len(lefts)):
         left, right, slope = lefts[row], rights[row], slopes[raters[row]]
@@ -236,7 +235,7 @@ def _better_slopes(
     for rater in range(len(slopes)):
         step = min(max(gradients[rater] / curves[rater], -0.5), 0.5)
         better[rater] = min(max(slopes[rater] + step, -1.0), 3.0)
-    # Only the slopes' ratios can be told, so the mean verdict has slope 1.
+    # Only the slopes' ratios are identifiable, so the mean verdict has slope 1.
     total = 0.0
     for row in range(len(raters)):
         total += better[raters[row]]

@@ -1,6 +1,6 @@
 """Log entries: everything assessors do, in an append-only log.
 
-A log holds everything there is to know of a session: verdicts on pairs, marks on items, grades,
+A log has everything that is known about a session: verdicts on pairs, marks on items, grades,
 verdicts on whole rankings, and undos. An undo is an entry too: it names the entry that no longer
 stands by its place in the log, and can itself be undone. `standing` tells what is left.
 """
@@ -70,7 +70,7 @@ class Verdict:
         left: The item shown on the left.
         right: The item shown on the right.
         outcome: Which is better, or that neither is; 1, 0 and -1 become outcomes.
-        assessor: Who says so.
+        assessor: Who judged.
         at: When, in seconds since 1970.
         seconds: How long it took, pauses left out.
 

@@ -1,7 +1,7 @@
-"""How many judgments a session still needs: play it to its end with made-up truths.
+"""Estimate how many judgments a session still needs by simulating it to its end.
 
-Each made-up truth agrees with all that is known. What is open is drawn from the prior ranking as
-far as the verdicts so far speak for it: see `podium.judging.algorithms.beliefs`.
+Each simulated order agrees with all that is known. The rest is drawn from the prior ranking as
+far as the verdicts so far support it: see `podium.judging.algorithms.beliefs`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def expected_left(
     draws: int,
     seed: int,
 ) -> float:
-    """The mean number of judgments left, over some made-up truths.
+    """The mean number of judgments left, over some simulated orders.
 
     Args:
         algorithm: The selection that is under way.
@@ -41,7 +41,7 @@ def expected_left(
         known: The outcomes so far.
         answer: Answers a pair from what is known, or None.
         ordered: Whether the order is a prior ranking rather than random.
-        draws: How many truths to make up.
+        draws: How many orders to simulate.
         seed: Draws them.
     """
     random = generator(seed)
@@ -77,7 +77,7 @@ def _spread_weights(order: Sequence[int], known: KnownOutcomes) -> Doubles:
 
 
 def _consistent(worth: Doubles, known: KnownOutcomes) -> list[float]:
-    """Raise each item's worth above that of all it is known to beat."""
+    """Raise each item's strength above that of all it is known to beat."""
     values: list[float] = worth.tolist()
     for item in sorted(range(len(values)), key=lambda item: known.below[item].bit_count()):
         least = values[item] + 1e-9

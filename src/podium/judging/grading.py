@@ -20,7 +20,7 @@ class GradingSession:
     Args:
         items: The items, by id.
         people: How many people are to grade each.
-        log: What was said so far.
+        log: The entries so far.
 
     Example:
         >>> session = GradingSession(["a", "b"])
@@ -49,7 +49,7 @@ class GradingSession:
         if isinstance(entry, Grade | Mark) and entry.item not in self.items:
             raise DataError(f"{entry.item!r} is not an item of this session", hint="See its items.")
         if isinstance(entry, Undo) and not 0 <= entry.entry < len(self._log):
-            raise DataError(f"there is no entry {entry.entry} to take back", hint="See the log.")
+            raise DataError(f"there is no entry {entry.entry} to undo", hint="See the log.")
         self._log.append(entry)
         return len(self._log) - 1
 

@@ -30,17 +30,17 @@ def rank_gains(items: int, k: int) -> Doubles:
     return np.where(positions < k, exponential_gains(k - positions, float(k)), 0.0)
 
 
-def k_ndcg(top: Sequence[int] | Ints, worths: ArrayLike, k: int) -> float:
-    """κ-NDCG@k of items in order against their true worths.
+def k_ndcg(top: Sequence[int] | Ints, relevance: ArrayLike, k: int) -> float:
+    """κ-NDCG@k of a ranking of items against their true relevance.
 
     Example:
-        >>> worths = [3.0, 2.0, 1.0, 0.0]
-        >>> k_ndcg([0, 1], worths, k=2)
+        >>> relevance = [3.0, 2.0, 1.0, 0.0]
+        >>> k_ndcg([0, 1], relevance, k=2)
         1.0
-        >>> round(k_ndcg([1, 0], worths, k=2), 3)
+        >>> round(k_ndcg([1, 0], relevance, k=2), 3)
         0.797
     """
-    truth = np.asarray(worths, float)
+    truth = np.asarray(relevance, float)
     best = np.argsort(-truth, kind="stable")[:k]
     gains = np.zeros(len(truth))
     gains[best] = rank_gains(len(best), k)

@@ -11,15 +11,15 @@ from podium.judging.votes import majority
 
 
 class LogSummary:
-    """What was said of items, which are called by their place in the session's list.
+    """A summary of the log, with items as indices in the session's list.
 
     Args:
         index_of: The index of each item in the session.
         overlap: Which pairs count only when several people have judged them.
 
     Attributes:
-        known: The outcomes of pairs, told or implied.
-        votes: To each pair, lower place first, what each person said.
+        known: The outcomes of pairs, judged or implied.
+        votes: For each pair, lower index first, each person's verdict.
         bad: The items that were marked as bad.
         grades: To each item, the grade that each person gave.
     """

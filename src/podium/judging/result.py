@@ -17,12 +17,12 @@ from podium.kernels import Floats
 
 @dataclass(frozen=True)
 class SessionResult:
-    """The ordered top k, so far or for good.
+    """The ordered top k, so far or final.
 
     Attributes:
         top: The best items, best first.
         levels: The same items, those judged equal to a neighbour together. The last level may
-            hold further items: those judged equal to the last of the top k.
+            have further items: those judged equal to the last of the top k.
         k: How many were asked for.
         complete: Whether every judgment that the algorithm needs is there; if not, the order is
             the best guess from those that are.
@@ -81,7 +81,7 @@ class JudgedSession(Protocol):
 
     @property
     def log(self) -> Sequence[Entry]:
-        """What was said of them."""
+        """The log entries about them."""
 
     @property
     def items(self) -> Sequence[str]:
@@ -92,9 +92,9 @@ class JudgedSession(Protocol):
 
 
 def session_judgments(sessions: Mapping[str, JudgedSession], *, ties: bool = False) -> Judgments:
-    """The labels that the sessions of many queries came to, by query id.
+    """The labels of the sessions of many queries, by query id.
 
-    Queries of which nothing was judged yet are left out: a prior ranking is no judgment.
+    Queries without judgments are left out: a prior ranking is not a judgment.
 
     Args:
         sessions: To each query id its session.

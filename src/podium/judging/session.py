@@ -48,14 +48,14 @@ class Session:
         items: The items, by id.
         k: How many to put in order.
         algorithm: A name in `podium.judging.algorithms.ALGORITHMS`, or ``careful``: for judges who
-            err, it asks what is worth most, the same pair of several people if need be, until the
+            err, it asks the most informative pairs, the same of several people if needed, until the
             budget is spent or all who judge have judged every pair.
         seed: Draws the order in which items are taken, if there is no prior ranking, and which
             item of a pair is shown on the left.
         ordered: Whether the items come best first by an existing ranker.
         overlap: Which pairs need more than one assessor; by default none do.
         budget: How many judgments ``careful`` may ask for; by default three for each item.
-        log: What was said so far.
+        log: The entries so far.
 
     Example:
         >>> session = Session(["a", "b", "c", "d"], k=2)
@@ -151,7 +151,7 @@ class Session:
         return tuple(self.items[index] for index in sorted(self._current_summary().bad))
 
     def result(self) -> SessionResult:
-        """The ordered top k: for good if the session is done, else the best guess so far."""
+        """The ordered top k: final if the session is done, else the best guess so far."""
         return self._result(*self._current_strategy().ranked())
 
     def estimate(self) -> SessionResult:
@@ -170,7 +170,7 @@ class Session:
         """About how many judgments are still needed, for a progress bar.
 
         Args:
-            draws: Over how many made-up truths to take the mean.
+            draws: How many simulated orders to take the mean over.
         """
         return self._current_strategy().expected_left(draws)
 
@@ -199,7 +199,7 @@ class Session:
         elif isinstance(entry, Mark | Grade):
             self._index(entry.item)
         elif isinstance(entry, Undo) and not 0 <= entry.entry < len(self._log):
-            raise DataError(f"there is no entry {entry.entry} to take back", hint="See the log.")
+            raise DataError(f"there is no entry {entry.entry} to undo", hint="See the log.")
 
     def _index(self, item: str) -> int:
         index = self._index_of.get(item)

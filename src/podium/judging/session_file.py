@@ -1,4 +1,4 @@
-"""A session in a file: one JSON line that says what is judged, then one for each entry.
+"""A session in a file: one JSON line that describes it, then one per entry.
 
 Entries are only ever added at the end, and each is on the disk before the next is taken. A line
 that a crash left unfinished never counted: it is cut off when the file is opened again.
@@ -31,7 +31,7 @@ _SETTINGS = {
     "overlap": dict,
     "budget": int,
 }
-"""What the first line says of a session, and as what type; the rest of it is about the query."""
+"""The session's keys in the first line, with their types; the other keys are about the query."""
 
 
 _OVERLAP = tuple(field.name for field in fields(Overlap))
@@ -42,7 +42,7 @@ class SessionFile:
 
     Attributes:
         session: The session.
-        about: Whatever else the first line holds, such as the query's text.
+        about: The other keys of the first line, such as the query's text.
 
     Example:
         >>> import tempfile
@@ -144,12 +144,12 @@ class SessionFile:
             os.fsync(self._stream.fileno())
         except OSError as error:
             # What is in memory is ahead of the file now, and the file may end in half a line.
-            # Nothing more is taken; whoever opens the file again goes on from what it holds.
+            # No more entries are accepted; opening the file again resumes from its content.
             self.close()
             raise DataError(
                 f"cannot be written ({error.strerror})",
                 path=self.path,
-                hint="Make room, then open it again: the last entry is lost.",
+                hint="Free disk space, then open it again: the last entry is lost.",
             ) from error
 
     def _lock(self) -> None:
@@ -181,7 +181,9 @@ def _check_readable(content: bytes, path: str | os.PathLike[str], about: dict[st
     lost = [name for name in about if name not in stored]
     if lost:
         raise DataError(
-            f"a session has a {lost[0]!r} of its own", path=path, hint="Use another name for it."
+            f"{lost[0]!r} is a reserved key of a session",
+            path=path,
+            hint="Use another name for it.",
         )
 
 

@@ -1,4 +1,4 @@
-"""How a session goes about it: by a selection algorithm, or by what is worth asking most."""
+"""Strategies of a session: a selection algorithm, or the most informative pairs."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class SelectionProblem:
 
 
 class Strategy(Protocol):
-    """What to ask next, and what the answers come to."""
+    """Chooses the pairs to ask next and ranks the items by the answers."""
 
     def waiting(self, assessor: str | None) -> list[Pair[int]]:
         """The pairs to judge now, for a person or for anyone."""
 
     def ranked(self) -> tuple[Sequence[int], bool]:
-        """Items, best first, and whether that is for good."""
+        """Items, best first, and whether that is final."""
 
     def expected_left(self, draws: int) -> float:
         """About how many judgments are still needed."""
@@ -85,7 +85,7 @@ class SelectionStrategy:
         return estimated_order(self._problem, self._summary), False
 
     def expected_left(self, draws: int) -> float:
-        """The mean over made-up truths that agree with all that is known."""
+        """The mean over simulated orders that agree with all that is known."""
         if not self._move():
             return 0.0
         problem = self._problem
@@ -130,7 +130,7 @@ class SelectionStrategy:
 
 
 class ActiveSamplingStrategy:
-    """Asks what is worth most until a budget is spent; one verdict settles nothing for good.
+    """Asks the most informative pairs until a budget is spent; no single verdict is final.
 
     Nobody is asked the same pair twice. So it also ends when all who have judged so far have judged
     every pair; someone new can still go on.
@@ -154,7 +154,7 @@ class ActiveSamplingStrategy:
         if heat:
             return heat[:left]
         return most_informative_pairs(
-            _worths(self._problem, self._summary),
+            _posterior(self._problem, self._summary),
             self._problem.k,
             count=min(_AT_ONCE, left),
             without=judged,
@@ -164,7 +164,7 @@ class ActiveSamplingStrategy:
         )
 
     def ranked(self) -> tuple[Sequence[int], bool]:
-        """Items by expected gain; for good once nothing is asked any more."""
+        """Items by expected gain; final once nothing is asked any more."""
         return estimated_order(self._problem, self._summary), not self.waiting(None)
 
     def expected_left(self, _draws: int) -> float:
@@ -211,19 +211,21 @@ class ActiveSamplingStrategy:
 def estimated_order(
     problem: SelectionProblem, summary: LogSummary, *, reliability: bool = False
 ) -> list[int]:
-    """All items by expected gain, taking it that any verdict may be wrong."""
-    worths = _worths(problem, summary, reliability)
-    gains = expected_gains(worths, problem.k, out=summary.bad, seed=problem.seed)
+    """All items by expected gain, assuming that any verdict may be wrong."""
+    posterior = _posterior(problem, summary, reliability)
+    gains = expected_gains(posterior, problem.k, out=summary.bad, seed=problem.seed)
     # Equal gains, as of items that never were in the top k, keep the prior order.
     order = np.asarray(problem.order)
     ranked: list[int] = order[by_expected_gain(gains[order])].tolist()
     return ranked
 
 
-def _worths(problem: SelectionProblem, summary: LogSummary, reliability: bool = False) -> Posterior:
+def _posterior(
+    problem: SelectionProblem, summary: LogSummary, reliability: bool = False
+) -> Posterior:
     names = sorted({name for votes_of_pair in summary.votes.values() for name in votes_of_pair})
     raters = {name: number if reliability else 0 for number, name in enumerate(names)}
-    # Sorted, so that sums are the same to the last bit whatever order verdicts came in.
+    # Sorted, so that sums are identical to the last bit in any order of verdicts.
     rows = sorted(
         (left, right, int(outcome), raters[name])
         for (left, right), votes_of_pair in summary.votes.items()
@@ -243,7 +245,7 @@ def _worths(problem: SelectionProblem, summary: LogSummary, reliability: bool = 
 
 
 def _grade_prior(summary: LogSummary, means: Doubles, spread: Doubles) -> None:
-    """What grades say of worths: their ranks are correlated with the truth, more so if many."""
+    """Set the prior from grades: their ranks correlate with the truth, more so with many grades."""
     items = np.array(list(summary.grades))
     grade_lists = [list(votes_of_pair.values()) for votes_of_pair in summary.grades.values()]
     grades = np.array([np.mean(values) for values in grade_lists])

@@ -14,7 +14,7 @@ from podium.judging.entries import FLIPPED, Outcome
 
 
 class KnownOutcomes:
-    """The outcomes of pairs of items 0, 1, …, told or implied.
+    """The outcomes of pairs of items 0, 1, …, judged or implied.
 
     ``below[item]`` has a bit for every item that is known to be worse. A thousand items fit in
     125 bytes each, so to tell whether a pair is implied is to look at one bit.
@@ -33,7 +33,7 @@ class KnownOutcomes:
         self.beaten_by: list[list[int]] = [[] for _ in range(items)]
 
     def copy(self) -> KnownOutcomes:
-        """The same knowledge, to be told more without changing this."""
+        """Return a copy that can be extended without changing this."""
         other = KnownOutcomes(0)
         other.judged = dict(self.judged)
         other.below = list(self.below)
@@ -78,12 +78,12 @@ class KnownOutcomes:
             self._rank(right, left)
 
     def outcome(self, left: int, right: int) -> Outcome | None:
-        """The outcome of a pair if it was told, or follows; else None."""
+        """The outcome of a pair if it was judged or is implied; else None."""
         outcome = self.judged.get((left, right))
         if outcome is not None:
             return outcome
         better = self.below[left] >> right & 1
-        if better == self.below[right] >> left & 1:  # neither, or a loop says both
+        if better == self.below[right] >> left & 1:  # neither, or both by a cycle
             return None
         return Outcome.LEFT if better else Outcome.RIGHT
 

@@ -8,7 +8,7 @@ from podium.judging.entries import Outcome
 
 
 def majority(outcomes: Iterable[Outcome]) -> Outcome:
-    """What most say; where two outcomes are said equally often, the side with more votes, or tie.
+    """The majority outcome; if two are equally frequent, the side with more votes, or a tie.
 
     Example:
         >>> majority([Outcome.LEFT, Outcome.TIE, Outcome.TIE]).name

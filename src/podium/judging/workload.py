@@ -86,7 +86,7 @@ class Workload:
         return max(self.hours - swing, 0.0), self.hours + swing
 
     def people(self, hours_each: float) -> int:
-        """How many people it takes if each gives so many hours."""
+        """How many people it takes if each works this many hours."""
         if hours_each <= 0:
             raise ArgumentError(f"{hours_each} hours are too few", hint="Give more than 0.")
         return int(np.ceil(self.hours / hours_each))
@@ -129,12 +129,12 @@ def estimate_workload(
     random = generator(seed)
     results = []
     for number in range(runs):
-        worths = random.standard_normal(items)
-        scores = prior * worths + np.sqrt(1 - prior**2) * random.standard_normal(items)
-        worths = worths[np.argsort(-scores)]
-        judge = SimulatedAssessor[int](worths.tolist(), habits, seed=number)
+        relevance = random.standard_normal(items)
+        scores = prior * relevance + np.sqrt(1 - prior**2) * random.standard_normal(items)
+        relevance = relevance[np.argsort(-scores)]
+        judge = SimulatedAssessor[int](relevance.tolist(), habits, seed=number)
         selected = run_selection(select, items, k, judge)
-        results.append((selected.judgments, selected.rounds, k_ndcg(selected.top, worths, k)))
+        results.append((selected.judgments, selected.rounds, k_ndcg(selected.top, relevance, k)))
     judgments, rounds, quality = np.array(results).T
     return Workload(
         algorithm,
@@ -168,11 +168,11 @@ def estimate_grading_workload(
     random = generator(seed)
     quality = []
     for number in range(runs):
-        worths = random.standard_normal(items)
-        judge = SimulatedAssessor[int](worths.tolist(), habits, seed=number)
+        relevance = random.standard_normal(items)
+        judge = SimulatedAssessor[int](relevance.tolist(), habits, seed=number)
         grades = np.array([judge.grade(item) for item in range(items)])
         top = np.argsort(-grades - random.random(items))
-        quality.append(k_ndcg(top.tolist(), worths, k))
+        quality.append(k_ndcg(top.tolist(), relevance, k))
     each = np.full(runs, items)
     return Workload("five grades", queries, each, each, np.array(quality), overlap, seconds)
 

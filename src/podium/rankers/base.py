@@ -27,7 +27,7 @@ from podium.rankers.storage import Archive, archive_bytes, read_archive, write_a
 from podium.registry import Registry
 
 TrainingData: TypeAlias = "Dataset | ShardSet"
-"""The data that a ranker can be fitted on besides arrays."""
+"""The data other than arrays that a ranker can be fitted on."""
 
 Progress: TypeAlias = "Callable[[int, float, float | None], None]"
 """Called after each step of a fit with the step, the loss, and the validation measure or None."""
@@ -257,7 +257,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
 
 class DistributedRanker(Ranker, abstract=True):
-    """A ranker that several processes can fit together, each on queries of its own.
+    """A ranker that several processes can fit together, each on its own queries.
 
     Each process calls ``fit_partition`` with its own queries and a communicator, and all of them
     end with the same model. ``podium.cluster.fit`` does this on Ray.

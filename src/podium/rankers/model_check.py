@@ -39,7 +39,7 @@ _SCALARS = {"num_leaves", "num_cat", "is_linear", "shrinkage"}
 _CATEGORIES = {"cat_boundaries", "cat_threshold"}
 _LINEAR = {"leaf_const", "num_features", "leaf_features", "leaf_coeff"}
 _NUMBER = re.compile(rb"[-+]?(\d+(\.\d*)?([eE][-+]?\d{1,3})?|nan|inf)")
-_WHOLE = re.compile(rb"-?\d{1,10}")
+_INTEGER = re.compile(rb"-?\d{1,10}")
 _OBJECTIVE = re.compile(rb"[a-z0-9_ .:,-]{0,200}")
 
 
@@ -68,7 +68,7 @@ def check_xgboost(model: bytes) -> bytes:
 
 def _malformed(engine: str, error: Exception) -> DataError:
     return DataError(
-        f"holds no {engine} model ({error})",
+        f"is not a valid {engine} model ({error})",
         hint="Save it again, and do not load it if it comes from someone else.",
     )
 
@@ -92,15 +92,15 @@ def _checked_text(model: bytes) -> bytes:
         _require(_numbers(header["monotone_constraints"], int).size == features, "constraints")
     sizes = _numbers(header["tree_sizes"], int)
     _require(bool((sizes > 0).all()), "a tree has no size")
-    place = begin or end
+    position = begin or end
     for number, size in enumerate(sizes.tolist()):
-        tree = model[place : place + size]
+        tree = model[position : position + size]
         start, fields = tree.partition(b"\n")[::2]
         _require(start == b"Tree=%d" % number, f"tree {number} is not where its size says")
         known = _SCALARS | _NODES.keys() | _LEAVES.keys() | _CATEGORIES | _LINEAR
         _check_tree(_fields(fields, known), features, number)
-        place += size
-    _require(place == end, "its trees are not as long as it says")
+        position += size
+    _require(position == end, "its trees are not as long as it says")
     return model[:end] + b"end of trees\n\nparameters:\n\nend of parameters\n"
 
 
@@ -159,10 +159,10 @@ def _check_links(left: NDArray[Any], right: NDArray[Any], leaves: int, number: i
     inner = children >= 0
     reached = np.sort(np.concatenate([~children[~inner] - leaves, children[inner]]))
     # Leaves 0 to n - 1 are moved below the nodes 1 to n - 2: each must come exactly once.
-    wanted = np.concatenate([np.arange(-leaves, 0), np.arange(1, leaves - 1)])
+    expected = np.concatenate([np.arange(-leaves, 0), np.arange(1, leaves - 1)])
     _require(
-        reached.size == wanted.size
-        and bool((reached == wanted).all())
+        reached.size == expected.size
+        and bool((reached == expected).all())
         and bool((children[inner] > parents[inner]).all()),
         f"the nodes of tree {number} form no tree",
     )
@@ -262,7 +262,7 @@ def _fields(lines: bytes, known: set[str]) -> dict[str, bytes]:
     for line in lines.split(b"\n"):
         name, _, value = line.partition(b"=")
         if line:
-            _require(name.decode("ascii") in known, f"{name[:40]!r} is no field of it")
+            _require(name.decode("ascii") in known, f"{name[:40]!r} is not a known field")
             _require(name.decode() not in fields, f"{name.decode()} comes twice")
             fields[name.decode()] = value
     return fields
@@ -270,13 +270,13 @@ def _fields(lines: bytes, known: set[str]) -> dict[str, bytes]:
 
 def _numbers(text: bytes, kind: type) -> NDArray[Any]:
     words = text.split()
-    pattern = _WHOLE if kind is int else _NUMBER
-    _require(all(map(pattern.fullmatch, words)), f"{text[:40]!r} are no numbers")
+    pattern = _INTEGER if kind is int else _NUMBER
+    _require(all(map(pattern.fullmatch, words)), f"{text[:40]!r} are not numbers")
     return np.array(words, "S").astype(np.int64 if kind is int else np.float64)
 
 
 def _whole(text: bytes) -> int:
-    _require(bool(_WHOLE.fullmatch(text)), f"{text[:40]!r} is no whole number")
+    _require(bool(_INTEGER.fullmatch(text)), f"{text[:40]!r} is not an integer")
     return int(text)
 
 
@@ -284,6 +284,6 @@ def _require_below(numbers: NDArray[Any], bound: int, problem: str) -> None:
     _require(bool(((numbers >= 0) & (numbers < bound)).all()), problem)
 
 
-def _require(holds: bool, problem: str) -> None:
-    if not holds:
+def _require(condition: bool, problem: str) -> None:
+    if not condition:
         raise ValueError(problem)

@@ -31,7 +31,7 @@ class ValidationMonitor(Generic[_Model]):
 
     Attributes:
         model: The best model so far.
-        best_step: The step it was met at.
+        best_step: Its step.
         best_value: Its measure, negated if smaller is better.
     """
 

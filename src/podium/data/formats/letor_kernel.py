@@ -8,7 +8,7 @@ from podium.data.files import PADDING
 from podium.data.formats.decimal import BAD, read_decimal, read_digits, sure_float32
 from podium.kernels import Bytes, Floats, Ints, kernel
 
-# Status codes of a parse. WIDER and CROWDED are not errors: the caller parses again with room for
+# Status codes of a parse. WIDER and CROWDED are not errors: the caller parses again with space for
 # more columns, or for more numbers that are left to Python.
 DONE, WIDER, CROWDED = 0, 1, 2
 BAD_LABEL, NO_QUERY, BAD_INDEX, BAD_VALUE, NOT_FINITE = 3, 4, 5, 6, 7

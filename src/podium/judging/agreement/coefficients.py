@@ -103,7 +103,7 @@ def bootstrap_agreement(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Interval:
-    """A figure's percentile interval, from drawing the things judged again and again.
+    """A figure's percentile bootstrap interval, from resampling the units judged.
 
     Samples of which there is no figure, as none of their things was judged by two people, are left
     out; where that is most of them, there is no interval.
@@ -112,7 +112,7 @@ def bootstrap_agreement(
         statistic: The figure, such as `fleiss_kappa`.
         ballots: The votes.
         draws: How many samples to draw.
-        confidence: How often the range is to hold the figure, between 0 and 1.
+        confidence: How often the interval should contain the figure, between 0 and 1.
         seed: Draws the samples.
 
     Example:
@@ -129,7 +129,7 @@ def bootstrap_agreement(
     random = generator(seed)
     size = int(ballots.units.max(initial=-1)) + 1
     if size == 0:
-        raise DataError("there are no votes", hint="Give some.")
+        raise DataError("there are no votes", hint="Give at least one.")
     value = statistic(ballots)
     values = [
         _figure(statistic, ballots.take(random.integers(0, size, size))) for _ in range(draws)

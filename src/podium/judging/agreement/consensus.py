@@ -1,7 +1,7 @@
-"""The truth behind several people's answers, and how reliable each of them is.
+"""Estimate the true answers behind several people's answers, and how reliable each person is.
 
-Dawid and Skene 1979: a person who should have said j says l with a probability of their own. The
-truths and these probabilities are estimated in turn (expectation maximisation).
+Dawid and Skene 1979: where the true answer is j, each person answers l with their own
+probability. True answers and probabilities are estimated in turn (expectation maximisation).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Consensus:
 
     @property
     def reliability(self) -> Doubles:
-        """How often each person says what is true."""
+        """How often each person is right."""
         hits: Doubles = np.einsum("rjj,j->r", self.confusion, self.shares)
         return hits
 
@@ -66,7 +66,7 @@ def dawid_skene(ballots: Ratings, *, max_iter: int = 100, tol: float = 1e-6) -> 
         [1.0, 1.0, 0.25]
     """
     if not len(ballots.values):
-        raise DataError("there are no votes", hint="Give some.")
+        raise DataError("there are no votes", hint="Give at least one.")
     units, raters = ballots.units, ballots.raters
     answers = np.searchsorted(ballots.categories, ballots.values)
     counts = ballots.counts().astype(float)

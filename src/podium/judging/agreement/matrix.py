@@ -18,10 +18,10 @@ _VALUES = np.array([Outcome.LEFT, Outcome.TIE, Outcome.RIGHT])
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """How often two people said what, over all pairs that two or more judged.
+    """The verdicts of two people against each other, over all pairs judged by two or more.
 
     Attributes:
-        table: A row for what one person said, a column for what another said of the same pair:
+        table: Rows are one person's verdict, columns another's on the same pair:
             left, tie, right. A pair with m votes adds m (m - 1): every two people, both ways.
 
     Example:
@@ -45,7 +45,7 @@ class Agreement:
 
     @property
     def rows(self) -> Doubles:
-        """The probability of what another says (column) given what one said (row)."""
+        """The probability of another's verdict (column) given one person's (row)."""
         sums = self.table.sum(axis=1, keepdims=True)
         shares: Doubles = self.table / np.maximum(sums, 1)
         return shares
@@ -133,7 +133,7 @@ def inferred_verdicts(
 
 
 def self_consistency(logs: Mapping[str, Sequence[Entry]]) -> dict[str, tuple[int, int]]:
-    """How often each person judged a pair again, and how often they said the same.
+    """How often each person judged a pair again, and how often their verdict was the same.
 
     Pairs that come back with their sides exchanged count; verdicts taken back do not.
 

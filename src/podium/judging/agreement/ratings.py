@@ -22,7 +22,7 @@ class Ratings:
     Attributes:
         units: The number of the pair or item judged, from 0.
         raters: The number of the person, from 0.
-        values: What they said: 1, 0 or -1 for pairs, or a grade.
+        values: Their verdicts: 1, 0 or -1 for pairs, or a grade.
         rater_names: The people, by number.
         unit_names: What was judged, by number, if it has names.
 
@@ -48,7 +48,7 @@ class Ratings:
 
     @classmethod
     def from_table(cls, table: ArrayLike) -> Ratings:
-        """Votes from a table with a row a unit and a column a person, NaN where nobody voted."""
+        """Votes from a table, one row per unit and one column per person, NaN for no vote."""
         values = np.asarray(table, float)
         if values.ndim != 2:
             raise DataError(
@@ -62,7 +62,7 @@ class Ratings:
     def from_logs(cls, logs: Mapping[str, Iterable[Entry]]) -> Ratings:
         """The last standing verdict of each person on each pair, to each query id its log.
 
-        A pair's items are in alphabetical order: 1 says that the first of them is better.
+        A pair's items are in alphabetical order: 1 means that the first of them is better.
 
         Example:
             >>> from podium.judging import Outcome
@@ -97,7 +97,7 @@ class Ratings:
         return np.unique(self.values)
 
     def counts(self) -> Ints:
-        """How often each unit was given each value: a row a unit, a column a category."""
+        """How often each unit got each value: one row per unit, one column per category."""
         size = int(self.units.max()) + 1 if len(self.units) else 0
         table = np.zeros((size, len(self.categories)), np.int64)
         np.add.at(table, (self.units, np.searchsorted(self.categories, self.values)), 1)

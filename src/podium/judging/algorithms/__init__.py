@@ -37,7 +37,7 @@ ALGORITHMS: Registry[Algorithm[Any]] = Registry(
 """Every selection algorithm; the default is first."""
 
 CAREFUL = "careful"
-"""The name of the one way that is no selection algorithm: see `podium.judging.active_sampling`."""
+"""A strategy that is not a selection algorithm: see `podium.judging.active_sampling`."""
 
 
 def get_algorithm(name: str) -> Algorithm[Any]:

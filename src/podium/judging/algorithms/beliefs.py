@@ -1,9 +1,9 @@
 """What is believed of items from a prior ranking of unknown quality and from matches.
 
-An item's worth is a standard normal variable. Under the hypothesis that the prior ranking has
+An item's strength is a standard normal variable. Under the hypothesis that the prior ranking has
 correlation r with the truth, an item whose place in the ranking is the normal quantile z has
-mean r z and standard deviation s = sqrt(1 - r²), the *spread*. Several spreads are held side by
-side, from 1 (the ranking says nothing) to almost 0 (it is right), weighted by how well they
+mean r z and standard deviation s = sqrt(1 - r²), the *spread*. Several spreads are kept in
+parallel, from 1 (the ranking is uninformative) to almost 0 (it is right), weighted by how well they
 foretold the matches so far.
 
 A match changes what is believed of the winner only. The loser waits under it, and is asked about
@@ -21,7 +21,7 @@ from scipy.special import ndtri
 from podium.kernels import Doubles, Ints, kernel
 
 SPREADS = np.array([1.0, 0.87, 0.6, 0.3, 0.13, 0.04, 0.002])
-"""The hypotheses: how far the prior ranking leaves an item's worth open."""
+"""The hypotheses: the standard deviation of an item's strength given the prior ranking."""
 
 _WORST_SURPRISE = -8.0
 _MARGIN = 2.0
@@ -29,7 +29,7 @@ _DECIMALS = 1e9
 
 
 class Beliefs:
-    """The worth of items under each hypothesis, for `podium.judging.algorithms.adaptive`."""
+    """The strength of items under each hypothesis, for `podium.judging.algorithms.adaptive`."""
 
     def __init__(self, items: int, k: int) -> None:
         trust = np.sqrt(1 - SPREADS**2)
@@ -77,7 +77,7 @@ def _learn(
         lead = (means[won, hypothesis] - means[lost, hypothesis]) / scale
         chance = 0.5 * math.erfc(-lead / math.sqrt(2))
         if not tie:
-            # People err: no single match may rule a hypothesis out for good.
+            # People err: no single match may rule out a hypothesis completely.
             surprise = math.log(chance) if chance > 0 else _WORST_SURPRISE
             evidence[hypothesis] += max(surprise, _WORST_SURPRISE)
         push = _push(lead, chance)

@@ -36,7 +36,7 @@ Judge: TypeAlias = Callable[[Item, Item], Outcome]
 
 @dataclass(frozen=True)
 class Selected(Generic[Item]):
-    """What a selection that ran to its end came to.
+    """The result of a complete selection.
 
     Attributes:
         top: The best k items, best first.
@@ -58,14 +58,14 @@ def run_selection(
         algorithm: Such as `podium.judging.algorithms.tournament`.
         items: How many there are; they are called 0, 1, …, best first by the prior ranking.
         k: How many to put in order.
-        judge: Told two items, says which is better.
+        judge: Given two items, returns which is better.
         infer: Whether verdicts that earlier ones imply are left out.
 
     Example:
         >>> from podium.judging.algorithms import tournament
-        >>> worth = [3, 1, 4, 1.5, 9, 2, 6]
+        >>> relevance = [3, 1, 4, 1.5, 9, 2, 6]
         >>> def judge(left, right):
-        ...     return Outcome.LEFT if worth[left] > worth[right] else Outcome.RIGHT
+        ...     return Outcome.LEFT if relevance[left] > relevance[right] else Outcome.RIGHT
         >>> run_selection(tournament, 7, 3, judge)
         Selected(top=[4, 6, 2], judgments=9, rounds=6)
     """

@@ -43,7 +43,7 @@ def galloping(items: Sequence[Item], k: int) -> Selection[Item]:
         >>> selection = galloping(["a", "b", "c"], 2)
         >>> next(selection)
         [Pair(left='b', right='a')]
-        >>> selection.send([Outcome.RIGHT])  # as expected: c is held against the last
+        >>> selection.send([Outcome.RIGHT])  # as expected: c is compared with the last
         [Pair(left='c', right='b')]
     """
     top: list[Item] = []

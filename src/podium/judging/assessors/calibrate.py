@@ -21,8 +21,8 @@ class Calibration:
     """What verdicts say about those who gave them, in units of a verdict's noise.
 
     Attributes:
-        spread: The standard deviation of items' worths within a query.
-        tie: How far apart two items must seem to be told apart.
+        spread: The standard deviation of items' strengths within a query.
+        tie: How different two items must seem not to be a tie.
         side: How much better the item on the left seems for being there.
     """
 
@@ -31,27 +31,27 @@ class Calibration:
     side: float
 
     def habits(self) -> Habits:
-        """The same for items whose worths have standard deviation 1."""
+        """The same for items whose strengths have standard deviation 1."""
         return Habits(1 / self.spread, self.tie / self.spread, self.side / self.spread)
 
 
 def calibrate(preferences: Preferences) -> Calibration:
-    """Estimate noise, ties and bias to a side, together with what the items are worth.
+    """Estimate noise, ties and bias to a side, together with the items' strengths.
 
-    Pairs must be judged several times over, directly or by way of others; from single verdicts
-    that never meet, noise cannot be told from small differences.
+    Pairs must be judged several times, directly or through other items; from unconnected single
+    verdicts, noise cannot be distinguished from small differences.
 
     Example:
         >>> random = np.random.default_rng(0)
-        >>> worths = 2 * random.standard_normal(60)
+        >>> strengths = 2 * random.standard_normal(60)
         >>> left, right = random.integers(0, 60, (2, 5000))
         >>> left, right = left[left != right], right[left != right]
-        >>> seems = worths[left] - worths[right] + random.logistic(size=len(left))
+        >>> seems = strengths[left] - strengths[right] + random.logistic(size=len(left))
         >>> verdicts = np.sign(seems) * (abs(seems) > 1)
         >>> calibration = calibrate(
         ...     Preferences.from_columns(["q"] * len(left), left, right, verdicts.astype(int))
         ... )
-        >>> bool(abs(calibration.spread - worths.std()) < 0.2 and abs(calibration.tie - 1) < 0.1)
+        >>> bool(abs(calibration.spread - strengths.std()) < 0.2 and abs(calibration.tie - 1) < 0.1)
         True
     """
     queries = _queries(preferences)
@@ -61,14 +61,14 @@ def calibrate(preferences: Preferences) -> Calibration:
         squares = total = 0.0
         leads, outcomes = [], []
         for index, (items, duels) in enumerate(queries):
-            worths = fit_bradley_terry(
+            posterior = fit_bradley_terry(
                 items, duels, spread=spread, tie=tie, side=side, start=starts[index]
             )
-            starts[index] = worths.means
-            variances = np.diag(np.linalg.inv(worths.precision))
-            squares += float((worths.means**2 + variances).sum())
+            starts[index] = posterior.means
+            variances = np.diag(np.linalg.inv(posterior.precision))
+            squares += float((posterior.means**2 + variances).sum())
             total += items
-            leads.append(worths.means[duels.left] - worths.means[duels.right])
+            leads.append(posterior.means[duels.left] - posterior.means[duels.right])
             outcomes.append(duels.outcomes)
         spread = float(np.sqrt(squares / total))
         tie, side = _better_widths(np.concatenate(leads), np.concatenate(outcomes), tie, side)
@@ -77,7 +77,7 @@ def calibrate(preferences: Preferences) -> Calibration:
 
 def _queries(preferences: Preferences) -> list[tuple[int, Comparisons]]:
     if not preferences.rows:
-        raise DataError("there are no verdicts", hint="Give some.")
+        raise DataError("there are no verdicts", hint="Give at least one.")
     queries = []
     left, right = preferences.left.to_pylist(), preferences.right.to_pylist()
     verdicts = preferences.verdicts.astype(np.int64)
@@ -106,7 +106,7 @@ def _queries(preferences: Preferences) -> list[tuple[int, Comparisons]]:
 def _better_widths(
     leads: Doubles, outcomes: Doubles, tie: float, side: float
 ) -> tuple[float, float]:
-    """Newton steps for the tie width and the bias, given the worths."""
+    """Newton steps for the tie width and the bias, given the strengths."""
     for _ in range(5):
         missed_left = expit(tie - leads - side) * (outcomes >= 0)
         missed_right = expit(tie + leads + side) * (outcomes <= 0)

@@ -48,11 +48,13 @@ def judge_session(
         ('b',)
     """
     session = target.session if isinstance(target, SessionFile) else target
-    take = target.add
+    add_entry = target.add
     count = 0
     with ThreadPoolExecutor(max_workers) as pool:
         while max_judgments is None or count < max_judgments:
-            room = max_workers if max_judgments is None else min(max_workers, max_judgments - count)
+            batch_size = (
+                max_workers if max_judgments is None else min(max_workers, max_judgments - count)
+            )
             tasks: list[tuple[Assessor, Pair[str]]] = []
             for turn in range(count, count + len(assessors)):
                 assessor = assessors[turn % len(assessors)]
@@ -62,14 +64,14 @@ def judge_session(
                     for pair in session.open_pairs(assessor.name)
                     if frozenset(pair) not in taken
                 ]
-                if len(tasks) >= room:
+                if len(tasks) >= batch_size:
                     break
             if not tasks:
                 break
             entries: list[Entry] = list(
-                pool.map(lambda task: task[0].verdict(task[1]), tasks[:room])
+                pool.map(lambda task: task[0].verdict(task[1]), tasks[:batch_size])
             )
             for entry in entries:
-                take(entry)
+                add_entry(entry)
                 count += 1
     return count

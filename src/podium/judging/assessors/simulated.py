@@ -1,8 +1,8 @@
-"""Simulated assessors: for planning, for tests, and to see what noise does to an algorithm.
+"""Simulated assessors: for planning, for tests, and to study an algorithm under noise.
 
-Items have a worth, and a verdict is the difference of two worths plus logistic noise: Thurstone's
-law of comparative judgment, in Bradley and Terry's form. All amounts are in the unit of the
-worths, of which one standard deviation is 1 where not said otherwise.
+Items have a true relevance, and a verdict is the difference of two items' relevance plus logistic
+noise: Thurstone's law of comparative judgment, in Bradley and Terry's form. All amounts are in
+units of relevance, whose standard deviation is 1 unless stated otherwise.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Habits:
 
     Attributes:
         noise: The scale of a verdict's logistic noise; 0 makes no mistakes.
-        ties: How far apart two items must seem to be told apart; 0 says tie to equals only.
-        side: How much better the item on the left seems for being there.
-        flips: The share of verdicts that come out the opposite way, whatever the distance.
-        tiring: By how much the noise has grown, as a share, after a hundred judgments.
-        seconds: The mean time that a verdict takes.
+        ties: How different two items must seem not to be a tie; with 0 only equal items tie.
+        side: The bias towards the item on the left.
+        flips: The share of verdicts that are reversed, whatever the difference.
+        tiring: The relative growth of the noise after a hundred judgments.
+        seconds: The mean seconds per verdict.
     """
 
     noise: float = 0.0
@@ -48,7 +48,7 @@ class Habits:
     def __post_init__(self) -> None:
         if min(self.noise, self.ties, self.tiring, self.seconds) < 0:
             raise ArgumentError(
-                "noise, ties, tiring and seconds are not negative", hint="Give >= 0."
+                "noise, ties, tiring and seconds must not be negative", hint="Give >= 0."
             )
         if not 0 <= self.flips <= 1:
             raise ArgumentError(f"the share of flips is {self.flips}", hint="Give 0 to 1.")
@@ -73,13 +73,13 @@ three are ``real`` with one habit made stronger.
 
 
 class SimulatedAssessor(Generic[Item]):
-    """Someone who judges by worths and habits; an object to call as a `Judge`.
+    """A simulated person who judges by true relevance and habits; callable as a `Judge`.
 
     Args:
-        worths: What each item is worth: a mapping, or a sequence for items 0, 1, ….
+        relevance: The true relevance of each item: a mapping, or a sequence for items 0, 1, ….
         habits: How they judge.
-        name: Who they are, in the log.
-        seed: Draws their slips.
+        name: Their name in the log.
+        seed: The random seed of their errors.
 
     Example:
         >>> ann = SimulatedAssessor({"a": 1.0, "b": -1.0}, HABITS["perfect"], name="ann")
@@ -89,7 +89,7 @@ class SimulatedAssessor(Generic[Item]):
 
     def __init__(
         self,
-        worths: Mapping[Item, float] | Sequence[float],
+        relevance: Mapping[Item, float] | Sequence[float],
         habits: Habits = HABITS["real"],
         *,
         name: str = "simulated",
@@ -99,16 +99,16 @@ class SimulatedAssessor(Generic[Item]):
         self.name = name
         self.judgments = 0
         self._random = generator(seed, crc32(name.encode()))
-        self._worths: Mapping[Item, float] = (
-            worths if isinstance(worths, Mapping) else dict(enumerate(worths))  # type: ignore[arg-type]
+        self._relevance: Mapping[Item, float] = (
+            relevance if isinstance(relevance, Mapping) else dict(enumerate(relevance))  # type: ignore[arg-type]
         )
-        ranked = sorted(self._worths.values())
+        ranked = sorted(self._relevance.values())
         self._cuts = [ranked[len(ranked) * cut // len(GRADES)] for cut in range(1, len(GRADES))]
 
     def __call__(self, left: Item, right: Item) -> Outcome:
         """Compare two items."""
         habits = self.habits
-        seems = self._worths[left] - self._worths[right] + habits.side + self._slip()
+        seems = self._relevance[left] - self._relevance[right] + habits.side + self._slip()
         self.judgments += 1
         if abs(seems) <= habits.ties:
             return Outcome.TIE
@@ -123,7 +123,7 @@ class SimulatedAssessor(Generic[Item]):
         A verdict takes two looks and a grade one, so a grade's noise is smaller by the root of 2.
         With flips, as many grades as verdicts are wrong: any other grade.
         """
-        seems = self._worths[item] + self._slip() / math.sqrt(2)
+        seems = self._relevance[item] + self._slip() / math.sqrt(2)
         self.judgments += 1
         grade = sum(seems >= cut for cut in self._cuts)
         if self.habits.flips and self._random.random() < self.habits.flips:
