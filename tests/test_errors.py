@@ -89,8 +89,10 @@ WRONG_CHOICES: dict[str, Callable[[], object]] = {
         1, 3, 1, algorithm="heap", runs=1, seed=-1
     ),
     "utility: C": lambda: DCGLearn(C=0),
-    "utility: resamples": lambda: bootstrap_utility(MODEL, PAIRS, MODEL.fit(PAIRS), resamples=0),
-    "utility: seed": lambda: bootstrap_utility(MODEL, PAIRS, MODEL.fit(PAIRS), seed=-1),
+    "utility: resamples": lambda: bootstrap_utility(
+        MODEL, PAIRS, MODEL.fit(PAIRS).learned_, resamples=0
+    ),
+    "utility: seed": lambda: bootstrap_utility(MODEL, PAIRS, MODEL.fit(PAIRS).learned_, seed=-1),
     "rankers: penalty": lambda: LinearRanker("PairHinge()", alpha=-1).fit(DATA),
     "rankers: loss": lambda: LinearRanker("PairHing()").fit(DATA),
     "rankers: engine": lambda: TreeRanker(engine="forest").fit(DATA),  # type: ignore[arg-type]

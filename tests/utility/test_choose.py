@@ -94,7 +94,7 @@ def test_verdicts_given_before_count() -> None:
     assert not {kind(pool, place) for place in next_places(pool, said, MODEL)} & {
         kind(pool, place) for place in places
     }
-    learned = MODEL.fit(said)
+    learned = MODEL.fit(said).learned_
     leads = np.abs(pool.leads(learned.table))
     left = next_places(pool, said, MODEL, strategy="margin", first=10)
     assert np.all(np.diff(leads[left]) >= 0)
@@ -113,7 +113,7 @@ def test_chosen_pairs_teach_more_than_drawn_ones(strategy: str) -> None:
             for _ in range(100):
                 places.append(question.place)
                 question = asking.send(int(pool.choices[question.place]))
-            values.append(MODEL.fit(pool.take(places)).accuracy(test))
+            values.append(MODEL.fit(pool.take(places)).learned_.accuracy(test))
     assert np.mean(found[strategy]) > np.mean(found["random"]) + 0.01
 
 

@@ -40,8 +40,8 @@ def all_samples(pairs: RankingPreferences) -> list[RankingPreferences]:
 def test_intervals_of_gains_are_the_quantiles_of_all_samples() -> None:
     """Each end is a sample that comes up once in 27, or oftener: more than 2.5 %."""
     pairs = three_queries()
-    learned = MODEL.fit(pairs)
-    fits = [MODEL.fit(sample) for sample in all_samples(pairs)]
+    learned = MODEL.fit(pairs).learned_
+    fits = [MODEL.fit(sample).learned_ for sample in all_samples(pairs)]
     found = bootstrap_utility(MODEL, pairs, learned, resamples=400, seed=1)
     assert (found.level, found.resamples) == (0.95, 400)
     for name in ("gains", "discounts", "table"):
@@ -56,8 +56,8 @@ def test_intervals_of_gains_are_the_quantiles_of_all_samples() -> None:
 
 def test_a_lower_level_is_a_narrower_interval_of_the_same_samples() -> None:
     pairs = three_queries()
-    learned = MODEL.fit(pairs)
-    values = np.sort([MODEL.fit(sample).gains[1] for sample in all_samples(pairs)])
+    learned = MODEL.fit(pairs).learned_
+    values = np.sort([MODEL.fit(sample).learned_.gains[1] for sample in all_samples(pairs)])
     found = bootstrap_utility(MODEL, pairs, learned, resamples=600, level=0.5, seed=2)
     # The quartiles of 600 samples of 27 equally likely ones are within two of the exact ones.
     assert values[7 - 3] - 1e-4 <= found.gains[0, 1] <= values[7 + 2] + 1e-4
@@ -73,17 +73,17 @@ def test_samples_without_gains_are_left_out_and_counted() -> None:
     found = bootstrap_utility(
         MODEL,
         pairs,
-        MODEL.fit(pairs),
+        MODEL.fit(pairs).learned_,
         resamples=200,
         progress=lambda *done: seen.append(done),
     )
     assert found.resamples == pytest.approx(150, abs=4 * np.sqrt(200 * 3 / 16))
     assert seen == [(number, 200) for number in range(1, 201)]
     with pytest.raises(DataError, match="hardly any sample has a strict preference"):
-        bootstrap_utility(MODEL, pairs.take([3]), MODEL.fit(pairs), resamples=5)
+        bootstrap_utility(MODEL, pairs.take([3]), MODEL.fit(pairs).learned_, resamples=5)
     for level in (0.0, 1.0):
         with pytest.raises(ArgumentError, match=f"5 resamples at level {level}"):
-            bootstrap_utility(MODEL, pairs, MODEL.fit(pairs), resamples=5, level=level)
+            bootstrap_utility(MODEL, pairs, MODEL.fit(pairs).learned_, resamples=5, level=level)
 
 
 def test_the_ends_of_accuracies_are_those_of_all_samples() -> None:
@@ -133,7 +133,7 @@ def test_accuracies_of_a_report_are_shares_with_their_bands() -> None:
 
 def test_the_test_of_positions_compares_both_objectives() -> None:
     pairs = judged(random_pairs(120, 2, seed=1), np.array([[0, 1, 9], [0, 4, 5.0]]))
-    free, single = (DCGLearn(1.0, form).fit(pairs) for form in ("by-position", "rank-one"))
+    free, single = (DCGLearn(1.0, form).fit(pairs).learned_ for form in ("by-position", "rank-one"))
     found = position_test(DCGLearn(1.0, "rank-one"), pairs, resamples=9, seed=4)
     assert found.gain == pytest.approx(1 - free.objective / single.objective)
     assert found.gain > 0.05

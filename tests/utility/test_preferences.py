@@ -144,7 +144,7 @@ def test_any_bytes_are_read_or_refused(content: bytes) -> None:
 def test_a_learned_utility_is_read_again(tmp_path: Path) -> None:
     pairs = random_pairs(100)
     pairs = pairs.with_choices(np.sign(pairs.leads(np.outer([4, 3, 2, 1], [0, 1, 3]))))
-    learned = DCGLearn(1.0, normalised=True).fit(pairs)
+    learned = DCGLearn(1.0, normalised=True).fit(pairs).learned_
     write_learned(learned, tmp_path / "learned.json")
     again = read_learned(tmp_path / "learned.json")
     assert again.measure == learned.measure
@@ -183,7 +183,7 @@ def test_a_utility_that_does_not_fit_is_refused(tmp_path: Path, key: str, value:
     import json
 
     pairs = RankingPreferences.from_arrays([[1, 0], [0, 1]], [[0, 1], [0, 0]], [1, 1])
-    write_learned(DCGLearn(1.0).fit(pairs), path := tmp_path / "learned.json")
+    write_learned(DCGLearn(1.0).fit(pairs).learned_, path := tmp_path / "learned.json")
     content = json.loads(path.read_text()) | {key: value}
     path.write_text(json.dumps(content))
     with pytest.raises(DataError, match="holds no learned utility"):

@@ -32,12 +32,12 @@ def people(count: int, seed: int, table: np.ndarray = TRUTH) -> RankingPreferenc
 @pytest.mark.slow
 def test_intervals_hold_what_is_learned_from_everyone_as_often_as_they_say() -> None:
     model = DCGLearn(1.0)
-    everyone = model.fit(people(40_000, 1000))
+    everyone = model.fit(people(40_000, 1000)).learned_
     wanted = np.concatenate((everyone.gains[1:2], everyone.discounts[1:]))
     inside = []
     for seed in range(20):
         pairs = people(300, seed)
-        found = bootstrap_utility(model, pairs, model.fit(pairs), resamples=60, seed=seed)
+        found = bootstrap_utility(model, pairs, model.fit(pairs).learned_, resamples=60, seed=seed)
         low, high = np.concatenate((found.gains[:, 1:2], found.discounts[:, 1:]), axis=1)
         inside += ((low <= wanted) & (wanted <= high)).tolist()
     assert np.mean(inside) > 0.82  # 0.95 is asked for; 60 values in 20 draws
@@ -48,7 +48,7 @@ def test_intervals_shrink_with_more_preferences() -> None:
     for count in (150, 2400):
         pairs = people(count, 1)
         model = DCGLearn(1.0)
-        found = bootstrap_utility(model, pairs, model.fit(pairs), resamples=60)
+        found = bootstrap_utility(model, pairs, model.fit(pairs).learned_, resamples=60)
         widths.append(float(np.diff(found.gains[:, 1])[0]))
     assert widths[1] < widths[0] / 2
 
@@ -60,13 +60,13 @@ def test_pairs_of_a_query_are_drawn_together() -> None:
         pairs.left, pairs.right, pairs.choices, queries=["q"] * 200
     )
     model = DCGLearn(1.0)
-    found = bootstrap_utility(model, single, model.fit(single), resamples=5)
+    found = bootstrap_utility(model, single, model.fit(single).learned_, resamples=5)
     assert found.gains[0] == pytest.approx(found.gains[1], abs=1e-4)
 
 
 def test_nonsense_resamples_are_refused() -> None:
     pairs = people(50, 1)
-    learned = DCGLearn(1.0).fit(pairs)
+    learned = DCGLearn(1.0).fit(pairs).learned_
     with pytest.raises(ArgumentError, match="1 resamples"):
         bootstrap_utility(DCGLearn(1.0), pairs, learned, resamples=1)
     with pytest.raises(ArgumentError, match="0 resamples"):
@@ -107,7 +107,7 @@ def runs() -> tuple[Judgments, dict[str, Rankings]]:
 
 def test_comparisons_turn_round_when_people_like_many_fair_documents() -> None:
     judgments, systems = runs()
-    found = flips(DCGLearn(10.0).fit(people(600, 1)), judgments, systems)
+    found = flips(DCGLearn(10.0).fit(people(600, 1)).learned_, judgments, systems)
     turned = {(pair.one, pair.other): pair.flips for pair in found.pairs}
     assert turned == {("one", "many"): True, ("one", "none"): False, ("many", "none"): False}
     assert found.share == pytest.approx(1 / 3)
@@ -116,7 +116,7 @@ def test_comparisons_turn_round_when_people_like_many_fair_documents() -> None:
     assert pair.queries_flipped == 1.0
     assert 0 < pair.keeps < 1
     with pytest.raises(ArgumentError, match="1 systems"):
-        flips(DCGLearn(10.0).fit(people(600, 1)), judgments, {"one": systems["one"]})
+        flips(DCGLearn(10.0).fit(people(600, 1)).learned_, judgments, {"one": systems["one"]})
 
 
 @pytest.fixture(scope="module")

@@ -58,7 +58,7 @@ def test_the_optimum_is_that_of_the_printed_problem(
     expected = by_cvxpy(pairs, C, ties=0.5, much=1.5, decreasing=decreasing)
     model = DCGLearn(C, "by-position", decreasing, tie_weight=0.5, much=1.5)
     try:
-        found = model.fit(pairs)
+        found = model.fit(pairs).learned_
     except DataError:  # nothing to learn: w is 0 there too
         zero = C * np.sum(pairs.pair_weights * np.array([0, 1, 1.5**2])[np.abs(pairs.choices)])
         assert expected == pytest.approx(zero, rel=1e-6, abs=1e-6)
@@ -91,7 +91,7 @@ def test_optimality_conditions_hold(pairs: RankingPreferences, C: float) -> None
     if not len(strict):
         return
     try:
-        found = DCGLearn(C, "by-position").fit(strict)
+        found = DCGLearn(C, "by-position").fit(strict).learned_
     except DataError:
         return
     complementary, negative = conditions(strict, found, C)
@@ -110,12 +110,12 @@ def test_sides_and_order_do_not_matter(pairs: RankingPreferences, C: float) -> N
     ).take(np.arange(len(pairs))[::-1])
     model = DCGLearn(C, "by-position")
     try:
-        one = model.fit(pairs)
+        one = model.fit(pairs).learned_
     except DataError:
         with pytest.raises(DataError):
             model.fit(turned)
         return
-    assert model.fit(turned).table == pytest.approx(one.table, abs=1e-7)
+    assert model.fit(turned).learned_.table == pytest.approx(one.table, abs=1e-7)
 
 
 @given(preferences(), st.integers(2, 4))
@@ -130,10 +130,10 @@ def test_a_weight_counts_like_so_many_pairs(pairs: RankingPreferences, times: in
     )
     model = DCGLearn(1.0, "by-position")
     try:
-        one = model.fit(repeated)
+        one = model.fit(repeated).learned_
     except DataError:
         return
-    assert one.objective == pytest.approx(model.fit(weighted).objective, rel=1e-9)
+    assert one.objective == pytest.approx(model.fit(weighted).learned_.objective, rel=1e-9)
 
 
 def test_any_start_gives_the_same_optimum() -> None:
@@ -160,7 +160,7 @@ def test_many_pairs_start_from_a_sample_and_end_at_the_optimum() -> None:
     flipped = np.where(random.random(len(pairs)) < 0.2, -1, 1)
     pairs = pairs.with_choices(pairs.choices * flipped)
     pairs = pairs.take(pairs.strict)
-    found = DCGLearn(1.0, "by-position").fit(pairs)
+    found = DCGLearn(1.0, "by-position").fit(pairs).learned_
     complementary, _ = conditions(pairs, found, 1.0)
     assert complementary < 1e-8
 
@@ -170,7 +170,7 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     tables = []
     for threads in ("1", "2"):
         monkeypatch.setenv("PODIUM_THREADS", threads)
-        tables.append(DCGLearn(1.0, "by-position").fit(pairs).table)
+        tables.append(DCGLearn(1.0, "by-position").fit(pairs).learned_.table)
     assert np.array_equal(*tables)
 
 
@@ -194,7 +194,7 @@ def test_rank_one_is_no_worse_than_any_gains_and_discounts_that_scipy_finds() ->
         ).fun
         for _ in range(10)
     )
-    found = DCGLearn(1.0).fit(pairs)
+    found = DCGLearn(1.0).fit(pairs).learned_
     assert found.objective <= best * (1 + 1e-5)
     assert found.table == pytest.approx(
         np.outer(found.discounts, found.gains) * found.table[0, -1], abs=1e-8
@@ -204,8 +204,8 @@ def test_rank_one_is_no_worse_than_any_gains_and_discounts_that_scipy_finds() ->
 @pytest.mark.parametrize("form", ["rank-one", "by-position"])
 def test_decreasing_discounts_are_kept(form: str) -> None:
     pairs = judged(random_pairs(300), np.outer([1, 3, 2, 4], [0, 1, 3]))
-    free = DCGLearn(1.0, form).fit(pairs)  # type: ignore[arg-type]
-    bound = DCGLearn(1.0, form, decreasing=True).fit(pairs)  # type: ignore[arg-type]
+    free = DCGLearn(1.0, form).fit(pairs).learned_  # type: ignore[arg-type]
+    bound = DCGLearn(1.0, form, decreasing=True).fit(pairs).learned_  # type: ignore[arg-type]
     assert free.discounts.argmax() == 3
     assert np.all(np.diff(np.diff(bound.table, axis=1), axis=0) <= 1e-9)
     assert free.objective <= bound.objective

@@ -47,7 +47,7 @@ def choose_C(  # noqa: N802
     """
     scores = np.zeros(len(grid))
     quick = replace(model, form="by-position", normalised=False)
-    parts = list(folds_of(preferences, model.folds, model.seed))
+    parts = list(folds_of(preferences, model.folds, model.random_state))
     for number, (train, test) in enumerate(parts):
         learned: LearnedUtility | None = None
         # Every preference counts alike, whatever the fold it fell into.
@@ -73,7 +73,7 @@ def held_out_leads(
     the other queries say nothing of gains.
     """
     leads = np.empty(len(preferences))
-    masks = list(_held_out(preferences, model.folds, model.seed))
+    masks = list(_held_out(preferences, model.folds, model.random_state))
     for number, held in enumerate(masks):
         learned = _learned(model, preferences.take(~held), None)
         test = preferences.take(held)
@@ -88,7 +88,7 @@ def _learned(
 ) -> LearnedUtility | None:
     """What is learned from a fold, or None where it says nothing of gains."""
     try:
-        return model.fit(train, start=start)
+        return replace(model).fit(train, start=start).learned_
     except NoGainsError:
         return None
 

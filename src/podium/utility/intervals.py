@@ -56,7 +56,7 @@ def bootstrap_utility(
         >>> random = np.random.default_rng(0)
         >>> pairs = RankingPreferences.from_arrays(*random.integers(0, 3, (2, 300, 2)))
         >>> pairs = pairs.with_choices(np.sign(pairs.leads(np.outer([1, 0.6], [0, 1, 3]))))
-        >>> learned = DCGLearn(C=10.0).fit(pairs)
+        >>> learned = DCGLearn(C=10.0).fit(pairs).learned_
         >>> found = bootstrap_utility(DCGLearn(C=10.0), pairs, learned, resamples=50)
         >>> bool(np.all(found.gains[0] <= learned.gains) & np.all(learned.gains <= found.gains[1]))
         True
@@ -75,7 +75,7 @@ def bootstrap_utility(
         sample = preferences.take(places)
         sample = replace(sample, pair_weights=sample.pair_weights * drawn[query[places]])
         with suppress(NoGainsError):  # the sample has ties only, or contradicts itself wholly
-            found = fixed.fit(sample, start=learned)
+            found = fixed.fit(sample, start=learned).learned_
             gains.append(found.gains)
             discounts.append(found.discounts)
             tables.append(found.table / found.table.max())

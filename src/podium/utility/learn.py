@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Literal, Self
 
 import numpy as np
 
@@ -30,7 +30,7 @@ _IDEAL_ROUNDS = 30
 _IDEAL_SETTLED = 1e-4
 
 
-@dataclass(frozen=True)
+@dataclass
 class DCGLearn:
     """Learn the utility ``w`` of each grade at each position from preferences.
 
@@ -52,8 +52,9 @@ class DCGLearn:
         normalised: Whether leads are taken relative to the best that the query's documents could
             reach, as in nDCG: a lead then means the same for queries with many good documents
             and with few.
-        folds: Of cross-validation.
-        seed: Draws the folds.
+        folds: How many folds cross-validation has.
+        random_state: Seed of the folds.
+        learned_: The utility that ``fit`` learned.
 
     Example:
         >>> random = np.random.default_rng(1)
@@ -61,7 +62,7 @@ class DCGLearn:
         >>> truth = np.outer([1, 0.6, 0.5, 0.4], [0, 1, 4])
         >>> pairs = RankingPreferences.from_arrays(one, other)
         >>> pairs = pairs.with_choices(np.sign(pairs.leads(truth)))
-        >>> learned = DCGLearn(C=100.0).fit(pairs)
+        >>> learned = DCGLearn(C=100.0).fit(pairs).learned_
         >>> learned.gains.round(1).tolist(), learned.discounts.round(1).tolist()
         ([0.0, 0.2, 1.0], [1.0, 0.6, 0.5, 0.4])
     """
@@ -73,7 +74,8 @@ class DCGLearn:
     much: float = 1.0
     normalised: bool = False
     folds: int = 5
-    seed: int = 0
+    random_state: int = 0
+    learned_: LearnedUtility = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.C is not None and not 0 < self.C < np.inf:
@@ -85,19 +87,22 @@ class DCGLearn:
         if not 1 <= self.much < np.inf:
             raise ArgumentError(f"much is {self.much}. Give a number from 1 on.")
 
-    def fit(
-        self, preferences: RankingPreferences, *, start: LearnedUtility | None = None
-    ) -> LearnedUtility:
-        """Learn from preferences.
+    def fit(self, preferences: RankingPreferences, *, start: LearnedUtility | None = None) -> Self:
+        """Learn from preferences, and return self; the utility is ``learned_``.
 
         Args:
             preferences: At least one of them strict.
-            start: What was learned from much the same preferences, to be quicker.
+            start: What was learned from similar preferences, to converge faster.
         """
         from podium.utility.cross_validate import choose_C
 
-        if self.C is None:
-            return replace(self, C=choose_C(self, preferences)).fit(preferences, start=start)
+        model = self if self.C is not None else replace(self, C=choose_C(self, preferences))
+        self.learned_ = model._learn(preferences, start)
+        return self
+
+    def _learn(
+        self, preferences: RankingPreferences, start: LearnedUtility | None
+    ) -> LearnedUtility:
         if not self.normalised:
             return self._fit(preferences, None, start)
         ideals = np.ones(len(preferences))

@@ -38,7 +38,7 @@ class LearnedUtility:
     Example:
         >>> from podium.utility import DCGLearn
         >>> pairs = RankingPreferences.from_arrays([[1, 0], [0, 1]], [[0, 1], [0, 0]], [1, 1])
-        >>> DCGLearn(C=100.0).fit(pairs).measure
+        >>> DCGLearn(C=100.0).fit(pairs).learned_.measure
         DCG(gains=(0, 1), discounts=(1, 0.498753))@2
     """
 
@@ -111,7 +111,7 @@ def write_learned(learned: LearnedUtility, target: Source) -> None:
         >>> import io
         >>> from podium.utility import DCGLearn, RankingPreferences
         >>> pairs = RankingPreferences.from_arrays([[1, 0]] * 3, [[0, 1]] * 3, [1] * 3)
-        >>> learned, file = DCGLearn(C=1.0).fit(pairs), io.BytesIO()
+        >>> learned, file = DCGLearn(C=1.0).fit(pairs).learned_, io.BytesIO()
         >>> write_learned(learned, file)
         >>> read_learned(io.BytesIO(file.getvalue())).measure == learned.measure
         True
@@ -139,7 +139,7 @@ def read_learned(source: Source) -> LearnedUtility:
         >>> import io
         >>> from podium.utility import DCGLearn
         >>> pairs = RankingPreferences.from_arrays([[1, 0], [0, 1]], [[0, 1], [0, 0]], [1, 1])
-        >>> write_learned(DCGLearn(C=1.0).fit(pairs), file := io.BytesIO())
+        >>> write_learned(DCGLearn(C=1.0).fit(pairs).learned_, file := io.BytesIO())
         >>> read_learned(io.BytesIO(file.getvalue())).depth
         2
     """

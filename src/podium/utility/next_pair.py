@@ -179,7 +179,7 @@ def _fitted(
     if not said.strict.any():
         return before
     try:
-        return learner.fit(said, start=before)
+        return replace(learner).fit(said, start=before).learned_
     except NoGainsError:
         return before
 

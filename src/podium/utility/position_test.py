@@ -66,7 +66,7 @@ def position_test(
     if resamples < 1:
         raise ArgumentError(f"{resamples} resamples", hint="Give 1 or more.")
     random = generator(seed)
-    single = replace(model, form="rank-one").fit(preferences)
+    single = replace(model, form="rank-one").fit(preferences).learned_
     gain = _gain(model, preferences)
     leads = preferences.leads(single.table)
     # The logistic curve; written so, it overflows nowhere.
@@ -84,8 +84,8 @@ def position_test(
 
 def _gain(model: DCGLearn, preferences: RankingPreferences) -> float:
     # Where C is fixed, both objectives are of the same function over a larger and a smaller set.
-    free = replace(model, form="by-position", normalised=False).fit(preferences)
-    single = replace(model, form="rank-one", normalised=False).fit(preferences)
+    free = replace(model, form="by-position", normalised=False).fit(preferences).learned_
+    single = replace(model, form="rank-one", normalised=False).fit(preferences).learned_
     return max(1.0 - free.objective / single.objective, 0.0)
 
 

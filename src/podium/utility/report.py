@@ -151,8 +151,8 @@ def report(
         C = choose_C(chosen, preferences, progress=stage("Choosing C"))
         fixed = replace(chosen, C=C)
     else:
-        fixed = chosen
-    learned = fixed.fit(preferences)
+        fixed = replace(chosen)
+    learned = fixed.fit(preferences).learned_
     # C is chosen anew inside each fold: what is held out must not have had a say in it.
     leads = held_out_leads(chosen, preferences, progress=stage("Held-out accuracy"))
     intervals = bootstrap_utility(

@@ -84,7 +84,7 @@ def flips(
         >>> judged = Judgments.from_columns(["q"] * 3, ["a", "b", "c"], [2, 1, 1])
         >>> columns = ["q"] * 3, ["a", "b", "c"]
         >>> found = flips(
-        ...     DCGLearn(C=10.0).fit(pairs),
+        ...     DCGLearn(C=10.0).fit(pairs).learned_,
         ...     judged,
         ...     {
         ...         "one": Rankings.from_columns(["q"] * 2, ["a", "x"], [2, 1]),
