@@ -258,10 +258,10 @@ def active(
             asking = choose_pairs(pool, model, strategy=name, seed=repeat)  # type: ignore[arg-type]
             question, places = next(asking), []
             for count in range(1, max(labels) + 1):
-                places.append(question.place)
+                places.append(question.pool_index)
                 if count in labels:
                     learned = model.fit(pool.take(places)).learned_
                     right[name][repeat, labels.index(count)] = learned.accuracy(test)
                 if count < max(labels):
-                    question = asking.send(int(pool.choices[question.place]))
+                    question = asking.send(int(pool.choices[question.pool_index]))
     return [Curve(names[name], tuple(labels), right[name]) for name in strategies]

@@ -156,7 +156,7 @@ def test_a_report_measures_on_what_was_held_out(found) -> None:
 def test_the_notes_say_it_in_words(found) -> None:
     notes = " ".join(found.notes())
     assert "the learned utility is clearly ahead of 2^l - 1" in notes
-    assert "33% of 3 comparisons of systems turn round if nDCG@3" in notes
+    assert "33% of 3 comparisons of systems flip if nDCG@3" in notes
     assert "too few" not in notes
 
 
@@ -177,7 +177,7 @@ def test_the_page_is_whole_and_loads_nothing(found) -> None:
         ET.fromstring(svg)
     assert page.count("<svg") == 3
     assert repr(found.learned.measure) in page
-    assert "turns round" in page
+    assert "<td class='down'>flips</td>" in page
 
 
 def test_the_same_seed_gives_the_same_page() -> None:

@@ -70,7 +70,7 @@ def test_report_writes_a_page_and_says_what_turns_round(folder: Path) -> None:
         "--no-test-position",
     )
     assert "learned, held out" in printed
-    assert "turn round" in printed.replace("\n", " ")
+    assert "comparisons of systems flip" in printed.replace("\n", " ")
     page = (folder / "report.html").read_text()
     assert page.startswith("<!doctype html>")
 

@@ -177,7 +177,7 @@ def report_command(
 ) -> None:
     """Learn, and write a page on what was learned and how far to trust it.
 
-    With `--truth` and `--run` it also says which comparisons of your systems turn round.
+    With `--truth` and `--run` it also says which comparisons of your systems flip.
     """
     pairs = _read(preferences, grades, depth)
     model = DCGLearn(weight, form, decreasing, tie_weight, much, normalised, random_state=seed)

@@ -16,13 +16,13 @@ from podium.utility.preferences import RankingPreferences
 
 @dataclass(frozen=True)
 class PositionTest:
-    """How far gains by position fit better than gains times discounts do, and whether by chance.
+    """How much better gains by position fit than gains times discounts, and whether by chance.
 
     Attributes:
         p_value: How often people whose gains do not depend on the position would make gains by
             position fit better by as much.
         gain: The share of the objective that gains by position save.
-        expected: That share, for such people, in the mean.
+        expected: The mean of that share for such people.
         resamples: How many such sets of preferences were drawn.
     """
 
@@ -48,10 +48,10 @@ def position_test(
 
     Args:
         model: With a C; its form does not matter.
-        preferences: Where leads are told apart by many different pairs.
+        preferences: The pairs; the more different ones, the more powerful the test.
         resamples: How many draws; the smallest p-value is ``1 / (resamples + 1)``.
-        seed: Of the draws.
-        progress: Told of each.
+        seed: Seed of the draws.
+        progress: Called after each draw.
 
     Example:
         >>> random = np.random.default_rng(0)
@@ -69,7 +69,7 @@ def position_test(
     single = replace(model, form="rank-one").fit(preferences).learned_
     gain = _gain(model, preferences)
     leads = preferences.leads(single.table)
-    # The logistic curve; written so, it overflows nowhere.
+    # The logistic curve, in a form that cannot overflow.
     chance = 0.5 + 0.5 * np.tanh(0.5 * _steepness(preferences, leads) * leads)
     drawn = []
     for number in range(resamples):
