@@ -146,8 +146,8 @@ def test_the_coherent_cell() -> None:
     kept = np.mean(tried.differences > 1e-12)
     assert 0 < kept < 1
     assert cells == {"two": "", "one": f"{kept:.0%}", "best": "all", "same": "-"}
-    assert any("one against two turns round with" in note for note in notes(found))
-    assert not any("best against two turns round" in note for note in notes(found))
+    assert any("one against two flips with" in note for note in notes(found))
+    assert not any("best against two flips" in note for note in notes(found))
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def test_mistakes() -> None:
         evaluate(ppref, scores=[1], group=[1], pairs=pairs)
     with pytest.raises(DataError, match="pairs of 1 queries for 2 queries"):
         evaluate(ppref, scores=[1, 2], group=[1, 1], pairs=pairs)
-    with pytest.raises(DataError, match="arrays of pairs do not fit"):
+    with pytest.raises(DataError, match="arrays of pairs have different lengths"):
         Pairs([0], [1, 2], [0, 1])  # type: ignore[arg-type]
     with pytest.raises(DataError, match="offsets do not divide 2 rows"):
         Pairs([0, 1], [1, 2], [0, 1])  # type: ignore[arg-type]

@@ -76,8 +76,8 @@ def test_verdicts_that_were_taken_back_do_not_count() -> None:
         ({"left": [[1]], "right": [[0]], "choices": [0.5]}, "values outside"),
         ({"left": [[1]], "right": [[0]], "choices": [1, 1]}, "shape"),
         ({"left": [[1]], "right": [[0]], "choices": ["x"]}, "not numbers"),
-        ({"left": [[1]], "right": [[0]], "pair_weights": [-1]}, "weight is below 0"),
-        ({"left": [[1]], "right": [[0]], "pair_weights": [np.nan]}, "weight is below 0"),
+        ({"left": [[1]], "right": [[0]], "pair_weights": [-1]}, "weight is negative"),
+        ({"left": [[1]], "right": [[0]], "pair_weights": [np.nan]}, "weight is negative"),
         ({"left": [[1]], "right": [[0]], "queries": ["a", "b"]}, "2 queries for 1 pairs"),
         ({"left": [[2]], "right": [[0]], "grades": 2}, "a grade is 2"),
         ({"left": [[1]], "right": [[0]], "grades": 1}, "there are 1 grades"),
@@ -155,7 +155,7 @@ def test_a_learned_utility_is_read_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{}", "no learned utility"),
+        ("{}", "not a learned utility"),
         ('{"podium": "utility", "version": 2}', "version 2"),
         ('{"podium": "utility", "version": 1}', "has no 'C'"),
         ("nonsense", "not JSON"),

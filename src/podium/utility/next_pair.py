@@ -73,7 +73,7 @@ def choose_pairs(
         >>> pool = RankingPreferences.from_arrays([[2, 0], [1, 1], [2, 2]], [[1, 1], [2, 0], [0]])
         >>> asking = choose_pairs(pool)
         >>> next(asking)
-        Question(place=0, left=(2, 0), right=(1, 1))
+        Question(pool_index=0, left=(2, 0), right=(1, 1))
         >>> try:
         ...     asking.send(1)
         ... except StopIteration as done:
