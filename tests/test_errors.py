@@ -137,13 +137,14 @@ def test_no_other_error_is_for_callers() -> None:
     raised = re.compile(r"raise (\w+)\(")
     ours = {kind.__name__ for kind in _kinds(PodiumError)} | {
         "unknown",
+        "unknown_measure",
         "unknown_name",
         "missing_feature",
         "endless_score",
         "no_preferences_error",
         "infinite_feature",
     }
-    inside = {"ValueError", "KeyError", "TypingError", "BlockingIOError", "OSError"}
+    inside = {"ValueError", "KeyError", "TypeError", "TypingError", "BlockingIOError", "OSError"}
     protocol = {"AttributeError", "IndexError"}  # what Python asks of __getattr__ and __getitem__
     found = {
         name

@@ -31,8 +31,8 @@ class Conventions:
     A measure's own parameters (``nDCG(gains="linear")``) go before its conventions.
 
     Attributes:
-        gains: What a label is worth: ``2^y - 1`` (exponential) or ``y`` (linear).
-        discounts: What a rank counts: ``1 / log2(1 + rank)`` (log2); 1 for ranks 1 and 2, then
+        gains: The gain of a label: ``2^y - 1`` (exponential) or ``y`` (linear).
+        discounts: The weight of a rank: ``1 / log2(1 + rank)`` (log2); 1 for ranks 1 and 2, then
             ``1 / log2(rank)`` (letor); ``1 / rank`` (reciprocal).
         ties: Which of two documents with equal scores comes first. *expected* takes the mean over
             all their orders and so needs no answer; *input order*; *id descending* and *id

@@ -74,10 +74,12 @@ def held_out_leads(
     """
     leads = np.empty(len(preferences))
     masks = list(_held_out(preferences, model.folds, model.random_state))
-    for number, held in enumerate(masks):
-        learned = _learned(model, preferences.take(~held), None)
-        test = preferences.take(held)
-        leads[held] = 0.0 if learned is None else test.leads(learned.table) / learned.table.max()
+    for number, held_out in enumerate(masks):
+        learned = _learned(model, preferences.take(~held_out), None)
+        test = preferences.take(held_out)
+        leads[held_out] = (
+            0.0 if learned is None else test.leads(learned.table) / learned.table.max()
+        )
         if progress is not None:
             progress(number + 1, len(masks))
     return leads
@@ -97,8 +99,8 @@ def folds_of(
     preferences: RankingPreferences, folds: int, seed: int
 ) -> Iterator[tuple[RankingPreferences, RankingPreferences]]:
     """Yield training and held-out preferences of each fold; no query is split."""
-    for held in _held_out(preferences, folds, seed):
-        yield preferences.take(~held), preferences.take(held)
+    for held_out in _held_out(preferences, folds, seed):
+        yield preferences.take(~held_out), preferences.take(held_out)
 
 
 def _held_out(

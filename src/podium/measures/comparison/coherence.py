@@ -1,8 +1,8 @@
 """Whether the better of two systems stays ahead under other sensible gains and discounts.
 
 DCG's gains and discounts are conventions, and with more than two grades two sensible choices can
-disagree on which system is better (Zhou et al. 2012, section 3). Here a verdict is tried over a
-documented family around the measure that was evaluated:
+disagree on which system is better (Zhou et al. 2012, section 3). Here a verdict is checked over
+a documented family around the measure that was evaluated:
 
 - gains ``(b^label - 1) / (b - 1)``: b = 0 counts every relevant document alike, 1 is linear, 2 is
   the usual exponential, 4 makes the highest grades count nearly alone; and the measure's own gains
@@ -90,7 +90,7 @@ class Coherence:
     """How much a comparison's result depends on gains and discounts.
 
     Attributes:
-        difference: The mean difference under the measure itself, as the table has it.
+        difference: The mean difference under the measure itself, as in the table.
         keeps: The fraction of the family under which the same system is ahead; 0 if none is ahead
             under the measure itself.
         keeps_clearly: The fraction under which it is ahead with p < 0.05 (paired t-test).
@@ -120,7 +120,7 @@ def coherence(
     *,
     conventions: Conventions | str | None = None,
 ) -> Coherence:
-    """Try a verdict between two systems by a DCG or nDCG over the family of gains and discounts.
+    """Compare two systems by a DCG or nDCG under a whole family of gains and discounts.
 
     Args:
         measure: A DCG or nDCG with any parameters and cut-off.
@@ -155,7 +155,7 @@ def coherence(
 def coherences(
     measure: Measure, conventions: Conventions, systems: Sequence[Inputs], keep: Booleans
 ) -> list[Coherence] | None:
-    """The coherence of each other system's verdict against the first; None if there is no family.
+    """Return the coherence of each other system against the first; None if there is no family.
 
     Args:
         measure: What was evaluated.
@@ -197,7 +197,7 @@ class _Sums:
 
 @dataclass(frozen=True, eq=False)
 class _Family:
-    """A measure, the family around it, and the systems that it is tried on."""
+    """A measure, the family around it, and the systems to evaluate."""
 
     prepared: PreparedMeasure
     systems: list[Inputs]
@@ -290,16 +290,16 @@ class _Family:
         )
 
     def verdict(self, sums: _Sums, system: int, queries: int) -> Coherence:
-        """What the sums say of one system against the first."""
+        """Return the coherence of one system against the first."""
         mean = sums.differences[system] / queries
         variance = np.maximum(sums.squares[system] / queries - mean**2, 0.0)
         spread = np.sqrt(variance * queries / max(queries - 1, 1))
-        own = float(mean[self.own_row, _OWN_STEEPNESS])
-        sign = float(np.sign(own)) if abs(own) > _TIE else 0.0
+        own_difference = float(mean[self.own_row, _OWN_STEEPNESS])
+        sign = float(np.sign(own_difference)) if abs(own_difference) > _TIE else 0.0
         ahead = np.where(np.abs(mean) < _TIE, 0.0, mean * sign)
         clear = _clear(mean, spread, queries)
         return Coherence(
-            difference=own * self._unit if sign else 0.0,
+            difference=own_difference * self._unit if sign else 0.0,
             keeps=float(np.mean(ahead > 0)),
             keeps_clearly=float(np.mean((ahead > 0) & clear)),
             turns=float(np.mean((ahead < 0) & clear)),
@@ -310,7 +310,7 @@ class _Family:
 
     @property
     def _unit(self) -> float:
-        """What DCG's own gains are in units of."""
+        """The unit of DCG's own gains."""
         if self.normalised or self.prepared.arguments.curve == TABLE:
             return 1.0
         if self.prepared.arguments.curve == LINEAR:
