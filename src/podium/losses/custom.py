@@ -106,7 +106,8 @@ def _loss_class(function: Callable[..., float], smooth: bool, convex: bool) -> t
             raise ArgumentError(f"{name} takes {parameter}. Give its parameters names, without *.")
         if hasattr(OwnLoss, parameter.name):
             raise ArgumentError(
-                f"{name} has a parameter {parameter.name}. Every loss has that attribute: rename it."
+                f"{name} has a parameter {parameter.name}. "
+                "Every loss has that attribute: rename it."
             )
         has_default = parameter.default is not parameter.empty
         own_fields.append(
