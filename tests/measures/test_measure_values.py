@@ -44,13 +44,13 @@ VALUES = {
 @st.composite
 def measures(draw: st.DrawFn) -> Measure:
     kind = draw(st.sampled_from([kind for kind in measure_definitions() if kind.name[0] != "_"]))
-    found = Measure(kind.name)
+    result = Measure(kind.name)
     for parameter in kind.parameters:
         if parameter.name in VALUES and draw(st.booleans()):
-            found = found(**{parameter.name: draw(VALUES[parameter.name])})
+            result = result(**{parameter.name: draw(VALUES[parameter.name])})
     if kind.takes_cut_off and draw(st.booleans()):
-        found = found @ draw(st.integers(1, 10_000))
-    return found
+        result = result @ draw(st.integers(1, 10_000))
+    return result
 
 
 @given(measures())

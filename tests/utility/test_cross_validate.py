@@ -51,7 +51,7 @@ def test_the_c_that_foretells_most_is_chosen_and_the_smallest_of_several(seed: i
     model = DCGLearn(form="rank-one", folds=3, random_state=seed)
     grid = (0.003, 0.1, 3.0, 100.0)
     shares = [pooled_accuracy(model, pairs, C) for C in grid]
-    best = min(place for place, share in enumerate(shares) if share >= max(shares) - 1e-12)
+    best = min(index for index, share in enumerate(shares) if share >= max(shares) - 1e-12)
     assert choose_C(model, pairs, grid) == grid[best]
     assert choose_C(model, pairs, grid[best : best + 1]) == grid[best]
 
@@ -105,14 +105,14 @@ def test_progress_counts_every_fit() -> None:
 def test_held_out_leads_are_those_of_the_other_folds_in_units_of_their_best(form: str) -> None:
     pairs = noisy(50, 2)
     model = DCGLearn(2.0, form, folds=4, random_state=9)  # type: ignore[arg-type]
-    found = held_out_leads(model, pairs)
+    result = held_out_leads(model, pairs)
     seen = np.zeros(len(pairs), bool)
     for train, test in folds_of(pairs, 4, 9):
         held = np.isin(pairs.queries, test.queries)
         table = model.fit(train).learned_.table
         highest = max(value for row in table.tolist() for value in row)
-        assert found[held] == pytest.approx(test.leads(table) / highest)
-        assert np.abs(found[held]).max() <= 3  # in units of the best, of three positions
+        assert result[held] == pytest.approx(test.leads(table) / highest)
+        assert np.abs(result[held]).max() <= 3  # in units of the best, of three positions
         seen |= held
     assert seen.all()
 
@@ -148,8 +148,8 @@ def test_folds_are_dealt_in_the_drawn_order_strict_queries_first() -> None:
     dealt = [query for query in drawn if choices[query]] + [
         query for query in drawn if not choices[query]
     ]
-    found = [sorted(test.queries.tolist()) for _, test in folds_of(pairs, 4, seed=7)]
-    assert found == [sorted(dealt[number::4]) for number in range(4)]
+    result = [sorted(test.queries.tolist()) for _, test in folds_of(pairs, 4, seed=7)]
+    assert result == [sorted(dealt[number::4]) for number in range(4)]
 
 
 def test_folds_are_drawn_by_the_seed() -> None:
@@ -185,9 +185,9 @@ def test_a_fold_that_says_nothing_does_not_end_it_all() -> None:
         DCGLearn(1.0).fit(pairs.take([3]))
     model = DCGLearn(folds=2)
     expected = DCGLearn(GRID[0], folds=2).fit(pairs).learned_
-    found = model.fit(pairs).learned_
-    assert GRID[0] == found.C  # every C foretells the same, and the smallest is taken
-    assert found.table == pytest.approx(expected.table)
+    result = model.fit(pairs).learned_
+    assert GRID[0] == result.C  # every C foretells the same, and the smallest is taken
+    assert result.table == pytest.approx(expected.table)
     leads = held_out_leads(DCGLearn(1.0, folds=2), pairs)
     assert leads[:3].tolist() == [0.0, 0.0, 0.0]  # nothing is known of them
     assert leads[3] == pytest.approx(-1.0)  # the first grade is worth 1 there
@@ -203,5 +203,5 @@ def test_other_errors_of_a_fold_are_told() -> None:
 
 def test_a_report_of_preferences_with_such_a_fold() -> None:
     pairs = contradicting()
-    found = report(pairs, DCGLearn(1.0, folds=2), resamples=20, test_position=False)
-    assert found.accuracies[0].share == 0.5 * 3 / 4
+    result = report(pairs, DCGLearn(1.0, folds=2), resamples=20, test_position=False)
+    assert result.accuracies[0].share == 0.5 * 3 / 4

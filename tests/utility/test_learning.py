@@ -89,10 +89,10 @@ def test_the_measure_compares_systems_and_the_loss_trains() -> None:
     random = np.random.default_rng(0)
     labels = random.integers(0, 3, 200)
     data = Dataset.from_arrays(random.random((200, 2)), labels=labels, group=[10] * 20)
-    found = compare(
+    actual = compare(
         [learned.ndcg, learned.dcg], data, {"bad": random.random(200), "good": labels + 0.0}
     )
-    assert found.verdicts[repr(learned.ndcg)]["good"].difference.mean > 0
+    assert actual.verdicts[repr(learned.ndcg)]["good"].difference.mean > 0
     for form in ("rank-one", "by-position"):
         loss = (
             DCGLearn(10.0, form)
@@ -214,8 +214,8 @@ def test_ties_alone_teach_nothing() -> None:
 
 def test_ndcg_of_a_learned_utility_is_1_for_the_best_order() -> None:
     learned = DCGLearn(10.0).fit(judged(random_pairs(500), np.outer(DISCOUNTS, GAINS))).learned_
-    found = evaluate(learned.ndcg, labels=[2, 1, 0, 1], scores=[4, 3, 1, 2], group=[4])
-    assert found.means[learned.ndcg] == pytest.approx(1.0)
+    result = evaluate(learned.ndcg, labels=[2, 1, 0, 1], scores=[4, 3, 1, 2], group=[4])
+    assert result.means[learned.ndcg] == pytest.approx(1.0)
     assert learned.ndcg != nDCG @ 4
 
 
