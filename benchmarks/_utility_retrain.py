@@ -70,7 +70,7 @@ def verdicts(data: Dataset, count: int, seed: int) -> RankingPreferences:
 
 def retrain(train: Dataset, test: Dataset, count: int, trees: int) -> Retrained:
     """Learn from so many verdicts, and train with what was learned, with nDCG, with the truth."""
-    learned = DCGLearn().fit(verdicts(train, count, seed=1))
+    learned = DCGLearn().fit(verdicts(train, count, seed=1)).learned_
     truth = DCG(gains=GAINS, discounts=DISCOUNTS) @ len(DISCOUNTS)
     values = []
     losses: tuple[Loss, ...] = (

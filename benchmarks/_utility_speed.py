@@ -25,7 +25,7 @@ def noisy(count: int, seed: int = 0) -> RankingPreferences:
 
 def ours(pairs: RankingPreferences) -> LearnedUtility:
     """The paper's problem, solved here."""
-    return DCGLearn(C=1.0, form="by-position").fit(pairs)
+    return DCGLearn(C=1.0, form="by-position").fit(pairs).learned_
 
 
 def cvxpy_slacks(pairs: RankingPreferences) -> float:

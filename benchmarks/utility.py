@@ -261,7 +261,7 @@ def _retraining(report: Report, quick: bool) -> None:
         f"{result.difference.high:+.3f}), randomisation test "
         f"p = {result.difference.p_values['randomisation']:.2g}"
     )
-    many = DCGLearn(C=1.0).fit(verdicts(synthetic(300, 1), 40_000, seed=3))
+    many = DCGLearn(C=1.0).fit(verdicts(synthetic(300, 1), 40_000, seed=3)).learned_
     report.note(
         f"gains {GAINS} of people who err, learned from 40,000 verdicts: "
         f"{tuple(many.gains.round(3).tolist())}"

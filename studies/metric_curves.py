@@ -142,7 +142,7 @@ def accuracy_over_pairs(
         right["Other"][repeat] = accuracy(test, test.leads(setting.wrong))
         for column, size in enumerate(sizes):
             for name, model in models.items():
-                learned = model.fit(train.take(np.arange(size)))
+                learned = model.fit(train.take(np.arange(size))).learned_
                 right[name][repeat, column] = learned.accuracy(test)
                 alike[name][repeat, column] = similarity(learned.table, setting.table)
     steps = tuple(map(float, sizes))
@@ -170,7 +170,7 @@ def accuracy_by_difference(
         random = np.random.default_rng(repeat)
         test, train = setting.test(tests, random), setting.train(size, random)
         size_of = np.abs(test.leads(setting.table))
-        learned = PAPER.fit(train)
+        learned = PAPER.fit(train).learned_
         parts = np.array_split(np.argsort(size_of, kind="stable"), bands)
         for column, part in enumerate(parts):
             chosen = test.take(part)
@@ -235,7 +235,7 @@ def noisy_grades(
 
 def _best(train: RankingPreferences, check: RankingPreferences, test: RankingPreferences) -> float:
     """Test accuracy with the C that is best on a validation set."""
-    learned = [replace(PAPER, C=C).fit(train) for C in (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)]
+    learned = [replace(PAPER, C=C).fit(train).learned_ for C in (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)]
     return max(learned, key=lambda each: each.accuracy(check)).accuracy(test)
 
 
@@ -258,10 +258,10 @@ def active(
             asking = choose_pairs(pool, model, strategy=name, seed=repeat)  # type: ignore[arg-type]
             question, asked = next(asking), []
             for count in range(1, max(labels) + 1):
-                asked.append(question.place)
+                asked.append(question.pool_index)
                 if count in labels:
-                    learned = model.fit(pool.take(asked))
+                    learned = model.fit(pool.take(asked)).learned_
                     right[name][repeat, labels.index(count)] = learned.accuracy(test)
                 if count < max(labels):
-                    question = asking.send(int(pool.choices[question.place]))
+                    question = asking.send(int(pool.choices[question.pool_index]))
     return [Curve(names[name], tuple(labels), right[name]) for name in strategies]

@@ -47,7 +47,7 @@ def five_point_people(repeats: int, tests: int) -> dict[str, Any]:
             "set 2": test.take(np.flatnonzero(np.abs(test.choices) == 1)),
         }
         model = replace(PAPER, C=0.1)
-        learned = model.fit(strict.take(np.arange(400)))
+        learned = model.fit(strict.take(np.arange(400))).learned_
         samples["whole"].append(
             {
                 name: [learned.accuracy(part), accuracy(part, part.leads(wrong))]
@@ -56,7 +56,10 @@ def five_point_people(repeats: int, tests: int) -> dict[str, Any]:
         )
         samples["over pairs"].append(
             [
-                [model.fit(strict.take(np.arange(size))).accuracy(part) for part in sets.values()]
+                [
+                    model.fit(strict.take(np.arange(size))).learned_.accuracy(part)
+                    for part in sets.values()
+                ]
                 for size in sizes
             ]
         )
@@ -70,7 +73,7 @@ def five_point_people(repeats: int, tests: int) -> dict[str, Any]:
             *(some.take(np.flatnonzero(np.abs(some.choices) == size)) for size in (2, 1)),
         ]
         samples["subsets"].append(
-            [[model.fit(part).accuracy(held) for held in sets.values()] for part in parts]
+            [[model.fit(part).learned_.accuracy(held) for held in sets.values()] for part in parts]
         )
     whole = {
         name: np.mean([each[name] for each in samples["whole"]], axis=0).tolist()
@@ -95,7 +98,7 @@ def tied_people(repeats: int, tests: int) -> dict[str, Any]:
         tied = test.take(np.flatnonzero(test.choices == 0))
         strict = test.take(np.flatnonzero(test.strict))
         for column, weight in enumerate(TIE_WEIGHTS):
-            learned = replace(PAPER, C=10.0, tie_weight=weight).fit(train)
+            learned = replace(PAPER, C=10.0, tie_weight=weight).fit(train).learned_
             right[seed, column] = learned.accuracy(strict)
             apart[seed, column] = np.abs(tied.leads(learned.table)).mean()
     return {"weights": list(TIE_WEIGHTS), "right": right.tolist(), "apart": apart.tolist()}

@@ -89,8 +89,10 @@ WRONG_CHOICES: dict[str, Callable[[], object]] = {
         1, 3, 1, algorithm="heap", runs=1, seed=-1
     ),
     "utility: C": lambda: DCGLearn(C=0),
-    "utility: resamples": lambda: bootstrap_utility(MODEL, PAIRS, MODEL.fit(PAIRS), resamples=0),
-    "utility: seed": lambda: bootstrap_utility(MODEL, PAIRS, MODEL.fit(PAIRS), seed=-1),
+    "utility: resamples": lambda: bootstrap_utility(
+        MODEL, PAIRS, MODEL.fit(PAIRS).learned_, resamples=0
+    ),
+    "utility: seed": lambda: bootstrap_utility(MODEL, PAIRS, MODEL.fit(PAIRS).learned_, seed=-1),
     "rankers: penalty": lambda: LinearRanker("PairHinge()", alpha=-1).fit(DATA),
     "rankers: loss": lambda: LinearRanker("PairHing()").fit(DATA),
     "rankers: engine": lambda: TreeRanker(engine="forest").fit(DATA),  # type: ignore[arg-type]
@@ -135,13 +137,14 @@ def test_no_other_error_is_for_callers() -> None:
     raised = re.compile(r"raise (\w+)\(")
     ours = {kind.__name__ for kind in _kinds(PodiumError)} | {
         "unknown",
+        "unknown_measure",
         "unknown_name",
         "missing_feature",
         "endless_score",
         "no_preferences_error",
         "infinite_feature",
     }
-    inside = {"ValueError", "KeyError", "TypingError", "BlockingIOError", "OSError"}
+    inside = {"ValueError", "KeyError", "TypeError", "TypingError", "BlockingIOError", "OSError"}
     protocol = {"AttributeError", "IndexError"}  # what Python asks of __getattr__ and __getitem__
     found = {
         name

@@ -45,12 +45,12 @@ def majority(table: Doubles, weights: Doubles, one: int, other: int, unranked: U
 @given(weighted_votes(), POLICIES)
 def test_exact_is_the_least_of_all_permutations(case: Case, unranked: Unranked) -> None:
     table, weights = case
-    found = exact_kemeny(table, ranker_weights=weights, unranked=unranked)
+    result = exact_kemeny(table, ranker_weights=weights, unranked=unranked)
     least = least_distance(table, weights, unranked)
-    assert found.distances[0] == pytest.approx(least)
-    assert distance(order_of(found.scores), table, weights, unranked) == pytest.approx(least)
-    assert found.optimal.all()
-    assert sorted(found.scores) == list(range(1, len(table) + 1))
+    assert result.distances[0] == pytest.approx(least)
+    assert distance(order_of(result.scores), table, weights, unranked) == pytest.approx(least)
+    assert result.optimal.all()
+    assert sorted(result.scores) == list(range(1, len(table) + 1))
 
 
 @settings(max_examples=25)
@@ -97,8 +97,8 @@ def test_distance_is_its_formula(case: Case, unranked: Unranked) -> None:
         for weight, column in zip(weights, table.T, strict=True)
         if scores[one] > scores[other] and prefers(column, other, one, unranked)
     )
-    found = kendall_distance(scores, table, ranker_weights=weights, unranked=unranked)
-    assert found[0] == pytest.approx(tied + strict)
+    result = kendall_distance(scores, table, ranker_weights=weights, unranked=unranked)
+    assert result[0] == pytest.approx(tied + strict)
 
 
 @given(weighted_votes(most=8), POLICIES, st.booleans())
@@ -156,10 +156,10 @@ def test_rankers_may_come_in_any_order_and_weights_at_any_scale(
     scores = supervised_kemeny(table, **options).tolist()
     assert supervised_kemeny(table[:, order], **turned).tolist() == scores
     # Several orders may be best: which of them comes out can hang on the last bit of a sum.
-    found, there = exact_kemeny(table, **options), exact_kemeny(table[:, order], **turned)
-    assert there.distances == pytest.approx(scale * found.distances)
+    result, there = exact_kemeny(table, **options), exact_kemeny(table[:, order], **turned)
+    assert there.distances == pytest.approx(scale * result.distances)
     assert distance(order_of(there.scores), table, weights, unranked) == pytest.approx(
-        found.distances[0]
+        result.distances[0]
     )
 
 
@@ -187,11 +187,11 @@ def test_the_base_order_settles_ties() -> None:
 
 def moved(order: tuple[int, ...]) -> set[tuple[int, ...]]:
     """All orders that moving one document makes."""
-    found = set()
-    for place in range(len(order)):
-        rest = order[:place] + order[place + 1 :]
-        found |= {(*rest[:to], order[place], *rest[to:]) for to in range(len(order))}
-    return found
+    result = set()
+    for index in range(len(order)):
+        rest = order[:index] + order[index + 1 :]
+        result |= {(*rest[:to], order[index], *rest[to:]) for to in range(len(order))}
+    return result
 
 
 @pytest.mark.parametrize("unranked", ["below", "ignore"])
@@ -230,9 +230,9 @@ def test_documents_left_out_are_below_unless_they_are_ignored() -> None:
     """One ranker saw the first document only, another prefers the second to it."""
     table = [[1.0, 1.0, np.nan], [np.nan, 2.0, np.nan], [np.nan, np.nan, 1.0]]
     for unranked in ("below", "ignore"):
-        found = supervised_kemeny(table, ranker_weights=[3, 2, 2], unranked=unranked)
+        result = supervised_kemeny(table, ranker_weights=[3, 2, 2], unranked=unranked)
         expected = {"below": [3.0, 2.0, 1.0], "ignore": [2.0, 3.0, 1.0]}[unranked]
-        assert found.tolist() == expected
+        assert result.tolist() == expected
     assert supervised_kemeny(table, ranker_weights=[3, 2, 2]).tolist() == [3.0, 2.0, 1.0]
 
 
@@ -242,10 +242,10 @@ def climbed(
     """Each document of a start climbs while a majority prefers it to the one above."""
     order: list[int] = []
     for document in start:
-        place = len(order)
-        while place and majority(table, weights, document, order[place - 1], unranked) > 1e-12:
-            place -= 1
-        order.insert(place, document)
+        index = len(order)
+        while index and majority(table, weights, document, order[index - 1], unranked) > 1e-12:
+            index -= 1
+        order.insert(index, document)
     return tuple(order)
 
 
@@ -273,8 +273,8 @@ def test_documents_climb_from_bordas_order(case: Case, unranked: Unranked) -> No
         for one in range(len(table))
     ]
     start = sorted(range(len(table)), key=lambda row: -round(points[row] / weights.sum(), 9))
-    found = order_of(supervised_kemeny(table, ranker_weights=weights, unranked=unranked))
-    assert found == climbed(start, table, weights, unranked)
+    result = order_of(supervised_kemeny(table, ranker_weights=weights, unranked=unranked))
+    assert result == climbed(start, table, weights, unranked)
 
 
 def test_weights_at_any_scale_make_the_same_ties() -> None:
@@ -313,24 +313,24 @@ def test_queries_are_apart() -> None:
 
 def test_out_of_time_reports_a_gap() -> None:
     table = noisy(60, 4, 5.0, 0)
-    found = exact_kemeny(table, time_limit=1e-3)
-    assert not found.optimal.any()
-    assert 0 < found.gaps[0] <= 1
+    result = exact_kemeny(table, time_limit=1e-3)
+    assert not result.optimal.any()
+    assert 0 < result.gaps[0] <= 1
     refined = supervised_kemeny(table, refine=True)
-    assert found.distances[0] <= kendall_distance(refined, table)[0] * 1.05
-    assert kendall_distance(found.scores, table) == pytest.approx(found.distances)
+    assert result.distances[0] <= kendall_distance(refined, table)[0] * 1.05
+    assert kendall_distance(result.scores, table) == pytest.approx(result.distances)
     with pytest.raises(ArgumentError, match="time_limit"):
         exact_kemeny(table, time_limit=0)
 
 
 def test_threads_do_not_change_results(monkeypatch: pytest.MonkeyPatch) -> None:
     table, offsets = noisy(6000, 3, 1.0, 1), np.arange(0, 6001, 20)
-    found: list[tuple[Doubles, KemenyOrders]] = []
+    result: list[tuple[Doubles, KemenyOrders]] = []
     for threads in ("1", "3"):
         monkeypatch.setenv("PODIUM_THREADS", threads)
-        found.append((supervised_kemeny(table, offsets), exact_kemeny(table, offsets)))
-    assert found[0][0].tolist() == found[1][0].tolist()
-    assert found[0][1].scores.tolist() == found[1][1].scores.tolist()
+        result.append((supervised_kemeny(table, offsets), exact_kemeny(table, offsets)))
+    assert result[0][0].tolist() == result[1][0].tolist()
+    assert result[0][1].scores.tolist() == result[1][1].scores.tolist()
 
 
 def test_no_queries() -> None:
@@ -348,5 +348,5 @@ def test_weights_that_differ_by_rounding_alone_count_alike() -> None:
     circle = [[3, 1, 2], [2, 3, 1], [1, 2, 3]]
     for excess, expected in ((0.0, [3, 2, 1]), (3e-10, [3, 2, 1]), (3e-8, [1, 3, 2])):
         # The second ranker's first document has 3 + 2 * excess points, the others fewer.
-        found = supervised_kemeny(circle, ranker_weights=[1, 1 + excess, 1])
-        assert found.tolist() == expected
+        result = supervised_kemeny(circle, ranker_weights=[1, 1 + excess, 1])
+        assert result.tolist() == expected

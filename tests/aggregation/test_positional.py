@@ -30,8 +30,8 @@ def test_borda_counts_pairs(case: tuple[Doubles, Doubles], unranked: Unranked) -
 
 
 def test_unranked_documents_share_the_points_left() -> None:
-    found = borda([[5], [NAN], [NAN], [4], [NAN]])
-    assert found.tolist() == [4, (0 + 1 + 2) / 3, (0 + 1 + 2) / 3, 3, (0 + 1 + 2) / 3]
+    result = borda([[5], [NAN], [NAN], [4], [NAN]])
+    assert result.tolist() == [4, (0 + 1 + 2) / 3, (0 + 1 + 2) / 3, 3, (0 + 1 + 2) / 3]
 
 
 @given(votes(), st.floats(0, 100))

@@ -21,11 +21,11 @@ def made_run(seed: int) -> Rankings:
 
 
 def as_dict(run: Rankings) -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, float]] = {}
+    result: dict[str, dict[str, float]] = {}
     rows = run.query_id_of_row().to_pylist(), run.document_ids.to_pylist(), run.scores.tolist()
     for query, document, score in zip(*rows, strict=True):
-        found.setdefault(query, {})[document] = score
-    return found
+        result.setdefault(query, {})[document] = score
+    return result
 
 
 def test_votes_are_the_scores_by_id() -> None:
@@ -34,7 +34,7 @@ def test_votes_are_the_scores_by_id() -> None:
     dicts = [as_dict(run) for run in runs]
     queries = np.repeat(stacked.query_ids.to_pylist(), np.diff(stacked.offsets))
     rows = set(zip(queries, stacked.document_ids.to_pylist(), strict=True))
-    assert rows == {(q, d) for each in dicts for q, found in each.items() for d in found}
+    assert rows == {(q, d) for each in dicts for q, result in each.items() for d in result}
     assert len(rows) == len(stacked.votes)
     for query, document, row in zip(
         queries, stacked.document_ids.to_pylist(), stacked.votes, strict=True
@@ -55,8 +55,10 @@ def test_exact_orders_are_a_run_too() -> None:
     run = made_run(1)
     fused = fuse([run, run], exact_kemeny, ranker_weights=[1, 2])
     for query, documents in as_dict(run).items():
-        found = as_dict(fused)[query]
-        assert sorted(found, key=found.__getitem__) == sorted(documents, key=documents.__getitem__)
+        result = as_dict(fused)[query]
+        assert sorted(result, key=result.__getitem__) == sorted(
+            documents, key=documents.__getitem__
+        )
 
 
 def test_no_runs() -> None:
@@ -82,11 +84,11 @@ def test_fused_as_ranx_does() -> None:
     runs = [made_run(seed) for seed in range(4)]
     for method, ours in (("rrf", fuse(runs, reciprocal_rank)), ("bordafuse", fuse(runs, borda))):
         expected = ranx.fuse([as_dict(run) for run in runs], method)
-        found = as_dict(ours)
-        assert found.keys() == expected.keys()
+        result = as_dict(ours)
+        assert result.keys() == expected.keys()
         for query, documents in expected.items():
             # ranx counts a document as below itself, in each of the runs.
             own = len(runs) if method == "bordafuse" else 0
             for document, score in documents.items():
-                assert found[query][document] + own == pytest.approx(score)
+                assert result[query][document] + own == pytest.approx(score)
     ranx.close()

@@ -33,9 +33,9 @@ def test_the_published_borda_count() -> None:
     test = read_letor(shared("letor/MQ2008-agg/A5.txt.gz"))
     published = {"nDCG@1": 0.2137, "nDCG@10": 0.1679, "P@1": 0.2821, "P@10": 0.2154, "AP": 0.3858}
     scores = borda(test.features, test.offsets)
-    found = evaluate(list(published), test, scores, conventions="letor4")
+    result = evaluate(list(published), test, scores, conventions="letor4")
     for name, value in published.items():
-        assert found[name].mean() == pytest.approx(value, abs=0.00006)
+        assert result[name].mean() == pytest.approx(value, abs=0.00006)
 
 
 def test_every_aggregation_beats_the_median_ranker(data: Dataset) -> None:

@@ -95,7 +95,7 @@ def test_each_weight_is_multiplied_by_what_helps_most(seed: int, rounds: int) ->
         tried.append(ranker_weights.tolist())
         return ranker_weights
 
-    found = tuned_weights(
+    result = tuned_weights(
         [[1, 2, 3]],
         lambda scores: value(scores.tolist()),
         aggregate,
@@ -105,7 +105,7 @@ def test_each_weight_is_multiplied_by_what_helps_most(seed: int, rounds: int) ->
     )
     weights, expected = ascent(start.tolist(), value, [0.0, 0.5, 2.0, 4.0], rounds)
     assert tried == expected
-    assert found == pytest.approx(np.array(weights) / sum(weights))
+    assert result == pytest.approx(np.array(weights) / sum(weights))
     assert start.tolist() == expected[0]  # what was given is not changed
 
 
@@ -116,13 +116,13 @@ def test_one_pass_is_enough_where_nothing_helps() -> None:
         tried.append(ranker_weights.tolist())
         return ranker_weights
 
-    found = tuned_weights([[1, 2]], lambda _: 0.25, aggregate, start=[1, 3], factors=[2, 3])
+    result = tuned_weights([[1, 2]], lambda _: 0.25, aggregate, start=[1, 3], factors=[2, 3])
     assert tried == [[1, 3], [2, 3], [3, 3], [1, 6], [1, 9]]
-    assert found.tolist() == [0.25, 0.75]
+    assert result.tolist() == [0.25, 0.75]
     # A gain that is rounding alone is none.
     values = iter([1.0, 1.0 + 1e-13, 1.0 + 1e-13])
-    found = tuned_weights([[1, 2]], lambda _: next(values), aggregate, start=[1, 1], factors=[2])
-    assert found.tolist() == [0.5, 0.5]
+    result = tuned_weights([[1, 2]], lambda _: next(values), aggregate, start=[1, 1], factors=[2])
+    assert result.tolist() == [0.5, 0.5]
 
 
 def test_no_ranker_at_all_is_never_tried() -> None:
@@ -168,23 +168,23 @@ def test_tuned_is_no_worse_where_it_was_tuned(aggregate) -> None:  # type: ignor
 
 def test_qualities_below_1_are_proportional_too() -> None:
     values = iter([0.1, 0.3])
-    found = proportional_weights([[1, 2], [2, 1]], lambda _: next(values))
-    assert found == pytest.approx([0.25, 0.75])
+    result = proportional_weights([[1, 2], [2, 1]], lambda _: next(values))
+    assert result == pytest.approx([0.25, 0.75])
     values = iter([-2.0, 0.3, 0.3])  # a quality below 0 counts as 0
-    found = proportional_weights([[1, 2, 3], [2, 1, 3]], lambda _: next(values))
-    assert found.tolist() == [0.0, 0.5, 0.5]
+    result = proportional_weights([[1, 2, 3], [2, 1, 3]], lambda _: next(values))
+    assert result.tolist() == [0.0, 0.5, 0.5]
 
 
 def test_weights_of_any_size_are_made_to_sum_to_1() -> None:
     for start in ([0.01, 0.03], [1.0, 3.0], [100.0, 300.0]):
-        found = tuned_weights([[1, 2]], lambda _: 0.0, borda, start=start, rounds=1)
-        assert found == pytest.approx([0.25, 0.75])
+        result = tuned_weights([[1, 2]], lambda _: 0.0, borda, start=start, rounds=1)
+        assert result == pytest.approx([0.25, 0.75])
 
 
 def test_a_gain_of_a_trillionth_is_rounding() -> None:
     for gain, expected in ((1e-12, [0.5, 0.5]), (3e-12, [2 / 3, 1 / 3])):
         values = iter([0.0, gain, gain])
-        found = tuned_weights(
+        result = tuned_weights(
             [[1, 2]],
             lambda _, values=values: next(values),
             borda,
@@ -192,7 +192,7 @@ def test_a_gain_of_a_trillionth_is_rounding() -> None:
             factors=[2],
             rounds=1,
         )
-        assert found == pytest.approx(expected)
+        assert result == pytest.approx(expected)
 
 
 def test_votes_are_a_table() -> None:

@@ -35,11 +35,11 @@ def test_gradient_and_curvature_are_those_of_finite_differences(loss: Loss) -> N
     random = np.random.default_rng(0)
     for _ in range(40):
         scores, labels = random_query(random)
-        found = one_query(loss, scores, labels)
+        result = one_query(loss, scores, labels)
         gradient, curvature = _differences(loss, scores, labels)
-        np.testing.assert_allclose(found.gradient, gradient, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(result.gradient, gradient, rtol=1e-6, atol=1e-6)
         if has_exact_curvature(loss):
-            np.testing.assert_allclose(found.curvature, curvature, rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(result.curvature, curvature, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -51,13 +51,13 @@ def test_curvature_is_not_negative_and_is_positive_where_the_gradient_is_not_zer
     moved = 0
     for _ in range(20):
         scores, labels = random_query(random, scale=scale)
-        found = one_query(loss, scores, labels)
-        assert np.all(found.curvature >= 0)
+        result = one_query(loss, scores, labels)
+        assert np.all(result.curvature >= 0)
         # A probability that is 1 to the last digit has no curvature left, so at a scale of 100
         # there may be none.
         if scale < 100:
-            steep = np.abs(found.gradient) > 1e-8
-            assert np.all(found.curvature[steep] > 0)
+            steep = np.abs(result.gradient) > 1e-8
+            assert np.all(result.curvature[steep] > 0)
             moved += np.count_nonzero(steep)
     assert scale == 100 or moved >= 20
 
@@ -68,8 +68,8 @@ def test_curvature_is_not_negative_and_is_positive_where_the_gradient_is_not_zer
 def test_curvature_of_structural_hinges_is_the_size_of_the_gradient(loss: Loss) -> None:
     random = np.random.default_rng(5)
     for _ in range(20):
-        found = one_query(loss, *random_query(random))
-        np.testing.assert_array_equal(found.curvature, np.abs(found.gradient))
+        result = one_query(loss, *random_query(random))
+        np.testing.assert_array_equal(result.curvature, np.abs(result.gradient))
 
 
 @pytest.mark.parametrize(

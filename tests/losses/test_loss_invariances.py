@@ -87,10 +87,10 @@ def test_queries_add_up(loss: Loss, many: list[Query]) -> None:
 @given(query=queries(ties=True), label=st.integers(0, 4))
 def test_equal_labels_ask_for_nothing(loss: Loss, query: Query, label: int) -> None:
     scores, _ = query
-    found = one_query(loss, scores, np.full(len(scores), label))
-    assert found.total == 0
-    assert not np.any(found.gradient)
-    assert not np.any(found.curvature)
+    result = one_query(loss, scores, np.full(len(scores), label))
+    assert result.total == 0
+    assert not np.any(result.gradient)
+    assert not np.any(result.curvature)
 
 
 @pytest.mark.parametrize("loss", ORDER_ONLY, ids=repr)
@@ -179,6 +179,6 @@ def test_labels_may_be_large(loss: Loss) -> None:
     size = 12
     scores = random.normal(size=size)
     for labels in (990.0 + random.permutation(size), 1e6 * random.permutation(size)):
-        found = one_query(loss, scores, labels)
-        assert found.total > 0
-        assert all(np.all(np.isfinite(array)) for array in found)
+        result = one_query(loss, scores, labels)
+        assert result.total > 0
+        assert all(np.all(np.isfinite(array)) for array in result)

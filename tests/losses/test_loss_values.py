@@ -279,9 +279,9 @@ def test_squared_error_is_the_variance_of_the_errors(k: int | None) -> None:
 
 
 def test_rank_cosine_can_start_from_zero_scores() -> None:
-    found = one_query(RankCosine(), [0, 0, 0], [2, 1, 0])
-    assert found.total == 0.5
-    np.testing.assert_allclose(found.gradient, -0.5 * np.array([2, 1, 0]) / math.sqrt(5))
+    result = one_query(RankCosine(), [0, 0, 0], [2, 1, 0])
+    assert result.total == 0.5
+    np.testing.assert_allclose(result.gradient, -0.5 * np.array([2, 1, 0]) / math.sqrt(5))
 
 
 def _dcg(worth: object, order: list[int]) -> float:

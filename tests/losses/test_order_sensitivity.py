@@ -114,10 +114,10 @@ def _minimiser(loss: Loss, chances: dict[Order, float], start: Doubles) -> Doubl
     """The scores that minimise the expected loss."""
 
     def expected(scores: Doubles) -> tuple[float, Doubles]:
-        found = [(p, _evaluate(loss, scores, order)) for order, p in chances.items()]
-        value = sum(p * one.total for p, one in found)
+        result = [(p, _evaluate(loss, scores, order)) for order, p in chances.items()]
+        value = sum(p * one.total for p, one in result)
         # ListMLE's minimum may lie at infinity; a little ridge keeps the order and ends it.
-        gradient = sum(p * one.gradient for p, one in found) + 2e-6 * scores
+        gradient = sum(p * one.gradient for p, one in result) + 2e-6 * scores
         return value + 1e-6 * float(scores @ scores), gradient
 
     return np.asarray(minimize(expected, start, jac=True, method="BFGS").x)

@@ -97,7 +97,9 @@ def test_functions_that_are_no_losses_are_refused() -> None:
         def too_many(scores, labels, gradient, curvature, *rest):
             return 0.0
 
-    with pytest.raises(PodiumError, match=r"a parameter smooth\. Every loss has: rename it"):
+    with pytest.raises(
+        PodiumError, match=r"a parameter smooth\. Every loss has that attribute: rename it"
+    ):
 
         @loss
         def taken(scores, labels, gradient, curvature, smooth=1.0):

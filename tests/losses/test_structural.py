@@ -35,9 +35,9 @@ def _position_points(loss: StructuralHinge, scores: Doubles, labels: Doubles) ->
     ideal = max(total(order, gain) for order in orders)
     right = [order for order in orders if list(gain[list(order)]) == sorted(gain, reverse=True)]
     scored = [total(order, scores) for order in right]
-    wanted = max(scored) if loss.equal_labels == "scores" else sum(scored) / len(scored)
+    expected = max(scored) if loss.equal_labels == "scores" else sum(scored) / len(scored)
     for order in orders:
-        yield 1 - total(order, gain) / ideal, 1 + total(order, scores) - wanted
+        yield 1 - total(order, gain) / ideal, 1 + total(order, scores) - expected
 
 
 def _ap_points(loss: StructuralHinge, scores: Doubles, labels: Doubles) -> Iterator[Point]:
@@ -136,9 +136,9 @@ def test_right_orders_with_wide_margins_cost_nothing(measure: str, scaling: str)
     for _ in range(20):
         _, labels = random_query(random)
         scores = 100 * labels + random.normal(size=len(labels))
-        found = one_query(loss, scores, labels)
-        assert found.total == pytest.approx(0, abs=1e-12)
-        assert not np.any(found.gradient)
+        result = one_query(loss, scores, labels)
+        assert result.total == pytest.approx(0, abs=1e-12)
+        assert not np.any(result.gradient)
 
 
 @pytest.mark.parametrize("scaling", ["margin", "slack"])

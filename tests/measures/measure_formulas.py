@@ -94,16 +94,16 @@ def judged(ranked: Sequence[Label], _pool: Sequence[float], k: int | None = None
 
 
 def rbp(ranked: Sequence[Label], _pool: Sequence[float], p: float) -> float:
-    return (1 - p) * sum(p**place * relevant(label) for place, label in enumerate(ranked))
+    return (1 - p) * sum(p**index * relevant(label) for index, label in enumerate(ranked))
 
 
 def bpref(ranked: Sequence[Label], pool: Sequence[float]) -> float:
     right = sum(map(relevant, pool))
     wrong = len(pool) - right
     total = 0.0
-    for place, label in enumerate(ranked):
+    for index, label in enumerate(ranked):
         if relevant(label):
-            above = sum(other is not None and not relevant(other) for other in ranked[:place])
+            above = sum(other is not None and not relevant(other) for other in ranked[:index])
             total += 1 - min(above, right) / min(right, wrong) if above else 1
     return total / right if right else 0.0
 
@@ -144,8 +144,8 @@ def kerr(ranked: Sequence[Label], pool: Sequence[float], k: int, cut: int | None
 
 def top_k_loss(ranked: Sequence[Label], pool: Sequence[float], k: int) -> float:
     padded = [known(label) for label in ranked] + [0.0] * k
-    wanted = sorted((known(label) for label in pool), reverse=True) + [0.0] * k
-    return float(padded[:k] != wanted[:k])
+    expected = sorted((known(label) for label in pool), reverse=True) + [0.0] * k
+    return float(padded[:k] != expected[:k])
 
 
 def unranked(ranked: Sequence[Label], pool: Sequence[float]) -> list[float]:
@@ -162,9 +162,9 @@ def wkt(ranked: Sequence[Label], pool: Sequence[float], k: int) -> float:
     labels = [known(label) for label in ranked] + unranked(ranked, pool)
     missing = len(ranked)  # documents from here on are not in the list: below all, not ordered
     padding = max(k - missing, 0)  # and below the irrelevant documents that pad the list to k
-    best = sorted(range(len(labels)), key=lambda place: -labels[place])
+    best = sorted(range(len(labels)), key=lambda index: -labels[index])
     # Among equal labels, documents that are not in the list come last.
-    gains = [exponential(labels[place]) * log2_discount(rank) for rank, place in enumerate(best, 1)]
+    gains = [exponential(labels[index]) * log2_discount(rank) for rank, index in enumerate(best, 1)]
     total = sum(gains[: min(k, len(pool))])
     if total <= 0:
         return 1.0  # nDCG is 0 there
@@ -173,12 +173,12 @@ def wkt(ranked: Sequence[Label], pool: Sequence[float], k: int) -> float:
             gain
             * (
                 sum(
-                    labels[other] < labels[place] and other < min(place, missing)
+                    labels[other] < labels[index] and other < min(index, missing)
                     for other in range(len(labels))
                 )
-                + (padding if place >= missing else 0)
+                + (padding if index >= missing else 0)
             )
-            for gain, place in zip(gains[:k], best[:k], strict=True)
+            for gain, index in zip(gains[:k], best[:k], strict=True)
         )
         / total
     )
@@ -186,8 +186,8 @@ def wkt(ranked: Sequence[Label], pool: Sequence[float], k: int) -> float:
 
 def compat(ranked: Sequence[Label], pool: Sequence[float], p: float) -> float:
     labels = [*ranked, *unranked(ranked, pool)]
-    documents = [place for place, label in enumerate(labels) if relevant(label)]
-    ideal = sorted(documents, key=lambda place: -known(labels[place]))
+    documents = [index for index, label in enumerate(labels) if relevant(label)]
+    ideal = sorted(documents, key=lambda index: -known(labels[index]))
     listed = list(range(len(ranked)))
     depth = max(len(listed), len(ideal))
 

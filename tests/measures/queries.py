@@ -48,20 +48,20 @@ def judged_runs(draw: st.DrawFn, lowest: int = 0, size: int = 30) -> tuple[Judgm
             )
         )
         grades = [draw(st.none() | st.integers(lowest, 3)) for _ in names]
-        places = [draw(st.none() | st.integers(0, 9)) for _ in names]
+        indices = [draw(st.none() | st.integers(0, 9)) for _ in names]
         if all(grade is None or grade < 0 for grade in grades):
             grades[0] = 0  # trec_eval reads outside of its arrays if all are negative
-        if all(place is None for place in places):
-            places[-1] = 1
-        for name, grade, place in zip(names, grades, places, strict=True):
+        if all(index is None for index in indices):
+            indices[-1] = 1
+        for name, grade, index in zip(names, grades, indices, strict=True):
             if grade is not None:
                 topics.append(f"t{topic}")
                 documents.append(name)
                 labels.append(grade)
-            if place is not None:
+            if index is not None:
                 run_topics.append(f"t{topic}")
                 run_documents.append(name)
-                scores.append(place / 4)
+                scores.append(index / 4)
     return (
         Judgments.from_columns(topics, documents, labels),
         Rankings.from_columns(run_topics, run_documents, scores),

@@ -56,7 +56,7 @@ def two_systems(draw: st.DrawFn) -> tuple[Dataset, np.ndarray, np.ndarray]:
 @given(two_systems())
 def test_the_family_by_its_formulas(case: tuple[Dataset, np.ndarray, np.ndarray]) -> None:
     data, ours, theirs = case
-    found = coherence(f"nDCG@{DEPTH}", data, ours, theirs)
+    result = coherence(f"nDCG@{DEPTH}", data, ours, theirs)
     for row, column in itertools.product((0, 2, 4, 8, 16), (0, 4, 12)):
         base, steepness = BASES[row], STEEPNESS[column]
         differences = []
@@ -69,7 +69,7 @@ def test_the_family_by_its_formulas(case: tuple[Dataset, np.ndarray, np.ndarray]
             )
             differences.append((one - other) / best if best else 0.0)
         expected = np.mean(differences)
-        assert found.differences[row, column] == pytest.approx(expected, abs=1e-9)
+        assert result.differences[row, column] == pytest.approx(expected, abs=1e-9)
 
 
 @settings(max_examples=25)
@@ -79,16 +79,16 @@ def test_swapping_rows_or_systems_changes_nothing(
 ) -> None:
     data, ours, theirs = case
     for name in ("nDCG@3", "DCG@3"):
-        found = coherence(name, data, ours, theirs)
+        result = coherence(name, data, ours, theirs)
         other = coherence(name, data, theirs, ours)
-        assert found.difference == pytest.approx(-other.difference)
-        assert found.differences == pytest.approx(-other.differences)
-        assert (found.keeps, found.turns, found.nearest) == (
+        assert result.difference == pytest.approx(-other.difference)
+        assert result.differences == pytest.approx(-other.differences)
+        assert (result.keeps, result.turns, result.nearest) == (
             other.keeps,
             other.turns,
             other.nearest,
         )
-        assert found.unanimous == other.unanimous
+        assert result.unanimous == other.unanimous
         order = np.concatenate(
             [np.arange(begin, end)[::-1] for begin, end in itertools.pairwise(data.offsets)]
         )
@@ -96,8 +96,8 @@ def test_swapping_rows_or_systems_changes_nothing(
             np.zeros((len(order), 1)), data.labels[order], group=np.diff(data.offsets)
         )
         again = coherence(name, turned, ours[order], theirs[order])
-        assert again.differences == pytest.approx(found.differences)
-        assert again.unanimous == found.unanimous
+        assert again.differences == pytest.approx(result.differences)
+        assert again.unanimous == result.unanimous
 
 
 MEASURES = [
@@ -131,10 +131,10 @@ def test_the_measure_itself_is_a_member(
     ]
     differences = (values[0] - values[1])[~np.isnan(values[0] - values[1])]
     assume(len(differences))
-    found = coherence(measure, judgments, ours, theirs, conventions=chosen)
-    assert found.difference == pytest.approx(differences.mean(), abs=1e-9)
-    if abs(found.difference) > 1e-9:
-        assert found.keeps > 0  # the measure itself keeps the verdict
+    result = coherence(measure, judgments, ours, theirs, conventions=chosen)
+    assert result.difference == pytest.approx(differences.mean(), abs=1e-9)
+    if abs(result.difference) > 1e-9:
+        assert result.keeps > 0  # the measure itself keeps the verdict
 
 
 @pytest.mark.parametrize("conventions", ["podium", "trec_eval", "letor4", "lightgbm", "catboost"])
@@ -143,8 +143,8 @@ def test_gains_are_those_of_the_conventions(conventions: str) -> None:
     judgments = Judgments.from_columns(["q"] * 4, ["a", "b", "c", "x"], [3, 1, 1, 0])
     one = Rankings.from_columns(["q"] * 3, ["x", "a", "y"], [3, 2, 1])
     other = Rankings.from_columns(["q"] * 3, ["b", "c", "x"], [3, 2, 1])
-    found = compare("DCG@3", judgments, {"one": one, "other": other}, conventions=conventions)
-    verdict = found.verdicts["DCG@3"]["other"]
+    result = compare("DCG@3", judgments, {"one": one, "other": other}, conventions=conventions)
+    verdict = result.verdicts["DCG@3"]["other"]
     assert verdict.coherence is not None
     assert verdict.coherence.difference == pytest.approx(verdict.difference.mean)
     assert np.sign(verdict.difference.mean) in (-1, 1)
@@ -163,13 +163,13 @@ def test_what_is_unanimous_no_gains_and_discounts_turn(
     case: tuple[Dataset, np.ndarray, np.ndarray], name: str, seed: int
 ) -> None:
     data, ours, theirs = case
-    found = coherence(f"{name}@{DEPTH}", data, ours, theirs)
-    if not found.unanimous:
+    result = coherence(f"{name}@{DEPTH}", data, ours, theirs)
+    if not result.unanimous:
         return
-    assert found.nearest is None
-    assert found.turns == 0.0
+    assert result.nearest is None
+    assert result.turns == 0.0
     random = np.random.default_rng(seed)
-    sign = np.sign(found.difference)
+    sign = np.sign(result.difference)
     for _ in range(5):
         gains, discounts = random_members(random, 3, DEPTH)
         measure = f"{name}(gains={gains}, discounts={discounts})"
@@ -220,17 +220,17 @@ def test_the_nearest_member_is_near_the_measure_itself() -> None:
     one = Rankings.from_columns(["q"], ["a"], [1])
     other = Rankings.from_columns(["q"] * 2, ["b", "c"], [2, 1])
     for measure, own in (("DCG@3", 2.0), ("DCG(gains='linear')@3", 1.0)):
-        found = coherence(measure, judgments, one, other)
-        turned = found.differences < -1e-12
+        result = coherence(measure, judgments, one, other)
+        turned = result.differences < -1e-12
         distance = {
             Member(base, steepness): ((base - own) / 4) ** 2 + ((steepness - 1) / 3) ** 2
             for row, base in enumerate(BASES)
             for column, steepness in enumerate(STEEPNESS)
             if turned[row, column]
         }
-        assert found.difference > 0
-        assert found.nearest is not None
-        assert distance[found.nearest] == min(distance.values())
+        assert result.difference > 0
+        assert result.nearest is not None
+        assert distance[result.nearest] == min(distance.values())
 
 
 @pytest.mark.parametrize(
@@ -249,22 +249,22 @@ def test_members_in_words(member: Member, text: str) -> None:
 def test_orders_of_a_thousand_documents_do_not_overflow() -> None:
     labels = np.concatenate([np.arange(2000, 0, -1), np.arange(300, 0, -1)])
     data = Dataset.from_arrays(np.zeros((2300, 1)), labels, group=[2000, 300])
-    found = coherence("nDCG", data, labels, -labels)
-    assert np.isfinite(found.differences).all()
+    result = coherence("nDCG", data, labels, -labels)
+    assert np.isfinite(result.differences).all()
     values = [evaluate("nDCG", data, scores)["nDCG"] for scores in (labels, -labels)]
-    assert found.difference == pytest.approx(np.mean(values[0] - values[1]))
-    assert found.nearest is None
+    assert result.difference == pytest.approx(np.mean(values[0] - values[1]))
+    assert result.nearest is None
 
 
 def test_threads_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(8)
     data = Dataset.from_arrays(np.zeros((9000, 1)), random.integers(0, 4, 9000), group=[6] * 1500)
     ours, theirs = random.random(9000), random.random(9000)
-    found = []
+    result = []
     for threads in ("1", "3"):
         monkeypatch.setenv("PODIUM_THREADS", threads)
-        found.append(coherence("nDCG@5", data, ours, theirs).differences)
-    assert np.array_equal(*found)
+        result.append(coherence("nDCG@5", data, ours, theirs).differences)
+    assert np.array_equal(*result)
 
 
 def test_measures_without_gains_are_refused() -> None:

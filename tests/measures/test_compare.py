@@ -38,32 +38,32 @@ def made_up(queries: int = 30, *, names: tuple[str, ...] = ("old", "new")) -> tu
     judgments = Judgments.from_columns(ids, documents, labels)
     runs = {
         name: Rankings.from_columns(
-            ids, documents, labels * (0.2 * place) + random.normal(size=len(ids)), name=name
+            ids, documents, labels * (0.2 * index) + random.normal(size=len(ids)), name=name
         )
-        for place, name in enumerate(names)
+        for index, name in enumerate(names)
     }
     return judgments, runs
 
 
 def test_values_and_tests_are_those_of_evaluate_and_statistics() -> None:
     judgments, runs = made_up(names=("a", "b", "c"))
-    found = compare(["nDCG@5", "AP"], judgments, runs, test="t")
-    for measure in found.measures:
+    result = compare(["nDCG@5", "AP"], judgments, runs, test="t")
+    for measure in result.measures:
         expected = {name: evaluate(measure, judgments, run)[measure] for name, run in runs.items()}
-        for place, name in enumerate(found.systems):
-            np.testing.assert_allclose(found.values[measure][:, place], expected[name])
+        for index, name in enumerate(result.systems):
+            np.testing.assert_allclose(result.values[measure][:, index], expected[name])
         p_values = [paired_difference(expected[name], expected["a"]).p_values["t"] for name in "bc"]
-        corrected = [found.verdicts[measure][name].corrected["t"] for name in "bc"]
+        corrected = [result.verdicts[measure][name].corrected["t"] for name in "bc"]
         assert corrected == pytest.approx(holm(np.array(p_values)).tolist())
-    assert found.baseline == "a"
-    assert found.verdicts["AP"]["b"].coherence is None
+    assert result.baseline == "a"
+    assert result.verdicts["AP"]["b"].coherence is None
 
 
 def test_the_coherence_is_of_the_measure_that_is_compared() -> None:
     judgments, runs = made_up()
     for name in ("nDCG@5", "DCG@5"):
-        found = compare(name, judgments, runs)
-        verdict = found.verdicts[name]["new"]
+        result = compare(name, judgments, runs)
+        verdict = result.verdicts[name]["new"]
         assert verdict.coherence is not None
         assert verdict.coherence.difference == pytest.approx(verdict.difference.mean)
 
@@ -74,9 +74,9 @@ NAMES = ["nDCG@5", nDCG @ 5, "ndcg_cut_5", "ndcg_cut.5", "NDCG@5", " nDCG@5 "]
 @pytest.mark.parametrize("name", NAMES)
 def test_any_name_of_a_measure_is_a_key(name: str | Measure) -> None:
     judgments, runs = made_up()
-    found = compare(["nDCG@5", "AP"], judgments, runs)
-    assert found.measures == (nDCG @ 5, AP)
-    for table in (found.values, found.summaries, found.verdicts):
+    result = compare(["nDCG@5", "AP"], judgments, runs)
+    assert result.measures == (nDCG @ 5, AP)
+    for table in (result.values, result.summaries, result.verdicts):
         assert name in table
         assert table[name] is table.get(name) is table[nDCG @ 5]
         assert table.copy()[name] is table[name]
@@ -98,10 +98,10 @@ def test_stars_are_for_p_values_below_a_twentieth() -> None:
             np.zeros((2 * queries, 1)), [1, 0] * queries, group=[2] * queries
         )
         systems = {"bad": [1, 2] * queries, "good": [2, 1] * queries, "same": [1, 2] * queries}
-        found = compare("RR", data, systems)
-        cells = {row[1]: dict(zip(HEADINGS, row, strict=True)) for row in found.rows()}
+        result = compare("RR", data, systems)
+        cells = {row[1]: dict(zip(HEADINGS, row, strict=True)) for row in result.rows()}
         # Holm's correction over two systems doubles the smaller p-value.
-        verdict = found.verdicts["RR"]["good"]
+        verdict = result.verdicts["RR"]["good"]
         assert verdict.corrected["randomisation"] == 2 * p
         assert cells["good"]["p (Holm)"] == f"{2 * p:.3g}"
         assert verdict.is_significant("randomisation") == (2 * p < 0.05)
@@ -123,11 +123,11 @@ def test_stars_are_for_p_values_below_a_twentieth() -> None:
 def test_one_query_is_not_significant() -> None:
     data = Dataset.from_arrays(np.zeros((2, 1)), [1, 0], group=[2])
     for test in ("t", "randomisation", "wilcoxon", "sign"):
-        found = compare("RR", data, {"bad": [1, 2], "good": [2, 1]}, test=test)  # type: ignore[arg-type]
-        assert found.verdicts["RR"]["good"].corrected[test] == 1.0  # type: ignore[index]
-        row = dict(zip(HEADINGS, found.rows()[1], strict=True))
+        result = compare("RR", data, {"bad": [1, 2], "good": [2, 1]}, test=test)  # type: ignore[arg-type]
+        assert result.verdicts["RR"]["good"].corrected[test] == 1.0  # type: ignore[index]
+        row = dict(zip(HEADINGS, result.rows()[1], strict=True))
         assert (row["difference"], row["its interval"], row["effect"]) == ("+0.5000", "-", "-")
-    new = json.loads(as_json(found))["measures"]["RR"]["good"]
+    new = json.loads(as_json(result))["measures"]["RR"]["good"]
     assert (new["effect"], new["difference_interval"]) == (None, [None, None])
 
 
@@ -139,15 +139,15 @@ def test_the_coherent_cell() -> None:
         "best": Rankings.from_columns(["q"] * 3, ["a", "b", "c"], [3, 2, 1]),
         "same": Rankings.from_columns(["q"] * 2, ["c", "b"], [2, 1]),
     }
-    found = compare("nDCG@3", judgments, runs)
-    cells = {row[1]: row[-1] for row in found.rows()}
-    tried = found.verdicts["nDCG@3"]["one"].coherence
+    result = compare("nDCG@3", judgments, runs)
+    cells = {row[1]: row[-1] for row in result.rows()}
+    tried = result.verdicts["nDCG@3"]["one"].coherence
     assert tried is not None
     kept = np.mean(tried.differences > 1e-12)
     assert 0 < kept < 1
     assert cells == {"two": "", "one": f"{kept:.0%}", "best": "all", "same": "-"}
-    assert any("one against two turns round with" in note for note in notes(found))
-    assert not any("best against two turns round" in note for note in notes(found))
+    assert any("one against two flips with" in note for note in notes(result))
+    assert not any("best against two flips" in note for note in notes(result))
 
 
 @pytest.mark.parametrize(
@@ -155,22 +155,22 @@ def test_the_coherent_cell() -> None:
 )
 def test_a_whole_share_is_of_the_whole_family(share: float, text: str) -> None:
     judgments, runs = made_up()
-    found = compare("nDCG@5", judgments, runs)
-    verdict = found.verdicts["nDCG@5"]["new"]
+    result = compare("nDCG@5", judgments, runs)
+    verdict = result.verdicts["nDCG@5"]["new"]
     assert verdict.coherence is not None
     changed = replace(verdict, coherence=replace(verdict.coherence, keeps=share, unanimous=False))
-    again = replace(found, verdicts=ByMeasure({nDCG @ 5: {"new": changed}}))
+    again = replace(result, verdicts=ByMeasure({nDCG @ 5: {"new": changed}}))
     assert again.rows()[1][-1] == text
 
 
 def test_curves_are_means_at_every_cut_off() -> None:
     judgments, runs = made_up(8)
     runs["new"] = runs["new"].select(np.arange(6))
-    found = compare(["AP", "nDCG@3"], judgments, runs, conventions="trec_eval")
-    assert found.curve_of == "nDCG"
-    kept = list(found.query_ids)
+    result = compare(["AP", "nDCG@3"], judgments, runs, conventions="trec_eval")
+    assert result.curve_of == "nDCG"
+    kept = list(result.query_ids)
     for name, run in runs.items():
-        curve = found.curves[name]
+        curve = result.curves[name]
         assert curve.cut_offs == (1, 2, 3, 4, 5, 6)
         for cut_off, mean in zip(curve.cut_offs, curve.means, strict=True):
             values = evaluate(f"nDCG@{cut_off}", judgments, run, conventions="trec_eval")
@@ -182,15 +182,15 @@ def test_curves_are_means_at_every_cut_off() -> None:
 def test_queries_that_one_system_lacks_are_left_out_for_all() -> None:
     judgments, runs = made_up(10)
     runs["new"] = runs["new"].select(np.arange(6))
-    found = compare("nDCG@5", judgments, runs, conventions="trec_eval")
-    assert (len(found.query_ids), found.left_out) == (6, 4)
+    result = compare("nDCG@5", judgments, runs, conventions="trec_eval")
+    assert (len(result.query_ids), result.left_out) == (6, 4)
 
 
 def test_moved_queries_are_the_extremes() -> None:
     judgments, runs = made_up()
-    found = compare("nDCG@5", judgments, runs)
-    changes = found.values["nDCG@5"][:, 1] - found.values["nDCG@5"][:, 0]
-    moved = found.verdicts["nDCG@5"]["new"].moved
+    result = compare("nDCG@5", judgments, runs)
+    changes = result.values["nDCG@5"][:, 1] - result.values["nDCG@5"][:, 0]
+    moved = result.verdicts["nDCG@5"]["new"].moved
     assert changes[moved[0]] == changes.max()
     assert changes[moved[5]] == changes.min()
 
@@ -200,9 +200,9 @@ def test_data_sets_with_scores_compare_too() -> None:
     data = Dataset.from_arrays(
         random.random((60, 1)), labels=random.integers(0, 3, 60), group=[10] * 6
     )
-    found = compare("nDCG@5", data, {"one": data.features[:, 0], "two": -data.features[:, 0]})
-    assert found.verdicts["nDCG@5"]["two"].difference.mean == pytest.approx(
-        found.summaries["nDCG@5"]["two"].mean - found.summaries["nDCG@5"]["one"].mean
+    result = compare("nDCG@5", data, {"one": data.features[:, 0], "two": -data.features[:, 0]})
+    assert result.verdicts["nDCG@5"]["two"].difference.mean == pytest.approx(
+        result.summaries["nDCG@5"]["two"].mean - result.summaries["nDCG@5"]["one"].mean
     )
 
 
@@ -224,20 +224,20 @@ HOSTILE = "<script>alert(1)</script>&_%|"
 
 def test_names_in_reports_are_escaped() -> None:
     judgments, runs = made_up(names=("old", HOSTILE))
-    found = compare("nDCG@5", judgments, runs)
-    page = as_html(found)
+    result = compare("nDCG@5", judgments, runs)
+    page = as_html(result)
     assert "<script" not in page
     assert "&lt;script&gt;" in page
     assert not re.search(r"(src|href)=", page)  # nothing is loaded
-    assert "\\|" in as_markdown(found)
-    assert r"\&\_\%" in as_latex(found)
+    assert "\\|" in as_markdown(result)
+    assert r"\&\_\%" in as_latex(result)
 
 
 def test_json_holds_every_value() -> None:
     judgments, runs = made_up()
-    found = compare(["nDCG@5", "RR"], judgments, runs)
-    content = json.loads(as_json(found))
-    assert content["measures"]["RR"]["new"]["values"] == found.values["RR"][:, 1].tolist()
+    result = compare(["nDCG@5", "RR"], judgments, runs)
+    content = json.loads(as_json(result))
+    assert content["measures"]["RR"]["new"]["values"] == result.values["RR"][:, 1].tolist()
     new = content["measures"]["nDCG@5"]["new"]
     assert 0 <= new["coherence"]["keeps"] <= 1
     assert new["p_values_holm"].keys() == {"t", "randomisation", "wilcoxon", "sign"}
@@ -248,13 +248,13 @@ def test_real_runs_give_the_verdicts_they_should() -> None:
     judgments = read_qrels(SHARED / "qrels.dl21-passage.txt.gz")
     names = ("p_bm25", "p_bm25rm3", "NLE_P_v1")
     runs = {name: read_run(SHARED / "dl21-runs" / f"{name}.run.gz") for name in names}
-    found = compare("nDCG@10", judgments, runs)
-    clear = found.verdicts["nDCG@10"]["NLE_P_v1"]
+    result = compare("nDCG@10", judgments, runs)
+    clear = result.verdicts["nDCG@10"]["NLE_P_v1"]
     assert clear.is_significant("randomisation")
     assert clear.coherence is not None
     assert clear.coherence.keeps == 1.0
     assert clear.coherence.nearest is None
-    close = found.verdicts["nDCG@10"]["p_bm25rm3"]
+    close = result.verdicts["nDCG@10"]["p_bm25rm3"]
     assert not close.is_significant("randomisation")
     assert close.coherence is not None
     assert close.coherence.nearest is not None
@@ -266,9 +266,9 @@ def test_two_perfect_systems_are_equal_whatever_is_tied() -> None:
     labels = np.random.default_rng(1).integers(0, 3, 38 * 11).astype(float)
     data = Dataset.from_arrays(np.zeros((418, 1)), labels=labels, group=[11] * 38)
     other = labels + np.tile(np.linspace(0, 0.5, 11), 38)
-    found = compare("nDCG@3", data, {"a": labels, "b": other})
-    verdict = found.verdicts["nDCG@3"]["b"]
+    result = compare("nDCG@3", data, {"a": labels, "b": other})
+    verdict = result.verdicts["nDCG@3"]["b"]
     assert (verdict.tukey, verdict.difference.ties) == (1.0, 38)
     assert verdict.coherence is not None
     assert verdict.coherence.difference == 0.0
-    assert found.rows()[1][-1] == "-"
+    assert result.rows()[1][-1] == "-"

@@ -22,8 +22,8 @@ def graded(queries: int, size: int = 6, seed: int = 0) -> tuple[Dataset, dict[st
     labels = random.integers(0, 3, queries * size)
     data = Dataset.from_arrays(np.zeros((len(labels), 1)), labels, group=[size] * queries)
     scores = {
-        name: labels * 0.4 * place + random.normal(size=len(labels))
-        for place, name in enumerate(SYSTEMS)
+        name: labels * 0.4 * index + random.normal(size=len(labels))
+        for index, name in enumerate(SYSTEMS)
     }
     return data, scores
 
@@ -41,58 +41,58 @@ def reciprocal_ranks(baseline: str, system: str) -> Comparison:
 
 def test_every_cell_of_the_table() -> None:
     data, systems = graded(12)
-    found = compare(["nDCG@3", "RR"], data, systems, test="wilcoxon")
+    result = compare(["nDCG@3", "RR"], data, systems, test="wilcoxon")
     expected = []
     for name in ("nDCG@3", "RR"):
         values = np.column_stack([evaluate(name, data, systems[each])[name] for each in SYSTEMS])
-        differences = [paired_difference(values[:, place], values[:, 0]) for place in (1, 2)]
+        differences = [paired_difference(values[:, index], values[:, 0]) for index in (1, 2)]
         corrected = holm(np.array([each.p_values["wilcoxon"] for each in differences]))
-        for place, system in enumerate(SYSTEMS):
-            mean, low, high = mean_interval(values[:, place])
+        for index, system in enumerate(SYSTEMS):
+            mean, low, high = mean_interval(values[:, index])
             row = [name, system, f"{mean:.4f}", f"{low:.4f} to {high:.4f}"]
-            if place == 0:
+            if index == 0:
                 row += [""] * 7
             else:
-                each = differences[place - 1]
-                star = "*" if corrected[place - 1] < 0.05 else ""
-                tried = found.verdicts[name][system].coherence
+                each = differences[index - 1]
+                star = "*" if corrected[index - 1] < 0.05 else ""
+                tried = result.verdicts[name][system].coherence
                 coherent = "" if tried is None else "all" if tried.unanimous else "100%"
                 if tried is not None and tried.keeps < 1:
                     coherent = f"{min(max(100 * tried.keeps, 1), 99):.0f}%"
                 row += [
                     f"{each.mean:+.4f}{star}",
                     f"{each.low:+.4f} to {each.high:+.4f}",
-                    f"{corrected[place - 1]:.3g}",
-                    f"{tukey(values)[0, place]:.3g}",
+                    f"{corrected[index - 1]:.3g}",
+                    f"{tukey(values)[0, index]:.3g}",
                     f"{each.effect:+.2f}",
                     f"{each.wins}/{each.ties}/{each.losses}",
                     coherent,
                 ]
             expected.append(row)
-    assert found.rows() == expected
-    titles, dashes, *lines = str(found).splitlines()
+    assert result.rows() == expected
+    titles, dashes, *lines = str(result).splitlines()
     assert titles == (
         "| measure | system | mean | 95 % interval | difference | its interval | p (Holm) "
         "| p (Tukey) | effect | win/tie/loss | coherent |"
     )
     assert dashes == "|" + " --- |" * 11
     assert lines[:6] == ["| " + " | ".join(row) + " |" for row in expected]
-    assert str(found) == as_markdown(found)
+    assert str(result) == as_markdown(result)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_each_system_is_compared_with_the_first(seed: int) -> None:
     data, systems = graded(10, seed=seed)
-    found = compare("nDCG@4", data, systems)
-    values = found.values["nDCG@4"]
-    for place, name in enumerate(SYSTEMS[1:], start=1):
-        verdict = found.verdicts["nDCG@4"][name]
-        assert verdict.difference == paired_difference(values[:, place], values[:, 0])
-        assert verdict.tukey == pytest.approx(tukey(values)[0, place])
+    result = compare("nDCG@4", data, systems)
+    values = result.values["nDCG@4"]
+    for index, name in enumerate(SYSTEMS[1:], start=1):
+        verdict = result.verdicts["nDCG@4"][name]
+        assert verdict.difference == paired_difference(values[:, index], values[:, 0])
+        assert verdict.tukey == pytest.approx(tukey(values)[0, index])
         assert verdict.coherence is not None
         assert verdict.coherence.difference == pytest.approx(verdict.difference.mean)
-    assert list(found.verdicts["nDCG@4"]) == ["new", "other"]
-    assert found.baseline == "old"
+    assert list(result.verdicts["nDCG@4"]) == ["new", "other"]
+    assert result.baseline == "old"
 
 
 def test_a_p_value_at_the_level_is_not_significant() -> None:
@@ -106,21 +106,21 @@ def test_a_p_value_at_the_level_is_not_significant() -> None:
 @pytest.mark.parametrize(("share", "text"), [(0.0, "0%"), (0.004, "1%"), (0.996, "99%")])
 def test_a_share_of_nothing_is_0(share: float, text: str) -> None:
     data, systems = graded(5)
-    found = compare("nDCG@3", data, systems)
-    verdict = found.verdicts["nDCG@3"]["new"]
+    result = compare("nDCG@3", data, systems)
+    verdict = result.verdicts["nDCG@3"]["new"]
     assert verdict.coherence is not None
     tried = replace(verdict.coherence, keeps=share, unanimous=False, difference=0.25)
     again = replace(
-        found, verdicts=ByMeasure({nDCG @ 3: {"new": replace(verdict, coherence=tried)}})
+        result, verdicts=ByMeasure({nDCG @ 3: {"new": replace(verdict, coherence=tried)}})
     )
     assert again.rows()[1][HEADINGS.index("coherent")] == text
 
 
 def test_the_seed_draws_the_signs() -> None:
     data, systems = graded(60)
-    found = compare("nDCG@3", data, systems)
-    values = found.values["nDCG@3"]
-    for comparison, seed in ((found, 0), (compare("nDCG@3", data, systems, seed=7), 7)):
+    result = compare("nDCG@3", data, systems)
+    values = result.values["nDCG@3"]
+    for comparison, seed in ((result, 0), (compare("nDCG@3", data, systems, seed=7), 7)):
         expected = [paired_difference(values[:, each], values[:, 0], seed=seed) for each in (1, 2)]
         verdicts = comparison.verdicts["nDCG@3"].values()
         assert [each.difference for each in verdicts] == expected
@@ -156,10 +156,10 @@ def test_unknown_tests_are_refused() -> None:
 )
 def test_a_curve_has_twice_the_cut_off_or_steps_of_five(cut_off: int, expected: range) -> None:
     data, systems = graded(3)
-    found = compare(["RR", f"nDCG@{cut_off}", "DCG@3"], data, systems)
-    assert found.curve_of == "nDCG"
-    assert list(found.curves) == list(SYSTEMS)
-    for name, curve in found.curves.items():
+    result = compare(["RR", f"nDCG@{cut_off}", "DCG@3"], data, systems)
+    assert result.curve_of == "nDCG"
+    assert list(result.curves) == list(SYSTEMS)
+    for name, curve in result.curves.items():
         assert curve.cut_offs == tuple(expected)
         means = [
             evaluate(f"nDCG@{each}", data, systems[name])[f"nDCG@{each}"].mean()
@@ -170,8 +170,8 @@ def test_a_curve_has_twice_the_cut_off_or_steps_of_five(cut_off: int, expected: 
 
 def test_measures_without_a_cut_off_have_no_curve() -> None:
     data, systems = graded(3)
-    found = compare(["RR", "AP"], data, systems)
-    assert (found.curves, found.curve_of) == ({}, "")
+    result = compare(["RR", "AP"], data, systems)
+    assert (result.curves, result.curve_of) == ({}, "")
 
 
 def test_queries_without_a_value_are_named_and_counted() -> None:
@@ -181,31 +181,31 @@ def test_queries_without_a_value_are_named_and_counted() -> None:
     )
     systems = {"old": [1, 2] * 4, "new": [2, 1] * 4}
     conventions = Conventions(nothing_relevant="skip")
-    found = compare("RR", data, systems, conventions=conventions)
-    assert found.query_ids == ("a", "c", "d")
-    assert found.left_out == 1
-    assert found.values["RR"].tolist() == [[0.5, 1.0], [1.0, 0.5], [1.0, 1.0]]
-    assert found.verdicts["RR"]["new"].difference.mean == 0.0
+    result = compare("RR", data, systems, conventions=conventions)
+    assert result.query_ids == ("a", "c", "d")
+    assert result.left_out == 1
+    assert result.values["RR"].tolist() == [[0.5, 1.0], [1.0, 0.5], [1.0, 1.0]]
+    assert result.verdicts["RR"]["new"].difference.mean == 0.0
 
 
 def test_moved_queries_are_at_most_five_of_each_kind_by_size() -> None:
     # The first query gains, the third loses, the others stay as they are.
-    found = reciprocal_ranks("0011010101", "1001010101")
-    assert found.verdicts["RR"]["new"].moved == (0, 2)
+    result = reciprocal_ranks("0011010101", "1001010101")
+    assert result.verdicts["RR"]["new"].moved == (0, 2)
     nothing = reciprocal_ranks("0110", "0110")
     assert nothing.verdicts["RR"]["new"].moved == ()
     # Of equal gains the first five queries, of equal losses the last.
     letters = np.random.default_rng(0).choice(["01", "00", "11", "10"], 60)
-    found = reciprocal_ranks(
+    result = reciprocal_ranks(
         "".join(each[0] for each in letters), "".join(each[1] for each in letters)
     )
     gained, lost = (np.flatnonzero(letters == each).tolist() for each in ("01", "10"))
-    assert found.verdicts["RR"]["new"].moved == (*gained[:5], *lost[:-6:-1])
+    assert result.verdicts["RR"]["new"].moved == (*gained[:5], *lost[:-6:-1])
 
     data, systems = graded(40)
-    found = compare("nDCG@4", data, systems)
-    changes = found.values["nDCG@4"][:, 2] - found.values["nDCG@4"][:, 0]
-    moved = found.verdicts["nDCG@4"]["other"].moved
+    result = compare("nDCG@4", data, systems)
+    changes = result.values["nDCG@4"][:, 2] - result.values["nDCG@4"][:, 0]
+    moved = result.verdicts["nDCG@4"]["other"].moved
     best = sorted(changes.tolist(), reverse=True)
     assert best[4] > 0 > best[-5]
     assert [changes[query] for query in moved] == best[:5] + best[:-6:-1]

@@ -44,9 +44,9 @@ L2, L3, L4 = (1 / math.log2(1 + rank) for rank in (1, 2, 3))
     ],
 )
 def test_golden_vectors(conventions: Conventions, printed: float, formula: float) -> None:
-    found = value("nDCG@3", conventions)
-    assert found == pytest.approx(formula, abs=1e-12)
-    assert found == pytest.approx(printed, abs=5e-5)
+    result = value("nDCG@3", conventions)
+    assert result == pytest.approx(formula, abs=1e-12)
+    assert result == pytest.approx(printed, abs=5e-5)
 
 
 def test_letor_has_nothing_for_a_list_shorter_than_the_cut_off() -> None:
@@ -70,15 +70,15 @@ def test_letor_has_nothing_for_a_list_shorter_than_the_cut_off() -> None:
 )
 def test_ties(ties: str, ranked: list[int]) -> None:
     chosen = Conventions(ties=ties, gains="linear")  # type: ignore[arg-type]
-    found = evaluate(
-        [f"DCG(discounts={tuple(float(place == at) for place in range(3))})" for at in range(3)],
+    result = evaluate(
+        [f"DCG(discounts={tuple(float(rank == at) for rank in range(3))})" for at in range(3)],
         labels=[1, 0, 2],
         scores=[5, 5, 5],
         group=[3],
         document_ids=["a", "b", "c"],
         conventions=chosen,
     )
-    assert [float(values[0]) for values in found.values.values()] == ranked
+    assert [float(values[0]) for values in result.values.values()] == ranked
 
 
 def test_ids_are_compared_by_their_bytes() -> None:

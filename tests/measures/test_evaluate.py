@@ -21,9 +21,9 @@ EXPECTED = {
 
 
 def check(**arrays: object) -> None:
-    found = evaluate(NAMES, **arrays)  # type: ignore[arg-type]
+    result = evaluate(NAMES, **arrays)  # type: ignore[arg-type]
     for name, values in EXPECTED.items():
-        assert found[name].tolist() == pytest.approx(values)
+        assert result[name].tolist() == pytest.approx(values)
 
 
 def test_arrays() -> None:
@@ -50,45 +50,45 @@ def test_query_ids() -> None:
 
 def test_data_set_with_scores() -> None:
     data = Dataset.from_arrays(np.zeros((5, 1)), labels=LABELS, group=[3, 2])
-    for found in (evaluate(NAMES, data, SCORES), evaluate(NAMES, data, scores=SCORES)):
-        assert found["AP"].tolist() == EXPECTED["AP"]
+    for result in (evaluate(NAMES, data, SCORES), evaluate(NAMES, data, scores=SCORES)):
+        assert result["AP"].tolist() == EXPECTED["AP"]
 
 
 def test_judgments_with_rankings() -> None:
     judgments = Judgments.from_columns(["q", "q", "r"], ["a", "b", "a"], [2, 1, 1])
     run = Rankings.from_columns(["q", "q", "s"], ["b", "x", "a"], [2, 1, 1])
-    found = evaluate(["AP", "Judged@2"], judgments, run)
-    assert found.query_ids.to_pylist() == ["q", "r"]
-    assert found["AP"].tolist() == [0.5, 0.0]
-    assert found["Judged@2"].tolist() == [0.5, 0.0]
+    result = evaluate(["AP", "Judged@2"], judgments, run)
+    assert result.query_ids.to_pylist() == ["q", "r"]
+    assert result["AP"].tolist() == [0.5, 0.0]
+    assert result["Judged@2"].tolist() == [0.5, 0.0]
     assert evaluate("AP", run.join(judgments))["AP"].tolist() == [0.5, 0.0]
 
 
 def test_queries_without_rows() -> None:
-    found = evaluate(NAMES, labels=[1.0], scores=[1.0], offsets=[0, 0, 1, 1])
-    assert found["AP"].tolist() == [0.0, 1.0, 0.0]
+    result = evaluate(NAMES, labels=[1.0], scores=[1.0], offsets=[0, 0, 1, 1])
+    assert result["AP"].tolist() == [0.0, 1.0, 0.0]
     assert len(evaluate(NAMES, labels=[], scores=[], offsets=[0])) == 0
     assert len(evaluate(NAMES, labels=[], scores=[], group=[])) == 0
 
 
 def test_unjudged_documents_are_nan() -> None:
-    found = evaluate(["P@2", "Judged@2"], labels=[math.nan, 1], scores=[2, 1], group=[2])
-    assert found["P@2"].tolist() == [0.5]
-    assert found["Judged@2"].tolist() == [0.5]
+    result = evaluate(["P@2", "Judged@2"], labels=[math.nan, 1], scores=[2, 1], group=[2])
+    assert result["P@2"].tolist() == [0.5]
+    assert result["Judged@2"].tolist() == [0.5]
 
 
 def test_result() -> None:
-    found = evaluate(
+    result = evaluate(
         [nDCG @ 2, "P@1", "precision@1", P @ 1], labels=LABELS, scores=SCORES, group=[3, 2]
     )
-    assert list(found.values) == [nDCG @ 2, P @ 1]
-    assert found.means[P @ 1] == 0.5
-    assert found[P @ 1] is found["precision@1"]
-    assert len(found) == 2
-    assert repr(found) == "Evaluation(2 queries, nDCG@2=0.8155, P@1=0.5)"
-    assert all(values.dtype == np.float64 for values in found.values.values())
+    assert list(result.values) == [nDCG @ 2, P @ 1]
+    assert result.means[P @ 1] == 0.5
+    assert result[P @ 1] is result["precision@1"]
+    assert len(result) == 2
+    assert repr(result) == "Evaluation(2 queries, nDCG@2=0.8155, P@1=0.5)"
+    assert all(values.dtype == np.float64 for values in result.values.values())
     with pytest.raises(ArgumentError, match=r"RR was not evaluated. There are: nDCG@2, P@1"):
-        found["RR"]
+        result["RR"]
 
 
 def test_concat_refuses_unlike_parts() -> None:
@@ -154,9 +154,9 @@ def test_a_nan_score_in_a_long_list() -> None:
 
 
 def test_fractional_labels() -> None:
-    found = evaluate("nDCG@2", labels=[0.5, 1.5], scores=[2, 1], group=[2])
+    result = evaluate("nDCG@2", labels=[0.5, 1.5], scores=[2, 1], group=[2])
     low, high = 2**0.5 - 1, 2**1.5 - 1
     second = 1 / math.log2(3)
-    assert found[parse_measure("nDCG@2")][0] == pytest.approx(
+    assert result[parse_measure("nDCG@2")][0] == pytest.approx(
         (low + high * second) / (high + low * second)
     )

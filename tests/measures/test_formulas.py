@@ -76,8 +76,8 @@ def test_ties_in_input_order(case: Case) -> None:
     labels, scores, _ = case
     order = sorted(range(len(labels)), key=lambda row: (-scores[row], row))
     expected = [FORMULAS[name]([labels[row] for row in order], pool_of(case)) for name in NAMES]
-    found = values(case, Conventions(ties="input order"))
-    assert found == pytest.approx(expected, abs=1e-9)
+    result = values(case, Conventions(ties="input order"))
+    assert result == pytest.approx(expected, abs=1e-9)
 
 
 @given(cases(size=6, distinct=False))
@@ -105,5 +105,5 @@ def test_condensed_lists(case: Case) -> None:
     labels, scores, others = case
     kept = [row for row, label in enumerate(labels) if label is not None]
     condensed = ([labels[row] for row in kept], [scores[row] for row in kept], others)
-    found = values(case, Conventions(unjudged="drop"))
-    assert found == pytest.approx(values(condensed, Conventions()), abs=1e-12)
+    result = values(case, Conventions(unjudged="drop"))
+    assert result == pytest.approx(values(condensed, Conventions()), abs=1e-12)

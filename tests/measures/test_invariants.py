@@ -31,8 +31,8 @@ ALL = [*NAMES, *CUT]
 def values(queries: Arrays, names: list[str] = ALL, **choices: object) -> np.ndarray:
     labels, scores, group = queries
     chosen = Conventions(**choices)  # type: ignore[arg-type]
-    found = evaluate(names, labels=labels, scores=scores, group=group, conventions=chosen)
-    return np.array([found[name] for name in names])
+    result = evaluate(names, labels=labels, scores=scores, group=group, conventions=chosen)
+    return np.array([result[name] for name in names])
 
 
 @given(arrays(), st.randoms(use_true_random=False))
@@ -43,8 +43,8 @@ def test_order_of_rows_does_not_matter(queries: Arrays, random: object) -> None:
     qid = np.repeat(np.arange(len(group)), group)
     mixed = evaluate(ALL, labels=labels[order], scores=scores[order], qid=qid[order])
     back = [mixed.query_ids.to_pylist().index(str(query)) for query in range(len(group))]
-    found = np.array([mixed[name][back] for name in ALL])
-    assert found == pytest.approx(values(queries), abs=1e-12)
+    result = np.array([mixed[name][back] for name in ALL])
+    assert result == pytest.approx(values(queries), abs=1e-12)
 
 
 @given(arrays())
@@ -57,9 +57,9 @@ def test_only_the_order_of_scores_matters(queries: Arrays) -> None:
 @given(arrays())
 def test_bounds(queries: Arrays) -> None:
     unbounded = {"DCG", "WKT", "DCG@4"}
-    found = values(queries)
-    assert (found >= 0).all()
-    for name, own in zip(ALL, found, strict=True):
+    result = values(queries)
+    assert (result >= 0).all()
+    for name, own in zip(ALL, result, strict=True):
         assert name in unbounded or (own <= 1 + 1e-12).all(), name
 
 
@@ -83,9 +83,9 @@ def test_wkt_is_a_bound_however_short_the_list_is(queries: Arrays, listed: int, 
     run = Rankings.from_columns(topics[kept], np.array(documents)[kept], scores[kept])
     for ties, nothing in product(("expected", "input order"), (0, 0.5, 1, "skip")):
         chosen = Conventions(ties=ties, nothing_relevant=nothing)  # type: ignore[arg-type]
-        found = evaluate([f"WKT(k={k})", f"nDCG@{k}"], judgments, run, conventions=chosen)
-        some = ~np.isnan(found[f"nDCG@{k}"])
-        assert np.all(found[f"WKT(k={k})"][some] >= 1 - found[f"nDCG@{k}"][some] - 1e-12)
+        result = evaluate([f"WKT(k={k})", f"nDCG@{k}"], judgments, run, conventions=chosen)
+        some = ~np.isnan(result[f"nDCG@{k}"])
+        assert np.all(result[f"WKT(k={k})"][some] >= 1 - result[f"nDCG@{k}"][some] - 1e-12)
 
 
 def test_wkt_of_short_lists() -> None:
@@ -110,14 +110,14 @@ def test_wkt_of_short_lists() -> None:
 def test_the_best_order_has_1_whatever_the_discounts_are(name: str) -> None:
     measure = f"{name}(discounts=[0.5, 1, 0.25])"
     for best in ([1], [0, 1], [1, 2, 1, 0]):
-        found = evaluate(measure, labels=best, scores=-np.arange(len(best)), group=[len(best)])
-        assert found[measure][0] == pytest.approx(1.0), best
+        result = evaluate(measure, labels=best, scores=-np.arange(len(best)), group=[len(best)])
+        assert result[measure][0] == pytest.approx(1.0), best
     # Found at the first rank where the second would count twice as much.
-    found = evaluate(measure, labels=[1, 0], scores=[2, 1], group=[2])
-    assert found[measure][0] == pytest.approx(0.5)
+    result = evaluate(measure, labels=[1, 0], scores=[2, 1], group=[2])
+    assert result[measure][0] == pytest.approx(0.5)
     # An unjudged document can take the first rank as well as an irrelevant one.
-    found = evaluate(measure, labels=[math.nan, 1], scores=[2, 1], group=[2])
-    assert found[measure][0] == pytest.approx(1.0)
+    result = evaluate(measure, labels=[math.nan, 1], scores=[2, 1], group=[2])
+    assert result[measure][0] == pytest.approx(1.0)
 
 
 @given(arrays())
@@ -212,16 +212,16 @@ def test_long_lists_are_ranked_as_a_stable_sort_ranks_them(size: int, dtype: typ
 
 def test_scores_that_differ_beyond_32_bits() -> None:
     scores = 1 + np.arange(300) * 1e-12
-    found = evaluate("RR", labels=[*[0] * 299, 1], scores=scores, group=[300])
-    assert found["RR"].tolist() == [1.0]
+    result = evaluate("RR", labels=[*[0] * 299, 1], scores=scores, group=[300])
+    assert result["RR"].tolist() == [1.0]
     large = np.array([1e200, 2e200, -1e300])
     assert evaluate("RR", labels=[0, 1, 0], scores=large, group=[3])["RR"].tolist() == [1.0]
 
 
 def test_infinite_scores() -> None:
     scores = [-math.inf, math.inf, 0.0, -math.inf]
-    found = evaluate(["RR", "P@1"], labels=[0, 1, 0, 0], scores=scores, group=[4])
-    assert found["RR"].tolist() == [1.0]
+    result = evaluate(["RR", "P@1"], labels=[0, 1, 0, 0], scores=scores, group=[4])
+    assert result["RR"].tolist() == [1.0]
 
 
 def test_kernels_are_kept_on_disk() -> None:

@@ -25,7 +25,7 @@ def above_zero(run: Rankings) -> Rankings:
 def test_judged_and_compatibility(name: str) -> None:
     judgments, run = dl21(name)
     run = above_zero(run)
-    qrels, found = as_dicts(judgments, run)
+    qrels, result = as_dicts(judgments, run)
     ours = evaluate(["Judged@10", "Judged@50", "Compat(p=0.95)"], judgments, run, conventions=BY_ID)
     names = {
         ir_measures.Judged @ 10: "Judged@10",
@@ -33,7 +33,7 @@ def test_judged_and_compatibility(name: str) -> None:
         ir_measures.Compat(p=0.95): "Compat(p=0.95)",
     }
     compared = 0
-    for metric in ir_measures.iter_calc(names, qrels, found):
+    for metric in ir_measures.iter_calc(names, qrels, result):
         query = ours.query_ids.to_pylist().index(metric.query_id)
         mine = ours[names[metric.measure]][query]
         assert mine == pytest.approx(metric.value, abs=1e-9)
@@ -45,13 +45,13 @@ def test_judged_and_compatibility(name: str) -> None:
 @given(judged_runs())
 def test_compatibility_of_any_run(case: tuple[Judgments, Rankings]) -> None:
     judgments, run = case[0], above_zero(case[1])
-    qrels, found = as_dicts(judgments, run)
+    qrels, result = as_dicts(judgments, run)
     ours = evaluate("Compat(p=0.8)", judgments, run, conventions=BY_ID)
     for query, topic in enumerate(ours.query_ids.to_pylist()):
         # Among equal grades and scores its ideal ranking keeps the order of the file, its run
         # that of the ids: it is given its judgments in the order of the ids.
         judged = dict(sorted(qrels[topic].items()))
-        theirs = compatibility(judged, found[topic], p=0.8, normalize=True)
+        theirs = compatibility(judged, result[topic], p=0.8, normalize=True)
         assert ours["Compat(p=0.8)"][query] == pytest.approx(theirs, abs=1e-9)
 
 
@@ -60,12 +60,12 @@ def test_compatibility_of_any_run(case: tuple[Judgments, Rankings]) -> None:
 def test_gdeval(name: str) -> None:
     """ERR of the preset ``trec_eval``, and nDCG with exponential gains; gdeval prints 5 digits."""
     judgments, run = dl21(name)
-    qrels, found = as_dicts(judgments, run)
+    qrels, result = as_dicts(judgments, run)
     measures = ["ERR@10", "ERR@20", "nDCG(dcg='exp-log2')@10"]
     exact = PRESETS["trec_eval"].except_for("nDCG", score_precision="float64")
     ours = evaluate(measures, judgments, run, conventions=exact)
     compared = 0
-    for metric in ir_measures.iter_calc(map(ir_measures.parse_measure, measures), qrels, found):
+    for metric in ir_measures.iter_calc(map(ir_measures.parse_measure, measures), qrels, result):
         query = ours.query_ids.to_pylist().index(metric.query_id)
         mine = ours[parse_measure(str(metric.measure))][query]
         assert mine == pytest.approx(metric.value, abs=5.1e-6)
@@ -76,10 +76,10 @@ def test_gdeval(name: str) -> None:
 def test_means_of_many_measures() -> None:
     """What a user of ir_measures sees, measure by measure."""
     judgments, run = dl21("p_bm25")
-    qrels, found = as_dicts(judgments, run)
+    qrels, result = as_dicts(judgments, run)
     names = ["AP", "AP(rel=2)@100", "P@10", "P(rel=2)@5", "RR(rel=2)", "R@100", "Rprec", "Bpref"]
     names += ["nDCG", "nDCG@20", "Success@3"]
-    theirs = ir_measures.calc_aggregate(map(ir_measures.parse_measure, names), qrels, found)
+    theirs = ir_measures.calc_aggregate(map(ir_measures.parse_measure, names), qrels, result)
     ours = evaluate(names, judgments, run, conventions="trec_eval").means
     for measure, value in theirs.items():
         assert ours[parse_measure(str(measure))] == pytest.approx(value, abs=1e-6)

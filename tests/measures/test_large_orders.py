@@ -19,8 +19,8 @@ def exact_kndcg(true_ranks: list[int], k: int, cut: int) -> float:
 
     def total(ordered: list[int]) -> float:
         return math.fsum(
-            float(Fraction(2**label - 1, 2**highest)) / math.log2(1 + place)
-            for place, label in enumerate(ordered[:cut], start=1)
+            float(Fraction(2**label - 1, 2**highest)) / math.log2(1 + index)
+            for index, label in enumerate(ordered[:cut], start=1)
         )
 
     return total(labels) / total(sorted(labels, reverse=True))
@@ -28,9 +28,9 @@ def exact_kndcg(true_ranks: list[int], k: int, cut: int) -> float:
 
 def exact_kerr(true_ranks: list[int], k: int) -> float:
     looking, total = Fraction(1), Fraction(0)
-    for place, rank in enumerate(true_ranks, start=1):
+    for index, rank in enumerate(true_ranks, start=1):
         chance = Fraction(2 ** max(0, k + 1 - rank) - 1, 2**k)
-        total += looking * chance / place
+        total += looking * chance / index
         looking *= 1 - chance
     return float(total)
 
@@ -39,13 +39,13 @@ def exact_kerr(true_ranks: list[int], k: int) -> float:
 def test_kappa_measures_are_exact(true_ranks: list[int], k: int, cut: int) -> None:
     """``true_ranks[i]`` is the true rank of the document ranked i-th."""
     for truth in (from_ranks(np.array(true_ranks), k=k), 31 - np.array(true_ranks)):
-        found = evaluate(
+        result = evaluate(
             [f"kNDCG(k={k})@{cut}", f"kERR(k={k})"],
             labels=truth,  # a top-k order, and the full order it is part of
             scores=-np.arange(30),
             group=[30],
         )
-        one, other = (float(values[0]) for values in found.values.values())
+        one, other = (float(values[0]) for values in result.values.values())
         assert one == pytest.approx(exact_kndcg(true_ranks, k, cut), rel=1e-12)
         assert other == pytest.approx(exact_kerr(true_ranks, k), rel=1e-9)
 
@@ -56,12 +56,12 @@ def test_full_orders_do_not_overflow(size: int) -> None:
     true_ranks = (generator.permutation(size) + 1).tolist()
     labels = size + 1 - np.array(true_ranks)
     names = ["nDCG@10", "nDCG", f"kNDCG(k={size})@10", f"kERR(k={size})", "ERR@20", "WKT(k=20)"]
-    found = evaluate(names, labels=labels, scores=-np.arange(size), group=[size])
-    assert found["nDCG@10"][0] == pytest.approx(exact_kndcg(true_ranks, size, 10), rel=1e-12)
-    assert found[f"kNDCG(k={size})@10"][0] == found["nDCG@10"][0]
-    assert found["nDCG"][0] == pytest.approx(exact_kndcg(true_ranks, size, size), rel=1e-12)
-    assert np.isfinite([values[0] for values in found.values.values()]).all()
-    assert found["ERR@20"][0] > 0
+    result = evaluate(names, labels=labels, scores=-np.arange(size), group=[size])
+    assert result["nDCG@10"][0] == pytest.approx(exact_kndcg(true_ranks, size, 10), rel=1e-12)
+    assert result[f"kNDCG(k={size})@10"][0] == result["nDCG@10"][0]
+    assert result["nDCG"][0] == pytest.approx(exact_kndcg(true_ranks, size, size), rel=1e-12)
+    assert np.isfinite([values[0] for values in result.values.values()]).all()
+    assert result["ERR@20"][0] > 0
     perfect = evaluate(names, labels=labels, scores=labels, group=[size])
     assert perfect["nDCG"][0] == pytest.approx(1)
     assert perfect["WKT(k=20)"][0] == 0
@@ -70,8 +70,8 @@ def test_full_orders_do_not_overflow(size: int) -> None:
 @given(st.permutations(range(12)), st.integers(1, 12))
 def test_wkt_bounds_ndcg(order: list[int], k: int) -> None:
     """Lan et al. 2013, theorem 1: 1 - NDCG@k is at most the weighted Kendall's tau."""
-    found = evaluate([f"WKT(k={k})", f"nDCG@{k}"], labels=order, scores=-np.arange(12), group=[12])
-    tau, share = (float(values[0]) for values in found.values.values())
+    result = evaluate([f"WKT(k={k})", f"nDCG@{k}"], labels=order, scores=-np.arange(12), group=[12])
+    tau, share = (float(values[0]) for values in result.values.values())
     assert 1 - share <= tau + 1e-12
 
 
@@ -101,6 +101,6 @@ def test_wkt_needs_the_top_k_alone(order: list[int], k: int, random: object) -> 
 @given(st.permutations(range(6)), st.integers(1, 6))
 def test_top_k_loss_of_orders(order: list[int], k: int) -> None:
     """Xia et al. 2009, equation 5."""
-    found = evaluate(f"TopKLoss(k={k})", labels=order, scores=-np.arange(6), group=[6])
+    result = evaluate(f"TopKLoss(k={k})", labels=order, scores=-np.arange(6), group=[6])
     right = order[:k] == sorted(order, reverse=True)[:k]
-    assert found.means.popitem()[1] == (0.0 if right else 1.0)
+    assert result.means.popitem()[1] == (0.0 if right else 1.0)

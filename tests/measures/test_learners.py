@@ -46,9 +46,9 @@ def by_lightgbm(labels: Floats, scores: Floats) -> list[float]:
     data = lightgbm.Dataset(
         np.zeros((len(labels), 1)), labels, group=[len(labels)], init_score=scores, params=quiet
     )
-    wanted = {"objective": "none", "metric": "ndcg,map", "eval_at": [1, 3, 10, 100]}
-    found = lightgbm.Booster({**quiet, **wanted, "num_threads": 1}, data).eval_train()
-    values = {name: value for _, name, value, *_ in found}
+    expected = {"objective": "none", "metric": "ndcg,map", "eval_at": [1, 3, 10, 100]}
+    result = lightgbm.Booster({**quiet, **expected, "num_threads": 1}, data).eval_train()
+    values = {name: value for _, name, value, *_ in result}
     return [values[name] for name in LIGHTGBM]
 
 
@@ -56,8 +56,8 @@ def by_xgboost(labels: Floats, scores: Floats, metrics: Sequence[str], **options
     data = xgboost.DMatrix(
         np.zeros((len(labels), 1)), labels, qid=np.zeros(len(labels), int), base_margin=scores
     )
-    wanted = {"objective": "rank:pairwise", "disable_default_eval_metric": 1, "nthread": 1}
-    booster = xgboost.Booster({**wanted, **options, "eval_metric": list(metrics)}, [data])
+    expected = {"objective": "rank:pairwise", "disable_default_eval_metric": 1, "nthread": 1}
+    booster = xgboost.Booster({**expected, **options, "eval_metric": list(metrics)}, [data])
     return [float(text.rpartition(":")[2]) for text in booster.eval(data).split("\t")[1:]]
 
 
@@ -84,16 +84,16 @@ def _catboost(labels: Floats, scores: Floats, metrics: dict[str, str]) -> list[f
 
 
 def by_sklearn(labels: Floats, scores: Floats) -> list[float]:
-    truth, found = labels[None, :], scores[None, :]
+    truth, result = labels[None, :], scores[None, :]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a query without relevant documents
         precision = sklearn.metrics.average_precision_score(labels >= 1, scores)
     return [
-        sklearn.metrics.ndcg_score(truth, found),
-        sklearn.metrics.ndcg_score(truth, found, k=1),
-        sklearn.metrics.ndcg_score(truth, found, k=10),
-        sklearn.metrics.dcg_score(truth, found),
-        sklearn.metrics.dcg_score(truth, found, k=5),
+        sklearn.metrics.ndcg_score(truth, result),
+        sklearn.metrics.ndcg_score(truth, result, k=1),
+        sklearn.metrics.ndcg_score(truth, result, k=10),
+        sklearn.metrics.dcg_score(truth, result),
+        sklearn.metrics.dcg_score(truth, result, k=5),
         precision,
     ]
 
@@ -101,8 +101,8 @@ def by_sklearn(labels: Floats, scores: Floats) -> list[float]:
 def assert_same(queries: Arrays, preset: str, measures: Sequence[str], peer: Peer) -> int:
     """Compare query by query, and return the number of values compared."""
     labels, scores, group = queries
-    found = evaluate(measures, labels=labels, scores=scores, group=group, conventions=preset)
-    values = np.array([found[name] for name in measures]).T
+    result = evaluate(measures, labels=labels, scores=scores, group=group, conventions=preset)
+    values = np.array([result[name] for name in measures]).T
     for own, (truth, given_scores) in zip(values, each(queries), strict=True):
         assert own == pytest.approx(np.array(peer(truth, given_scores)), abs=1e-6)
     return values.size

@@ -19,8 +19,8 @@ def script(labels: Floats, scores: Floats) -> list[float]:
     ranked = [int(labels[row]) for row in order]
     padded = [*ranked, *[0] * 10]
     precisions = [sum(label >= 1 for label in padded[:k]) / k for k in range(1, 11)]
-    found = [place for place, label in enumerate(ranked, start=1) if label >= 1]
-    mean = sum(hits / place for hits, place in enumerate(found, start=1)) / max(len(found), 1)
+    result = [index for index, label in enumerate(ranked, start=1) if label >= 1]
+    mean = sum(hits / index for hits, index in enumerate(result, start=1)) / max(len(result), 1)
     best = sorted(ranked, reverse=True)
     shares = [_dcg(ranked, k) / _dcg(best, k) if _dcg(best, k) else 0.0 for k in range(1, 11)]
     # The script has an NDCG for each document, and prints 0 for those it does not have.
@@ -39,8 +39,8 @@ def _dcg(labels: list[int], k: int) -> float:
 
 def check(queries: Arrays) -> None:
     labels, scores, group = queries
-    found = evaluate(NAMES, labels=labels, scores=scores, group=group, conventions="letor4")
-    values = np.array([found[name] for name in NAMES]).T
+    result = evaluate(NAMES, labels=labels, scores=scores, group=group, conventions="letor4")
+    values = np.array([result[name] for name in NAMES]).T
     for own, (truth, ranking) in zip(values, each(queries), strict=True):
         assert own == pytest.approx(np.array(script(truth, ranking)), abs=1e-9)
 

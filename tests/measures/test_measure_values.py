@@ -44,13 +44,13 @@ VALUES = {
 @st.composite
 def measures(draw: st.DrawFn) -> Measure:
     kind = draw(st.sampled_from([kind for kind in measure_definitions() if kind.name[0] != "_"]))
-    found = Measure(kind.name)
+    result = Measure(kind.name)
     for parameter in kind.parameters:
         if parameter.name in VALUES and draw(st.booleans()):
-            found = found(**{parameter.name: draw(VALUES[parameter.name])})
+            result = result(**{parameter.name: draw(VALUES[parameter.name])})
     if kind.takes_cut_off and draw(st.booleans()):
-        found = found @ draw(st.integers(1, 10_000))
-    return found
+        result = result @ draw(st.integers(1, 10_000))
+    return result
 
 
 @given(measures())
@@ -138,10 +138,10 @@ def test_losses_are_known() -> None:
         ("ndgc_cut_10", "Did you mean: nDCG"),
         ("recal@5", "Did you mean: R"),
         ("xyzzy", "Choose: .*AP, bpref"),
-        ("@10", "is no measure"),
+        ("@10", "is not a valid measure"),
         ("P(rel=)@5", "cannot be read"),
         ("P(2)@5", "Name every parameter"),
-        ("P(rel=f(2))@5", "is no value"),
+        ("P(rel=f(2))@5", "is not a valid value"),
         ("P(level=2)", "It has: rel"),
         ("P(rel='high')", "Give a number"),
         ("P@0", "at least 1"),

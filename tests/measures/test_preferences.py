@@ -52,7 +52,7 @@ def test_formulas(
     size = len(scores)
     pairs = [(one, other) for one, other in pairs if max(one, other) < size]
     order = sorted(range(size), key=lambda row: -scores[row])
-    rank: dict[int, float] = {row: float(place) for place, row in enumerate(order, start=1)}
+    rank: dict[int, float] = {row: float(index) for index, row in enumerate(order, start=1)}
     if ties == "expected":  # equal scores share the mean of their ranks
         rank = {
             row: float(np.mean([rank[other] for other in rank if scores[other] == scores[row]]))
@@ -60,7 +60,7 @@ def test_formulas(
         }
     rank[-1] = math.inf
     names = [f"{name}{'' if k is None else f'@{k}'}" for name in ("ppref", "rpref", "wpref")]
-    found = evaluate(
+    result = evaluate(
         names,
         scores=scores,
         group=[size],
@@ -69,7 +69,7 @@ def test_formulas(
     )
     by_rank = [(rank[one], rank[other]) for one, other in pairs]
     expected = formulas(by_rank, math.inf if k is None else k)
-    assert [float(found[name][0]) for name in names] == pytest.approx(expected)
+    assert [float(result[name][0]) for name in names] == pytest.approx(expected)
 
 
 def test_by_ids() -> None:
@@ -77,13 +77,13 @@ def test_by_ids() -> None:
         ["q", "q", "q", "r"], ["a", "b", "a", "x"], ["b", "c", "gone", "y"], [1, -1, 0, 1]
     )
     run = Rankings.from_columns(["q", "q"], ["a", "b"], [1, 2])
-    found = evaluate(["ppref", "rpref"], preferences, run)
+    result = evaluate(["ppref", "rpref"], preferences, run)
     # a > b is ranked wrong, c > b too as c is not in the list, and a tie says nothing.
-    assert found.query_ids.to_pylist() == ["q", "r"]
-    assert found["ppref"].tolist() == [0.0, 0.0]
+    assert result.query_ids.to_pylist() == ["q", "r"]
+    assert result["ppref"].tolist() == [0.0, 0.0]
     turned = Rankings.from_columns(["q", "q", "r"], ["a", "b", "x"], [2, 1, 1])
-    found = evaluate(["ppref", "rpref"], preferences, turned)
-    assert found["ppref"].tolist() == [0.5, 1.0]
+    result = evaluate(["ppref", "rpref"], preferences, turned)
+    assert result["ppref"].tolist() == [0.5, 1.0]
     skip = Conventions(missing="skip")
     assert math.isnan(evaluate("ppref", preferences, run, conventions=skip)["ppref"][1])
 
@@ -108,7 +108,7 @@ def test_mistakes() -> None:
         evaluate(ppref, scores=[1], group=[1], pairs=pairs)
     with pytest.raises(DataError, match="pairs of 1 queries for 2 queries"):
         evaluate(ppref, scores=[1, 2], group=[1, 1], pairs=pairs)
-    with pytest.raises(DataError, match="arrays of pairs do not fit"):
+    with pytest.raises(DataError, match="arrays of pairs have different lengths"):
         Pairs([0], [1, 2], [0, 1])  # type: ignore[arg-type]
     with pytest.raises(DataError, match="offsets do not divide 2 rows"):
         Pairs([0, 1], [1, 2], [0, 1])  # type: ignore[arg-type]

@@ -24,14 +24,14 @@ THEIRS = {"r_precision": "r-precision"}
 
 @pytest.fixture(scope="module")
 def compiled() -> Iterator[Ranx]:
-    found = Ranx(compiled=True)
-    yield found
-    found.close()
+    result = Ranx(compiled=True)
+    yield result
+    result.close()
 
 
 def check(ranx: Ranx, judgments: Judgments, run: Rankings) -> int:
-    qrels, found = as_dicts(judgments, run)
-    their_run = {topic: found[topic] for topic in qrels}
+    qrels, result = as_dicts(judgments, run)
+    their_run = {topic: result[topic] for topic in qrels}
     scores = ranx.evaluate(qrels, their_run, [THEIRS.get(name, name) for name in NAMES])
     ours = evaluate(NAMES, judgments, run, conventions="ranx")
     # One query without relevant or without irrelevant judgments spoils ranx's bpref of them all.

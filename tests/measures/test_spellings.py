@@ -33,22 +33,22 @@ CUT = ["P_5", "recall_10", "ndcg_cut_10", "map_cut_10", "success_5", "P.5", "ndc
 
 
 def trec_eval(judgments: Judgments, run: Rankings, names: list[str]) -> dict[str, dict[str, float]]:
-    qrels, found = as_dicts(judgments, run)
-    wanted = {name.replace("_5", ".5").replace("_10", ".10") for name in names}
-    return pytrec_eval.RelevanceEvaluator(qrels, wanted).evaluate(found)
+    qrels, result = as_dicts(judgments, run)
+    expected = {name.replace("_5", ".5").replace("_10", ".10") for name in names}
+    return pytrec_eval.RelevanceEvaluator(qrels, expected).evaluate(result)
 
 
 @pytest.mark.parametrize("name", [*TREC_EVAL, *CUT])
 def test_a_name_of_trec_eval_has_its_value(name: str) -> None:
     judgments, run = dl21("p_bm25")
-    found = evaluate([name, "Rprec", "bpref"], judgments, run)
+    result = evaluate([name, "Rprec", "bpref"], judgments, run)
     theirs = trec_eval(judgments, run, [name, "Rprec", "bpref"])
     for key in (name, "Rprec", "bpref"):
         printed = key.replace(".", "_")
         expected = np.mean([values[printed] for values in theirs.values()])
-        assert found.means[key] == pytest.approx(expected, abs=1e-6)
-        assert found[key].mean() == found.means[key] == found.means[parse_measure(key)]
-    assert found.conventions == PRESETS["trec_eval"]
+        assert result.means[key] == pytest.approx(expected, abs=1e-6)
+        assert result[key].mean() == result.means[key] == result.means[parse_measure(key)]
+    assert result.conventions == PRESETS["trec_eval"]
 
 
 def test_the_value_of_ndcg_cut_10() -> None:
@@ -64,15 +64,15 @@ def test_the_value_of_ndcg_cut_10() -> None:
 @settings(max_examples=40)
 @given(judged_runs())
 def test_any_run_has_trec_evals_values(case: tuple[Judgments, Rankings]) -> None:
-    found = evaluate([*TREC_EVAL, *CUT], *case)
+    result = evaluate([*TREC_EVAL, *CUT], *case)
     theirs = trec_eval(*case, [*TREC_EVAL, *CUT])
-    for query, topic in enumerate(found.query_ids.to_pylist()):
+    for query, topic in enumerate(result.query_ids.to_pylist()):
         for name in (*TREC_EVAL, *CUT):
             if topic in theirs:
                 expected = theirs[topic][name.replace(".", "_")]
-                assert found[name][query] == pytest.approx(expected, abs=1e-6), name
+                assert result[name][query] == pytest.approx(expected, abs=1e-6), name
             else:
-                assert np.isnan(found[name][query])
+                assert np.isnan(result[name][query])
 
 
 @pytest.mark.parametrize(
@@ -124,12 +124,12 @@ def test_names_of_two_tools_at_once_are_refused(names: list) -> None:
 def test_comparisons_follow_the_names_too() -> None:
     judgments, one = dl21("p_bm25")
     _, other = dl21("NLE_P_v1")
-    found = compare(["ndcg_cut_10", "map"], judgments, {"one": one, "other": other})
-    assert found.conventions == "trec_eval"
-    assert "Conventions: trec_eval." in str(found)
+    result = compare(["ndcg_cut_10", "map"], judgments, {"one": one, "other": other})
+    assert result.conventions == "trec_eval"
+    assert "Conventions: trec_eval." in str(result)
     expected = evaluate("nDCG@10", judgments, other, conventions="trec_eval").means["nDCG@10"]
-    assert found.summaries["ndcg_cut_10"]["other"].mean == pytest.approx(expected)
-    assert found.verdicts["map"] is found.verdicts[AP]
+    assert result.summaries["ndcg_cut_10"]["other"].mean == pytest.approx(expected)
+    assert result.verdicts["map"] is result.verdicts[AP]
     assert compare("nDCG@10", judgments, {"one": one, "other": other}).conventions == "podium"
     mine = compare(
         "AP", judgments, {"one": one, "other": other}, conventions=Conventions(ties="worst")
@@ -149,9 +149,9 @@ def test_tables_follow_the_names_too(tmp_path: Path) -> None:
         [[3.0], [2.0], [1.0]], [2, 0, 1], qid=["a"] * 3, feature_names=["score"]
     )
     write_parquet(data, tmp_path / "scored.parquet")
-    found = evaluate_table(["ndcg_cut_3"], tmp_path / "scored.parquet")
+    result = evaluate_table(["ndcg_cut_3"], tmp_path / "scored.parquet")
     linear = (2 + 1 / 2) / (2 + 1 / np.log2(3))
-    assert found.means["ndcg_cut_3"] == pytest.approx(linear)
+    assert result.means["ndcg_cut_3"] == pytest.approx(linear)
 
 
 def test_reports_of_the_command_line_name_the_conventions(

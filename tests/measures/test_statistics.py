@@ -30,8 +30,8 @@ def share_of_all_signs(differences: np.ndarray) -> float:
 
 def randomisation(differences: np.ndarray, seed: int = 0) -> float:
     nothing = np.zeros(len(differences))
-    found = paired_difference(differences, nothing, tests=("randomisation",), seed=seed)
-    return found.p_values["randomisation"]
+    result = paired_difference(differences, nothing, tests=("randomisation",), seed=seed)
+    return result.p_values["randomisation"]
 
 
 @given(values, values)
@@ -95,18 +95,18 @@ def test_wilcoxon_of_few_queries_is_exact_with_ties_too(
     size = min(len(ours), len(theirs))
     changed = np.round(ours[:size] - theirs[:size], 12)
     changed = changed[changed != 0]
-    found = paired_difference(ours[:size], theirs[:size], tests=("wilcoxon",))
+    result = paired_difference(ours[:size], theirs[:size], tests=("wilcoxon",))
     ranks = stats.rankdata(np.abs(changed)) * np.sign(changed)
     expected = share_of_all_signs(ranks) if len(changed) else 1.0
-    assert found.p_values["wilcoxon"] == pytest.approx(expected)
+    assert result.p_values["wilcoxon"] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("size", [30, 45])
 def test_wilcoxon_without_ties_is_scipys(size: int) -> None:
     differences = np.random.default_rng(size).normal(0.3, 1, size)
-    found = paired_difference(differences, np.zeros(size), tests=("wilcoxon",))
+    result = paired_difference(differences, np.zeros(size), tests=("wilcoxon",))
     expected = stats.wilcoxon(differences, method="exact").pvalue
-    assert found.p_values["wilcoxon"] == pytest.approx(expected)
+    assert result.p_values["wilcoxon"] == pytest.approx(expected)
 
 
 def test_resamples_are_all_different() -> None:
@@ -134,15 +134,15 @@ def test_randomisation_of_many_queries_takes_bounded_memory() -> None:
 def test_tests_equal_scipy() -> None:
     random = np.random.default_rng(1)
     ours, theirs = random.random(60), random.random(60)
-    found = paired_difference(ours, theirs)
-    assert found.p_values["t"] == pytest.approx(stats.ttest_rel(ours, theirs).pvalue)
-    assert found.p_values["wilcoxon"] == pytest.approx(stats.wilcoxon(ours, theirs).pvalue)
+    result = paired_difference(ours, theirs)
+    assert result.p_values["t"] == pytest.approx(stats.ttest_rel(ours, theirs).pvalue)
+    assert result.p_values["wilcoxon"] == pytest.approx(stats.wilcoxon(ours, theirs).pvalue)
     wins = int(np.sum(ours > theirs))
-    assert found.p_values["sign"] == pytest.approx(stats.binomtest(wins, 60).pvalue)
+    assert result.p_values["sign"] == pytest.approx(stats.binomtest(wins, 60).pvalue)
     interval = stats.ttest_rel(ours, theirs).confidence_interval()
-    assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
+    assert (result.low, result.high) == pytest.approx((interval.low, interval.high))
     differences = ours - theirs
-    assert found.effect == pytest.approx(differences.mean() / differences.std(ddof=1))
+    assert result.effect == pytest.approx(differences.mean() / differences.std(ddof=1))
 
 
 @given(values)
@@ -156,9 +156,9 @@ def test_a_comparison_turned_round_has_the_same_p_values(ours: np.ndarray) -> No
 
 
 def test_equal_systems_do_not_differ() -> None:
-    found = paired_difference(np.full(5, 0.3), np.full(5, 0.3))
-    assert set(found.p_values.values()) == {1.0}
-    assert (found.mean, found.effect, found.ties) == (0.0, 0.0, 5)
+    result = paired_difference(np.full(5, 0.3), np.full(5, 0.3))
+    assert set(result.p_values.values()) == {1.0}
+    assert (result.mean, result.effect, result.ties) == (0.0, 0.0, 5)
 
 
 @given(arrays(np.float64, st.integers(1, 8), elements=st.floats(0, 1)))
@@ -166,8 +166,8 @@ def test_holm_by_its_definition(p_values: np.ndarray) -> None:
     order = np.argsort(p_values, kind="stable")
     count = len(p_values)
     expected = np.empty(count)
-    for place, index in enumerate(order):
-        steps = [min(1.0, (count - step) * p_values[order[step]]) for step in range(place + 1)]
+    for position, index in enumerate(order):
+        steps = [min(1.0, (count - step) * p_values[order[step]]) for step in range(position + 1)]
         expected[index] = max(steps)
     assert holm(p_values) == pytest.approx(expected)
 
@@ -193,22 +193,22 @@ def test_tukey_of_four_systems_by_hand() -> None:
     ).astype(float)
     fitted = OLS(values.ravel(), design).fit()
     assert fitted.df_resid == (queries - 1) * (systems - 1)
-    found = tukey(values)
+    result = tukey(values)
     for one, other in itertools.combinations(range(systems), 2):
         gap = abs(values[:, one].mean() - values[:, other].mean())
         ratio = gap / np.sqrt(fitted.mse_resid / queries)
         expected = stats.studentized_range.sf(ratio, systems, fitted.df_resid)
-        assert found[one, other] == found[other, one] == pytest.approx(expected, rel=1e-6)
-    assert np.all(np.diag(found) == 1.0)
+        assert result[one, other] == result[other, one] == pytest.approx(expected, rel=1e-6)
+    assert np.all(np.diag(result) == 1.0)
 
 
 def test_one_query_decides_nothing() -> None:
-    found = paired_difference(np.array([0.9]), np.array([0.1]))
-    assert set(found.p_values.values()) == {1.0}
-    assert math.isnan(found.effect)
-    assert math.isnan(found.low)
-    assert math.isnan(found.high)
-    assert found.mean == pytest.approx(0.8)
+    result = paired_difference(np.array([0.9]), np.array([0.1]))
+    assert set(result.p_values.values()) == {1.0}
+    assert math.isnan(result.effect)
+    assert math.isnan(result.low)
+    assert math.isnan(result.high)
+    assert result.mean == pytest.approx(0.8)
 
 
 def test_the_same_difference_on_every_query_has_an_infinite_effect() -> None:
@@ -230,9 +230,9 @@ def test_rounding_is_no_difference() -> None:
     random = np.random.default_rng(7)
     ours = random.random(38)
     theirs = ours * (1 + 1e-15 * random.normal(size=38))
-    found = paired_difference(ours, theirs)
-    assert (found.wins, found.ties, found.losses, found.effect) == (0, 38, 0, 0.0)
-    assert set(found.p_values.values()) == {1.0}
+    result = paired_difference(ours, theirs)
+    assert (result.wins, result.ties, result.losses, result.effect) == (0, 38, 0, 0.0)
+    assert set(result.p_values.values()) == {1.0}
     assert tukey(np.column_stack((ours, theirs))).tolist() == [[1.0, 1.0], [1.0, 1.0]]
     assert tukey(np.array([[0.1 + 0.2, 0.3], [0.4, 0.4], [0.5, 0.5]])).tolist() == [[1, 1], [1, 1]]
 
@@ -293,18 +293,18 @@ def test_differences_of_rounding_alone_are_ties() -> None:
     for size in (1.0, 1e-20, 1e20):
         theirs = np.full(5, 0.5)
         ours = theirs + np.array([4e-13, -4e-13, 6e-13, -6e-13, 0.0])
-        found = paired_difference(ours * size, theirs * size)
-        assert (found.wins, found.ties, found.losses) == (1, 3, 1)
-    found = paired_difference(np.array([1e-12, 2e-12]), np.zeros(2))
-    assert (found.wins, found.effect) == (2, pytest.approx(1.5 / np.sqrt(0.5)))
+        result = paired_difference(ours * size, theirs * size)
+        assert (result.wins, result.ties, result.losses) == (1, 3, 1)
+    result = paired_difference(np.array([1e-12, 2e-12]), np.zeros(2))
+    assert (result.wins, result.effect) == (2, pytest.approx(1.5 / np.sqrt(0.5)))
 
 
 def test_the_t_test_of_differences_without_spread() -> None:
     theirs = np.array([0.25, 0.5, 0.75])
     for shift, p_value in ((0.125, 0.0), (-0.125, 0.0), (0.0, 1.0)):
-        found = paired_difference(theirs + shift, theirs, tests=("t",))
-        assert found.p_values == {"t": p_value}
-        assert found.mean == found.low == found.high == shift
+        result = paired_difference(theirs + shift, theirs, tests=("t",))
+        assert result.p_values == {"t": p_value}
+        assert result.mean == result.low == result.high == shift
     # Two queries are enough to know a spread.
     pair = np.array([0.1, 0.4])
     expected = stats.ttest_1samp(pair, 0.0).pvalue
@@ -358,15 +358,15 @@ def test_wilcoxon_with_ties_is_exact_up_to_36_queries() -> None:
     signs = np.where(np.random.default_rng(3).random(36) < 0.3, -1, 1)
     differences = magnitudes * signs
     ranks = (np.repeat(np.arange(12), 3) * 3 + 2) * signs
-    found = paired_difference(differences, np.zeros(36), tests=("wilcoxon",))
+    result = paired_difference(differences, np.zeros(36), tests=("wilcoxon",))
     exact = share_of_whole_numbers(ranks)
-    assert found.p_values["wilcoxon"] == pytest.approx(exact, abs=1e-12)
+    assert result.p_values["wilcoxon"] == pytest.approx(exact, abs=1e-12)
     assert stats.wilcoxon(differences, method="approx").pvalue != pytest.approx(exact, abs=1e-12)
     # Of one more, SciPy's normal approximation.
     more = np.append(differences, 0.1)
-    found = paired_difference(more, np.zeros(37), tests=("wilcoxon",))
+    result = paired_difference(more, np.zeros(37), tests=("wilcoxon",))
     expected = stats.wilcoxon(more, method="approx").pvalue
-    assert found.p_values["wilcoxon"] == pytest.approx(expected, abs=1e-12)
+    assert result.p_values["wilcoxon"] == pytest.approx(expected, abs=1e-12)
 
 
 def test_wilcoxon_ties_what_differs_by_rounding() -> None:

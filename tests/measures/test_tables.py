@@ -28,13 +28,13 @@ def scored(seed: int, queries: int) -> pa.Table:
 
 
 def whole(table: pa.Table) -> dict[str, np.ndarray]:
-    found = evaluate(
+    result = evaluate(
         ["nDCG@5", "AP"],
         labels=table["label"].to_numpy(),
         scores=table["score"].to_numpy(),
         qid=table["query_id"].to_pylist(),
     )
-    return {repr(measure): values for measure, values in found.values.items()}
+    return {repr(measure): values for measure, values in result.values.items()}
 
 
 @settings(max_examples=25)
@@ -47,10 +47,10 @@ def test_row_groups_may_end_anywhere(
     pq.write_table(table, path, row_group_size=rows)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("podium.data.scored._ROWS", lot)
-        found = evaluate_table(["nDCG@5", "AP"], path)
-    assert len(found) == queries
+        result = evaluate_table(["nDCG@5", "AP"], path)
+    assert len(result) == queries
     for name, values in whole(table).items():
-        np.testing.assert_allclose(found[name], values)
+        np.testing.assert_allclose(result[name], values)
 
 
 def test_a_shard_set_with_a_score_column(tmp_path: Path) -> None:
@@ -63,17 +63,17 @@ def test_a_shard_set_with_a_score_column(tmp_path: Path) -> None:
     )
     write_shards(data, tmp_path / "shards", shard_bytes=400)
     assert len(list((tmp_path / "shards").glob("*.parquet"))) > 1
-    found = evaluate_table(["nDCG@5", "AP"], tmp_path / "shards")
+    result = evaluate_table(["nDCG@5", "AP"], tmp_path / "shards")
     for name, values in whole(table).items():
-        np.testing.assert_allclose(found[name], values)
+        np.testing.assert_allclose(result[name], values)
 
 
 def test_columns_by_other_names_and_whole_numbers_as_ids(tmp_path: Path) -> None:
     table = pa.table({"qid": [7, 7, 9], "grade": [0, 1, 1], "bm25": [3.0, 2.0, 1.0]})
     pq.write_table(table, tmp_path / "t.parquet")
-    found = evaluate_table("RR", tmp_path / "t.parquet", query="qid", label="grade", score="bm25")
-    assert found.query_ids.to_pylist() == ["7", "9"]
-    assert found["RR"].tolist() == [0.5, 1.0]
+    result = evaluate_table("RR", tmp_path / "t.parquet", query="qid", label="grade", score="bm25")
+    assert result.query_ids.to_pylist() == ["7", "9"]
+    assert result["RR"].tolist() == [0.5, 1.0]
 
 
 @pytest.mark.parametrize(

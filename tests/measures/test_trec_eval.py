@@ -28,23 +28,23 @@ TREC_EVAL = PRESETS["trec_eval"]
 
 
 def peer(judgments: Judgments, run: Rankings, level: int = 1, judged_only: bool = False) -> dict:
-    qrels, found = as_dicts(judgments, run)
+    qrels, result = as_dicts(judgments, run)
     names = {name.rpartition("_")[0] if name[-1].isdigit() else name for name in NAMES}
-    wanted = {
+    target = {
         f"{name}.{','.join(map(str, CUTS))}" if name + "_1" in NAMES else name for name in names
     }
     evaluator = pytrec_eval.RelevanceEvaluator(
-        qrels, wanted, relevance_level=level, judged_docs_only_flag=judged_only
+        qrels, target, relevance_level=level, judged_docs_only_flag=judged_only
     )
-    return evaluator.evaluate(found)
+    return evaluator.evaluate(result)
 
 
-def assert_same(found: Evaluation, theirs: dict, names: list[str]) -> int:
+def assert_same(result: Evaluation, theirs: dict, names: list[str]) -> int:
     """Compare query by query, and return the number of values compared."""
     compared = 0
-    for query, identity in enumerate(found.query_ids.to_pylist()):
+    for query, identity in enumerate(result.query_ids.to_pylist()):
         for name in names:
-            value = found[name][query]
+            value = result[name][query]
             if identity in theirs:
                 assert value == pytest.approx(theirs[identity][name], abs=1e-6), (identity, name)
                 compared += 1
@@ -55,26 +55,26 @@ def assert_same(found: Evaluation, theirs: dict, names: list[str]) -> int:
 
 @pytest.mark.parametrize("run", RUNS)
 def test_real_runs(run: str) -> None:
-    found = evaluate(NAMES, *dl21(run), conventions="trec_eval")
-    assert assert_same(found, peer(*dl21(run)), NAMES) == 53 * len(NAMES)
+    result = evaluate(NAMES, *dl21(run), conventions="trec_eval")
+    assert assert_same(result, peer(*dl21(run)), NAMES) == 53 * len(NAMES)
 
 
 @given(judged_runs(lowest=-2))
 def test_any_runs(case: tuple[Judgments, Rankings]) -> None:
-    found = evaluate(NAMES, *case, conventions="trec_eval")
-    assert_same(found, peer(*case), NAMES)
+    result = evaluate(NAMES, *case, conventions="trec_eval")
+    assert_same(result, peer(*case), NAMES)
 
 
 @pytest.mark.parametrize("run", RUNS[:3])
 def test_relevance_level(run: str) -> None:
     names = ["map", "Rprec", "bpref", "recip_rank", "P_10", "recall_30", "success_5"]
-    found = evaluate([f"{_ours(name)}-l2" for name in names], *dl21(run), conventions="trec_eval")
+    result = evaluate([f"{_ours(name)}-l2" for name in names], *dl21(run), conventions="trec_eval")
     theirs = peer(*dl21(run), level=2)
     renamed = {
         identity: {f"{_ours(name)}-l2": values[name] for name in names}
         for identity, values in theirs.items()
     }
-    assert_same(found, renamed, [f"{_ours(name)}-l2" for name in names])
+    assert_same(result, renamed, [f"{_ours(name)}-l2" for name in names])
 
 
 def _ours(name: str) -> str:
@@ -86,8 +86,8 @@ def _ours(name: str) -> str:
 def test_judged_documents_only(case: tuple[Judgments, Rankings]) -> None:
     """trec_eval -J."""
     condensed = replace(TREC_EVAL, unjudged="drop")
-    found = evaluate(NAMES, *case, conventions=condensed)
-    assert_same(found, peer(*case, judged_only=True), NAMES)
+    result = evaluate(NAMES, *case, conventions=condensed)
+    assert_same(result, peer(*case, judged_only=True), NAMES)
 
 
 def expected(path: Path) -> dict[str, dict[str, float]]:
@@ -110,10 +110,10 @@ GOLDEN = [
 ]
 
 
-def check_golden(found: Evaluation, values: dict[str, dict[str, float]]) -> None:
+def check_golden(result: Evaluation, values: dict[str, dict[str, float]]) -> None:
     for name in GOLDEN:
-        own = dict(zip(found.query_ids.to_pylist(), found[name], strict=True))
-        own["all"] = np.nanmean(found[name])
+        own = dict(zip(result.query_ids.to_pylist(), result[name], strict=True))
+        own["all"] = np.nanmean(result[name])
         for topic, printed in values.items():
             assert own[topic] == pytest.approx(printed[name], abs=5.1e-5), (topic, name)
 
@@ -121,8 +121,8 @@ def check_golden(found: Evaluation, values: dict[str, dict[str, float]]) -> None
 def test_own_output() -> None:
     folder = shared("trec/trec_eval")
     truth, run = read_qrels(folder / "qrels.test"), read_run(folder / "results.test")
-    found = evaluate(GOLDEN, truth, run, conventions="trec_eval")
-    check_golden(found, expected(folder / "out.test.aq"))
+    result = evaluate(GOLDEN, truth, run, conventions="trec_eval")
+    check_golden(result, expected(folder / "out.test.aq"))
 
 
 def test_own_output_with_a_topic_missing() -> None:
@@ -134,22 +134,22 @@ def test_own_output_with_a_topic_missing() -> None:
     run = read_run(io.BytesIO("".join(kept).encode()))
     counting_all = replace(TREC_EVAL, missing="empty")
     truth = read_qrels(folder / "qrels.test")
-    found = evaluate(GOLDEN, truth, run, conventions=counting_all)
-    check_golden(found, expected(folder / "out.test.aqc"))
+    result = evaluate(GOLDEN, truth, run, conventions=counting_all)
+    check_golden(result, expected(folder / "out.test.aqc"))
 
 
 def test_own_rank_biased_precision_and_unjudged() -> None:
     folder = shared("trec/trec_eval")
     values = expected(folder / "out.test.a")["all"]
-    found = evaluate(
+    result = evaluate(
         ["RBP(p=0.9)", "Judged@5", "Judged@10", "Judged@20"],
         read_qrels(folder / "qrels.test"),
         read_run(folder / "results.test"),
         conventions="trec_eval",
     )
-    assert np.mean(found["RBP(p=0.9)"]) == pytest.approx(values["rbp"], abs=5.1e-5)
+    assert np.mean(result["RBP(p=0.9)"]) == pytest.approx(values["rbp"], abs=5.1e-5)
     for cut in (5, 10, 20):
-        assert 1 - np.mean(found[f"Judged@{cut}"]) == pytest.approx(
+        assert 1 - np.mean(result[f"Judged@{cut}"]) == pytest.approx(
             values[f"unj_{cut}"], abs=5.1e-5
         )
 
@@ -161,17 +161,17 @@ def test_own_output_with_parameters() -> None:
     names = ["P_3", "P_5", "P_7", "recall_20", "recall_2000", "ndcg_cut_10", "ndcg_cut_20"]
     names += ["ndcg_cut_23", "success_2", "success_5", "success_20"]
     gains = "nDCG(gains=(0, 3, 9, 3, 4.5))"
-    found = evaluate(
+    result = evaluate(
         [*names, gains],
         read_qrels(folder / "qrels.test"),
         read_run(folder / "results.test"),
         conventions="trec_eval",
     )
-    for query, topic in enumerate(found.query_ids.to_pylist()):
+    for query, topic in enumerate(result.query_ids.to_pylist()):
         for name in names:
-            assert found[name][query] == pytest.approx(values[topic][name], abs=5.1e-5)
+            assert result[name][query] == pytest.approx(values[topic][name], abs=5.1e-5)
         theirs = values[topic]["ndcg_1=3,2=9,4=4.5"]
-        assert found[gains][query] == pytest.approx(theirs, abs=5.1e-5)
+        assert result[gains][query] == pytest.approx(theirs, abs=5.1e-5)
 
 
 def closed(preferences: Preferences, groups: list[str]) -> set[tuple[str, str, str, str]]:
@@ -226,9 +226,9 @@ def test_own_preferences() -> None:
     topics, left, right = zip(*sorted(pairs), strict=True)
     preferences = Preferences.from_columns(topics, left, right, [1] * len(pairs))
     run = read_run(folder / "prefs.results.test")
-    found = evaluate(["ppref", "rpref"], preferences, run, conventions="trec_eval")
-    for query, topic in enumerate(found.query_ids.to_pylist()):
+    result = evaluate(["ppref", "rpref"], preferences, run, conventions="trec_eval")
+    for query, topic in enumerate(result.query_ids.to_pylist()):
         printed = values[topic]
-        assert found["rpref"][query] == pytest.approx(printed["prefs_simp"], abs=5.1e-5), topic
-        assert found["ppref"][query] == pytest.approx(printed["prefs_simp_imp"], abs=5.1e-5), topic
-    assert len(found) > 10
+        assert result["rpref"][query] == pytest.approx(printed["prefs_simp"], abs=5.1e-5), topic
+        assert result["ppref"][query] == pytest.approx(printed["prefs_simp_imp"], abs=5.1e-5), topic
+    assert len(result) > 10

@@ -40,16 +40,16 @@ def test_pairs_that_some_gains_and_discounts_judge_differently_are_kept(
 ) -> None:
     """Trying finds most such pairs, so those it finds must be kept (one of each kind)."""
     kept = informative(pool)
-    kinds = {kind(pool, place) for place in kept}
+    kinds = {kind(pool, pool_index) for pool_index in kept}
     assert len(kinds) == len(kept)
-    for place in range(len(pool)):
-        if not certain(pool.left[place], pool.right[place], pool.grades):
-            assert kind(pool, place) in kinds
+    for pool_index in range(len(pool)):
+        if not certain(pool.left[pool_index], pool.right[pool_index], pool.grades):
+            assert kind(pool, pool_index) in kinds
 
 
-def kind(pool: RankingPreferences, place: int) -> frozenset[tuple]:
+def kind(pool: RankingPreferences, pool_index: int) -> frozenset[tuple]:
     """What a pair compares, whichever side is left: the documents that both share cancel out."""
-    sides = list(zip(pool.left[place].tolist(), pool.right[place].tolist(), strict=True))
+    sides = list(zip(pool.left[pool_index].tolist(), pool.right[pool_index].tolist(), strict=True))
     one = tuple(pair if pair[0] != pair[1] else None for pair in sides)
     other = tuple(None if pair is None else pair[::-1] for pair in one)
     return frozenset((one, other))
@@ -69,34 +69,34 @@ def play(pool: RankingPreferences, count: int, **settings: object) -> tuple[list
     asking = choose_pairs(pool, MODEL, **settings)  # type: ignore[arg-type]
     truth = judged(pool, TRUTH).choices
     question = next(asking)
-    places, sent = [], []
+    indices, sent = [], []
     for _ in range(count):
-        places.append(question.place)
-        sent.append(int(truth[question.place]))
+        indices.append(question.pool_index)
+        sent.append(int(truth[question.pool_index]))
         question = asking.send(sent[-1])
-    return places, sent
+    return indices, sent
 
 
 @pytest.mark.parametrize("strategy", ["margin", "change", "random"])
 def test_no_pair_is_asked_twice_and_replay_asks_the_same(strategy: str) -> None:
     pool = random_pairs(400)
-    places, _ = play(pool, 60, strategy=strategy)
-    assert len({kind(pool, place) for place in places}) == 60
-    assert play(pool, 60, strategy=strategy)[0] == places
+    indices, _ = play(pool, 60, strategy=strategy)
+    assert len({kind(pool, pool_index) for pool_index in indices}) == 60
+    assert play(pool, 60, strategy=strategy)[0] == indices
 
 
 def test_verdicts_given_before_count() -> None:
     pool = random_pairs(200)
-    places, sent = play(pool, 30, strategy="margin", first=10)
-    said = pool.take(places).with_choices(sent)
-    on = next(choose_pairs(pool, MODEL, said=said, strategy="margin", first=10))
-    assert on.place == next_places(pool, said, MODEL, strategy="margin", first=10)[0]
-    assert not {kind(pool, place) for place in next_places(pool, said, MODEL)} & {
-        kind(pool, place) for place in places
+    indices, sent = play(pool, 30, strategy="margin", first=10)
+    judged_pairs = pool.take(indices).with_choices(sent)
+    on = next(choose_pairs(pool, MODEL, judged=judged_pairs, strategy="margin", first=10))
+    assert on.pool_index == next_places(pool, judged_pairs, MODEL, strategy="margin", first=10)[0]
+    assert not {kind(pool, pool_index) for pool_index in next_places(pool, judged_pairs, MODEL)} & {
+        kind(pool, pool_index) for pool_index in indices
     }
-    learned = MODEL.fit(said)
+    learned = MODEL.fit(judged_pairs).learned_
     leads = np.abs(pool.leads(learned.table))
-    left = next_places(pool, said, MODEL, strategy="margin", first=10)
+    left = next_places(pool, judged_pairs, MODEL, strategy="margin", first=10)
     assert np.all(np.diff(leads[left]) >= 0)
 
 
@@ -104,38 +104,38 @@ def test_verdicts_given_before_count() -> None:
 def test_chosen_pairs_teach_more_than_drawn_ones(strategy: str) -> None:
     test = judged(random_pairs(4000, 6, 4, seed=99), np.outer(1 / np.arange(1, 7), [0, 1, 2, 5]))
     truth = np.outer(1 / np.arange(1, 7), [0, 1, 2, 5])
-    found: dict[str, list[float]] = {"random": [], strategy: []}
+    result: dict[str, list[float]] = {"random": [], strategy: []}
     for seed in range(3):
         pool = judged(random_pairs(800, 6, 4, seed=seed), truth)
-        for name, values in found.items():
+        for name, values in result.items():
             asking = choose_pairs(pool, MODEL, strategy=name, seed=seed)  # type: ignore[arg-type]
-            question, places = next(asking), []
+            question, indices = next(asking), []
             for _ in range(100):
-                places.append(question.place)
-                question = asking.send(int(pool.choices[question.place]))
-            values.append(MODEL.fit(pool.take(places)).accuracy(test))
-    assert np.mean(found[strategy]) > np.mean(found["random"]) + 0.01
+                indices.append(question.pool_index)
+                question = asking.send(int(pool.choices[question.pool_index]))
+            values.append(MODEL.fit(pool.take(indices)).learned_.accuracy(test))
+    assert np.mean(result[strategy]) > np.mean(result["random"]) + 0.01
 
 
 def test_the_end_returns_what_was_learned() -> None:
     pool = random_pairs(15)
     asking = choose_pairs(pool, first=3, refit_every=2)
     truth = judged(pool, TRUTH).choices
-    found = None
+    result = None
     question = next(asking)
-    while found is None:
+    while result is None:
         try:
-            question = asking.send(int(truth[question.place]))
+            question = asking.send(int(truth[question.pool_index]))
         except StopIteration as done:
-            found = done.value
-    assert isinstance(found, LearnedUtility)
+            result = done.value
+    assert isinstance(result, LearnedUtility)
 
 
 def test_ties_alone_leave_the_choice_to_chance() -> None:
     asking = choose_pairs(random_pairs(30), first=2)
     next(asking)
-    places = {asking.send(0).place for _ in range(8)}
-    assert len(places) == 8
+    indices = {asking.send(0).pool_index for _ in range(8)}
+    assert len(indices) == 8
 
 
 def test_nonsense_is_refused() -> None:

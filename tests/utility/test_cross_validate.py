@@ -35,8 +35,8 @@ def noisy(count: int, seed: int = 0, wrong: float = 0.2, weights: bool = True):
 def pooled_accuracy(model: DCGLearn, pairs: RankingPreferences, C: float) -> float:
     """The weighted share of strict preferences that are foretold by the other folds."""
     right = total = 0.0
-    for train, test in folds_of(pairs, model.folds, model.seed):
-        table = DCGLearn(C, "by-position", tie_weight=model.tie_weight).fit(train).table
+    for train, test in folds_of(pairs, model.folds, model.random_state):
+        table = DCGLearn(C, "by-position", tie_weight=model.tie_weight).fit(train).learned_.table
         leads = test.leads(table)
         for choice, lead, weight in zip(test.choices, leads, test.pair_weights, strict=True):
             if choice != 0:
@@ -48,10 +48,10 @@ def pooled_accuracy(model: DCGLearn, pairs: RankingPreferences, C: float) -> flo
 @pytest.mark.parametrize("seed", range(4))
 def test_the_c_that_foretells_most_is_chosen_and_the_smallest_of_several(seed: int) -> None:
     pairs = noisy(60, seed)
-    model = DCGLearn(form="rank-one", folds=3, seed=seed)
+    model = DCGLearn(form="rank-one", folds=3, random_state=seed)
     grid = (0.003, 0.1, 3.0, 100.0)
     shares = [pooled_accuracy(model, pairs, C) for C in grid]
-    best = min(place for place, share in enumerate(shares) if share >= max(shares) - 1e-12)
+    best = min(index for index, share in enumerate(shares) if share >= max(shares) - 1e-12)
     assert choose_C(model, pairs, grid) == grid[best]
     assert choose_C(model, pairs, grid[best : best + 1]) == grid[best]
 
@@ -66,8 +66,8 @@ def test_leads_relative_to_the_best_do_not_change_the_choice(form: str) -> None:
     grid = (0.003, 0.03, 0.3, 3.0, 30.0)
     for seed in range(6):
         pairs = noisy(60, seed)
-        model = DCGLearn(form=form, folds=3, seed=seed, normalised=True)  # type: ignore[arg-type]
-        plain = DCGLearn(form="by-position", folds=3, seed=seed)
+        model = DCGLearn(form=form, folds=3, random_state=seed, normalised=True)  # type: ignore[arg-type]
+        plain = DCGLearn(form="by-position", folds=3, random_state=seed)
         assert choose_C(model, pairs, grid) == choose_C(plain, pairs, grid)
 
 
@@ -76,7 +76,7 @@ def test_the_unit_of_weights_does_not_change_the_choice() -> None:
     grid, unit = (0.003, 0.1, 3.0, 100.0), 2.0**-36
     chosen = set()
     for seed in range(4):
-        pairs, model = noisy(60, seed), DCGLearn(folds=3, seed=seed)
+        pairs, model = noisy(60, seed), DCGLearn(folds=3, random_state=seed)
         small = replace(pairs, pair_weights=pairs.pair_weights * unit)
         best = choose_C(model, pairs, grid)
         assert choose_C(model, small, [C / unit for C in grid]) * unit == best
@@ -104,15 +104,15 @@ def test_progress_counts_every_fit() -> None:
 @pytest.mark.parametrize("form", ["rank-one", "by-position"])
 def test_held_out_leads_are_those_of_the_other_folds_in_units_of_their_best(form: str) -> None:
     pairs = noisy(50, 2)
-    model = DCGLearn(2.0, form, folds=4, seed=9)  # type: ignore[arg-type]
-    found = held_out_leads(model, pairs)
+    model = DCGLearn(2.0, form, folds=4, random_state=9)  # type: ignore[arg-type]
+    result = held_out_leads(model, pairs)
     seen = np.zeros(len(pairs), bool)
     for train, test in folds_of(pairs, 4, 9):
         held = np.isin(pairs.queries, test.queries)
-        table = model.fit(train).table
+        table = model.fit(train).learned_.table
         highest = max(value for row in table.tolist() for value in row)
-        assert found[held] == pytest.approx(test.leads(table) / highest)
-        assert np.abs(found[held]).max() <= 3  # in units of the best, of three positions
+        assert result[held] == pytest.approx(test.leads(table) / highest)
+        assert np.abs(result[held]).max() <= 3  # in units of the best, of three positions
         seen |= held
     assert seen.all()
 
@@ -148,8 +148,8 @@ def test_folds_are_dealt_in_the_drawn_order_strict_queries_first() -> None:
     dealt = [query for query in drawn if choices[query]] + [
         query for query in drawn if not choices[query]
     ]
-    found = [sorted(test.queries.tolist()) for _, test in folds_of(pairs, 4, seed=7)]
-    assert found == [sorted(dealt[number::4]) for number in range(4)]
+    result = [sorted(test.queries.tolist()) for _, test in folds_of(pairs, 4, seed=7)]
+    assert result == [sorted(dealt[number::4]) for number in range(4)]
 
 
 def test_folds_are_drawn_by_the_seed() -> None:
@@ -181,13 +181,13 @@ def contradicting() -> RankingPreferences:
 
 def test_a_fold_that_says_nothing_does_not_end_it_all() -> None:
     pairs = contradicting()
-    with pytest.raises(NoGainsError, match="say nothing of gains"):
+    with pytest.raises(NoGainsError, match="determine no gains"):
         DCGLearn(1.0).fit(pairs.take([3]))
     model = DCGLearn(folds=2)
-    expected = DCGLearn(GRID[0], folds=2).fit(pairs)
-    found = model.fit(pairs)
-    assert GRID[0] == found.C  # every C foretells the same, and the smallest is taken
-    assert found.table == pytest.approx(expected.table)
+    expected = DCGLearn(GRID[0], folds=2).fit(pairs).learned_
+    result = model.fit(pairs).learned_
+    assert GRID[0] == result.C  # every C foretells the same, and the smallest is taken
+    assert result.table == pytest.approx(expected.table)
     leads = held_out_leads(DCGLearn(1.0, folds=2), pairs)
     assert leads[:3].tolist() == [0.0, 0.0, 0.0]  # nothing is known of them
     assert leads[3] == pytest.approx(-1.0)  # the first grade is worth 1 there
@@ -203,5 +203,5 @@ def test_other_errors_of_a_fold_are_told() -> None:
 
 def test_a_report_of_preferences_with_such_a_fold() -> None:
     pairs = contradicting()
-    found = report(pairs, DCGLearn(1.0, folds=2), resamples=20, test_position=False)
-    assert found.accuracies[0].share == 0.5 * 3 / 4
+    result = report(pairs, DCGLearn(1.0, folds=2), resamples=20, test_position=False)
+    assert result.accuracies[0].share == 0.5 * 3 / 4

@@ -23,8 +23,8 @@ def test_the_pages_are_read_as_published() -> None:
 
 
 def test_too_few_preferences_are_called_too_few() -> None:
-    found = report(read_pages(FOLDER, depth=10, grades=5), resamples=20, test_position=False)
-    ours, *others = found.accuracies
+    result = report(read_pages(FOLDER, depth=10, grades=5), resamples=20, test_position=False)
+    ours, *others = result.accuracies
     assert ours.low < 0.5 < ours.high
     assert all(other.ahead[1] < 0 < other.ahead[2] for other in others)
-    assert any("56 strict preferences are too few" in note for note in found.notes())
+    assert any("56 strict preferences are too few" in note for note in result.notes())

@@ -40,28 +40,28 @@ def all_samples(pairs: RankingPreferences) -> list[RankingPreferences]:
 def test_intervals_of_gains_are_the_quantiles_of_all_samples() -> None:
     """Each end is a sample that comes up once in 27, or oftener: more than 2.5 %."""
     pairs = three_queries()
-    learned = MODEL.fit(pairs)
-    fits = [MODEL.fit(sample) for sample in all_samples(pairs)]
-    found = bootstrap_utility(MODEL, pairs, learned, resamples=400, seed=1)
-    assert (found.level, found.resamples) == (0.95, 400)
+    learned = MODEL.fit(pairs).learned_
+    fits = [MODEL.fit(sample).learned_ for sample in all_samples(pairs)]
+    result = bootstrap_utility(MODEL, pairs, learned, resamples=400, seed=1)
+    assert (result.level, result.resamples) == (0.95, 400)
     for name in ("gains", "discounts", "table"):
         values = np.array(
             [fit.table / fit.table.max() if name == "table" else getattr(fit, name) for fit in fits]
         )
-        low, high = getattr(found, name)
+        low, high = getattr(result, name)
         assert low == pytest.approx(values.min(axis=0), abs=1e-4)
         assert high == pytest.approx(values.max(axis=0), abs=1e-4)
-    assert np.ptp(found.gains[:, 1]) > 0.05  # there is something to see
+    assert np.ptp(result.gains[:, 1]) > 0.05  # there is something to see
 
 
 def test_a_lower_level_is_a_narrower_interval_of_the_same_samples() -> None:
     pairs = three_queries()
-    learned = MODEL.fit(pairs)
-    values = np.sort([MODEL.fit(sample).gains[1] for sample in all_samples(pairs)])
-    found = bootstrap_utility(MODEL, pairs, learned, resamples=600, level=0.5, seed=2)
+    learned = MODEL.fit(pairs).learned_
+    values = np.sort([MODEL.fit(sample).learned_.gains[1] for sample in all_samples(pairs)])
+    result = bootstrap_utility(MODEL, pairs, learned, resamples=600, level=0.5, seed=2)
     # The quartiles of 600 samples of 27 equally likely ones are within two of the exact ones.
-    assert values[7 - 3] - 1e-4 <= found.gains[0, 1] <= values[7 + 2] + 1e-4
-    assert values[20 - 3] - 1e-4 <= found.gains[1, 1] <= values[20 + 2] + 1e-4
+    assert values[7 - 3] - 1e-4 <= result.gains[0, 1] <= values[7 + 2] + 1e-4
+    assert values[20 - 3] - 1e-4 <= result.gains[1, 1] <= values[20 + 2] + 1e-4
 
 
 def test_samples_without_gains_are_left_out_and_counted() -> None:
@@ -70,20 +70,20 @@ def test_samples_without_gains_are_left_out_and_counted() -> None:
         [[1, 0]] * 3 + [[0, 0]], [[0, 0]] * 3 + [[1, 0]], [1] * 4, queries=[0, 0, 0, 1]
     )
     seen: list[tuple[int, int]] = []
-    found = bootstrap_utility(
+    result = bootstrap_utility(
         MODEL,
         pairs,
-        MODEL.fit(pairs),
+        MODEL.fit(pairs).learned_,
         resamples=200,
         progress=lambda *done: seen.append(done),
     )
-    assert found.resamples == pytest.approx(150, abs=4 * np.sqrt(200 * 3 / 16))
+    assert result.resamples == pytest.approx(150, abs=4 * np.sqrt(200 * 3 / 16))
     assert seen == [(number, 200) for number in range(1, 201)]
     with pytest.raises(DataError, match="hardly any sample has a strict preference"):
-        bootstrap_utility(MODEL, pairs.take([3]), MODEL.fit(pairs), resamples=5)
+        bootstrap_utility(MODEL, pairs.take([3]), MODEL.fit(pairs).learned_, resamples=5)
     for level in (0.0, 1.0):
         with pytest.raises(ArgumentError, match=f"5 resamples at level {level}"):
-            bootstrap_utility(MODEL, pairs, MODEL.fit(pairs), resamples=5, level=level)
+            bootstrap_utility(MODEL, pairs, MODEL.fit(pairs).learned_, resamples=5, level=level)
 
 
 def test_the_ends_of_accuracies_are_those_of_all_samples() -> None:
@@ -112,10 +112,10 @@ def test_many_queries_have_the_interval_of_the_normal_approximation() -> None:
 
 def test_accuracies_of_a_report_are_shares_with_their_bands() -> None:
     pairs = judged(random_pairs(160, 3, seed=2), np.outer([1.0, 0.6, 0.3], [0.0, 0.3, 1.0]))
-    found = report(pairs, DCGLearn(1.0), resamples=20, test_position=False)
+    result = report(pairs, DCGLearn(1.0), resamples=20, test_position=False)
     strict = np.flatnonzero(pairs.choices != 0)
     usual_gains: tuple[GainsName, ...] = ("exponential", "linear")
-    for accuracy, gains in zip(found.accuracies[1:], usual_gains, strict=True):
+    for accuracy, gains in zip(result.accuracies[1:], usual_gains, strict=True):
         leads = pairs.leads(usual_table(3, 3, gains))[strict]
         agreed = np.where(leads == 0, 0.5, np.sign(leads) == pairs.choices[strict])
         assert accuracy.share == pytest.approx(agreed.mean())
@@ -123,20 +123,20 @@ def test_accuracies_of_a_report_are_shares_with_their_bands() -> None:
         parts = np.array_split(agreed[np.argsort(usual, kind="stable")], 5)
         assert accuracy.bands == pytest.approx([part.mean() for part in parts])
         assert accuracy.low < accuracy.share < accuracy.high
-        assert accuracy.ahead[0] == pytest.approx(found.accuracies[0].share - accuracy.share)
+        assert accuracy.ahead[0] == pytest.approx(result.accuracies[0].share - accuracy.share)
         assert accuracy.ahead[1] <= accuracy.ahead[0] <= accuracy.ahead[2]
-    assert found.accuracies[0].ahead == (0.0, 0.0, 0.0)
-    assert found.counts == tuple(
+    assert result.accuracies[0].ahead == (0.0, 0.0, 0.0)
+    assert result.counts == tuple(
         int((pairs.choices == choice).sum()) for choice in (2, 1, 0, -1, -2)
     )
 
 
 def test_the_test_of_positions_compares_both_objectives() -> None:
     pairs = judged(random_pairs(120, 2, seed=1), np.array([[0, 1, 9], [0, 4, 5.0]]))
-    free, single = (DCGLearn(1.0, form).fit(pairs) for form in ("by-position", "rank-one"))
-    found = position_test(DCGLearn(1.0, "rank-one"), pairs, resamples=9, seed=4)
-    assert found.gain == pytest.approx(1 - free.objective / single.objective)
-    assert found.gain > 0.05
-    assert found.resamples == 9
-    assert found.p_value == 1 / 10  # no draw of people without such gains saves as much
-    assert 0 <= found.expected < found.gain
+    free, single = (DCGLearn(1.0, form).fit(pairs).learned_ for form in ("by-position", "rank-one"))
+    result = position_test(DCGLearn(1.0, "rank-one"), pairs, resamples=9, seed=4)
+    assert result.gain == pytest.approx(1 - free.objective / single.objective)
+    assert result.gain > 0.05
+    assert result.resamples == 9
+    assert result.p_value == 1 / 10  # no draw of people without such gains saves as much
+    assert 0 <= result.expected < result.gain

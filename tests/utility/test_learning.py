@@ -9,7 +9,15 @@ from podium.data import Dataset
 from podium.errors import DataError, PodiumError
 from podium.losses import LambdaLoss
 from podium.measures import DCG, compare, evaluate, nDCG, parse_measure
-from podium.utility import DCGLearn, RankingPreferences, choose_C
+from podium.utility import (
+    DCGLearn,
+    RankingPreferences,
+    bootstrap_utility,
+    choose_C,
+    next_places,
+    position_test,
+    report,
+)
 from podium.utility.cross_validate import folds_of, held_out_leads
 from podium.utility.learned_utility import accuracy
 from podium.utility.utility_tables import factor, similarity, usual_table
@@ -23,7 +31,7 @@ GAINS = np.array([0.0, 0.4, 1.0])
 def test_the_truth_is_found(form: str) -> None:
     table = np.outer(DISCOUNTS, GAINS)
     pairs = judged(random_pairs(3000), table)
-    learned = DCGLearn(100.0, form, tie_weight=0.0).fit(pairs)  # type: ignore[arg-type]
+    learned = DCGLearn(100.0, form, tie_weight=0.0).fit(pairs).learned_  # type: ignore[arg-type]
     assert learned.gains == pytest.approx(GAINS, abs=0.02)
     assert learned.discounts == pytest.approx(DISCOUNTS, abs=0.02)
     assert learned.accuracy(judged(random_pairs(3000, seed=9), table)) > 0.99
@@ -31,7 +39,7 @@ def test_the_truth_is_found(form: str) -> None:
 
 
 def test_gains_and_discounts_are_in_their_units() -> None:
-    learned = DCGLearn(1.0).fit(judged(random_pairs(200), np.outer(DISCOUNTS, GAINS)))
+    learned = DCGLearn(1.0).fit(judged(random_pairs(200), np.outer(DISCOUNTS, GAINS))).learned_
     assert (learned.gains[0], learned.gains[-1], learned.discounts[0]) == (0.0, 1.0, 1.0)
     assert np.all(np.diff(learned.gains) >= 0)
     assert np.all(learned.table[:, 0] == 0)
@@ -53,13 +61,13 @@ def test_factor_undoes_a_product_whatever_is_added_at_a_position(
 
 
 def test_a_table_of_nothing_has_no_factors() -> None:
-    with pytest.raises(DataError, match="say nothing of gains"):
+    with pytest.raises(DataError, match="determine no gains"):
         factor(np.full((3, 2), 7.0))
 
 
 def test_the_measure_is_the_utility() -> None:
     """Leads by the table and differences of the measure are the same up to one factor."""
-    learned = DCGLearn(10.0).fit(judged(random_pairs(500), np.outer(DISCOUNTS, GAINS)))
+    learned = DCGLearn(10.0).fit(judged(random_pairs(500), np.outer(DISCOUNTS, GAINS))).learned_
     pairs = random_pairs(50, seed=3)
     values = [
         evaluate(
@@ -77,21 +85,21 @@ def test_the_measure_is_the_utility() -> None:
 
 
 def test_the_measure_compares_systems_and_the_loss_trains() -> None:
-    learned = DCGLearn(10.0).fit(judged(random_pairs(500), np.outer(DISCOUNTS, GAINS)))
+    learned = DCGLearn(10.0).fit(judged(random_pairs(500), np.outer(DISCOUNTS, GAINS))).learned_
     random = np.random.default_rng(0)
     labels = random.integers(0, 3, 200)
     data = Dataset.from_arrays(random.random((200, 2)), labels=labels, group=[10] * 20)
-    found = compare(
+    actual = compare(
         [learned.ndcg, learned.dcg], data, {"bad": random.random(200), "good": labels + 0.0}
     )
-    assert found.verdicts[repr(learned.ndcg)]["good"].difference.mean > 0
+    assert actual.verdicts[repr(learned.ndcg)]["good"].difference.mean > 0
     for form in ("rank-one", "by-position"):
         loss = (
             DCGLearn(10.0, form)
             .fit(  # type: ignore[arg-type]
                 judged(random_pairs(500), np.outer(DISCOUNTS, GAINS))
             )
-            .loss
+            .learned_.loss
         )
         assert isinstance(loss, LambdaLoss)
         result = loss.evaluate([0.0, 1.0, 0.0], [2, 0, 1], [0, 3])
@@ -106,9 +114,9 @@ def test_normalised_learning_asks_for_leads_relative_to_the_ideal() -> None:
     sides = np.concatenate((small, large), axis=1)
     pairs = RankingPreferences.from_arrays(*sides, grades=3)
     pairs = judged(pairs, np.outer([1, 0.6, 0.4], [0, 0.5, 1]))
-    learned = DCGLearn(1.0, normalised=True).fit(pairs)
+    learned = DCGLearn(1.0, normalised=True).fit(pairs).learned_
     assert learned.measure.name == "nDCG"
-    plain = DCGLearn(1.0).fit(pairs)
+    plain = DCGLearn(1.0).fit(pairs).learned_
     leads = np.abs(pairs.leads(learned.table))[pairs.strict]
     assert leads.shape == np.abs(pairs.leads(plain.table))[pairs.strict].shape
     assert learned.accuracy(pairs) > 0.97
@@ -125,7 +133,7 @@ def test_ties_bring_utilities_together() -> None:
     tied = pairs.take(~pairs.strict)
     apart = []
     for ties in (0.0, 1.0, 10.0):
-        learned = DCGLearn(1.0, "by-position", tie_weight=ties).fit(pairs)
+        learned = DCGLearn(1.0, "by-position", tie_weight=ties).fit(pairs).learned_
         apart.append(float(np.abs(tied.leads(learned.table)).mean()))
     assert apart[0] > apart[1] > apart[2]
 
@@ -133,7 +141,8 @@ def test_ties_bring_utilities_together() -> None:
 def test_much_better_asks_for_a_larger_lead() -> None:
     pairs = RankingPreferences.from_arrays([[1, 0]], [[0, 0]], [2])
     leads = [
-        float(pairs.leads(DCGLearn(1e6, much=much).fit(pairs).table)[0]) for much in (1.0, 3.0)
+        float(pairs.leads(DCGLearn(1e6, much=much).fit(pairs).learned_.table)[0])
+        for much in (1.0, 3.0)
     ]
     assert leads == pytest.approx([1.0, 3.0], rel=1e-4)
 
@@ -164,7 +173,7 @@ def test_cross_validation_chooses_a_c_that_predicts() -> None:
     leads = held_out_leads(model, noisy)
     assert accuracy(pairs, leads) > 0.9  # of what they really think
     test = judged(random_pairs(4000, seed=8), np.outer(DISCOUNTS, GAINS))
-    assert DCGLearn().fit(noisy).accuracy(test) > 0.9
+    assert DCGLearn().fit(noisy).learned_.accuracy(test) > 0.9
 
 
 def test_too_few_queries_for_the_folds_are_refused() -> None:
@@ -197,14 +206,36 @@ def test_bad_settings_are_refused(settings: dict, message: str) -> None:
 
 def test_ties_alone_teach_nothing() -> None:
     pairs = RankingPreferences.from_arrays([[1, 0]], [[0, 1]], [0])
-    with pytest.raises(DataError, match="say nothing of gains"):
+    with pytest.raises(DataError, match="determine no gains"):
         DCGLearn(1.0).fit(pairs)
     with pytest.raises(DataError, match="no strict preference"):
         accuracy(pairs, np.zeros(1))
 
 
 def test_ndcg_of_a_learned_utility_is_1_for_the_best_order() -> None:
-    learned = DCGLearn(10.0).fit(judged(random_pairs(500), np.outer(DISCOUNTS, GAINS)))
-    found = evaluate(learned.ndcg, labels=[2, 1, 0, 1], scores=[4, 3, 1, 2], group=[4])
-    assert found.means[learned.ndcg] == pytest.approx(1.0)
+    learned = DCGLearn(10.0).fit(judged(random_pairs(500), np.outer(DISCOUNTS, GAINS))).learned_
+    result = evaluate(learned.ndcg, labels=[2, 1, 0, 1], scores=[4, 3, 1, 2], group=[4])
+    assert result.means[learned.ndcg] == pytest.approx(1.0)
     assert learned.ndcg != nDCG @ 4
+
+
+def test_fit_returns_the_model_and_leaves_its_parameters_alone():
+    pairs = judged(random_pairs(200), np.outer(DISCOUNTS, GAINS))
+    model = DCGLearn(random_state=3)
+    assert model.fit(pairs) is model
+    assert model.C is None
+    assert choose_C(model, pairs) == model.learned_.C
+    assert model == DCGLearn(random_state=3)
+
+
+def test_studies_of_a_model_do_not_refit_it():
+    pairs = judged(random_pairs(200), np.outer(DISCOUNTS, GAINS))
+    model = DCGLearn(1.0).fit(pairs)
+    learned = model.learned_
+    choose_C(model, pairs, (0.1, 1.0))
+    held_out_leads(model, pairs)
+    bootstrap_utility(model, pairs, learned, resamples=2)
+    position_test(model, pairs, resamples=1)
+    report(pairs, model, resamples=2, test_position=False)
+    next_places(random_pairs(50), pairs, model)
+    assert model.learned_ is learned

@@ -68,16 +68,16 @@ def test_verdicts_that_were_taken_back_do_not_count() -> None:
         ({"left": [[300]], "right": [[0]]}, "300"),
         ({"left": [[1.5]], "right": [[0]]}, "1.5"),
         ({"left": [["a"]], "right": [[0]]}, "for a grade"),
-        ({"left": [[[1]]], "right": [[0]]}, "is no list"),
+        ({"left": [[[1]]], "right": [[0]]}, "is not a list"),
         ({"left": np.zeros((1, 1)), "right": [[0]]}, "dimensions of float64"),
         ({"left": [[]], "right": [[]]}, "0 positions"),
         ({"left": [[1]], "right": [[0]], "depth": 0}, "0 positions"),
-        ({"left": [[1]], "right": [[0]], "choices": [3]}, "other values"),
-        ({"left": [[1]], "right": [[0]], "choices": [0.5]}, "other values"),
+        ({"left": [[1]], "right": [[0]], "choices": [3]}, "values outside"),
+        ({"left": [[1]], "right": [[0]], "choices": [0.5]}, "values outside"),
         ({"left": [[1]], "right": [[0]], "choices": [1, 1]}, "shape"),
-        ({"left": [[1]], "right": [[0]], "choices": ["x"]}, "no numbers"),
-        ({"left": [[1]], "right": [[0]], "pair_weights": [-1]}, "weight is below 0"),
-        ({"left": [[1]], "right": [[0]], "pair_weights": [np.nan]}, "weight is below 0"),
+        ({"left": [[1]], "right": [[0]], "choices": ["x"]}, "not numbers"),
+        ({"left": [[1]], "right": [[0]], "pair_weights": [-1]}, "weight is negative"),
+        ({"left": [[1]], "right": [[0]], "pair_weights": [np.nan]}, "weight is negative"),
         ({"left": [[1]], "right": [[0]], "queries": ["a", "b"]}, "2 queries for 1 pairs"),
         ({"left": [[2]], "right": [[0]], "grades": 2}, "a grade is 2"),
         ({"left": [[1]], "right": [[0]], "grades": 1}, "there are 1 grades"),
@@ -99,8 +99,8 @@ GOOD = b'{"left": [1, 0], "right": [0, 1], "choice": 1}\n'
         (b"\xff\xfe", "UTF-"),
         (b"[" * 100_000, "nested too deeply|not JSON"),
         (b'{"left": [1], "right": [0]}', "has no choice"),
-        (b'{"left": [1], "choice": 1}', "right is no list"),
-        (b'{"left": [], "right": [0], "choice": 1}', "left is no list"),
+        (b'{"left": [1], "choice": 1}', "right is not a list"),
+        (b'{"left": [], "right": [0], "choice": 1}', "left is not a list"),
         (b'{"left": [true], "right": [0], "choice": 1}', "left has True"),
         (b'{"left": [1e2], "right": [0], "choice": 1}', "left has 100.0"),
         (b'{"left": [256], "right": [0], "choice": 1}', "left has 256"),
@@ -130,7 +130,7 @@ def test_a_pool_has_no_choices_and_no_file_is_empty(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="has a choice"):
         list(read_records(io.BytesIO(GOOD), judged=False))
     (tmp_path / "empty.jsonl").write_bytes(b"\n\n")
-    with pytest.raises(DataError, match="holds no pair"):
+    with pytest.raises(DataError, match="has no pairs"):
         read_preferences(tmp_path / "empty.jsonl")
 
 
@@ -144,7 +144,7 @@ def test_any_bytes_are_read_or_refused(content: bytes) -> None:
 def test_a_learned_utility_is_read_again(tmp_path: Path) -> None:
     pairs = random_pairs(100)
     pairs = pairs.with_choices(np.sign(pairs.leads(np.outer([4, 3, 2, 1], [0, 1, 3]))))
-    learned = DCGLearn(1.0, normalised=True).fit(pairs)
+    learned = DCGLearn(1.0, normalised=True).fit(pairs).learned_
     write_learned(learned, tmp_path / "learned.json")
     again = read_learned(tmp_path / "learned.json")
     assert again.measure == learned.measure
@@ -155,7 +155,7 @@ def test_a_learned_utility_is_read_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{}", "no learned utility"),
+        ("{}", "not a learned utility"),
         ('{"podium": "utility", "version": 2}', "version 2"),
         ('{"podium": "utility", "version": 1}', "has no 'C'"),
         ("nonsense", "not JSON"),
@@ -183,10 +183,10 @@ def test_a_utility_that_does_not_fit_is_refused(tmp_path: Path, key: str, value:
     import json
 
     pairs = RankingPreferences.from_arrays([[1, 0], [0, 1]], [[0, 1], [0, 0]], [1, 1])
-    write_learned(DCGLearn(1.0).fit(pairs), path := tmp_path / "learned.json")
+    write_learned(DCGLearn(1.0).fit(pairs).learned_, path := tmp_path / "learned.json")
     content = json.loads(path.read_text()) | {key: value}
     path.write_text(json.dumps(content))
-    with pytest.raises(DataError, match="holds no learned utility"):
+    with pytest.raises(DataError, match="is not a learned utility"):
         read_learned(path)
 
 
@@ -199,5 +199,5 @@ def test_simulated_people_err_as_often_as_the_logistic_curve_says() -> None:
 def test_pairs_of_another_shape_are_refused() -> None:
     with pytest.raises(DataError, match="utilities have shape"):
         random_pairs(3).leads(np.zeros((2, 2)))
-    with pytest.raises(DataError, match="other positions or grades"):
+    with pytest.raises(DataError, match="differ in depth or grades"):
         random_pairs(3).joined(random_pairs(3, depth=5))

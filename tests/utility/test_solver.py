@@ -35,13 +35,13 @@ def by_cvxpy(
         rises = table[:, 1:] - table[:, :-1]
         constraints.append(rises[:-1] >= rises[1:])
     weights = C * pairs.pair_weights
-    for place, choice in enumerate(pairs.choices):
+    for index, choice in enumerate(pairs.choices):
         if choice == 0:
-            weights[place] *= ties
-            constraints.append(cp.abs(leads[place]) <= 1 + slacks[place])
+            weights[index] *= ties
+            constraints.append(cp.abs(leads[index]) <= 1 + slacks[index])
         else:
             asked = much if abs(choice) == 2 else 1.0
-            constraints.append(np.sign(choice) * leads[place] >= asked - slacks[place])
+            constraints.append(np.sign(choice) * leads[index] >= asked - slacks[index])
     objective = cp.sum_squares(w) + cp.sum(cp.multiply(weights, cp.square(slacks)))
     return float(cp.Problem(cp.Minimize(objective), constraints).solve(solver=cp.CLARABEL))
 
@@ -58,28 +58,28 @@ def test_the_optimum_is_that_of_the_printed_problem(
     expected = by_cvxpy(pairs, C, ties=0.5, much=1.5, decreasing=decreasing)
     model = DCGLearn(C, "by-position", decreasing, tie_weight=0.5, much=1.5)
     try:
-        found = model.fit(pairs)
+        result = model.fit(pairs).learned_
     except DataError:  # nothing to learn: w is 0 there too
         zero = C * np.sum(pairs.pair_weights * np.array([0, 1, 1.5**2])[np.abs(pairs.choices)])
         assert expected == pytest.approx(zero, rel=1e-6, abs=1e-6)
     else:
-        assert found.objective == pytest.approx(expected, rel=1e-6, abs=1e-6)
+        assert result.objective == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
-def conditions(pairs: RankingPreferences, found: LearnedUtility, C: float) -> tuple[float, float]:
+def conditions(pairs: RankingPreferences, result: LearnedUtility, C: float) -> tuple[float, float]:
     """How far the optimality conditions of w are missed, relative to the sum of all forces.
 
     With multipliers of the monotone constraints: increments are at least 0, the derivative by each
     is at least 0, and one of both is 0.
     """
-    leads = pairs.leads(found.table) * np.sign(pairs.choices)
+    leads = pairs.leads(result.table) * np.sign(pairs.choices)
     slack = np.maximum(1 - leads, 0) * (pairs.choices != 0)
     force = -2 * C * pairs.pair_weights * slack * np.sign(pairs.choices)
     difference = one_hot(pairs.left, pairs.grades) - one_hot(pairs.right, pairs.grades)
-    centred = found.table - found.table.mean(axis=1, keepdims=True)
-    by_w = 2 * centred + (difference.T @ force).reshape(found.table.shape)
+    centred = result.table - result.table.mean(axis=1, keepdims=True)
+    by_w = 2 * centred + (difference.T @ force).reshape(result.table.shape)
     by_increment = np.cumsum(by_w[:, ::-1], axis=1)[:, ::-1][:, 1:]
-    increments_ = np.diff(found.table, axis=1)
+    increments_ = np.diff(result.table, axis=1)
     scale = np.abs(force).sum() + 1.0
     complementary = np.abs(np.minimum(increments_, by_increment / scale)).max()
     return complementary, -min(increments_.min(), 0.0)
@@ -91,10 +91,10 @@ def test_optimality_conditions_hold(pairs: RankingPreferences, C: float) -> None
     if not len(strict):
         return
     try:
-        found = DCGLearn(C, "by-position").fit(strict)
+        result = DCGLearn(C, "by-position").fit(strict).learned_
     except DataError:
         return
-    complementary, negative = conditions(strict, found, C)
+    complementary, negative = conditions(strict, result, C)
     assert complementary < 1e-8
     assert negative < 1e-12
 
@@ -110,12 +110,12 @@ def test_sides_and_order_do_not_matter(pairs: RankingPreferences, C: float) -> N
     ).take(np.arange(len(pairs))[::-1])
     model = DCGLearn(C, "by-position")
     try:
-        one = model.fit(pairs)
+        one = model.fit(pairs).learned_
     except DataError:
         with pytest.raises(DataError):
             model.fit(turned)
         return
-    assert model.fit(turned).table == pytest.approx(one.table, abs=1e-7)
+    assert model.fit(turned).learned_.table == pytest.approx(one.table, abs=1e-7)
 
 
 @given(preferences(), st.integers(2, 4))
@@ -130,10 +130,10 @@ def test_a_weight_counts_like_so_many_pairs(pairs: RankingPreferences, times: in
     )
     model = DCGLearn(1.0, "by-position")
     try:
-        one = model.fit(repeated)
+        one = model.fit(repeated).learned_
     except DataError:
         return
-    assert one.objective == pytest.approx(model.fit(weighted).objective, rel=1e-9)
+    assert one.objective == pytest.approx(model.fit(weighted).learned_.objective, rel=1e-9)
 
 
 def test_any_start_gives_the_same_optimum() -> None:
@@ -160,8 +160,8 @@ def test_many_pairs_start_from_a_sample_and_end_at_the_optimum() -> None:
     flipped = np.where(random.random(len(pairs)) < 0.2, -1, 1)
     pairs = pairs.with_choices(pairs.choices * flipped)
     pairs = pairs.take(pairs.strict)
-    found = DCGLearn(1.0, "by-position").fit(pairs)
-    complementary, _ = conditions(pairs, found, 1.0)
+    result = DCGLearn(1.0, "by-position").fit(pairs).learned_
+    complementary, _ = conditions(pairs, result, 1.0)
     assert complementary < 1e-8
 
 
@@ -170,7 +170,7 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     tables = []
     for threads in ("1", "2"):
         monkeypatch.setenv("PODIUM_THREADS", threads)
-        tables.append(DCGLearn(1.0, "by-position").fit(pairs).table)
+        tables.append(DCGLearn(1.0, "by-position").fit(pairs).learned_.table)
     assert np.array_equal(*tables)
 
 
@@ -194,18 +194,18 @@ def test_rank_one_is_no_worse_than_any_gains_and_discounts_that_scipy_finds() ->
         ).fun
         for _ in range(10)
     )
-    found = DCGLearn(1.0).fit(pairs)
-    assert found.objective <= best * (1 + 1e-5)
-    assert found.table == pytest.approx(
-        np.outer(found.discounts, found.gains) * found.table[0, -1], abs=1e-8
+    result = DCGLearn(1.0).fit(pairs).learned_
+    assert result.objective <= best * (1 + 1e-5)
+    assert result.table == pytest.approx(
+        np.outer(result.discounts, result.gains) * result.table[0, -1], abs=1e-8
     )
 
 
 @pytest.mark.parametrize("form", ["rank-one", "by-position"])
 def test_decreasing_discounts_are_kept(form: str) -> None:
     pairs = judged(random_pairs(300), np.outer([1, 3, 2, 4], [0, 1, 3]))
-    free = DCGLearn(1.0, form).fit(pairs)  # type: ignore[arg-type]
-    bound = DCGLearn(1.0, form, decreasing=True).fit(pairs)  # type: ignore[arg-type]
+    free = DCGLearn(1.0, form).fit(pairs).learned_  # type: ignore[arg-type]
+    bound = DCGLearn(1.0, form, decreasing=True).fit(pairs).learned_  # type: ignore[arg-type]
     assert free.discounts.argmax() == 3
     assert np.all(np.diff(np.diff(bound.table, axis=1), axis=0) <= 1e-9)
     assert free.objective <= bound.objective
@@ -220,7 +220,7 @@ def test_small_quadratics_are_solved_to_their_conditions(
     matrix = root @ root.T + 0.1 * np.eye(size)
     pull = random.normal(size=size) * (random.random(size) < 0.5 if sparse else 1.0)
     for start in (np.zeros(size), random.exponential(1.0, size)):
-        found = minimise_quadratic(matrix, pull, start)
-        slope = matrix @ found - pull
-        assert np.all(found >= 0)
-        assert np.abs(np.minimum(found, slope)).max() < 1e-8
+        result = minimise_quadratic(matrix, pull, start)
+        slope = matrix @ result - pull
+        assert np.all(result >= 0)
+        assert np.abs(np.minimum(result, slope)).max() < 1e-8

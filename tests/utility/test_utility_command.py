@@ -28,9 +28,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_run(run, path / f"{name}.run")
     pool = random_pairs(60, 3, 3, seed=8)
     with (path / "pool.jsonl").open("w") as file:
-        for place in range(len(pool)):
-            sides = {"left": pool.left[place].tolist(), "right": pool.right[place].tolist()}
-            file.write(json.dumps({"id": f"p{place}", **sides}) + "\n")
+        for index in range(len(pool)):
+            sides = {"left": pool.left[index].tolist(), "right": pool.right[index].tolist()}
+            file.write(json.dumps({"id": f"p{index}", **sides}) + "\n")
     return path
 
 
@@ -50,8 +50,8 @@ def test_learn_prints_the_measure_and_writes_what_was_learned() -> None:
 def test_next_prints_pairs_of_the_pool_until_none_is_left(folder: Path) -> None:
     lines = succeed("utility", "next", "pool.jsonl", "--count", 5).splitlines()
     assert len({json.loads(line)["id"] for line in lines}) == 5
-    said = [json.loads(line) | {"choice": 1} for line in lines]
-    (folder / "said.jsonl").write_text("".join(json.dumps(each) + "\n" for each in said))
+    judged_pairs = [json.loads(line) | {"choice": 1} for line in lines]
+    (folder / "said.jsonl").write_text("".join(json.dumps(each) + "\n" for each in judged_pairs))
     again = succeed(
         *("utility", "next", "pool.jsonl", "--verdicts", "said.jsonl", "--first", 2),
         *("--strategy", "margin", "--count", 100),
@@ -70,7 +70,7 @@ def test_report_writes_a_page_and_says_what_turns_round(folder: Path) -> None:
         "--no-test-position",
     )
     assert "learned, held out" in printed
-    assert "turn round" in printed.replace("\n", " ")
+    assert "comparisons of systems flip" in printed.replace("\n", " ")
     page = (folder / "report.html").read_text()
     assert page.startswith("<!doctype html>")
 

@@ -1,7 +1,7 @@
-"""Several rankings of the same documents made into one.
+"""Rank aggregation: several rankings of the same documents combined into one.
 
 Votes are a matrix: a row for each document, a column for each ranker, larger is better, NaN for
-documents a ranker left out. An aggregation gives a score for each row, so that its result is
+documents a ranker left out. An aggregation returns one score per row, so that its result can be
 evaluated, compared and aggregated like any ranking.
 """
 

@@ -1,7 +1,7 @@
-"""Groups of documents whose majorities go in circles, best group first.
+"""Groups of documents with cyclic majorities (strongly connected components), best group first.
 
-An order that keeps the groups in turn goes against no majority between two of them, so that each
-group can be ordered by itself (the extended Condorcet criterion).
+An order that keeps these groups in sequence contradicts no majority between two groups, so that
+each group can be ordered separately (the extended Condorcet criterion).
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from podium.kernels import Doubles, Ints, kernel
 
 @kernel
 def grouped_order(table: Doubles, order: Ints) -> tuple[Ints, Ints]:
-    """Documents in an order that keeps groups together and in turn, and where groups begin.
+    """Return the documents ordered group by group, and the index at which each group begins.
 
-    Where majorities leave open which of two groups is first, the one with the earlier document
-    in the given order is; inside a group the given order stays. Takes O(n²).
+    Where majorities do not decide which of two groups is first, the one with the earlier document
+    in the given order is; within a group the given order is kept. Takes O(n²).
     """
     size = len(order)
     group = _groups(table, order)
     groups = 0
     for document in range(size):
         groups = max(groups, group[document] + 1)
-    blocked = np.zeros(groups, np.int64)  # majorities for documents of other groups not yet taken
+    blocked = np.zeros(groups, np.int64)  # majorities won by documents of groups not yet placed
     sizes = np.zeros(groups, np.int64)
     earliest = np.full(groups, size, np.int64)
-    for place in range(size):
-        document = order[place]
+    for position in range(size):
+        document = order[position]
         sizes[group[document]] += 1
-        earliest[group[document]] = min(earliest[group[document]], place)
+        earliest[group[document]] = min(earliest[group[document]], position)
         for other in range(size):
             if table[other, document] > 0 and group[other] != group[document]:
                 blocked[group[document]] += 1
-    found = np.empty(size, np.int64)
+    result = np.empty(size, np.int64)
     starts = np.zeros(groups + 1, np.int64)
     for turn in range(groups):
         chosen = -1
@@ -41,34 +41,34 @@ def grouped_order(table: Doubles, order: Ints) -> tuple[Ints, Ints]:
             if blocked[each] == 0 and (chosen < 0 or earliest[each] < earliest[chosen]):
                 chosen = each
         blocked[chosen] = -1
-        at = starts[turn]
-        starts[turn + 1] = at + sizes[chosen]
-        for place in range(size):
-            document = order[place]
+        end = starts[turn]
+        starts[turn + 1] = end + sizes[chosen]
+        for position in range(size):
+            document = order[position]
             if group[document] == chosen:
-                found[at] = document
-                at += 1
+                result[end] = document
+                end += 1
                 for other in range(size):
                     if table[document, other] > 0 and group[other] != chosen:
                         blocked[group[other]] -= 1
-    return found, starts
+    return result, starts
 
 
 @kernel
 def _groups(table: Doubles, order: Ints) -> Ints:
-    """The strongly connected component of each document (Kosaraju's two searches)."""
+    """Return the strongly connected component of each document (Kosaraju's algorithm)."""
     size = len(order)
     finished = np.empty(size, np.int64)
     path = np.empty(size, np.int64)
     following = np.zeros(size, np.int64)
     seen = np.zeros(size, np.bool_)
     count = 0
-    for place in range(size):
-        if seen[order[place]]:
+    for position in range(size):
+        if seen[order[position]]:
             continue
         depth = 1
-        path[0] = order[place]
-        seen[order[place]] = True
+        path[0] = order[position]
+        seen[order[position]] = True
         while depth:
             document = path[depth - 1]
             while following[document] < size and (
@@ -85,12 +85,12 @@ def _groups(table: Doubles, order: Ints) -> Ints:
                 depth += 1
     group = np.full(size, -1, np.int64)
     groups = 0
-    for place in range(size - 1, -1, -1):
-        if group[finished[place]] >= 0:
+    for position in range(size - 1, -1, -1):
+        if group[finished[position]] >= 0:
             continue
         depth = 1
-        path[0] = finished[place]
-        group[finished[place]] = groups
+        path[0] = finished[position]
+        group[finished[position]] = groups
         while depth:
             depth -= 1
             document = path[depth]

@@ -1,4 +1,4 @@
-"""Supervised Kemeny: sort by weighted majorities, starting from an order that is good already."""
+"""Supervised Kemeny: sort by weighted majorities, starting from a good order."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def supervised_kemeny(
     """Sort each query's documents by the weighted majority of the rankers.
 
     Algorithm 2 of Cheng et al. (2014), made deterministic: their quick sort depends on its
-    pivots, because majorities can go in circles. Here documents are taken in the order of
-    ``start``, and each climbs while a majority prefers it to the document above. No two
-    neighbours of the result are against a majority, so that a group of documents that wins
+    pivots, because majorities can be cyclic. Here documents are taken in the order of
+    ``start``, and each moves up while a majority prefers it to the document above. No two
+    neighbours of the result contradict a majority, so that a group of documents that wins
     against all others comes first (the extended Condorcet criterion), and a tie stays as in
-    ``start``. Takes O(r n²) time and n² numbers of memory for r rankers of n documents, a query
-    at a time in each thread.
+    ``start``. Takes O(r n²) time and n² numbers of memory for r rankers of n documents, one
+    query at a time in each thread.
 
     Args:
         votes: A row for each document, a column for each ranker: larger is better (negate ranks),
@@ -41,12 +41,12 @@ def supervised_kemeny(
         ranker_weights: A weight for each ranker, such as ``proportional_weights``; equal if not
             given.
         start: The base order: a score for each row; Borda's count of the votes if not given.
-        top: Count only the so many best documents of each ranker as ranked; one number, or one
-            for each query.
-        unranked: What a ranker says of documents that it did not rank. ``"ignore"`` with ``top``
+        top: Count only this many documents of each ranker, its best, as ranked; one number, or
+            one for each query.
+        unranked: How documents that a ranker did not rank are treated. ``"ignore"`` with ``top``
             is the published algorithm.
-        refine: Then move single documents to where they lower the distance to the votes, until
-            no move does. Each round takes O(n²).
+        refine: Whether to then move single documents until no move lowers the distance to the
+            votes. Each round takes O(n²).
 
     Returns:
         A score for each row: n for the first document of a query of n, 1 for the last.
@@ -57,25 +57,25 @@ def supervised_kemeny(
         >>> supervised_kemeny([[3, 1, 2], [2, 3, 3], [1, 2, 1]], ranker_weights=[3, 1, 1]).tolist()
         [3.0, 2.0, 1.0]
     """
-    taken = checked_votes(votes, offsets, ranker_weights, unranked, top)
+    checked = checked_votes(votes, offsets, ranker_weights, unranked, top)
     if start is None:
-        base = borda_start(taken.values, taken.offsets, taken.weights, unranked)
+        start_scores = borda_start(checked.values, checked.offsets, checked.weights, unranked)
     else:
-        base = row_scores(start, len(taken.values), "start")
-    scores = np.empty(len(taken.values))
+        start_scores = row_scores(start, len(checked.values), "start")
+    scores = np.empty(len(checked.values))
     over_queries(
         lambda first, last: _sort(
-            taken.values,
-            taken.offsets,
-            taken.weights,
-            taken.tolerance,
-            base,
+            checked.values,
+            checked.offsets,
+            checked.weights,
+            checked.tolerance,
+            start_scores,
             refine,
             scores,
             first,
             last,
         ),
-        taken.offsets,
+        checked.offsets,
     )
     return scores
 
@@ -93,7 +93,7 @@ def _sort(
     offsets: Ints,
     weights: Doubles,
     tolerance: float,
-    base: Doubles,
+    start_scores: Doubles,
     refine: bool,
     scores: Doubles,
     first: int,
@@ -102,7 +102,7 @@ def _sort(
     for query in range(first, last):
         begin, end = offsets[query], offsets[query + 1]
         table, _ = margins(values, weights, begin, end, tolerance)
-        order = best_first(base[begin:end])
+        order = best_first(start_scores[begin:end])
         insert_all(table, order)
         if refine:
             move_all(table, order, tolerance)

@@ -1,4 +1,4 @@
-"""The majority table of a query, and the weighted Kendall distance that it stands for."""
+"""The majority table of a query, and the weighted Kendall distance."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def kendall_distance(
     unranked: Unranked = "below",
     top: int | None = None,
 ) -> Doubles:
-    """The weighted Kendall distance of an order to the votes, of each query.
+    """Compute the weighted Kendall distance of an order to the votes, for each query.
 
-    A ranker of weight w adds w for each pair of documents that it puts the other way round, and
-    w / 2 for each pair that it orders and the scores tie. Kemeny's order has the least. Takes
+    A ranker of weight w adds w for each pair of documents that it orders the opposite way, and
+    w / 2 for each pair that it orders but the scores tie. Kemeny's order minimises it. Takes
     O(r n²) time and O(n) memory beyond the input.
 
     Args:
@@ -32,8 +32,8 @@ def kendall_distance(
         offsets: Where each query's rows begin, with the number of rows last; one query if not
             given.
         ranker_weights: A weight for each ranker; equal if not given.
-        unranked: What a ranker says of documents that it did not rank.
-        top: Count only the so many best documents of each ranker as ranked.
+        unranked: How documents that a ranker did not rank are treated.
+        top: Count only this many documents of each ranker, its best, as ranked.
 
     Returns:
         A distance for each query.
@@ -42,14 +42,14 @@ def kendall_distance(
         >>> kendall_distance([3, 2, 1], [[3, 1], [2, 2], [1, 3]], ranker_weights=[1, 0.5]).tolist()
         [1.5]
     """
-    taken = checked_votes(votes, offsets, ranker_weights, unranked, top)
-    order = row_scores(scores, len(taken.values), "scores")
-    distances = np.zeros(len(taken.offsets) - 1)
+    checked = checked_votes(votes, offsets, ranker_weights, unranked, top)
+    order = row_scores(scores, len(checked.values), "scores")
+    distances = np.zeros(len(checked.offsets) - 1)
     over_queries(
         lambda first, last: _distances(
-            order, taken.values, taken.offsets, taken.weights, distances, first, last
+            order, checked.values, checked.offsets, checked.weights, distances, first, last
         ),
-        taken.offsets,
+        checked.offsets,
     )
     return distances
 
@@ -58,13 +58,13 @@ def kendall_distance(
 def margins(
     values: Doubles, weights: Doubles, begin: int, end: int, tolerance: float
 ) -> tuple[Doubles, float]:
-    """By how much weight rankers prefer each document of a query to each other, less the reverse.
+    """Return the weight of rankers that prefer each document to each other, less the reverse.
 
-    Also returns the distance that no order avoids: of each pair, the weight of the minority.
+    Also returns the distance that no order avoids: the weight of the minority of each pair.
     """
     size = end - begin
     table = np.zeros((size, size))
-    sure = 0.0
+    unavoidable = 0.0
     for one in range(size):
         for other in range(one):
             above = 0.0
@@ -75,21 +75,21 @@ def margins(
                     above += weights[ranker]
                 elif mine < theirs:
                     below += weights[ranker]
-            sure += min(above, below)
+            unavoidable += min(above, below)
             # Sums of the same weights in another order may differ in the last bits.
             if abs(above - below) > tolerance:
                 table[one, other] = above - below
                 table[other, one] = below - above
-    return table, sure
+    return table, unavoidable
 
 
 @kernel
 def against(table: Doubles, order: Ints) -> float:
-    """The weight of majorities that an order goes against."""
+    """Return the total weight of the majorities that an order contradicts."""
     total = 0.0
-    for place in range(len(order)):
-        for later in range(place + 1, len(order)):
-            total += max(0.0, table[order[later], order[place]])
+    for rank in range(len(order)):
+        for later in range(rank + 1, len(order)):
+            total += max(0.0, table[order[later], order[rank]])
     return total
 
 
@@ -110,13 +110,13 @@ def _distances(
                 for ranker in range(len(weights)):
                     mine, theirs = values[one, ranker], values[other, ranker]
                     if mine > theirs:
-                        up = 1.0
+                        sign = 1.0
                     elif mine < theirs:
-                        up = -1.0
+                        sign = -1.0
                     else:
                         continue
                     if scores[one] == scores[other]:
                         total += weights[ranker] / 2
-                    elif (scores[one] - scores[other]) * up < 0:
+                    elif (scores[one] - scores[other]) * sign < 0:
                         total += weights[ranker]
         distances[query] = total

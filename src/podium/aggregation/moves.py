@@ -9,55 +9,55 @@ from podium.kernels import Doubles, Ints, kernel
 
 @kernel
 def best_first(scores: Doubles) -> Ints:
-    """Rows by descending score, equal ones in the order they come."""
+    """Return rows by descending score; ties keep their order."""
     return np.argsort(-scores, kind="mergesort").astype(np.int64)
 
 
 @kernel
 def insert_all(table: Doubles, order: Ints) -> None:
-    """Take documents in order; each climbs while a majority prefers it to the one above."""
-    for place in range(1, len(order)):
-        document = order[place]
-        to = place
-        while to > 0 and table[document, order[to - 1]] > 0:
-            order[to] = order[to - 1]
-            to -= 1
-        order[to] = document
+    """Insertion sort: each document moves up while a majority prefers it to the one above."""
+    for position in range(1, len(order)):
+        document = order[position]
+        target = position
+        while target > 0 and table[document, order[target - 1]] > 0:
+            order[target] = order[target - 1]
+            target -= 1
+        order[target] = document
 
 
 @kernel
 def move_all(table: Doubles, order: Ints, tolerance: float) -> None:
-    """Move single documents to their best places, until no move lowers the distance."""
+    """Move single documents to their best positions until no move lowers the distance."""
     size = len(order)
     moved = True
     while moved:
         moved = False
         for document in range(size):
-            place = 0
-            while order[place] != document:
-                place += 1
-            best, to = tolerance * size, place  # sums of rounded sums differ by more
+            position = 0
+            while order[position] != document:
+                position += 1
+            best, target = tolerance * size, position  # below that, gains are rounding errors
             gain = 0.0
-            for above in range(place - 1, -1, -1):
+            for above in range(position - 1, -1, -1):
                 gain += table[document, order[above]]
                 if gain > best:
-                    best, to = gain, above
+                    best, target = gain, above
             gain = 0.0
-            for below in range(place + 1, size):
+            for below in range(position + 1, size):
                 gain -= table[document, order[below]]
                 if gain > best:
-                    best, to = gain, below
-            if to != place:
+                    best, target = gain, below
+            if target != position:
                 moved = True
-                step = 1 if to > place else -1
-                while place != to:
-                    order[place] = order[place + step]
-                    place += step
-                order[to] = document
+                step = 1 if target > position else -1
+                while position != target:
+                    order[position] = order[position + step]
+                    position += step
+                order[target] = document
 
 
 @kernel
 def write_order(order: Ints, begin: int, scores: Doubles) -> None:
     """Score the rows of a query n, n - 1, …, 1 from first to last."""
-    for place in range(len(order)):
-        scores[begin + order[place]] = len(order) - place
+    for position in range(len(order)):
+        scores[begin + order[position]] = len(order) - position

@@ -18,11 +18,11 @@ def borda(
     ranker_weights: ArrayLike | None = None,
     unranked: Unranked = "below",
 ) -> Doubles:
-    """Borda's count: a document gets a point for each document that a ranker puts below it.
+    """Borda count: a document gets one point for each document that a ranker puts below it.
 
     Documents that a ranker ties get half a point for each other. With ``unranked="below"`` those
-    it left out are tied below all others, so that they share the points that are left (Aslam and
-    Montague, SIGIR 2001); with ``"ignore"`` it gives points to, and for, what it ranked only.
+    it left out are tied below all others, so that they share the remaining points (Aslam and
+    Montague, SIGIR 2001); with ``"ignore"`` only ranked documents get, and give, points.
     Takes O(r n log n) for r rankers of n documents.
 
     Args:
@@ -31,7 +31,7 @@ def borda(
         offsets: Where each query's rows begin, with the number of rows last; one query if not
             given.
         ranker_weights: A weight for each ranker; equal if not given.
-        unranked: What a ranker says of documents that it did not rank.
+        unranked: How documents that a ranker did not rank are treated.
 
     Returns:
         A score for each row, larger is better.
@@ -55,7 +55,7 @@ def reciprocal_rank(
 ) -> Doubles:
     """Reciprocal rank fusion: ``1 / (rank_constant + position)`` from each ranker of a document.
 
-    Cormack, Clarke and Büttcher, SIGIR 2009. Documents not ranked get nothing; tied ones get
+    Cormack, Clarke and Büttcher, SIGIR 2009. Unranked documents get nothing; tied ones get
     their mean position. Takes O(r n log n) for r rankers of n documents.
 
     Args:
@@ -64,7 +64,7 @@ def reciprocal_rank(
         offsets: Where each query's rows begin, with the number of rows last; one query if not
             given.
         ranker_weights: A weight for each ranker; equal if not given.
-        rank_constant: How slowly positions lose their worth.
+        rank_constant: The larger, the more slowly the weight of positions falls.
 
     Returns:
         A score for each row, larger is better.
@@ -101,7 +101,7 @@ def _sum_points(
     first: int,
     last: int,
 ) -> None:
-    """Add up what rankers give: Borda's points for k below 0, else reciprocal positions."""
+    """Add up the points of all rankers: Borda's if k is negative, else reciprocal ranks."""
     for query in range(first, last):
         begin, end = offsets[query], offsets[query + 1]
         for ranker in range(len(weights)):
@@ -112,14 +112,14 @@ def _sum_points(
                     rows[count] = row
                     count += 1
             order = np.argsort(values[rows[:count], ranker])  # worst first
-            at = 0
-            while at < count:
-                value = values[rows[order[at]], ranker]
-                stop = at + 1
-                while stop < count and values[rows[order[stop]], ranker] == value:
-                    stop += 1
-                below = at + (stop - at - 1) / 2
+            begin_tie = 0
+            while begin_tie < count:
+                value = values[rows[order[begin_tie]], ranker]
+                end_tie = begin_tie + 1
+                while end_tie < count and values[rows[order[end_tie]], ranker] == value:
+                    end_tie += 1
+                below = begin_tie + (end_tie - begin_tie - 1) / 2
                 points = below if k < 0 else 1.0 / (k + (count - below))
-                for place in range(at, stop):
-                    scores[rows[order[place]]] += weights[ranker] * points
-                at = stop
+                for position in range(begin_tie, end_tie):
+                    scores[rows[order[position]]] += weights[ranker] * points
+                begin_tie = end_tie

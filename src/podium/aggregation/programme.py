@@ -1,9 +1,9 @@
-"""The best order of many documents as an integer programme, its constraints added as needed.
+"""The best order of many documents as an integer program with lazily added constraints.
 
-A variable for each pair says whether the first comes before the second. It is an order if no
-three documents go in a circle; of those O(n³) constraints few ever bind, so that only broken
-ones are added, until none is. Without whole numbers asked for, this gives a lower bound quickly,
-and for votes that agree a little nearly always the order itself.
+A variable for each pair says whether the first comes before the second. The values are an order if
+no three documents form a cycle; few of those O(n³) constraints ever bind, so that only violated
+ones are added, until none is left. The linear relaxation quickly gives a lower bound, and for votes
+that agree even a little nearly always the order itself.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from podium.aggregation.margins import against
 from podium.aggregation.moves import best_first, insert_all, move_all
 from podium.kernels import Doubles, Ints, kernel
 
-_BROKEN = 1e-6
-_SURE = 1e-7  # what HiGHS' own tolerances leave of a bound
-_ONE_SOLVER = Lock()  # HiGHS keeps state of its own for all threads of a process
+_VIOLATION = 1e-6
+_BOUND_TOLERANCE = 1e-7  # relative error of a bound due to HiGHS' tolerances
+_SOLVER_LOCK = Lock()  # HiGHS has state that all threads of a process share
 
 
 class Solved(NamedTuple):
-    """The best order found, what it goes against, and a bound on what any order goes against."""
+    """The best order known, its cost (the majorities it contradicts), and a bound on any cost."""
 
     order: Ints
     cost: float
@@ -38,7 +38,7 @@ class _Relaxed(NamedTuple):
 
 
 def solve_programme(table: Doubles, order: Ints, tolerance: float, seconds: float) -> Solved:
-    """Order documents at the least cost, starting from a good order, for so many seconds."""
+    """Minimise the cost of an order within some seconds, starting from a good order."""
     deadline = time.perf_counter() + seconds
     size = len(table)
     first, second = np.triu_indices(size, 1)
@@ -47,33 +47,33 @@ def solve_programme(table: Doubles, order: Ints, tolerance: float, seconds: floa
     scale = float(np.abs(costs).max())
     best, cost, bound = order, against(table, order), 0.0
     triples = np.empty((0, 3), np.int64)
-    whole = False
-    enough = max(tolerance * size * size, _SURE * cost)
-    while cost - bound > enough and time.perf_counter() < deadline:
-        left = deadline - time.perf_counter()
-        values, found = _solve(costs / scale, size, triples, whole, left)
-        bound = max(bound, base + found * scale)
+    integral = False
+    tolerated_gap = max(tolerance * size * size, _BOUND_TOLERANCE * cost)
+    while cost - bound > tolerated_gap and time.perf_counter() < deadline:
+        remaining = deadline - time.perf_counter()
+        values, relaxed_cost = _solve(costs / scale, size, triples, integral, remaining)
+        bound = max(bound, base + relaxed_cost * scale)
         if values is None:
             break
         before = _square(values, first, second, size)
         rounded = best_first(before.sum(axis=1))
         insert_all(table, rounded)
         move_all(table, rounded, tolerance)
-        worth = against(table, rounded)
-        if worth < cost:
-            best, cost = rounded, worth
-        more = _broken(before, 20 * size)
-        if len(more):
-            triples = np.concatenate((triples, more))
-        elif whole or np.all(np.abs(values - np.round(values)) < _BROKEN):
-            break  # the relaxation is an order, which was the one rounded to
+        rounded_cost = against(table, rounded)
+        if rounded_cost < cost:
+            best, cost = rounded, rounded_cost
+        violated = _violated(before, 20 * size)
+        if len(violated):
+            triples = np.concatenate((triples, violated))
+        elif integral or np.all(np.abs(values - np.round(values)) < _VIOLATION):
+            break  # the relaxation is an order, and it is the rounded one
         else:
-            whole = True
-    return Solved(best, cost, cost if cost - bound <= enough else bound)
+            integral = True
+    return Solved(best, cost, cost if cost - bound <= tolerated_gap else bound)
 
 
-def _solve(costs: Doubles, size: int, triples: Ints, whole: bool, seconds: float) -> _Relaxed:
-    """The programme with the constraints of some triples: its values if solved, and its bound."""
+def _solve(costs: Doubles, size: int, triples: Ints, integral: bool, seconds: float) -> _Relaxed:
+    """Solve the program with the constraints of some triples; values are None if not solved."""
     from scipy import optimize, sparse
 
     first, second, third = triples.T
@@ -90,23 +90,25 @@ def _solve(costs: Doubles, size: int, triples: Ints, whole: bool, seconds: float
         (signs.ravel(), (rows, columns.ravel())), shape=(len(triples), len(costs))
     )
     limits = [optimize.LinearConstraint(matrix, 0.0, 1.0)] if len(triples) else []
-    with _ONE_SOLVER:
-        found: Any = optimize.milp(
+    with _SOLVER_LOCK:
+        result: Any = optimize.milp(
             costs,
-            integrality=np.full(len(costs), int(whole)),
+            integrality=np.full(len(costs), int(integral)),
             bounds=optimize.Bounds(0.0, 1.0),
             constraints=limits,
             options={"time_limit": max(seconds, 1e-3), "mip_rel_gap": 0.0},
         )
-    if found.status == 0:
-        known = found.mip_dual_bound if whole and found.mip_dual_bound is not None else found.fun
-        return _Relaxed(np.asarray(found.x, np.float64), float(known))
-    unknown = not whole or found.mip_dual_bound is None
-    return _Relaxed(None, -np.inf if unknown else float(found.mip_dual_bound))
+    if result.status == 0:
+        known = (
+            result.mip_dual_bound if integral and result.mip_dual_bound is not None else result.fun
+        )
+        return _Relaxed(np.asarray(result.x, np.float64), float(known))
+    unknown = not integral or result.mip_dual_bound is None
+    return _Relaxed(None, -np.inf if unknown else float(result.mip_dual_bound))
 
 
 def _pair(first: Ints, second: Ints, size: int) -> Ints:
-    """The variable of each pair, in the order of ``np.triu_indices``."""
+    """Return the variable's index of each pair, in the order of ``np.triu_indices``."""
     return first * (2 * size - first - 1) // 2 + second - first - 1
 
 
@@ -117,20 +119,20 @@ def _square(values: Doubles, first: Ints, second: Ints, size: int) -> Doubles:
     return before
 
 
-def _broken(before: Doubles, most: int) -> Ints:
-    """Triples that go in a circle, in either direction, the worst first, at most so many."""
-    found, excess = _circles(before, _BROKEN)
-    return found[np.argsort(-excess, kind="stable")[:most]]
+def _violated(before: Doubles, most: int) -> Ints:
+    """Return at most ``most`` triples that form a cycle, the most violated first."""
+    triples, excess = _cycles(before, _VIOLATION)
+    return triples[np.argsort(-excess, kind="stable")[:most]]
 
 
 @kernel
-def _circles(before: Doubles, least: float) -> tuple[Ints, Doubles]:
-    """Triples (i < j < k) for which x_ij + x_jk - x_ik leaves 0..1, and by how much.
+def _cycles(before: Doubles, least: float) -> tuple[Ints, Doubles]:
+    """Return triples (i < j < k) with x_ij + x_jk - x_ik outside 0..1, and the excess of each.
 
-    Of each pair (i, k) only the worst is kept: many constraints of one variable say the same.
+    Only the worst of each pair (i, k) is kept: other constraints of one variable add little.
     """
     size = len(before)
-    found = np.empty((size * size, 3), np.int64)
+    triples = np.empty((size * size, 3), np.int64)
     excess = np.empty(size * size)
     count = 0
     for one in range(size):
@@ -142,7 +144,7 @@ def _circles(before: Doubles, least: float) -> tuple[Ints, Doubles]:
                 if over > worst:
                     worst, middle = over, other
             if middle >= 0:
-                found[count, 0], found[count, 1], found[count, 2] = one, middle, third
+                triples[count, 0], triples[count, 1], triples[count, 2] = one, middle, third
                 excess[count] = worst
                 count += 1
-    return found[:count], excess[:count]
+    return triples[:count], excess[:count]

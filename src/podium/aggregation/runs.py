@@ -1,4 +1,4 @@
-"""Runs by document id: their votes as a matrix, and an aggregation of them as a run."""
+"""Fusion of runs: their votes as a matrix by document id, and the aggregate as a run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from podium.kernels import Doubles, Ints
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StackedRuns:
-    """Several runs side by side: all documents that any of them returned.
+    """Several aligned runs: all documents that any of them returned.
 
     Attributes:
         votes: A row for each document of a query, a column for each run; NaN where the run did
@@ -36,7 +36,7 @@ class StackedRuns:
     document_ids: Strings
 
     def rankings(self, scores: Doubles, *, name: str = "podium") -> Rankings:
-        """Scores of the rows as a run."""
+        """Return scores of the rows as a run."""
         return Rankings(
             query_ids=self.query_ids,
             offsets=self.offsets,
@@ -47,7 +47,7 @@ class StackedRuns:
 
 
 def stack_runs(runs: Sequence[Rankings]) -> StackedRuns:
-    """Put runs side by side, by query and document id; a run may miss queries and documents.
+    """Align runs by query and document id; a run may lack queries and documents.
 
     Example:
         >>> first = Rankings.from_columns(["q", "q"], ["a", "b"], [0.3, 0.7])
@@ -89,9 +89,9 @@ def fuse(
 
     Args:
         runs: A system's documents and scores for each query, by id.
-        aggregate: An aggregation of this room, or a function with the same arguments.
+        aggregate: A function of ``podium.aggregation``, or one with the same arguments.
         name: The new run's name.
-        **options: The aggregation's own arguments: ``ranker_weights``, ``unranked``, …
+        **options: Further arguments of the aggregation: ``ranker_weights``, ``unranked``, …
 
     Example:
         >>> from podium.aggregation import reciprocal_rank
@@ -102,6 +102,6 @@ def fuse(
         {'a': 0.0164, 'b': 0.0325, 'c': 0.0161}
     """
     stacked = stack_runs(runs)
-    found = aggregate(stacked.votes, stacked.offsets, **options)
-    scores = found.scores if isinstance(found, KemenyOrders) else found
+    aggregated = aggregate(stacked.votes, stacked.offsets, **options)
+    scores = aggregated.scores if isinstance(aggregated, KemenyOrders) else aggregated
     return stacked.rankings(scores, name=name)

@@ -7,17 +7,17 @@ import numpy as np
 from podium.kernels import Doubles, Ints, kernel
 
 LARGEST = 14
-"""So many documents take 16,384 subsets: a millisecond, far less than an integer programme."""
+"""14 documents have 16,384 subsets: a millisecond, far faster than an integer program."""
 
 _HALF = LARGEST // 2
 
 
 @kernel
 def order_subsets(table: Doubles) -> Ints:
-    """The order of at most ``LARGEST`` documents that goes against the least majority weight.
+    """Order at most ``LARGEST`` documents so that the least majority weight is contradicted.
 
     The best order of a set ends with one of its documents, after the best order of the others:
-    O(2ⁿ n). What a document loses by coming after others is looked up in two halves.
+    O(2ⁿ n). The cost of placing a document after others is looked up in two halves.
     """
     size = len(table)
     mask = (1 << _HALF) - 1
@@ -50,7 +50,7 @@ def order_subsets(table: Doubles) -> Ints:
                     final[subset] = document
     order = np.empty(size, np.int64)
     subset = (1 << size) - 1
-    for place in range(size - 1, -1, -1):
-        order[place] = final[subset]
-        subset &= ~(1 << order[place])
+    for position in range(size - 1, -1, -1):
+        order[position] = final[subset]
+        subset &= ~(1 << order[position])
     return order

@@ -1,4 +1,4 @@
-"""What every aggregation takes: several rankings of each query's documents, and their weights."""
+"""The input of every aggregation: several rankings of each query's documents, with weights."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from podium.kernels import Doubles, Ints, kernel
 from podium.threads import over_queries
 
 Unranked: TypeAlias = Literal["below", "ignore"]
-"""What a ranker says of documents it did not rank: that they are ``"below"`` all that it ranked
-(equal among themselves), or nothing: pairs with such a document are ``"ignore"``d."""
+"""How documents that a ranker did not rank are treated: as ``"below"`` all that it ranked (and tied
+with each other), or pairs with such a document are ``"ignore"``d."""
 
 _POLICIES = ("below", "ignore")
 
@@ -37,7 +37,7 @@ class Votes:
 
     @property
     def tolerance(self) -> float:
-        """Sums of weights that differ by less are equal: they differ by rounding alone."""
+        """Sums of weights that differ by less are equal up to rounding."""
         return 1e-12 * float(self.weights.sum())
 
 
@@ -48,7 +48,7 @@ def checked_votes(
     unranked: Unranked = "ignore",
     top: int | ArrayLike | None = None,
 ) -> Votes:
-    """Votes as compiled loops take them, or an error that says what is wrong with them."""
+    """Validate votes and convert them to the arrays that compiled loops need."""
     if unranked not in _POLICIES:
         raise ArgumentError(f"unranked is {unranked!r}", hint=f"Choose: {', '.join(_POLICIES)}.")
     if top is not None and np.min(top, initial=1) < 1:
@@ -73,24 +73,24 @@ def checked_votes(
 
 
 def checked_weights(weights: ArrayLike | None, rankers: int) -> Doubles:
-    """A finite weight of at least 0 for each ranker; all 1 unless given."""
+    """Validate the weights of rankers, finite and at least 0; all 1 by default."""
     if weights is None:
         return np.ones(rankers)
-    found: Doubles = as_numbers(weights, np.float64, "weights", dimensions=1)
-    if found.shape != (rankers,) or not np.all(np.isfinite(found) & (found >= 0)):
+    checked: Doubles = as_numbers(weights, np.float64, "weights", dimensions=1)
+    if checked.shape != (rankers,) or not np.all(np.isfinite(checked) & (checked >= 0)):
         raise DataError(
             f"weights are not {rankers} numbers of at least 0",
             hint="Give one for each ranker, a column of the votes.",
         )
-    return found
+    return checked
 
 
 def row_scores(scores: ArrayLike, rows: int, what: str) -> Doubles:
-    """A finite score for each row."""
-    found: Doubles = as_numbers(scores, np.float64, what, dimensions=1)
-    if found.shape != (rows,) or not np.isfinite(found).all():
+    """Validate one finite score per row."""
+    checked: Doubles = as_numbers(scores, np.float64, what, dimensions=1)
+    if checked.shape != (rows,) or not np.isfinite(checked).all():
         raise DataError(f"{what} is not {rows} finite numbers", hint="Give a score for each row.")
-    return found
+    return checked
 
 
 @kernel

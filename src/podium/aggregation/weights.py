@@ -1,6 +1,6 @@
-"""Weights of rankers, learned from how good they are on validation queries.
+"""Weights of rankers, learned from their quality on validation queries.
 
-What good means is the caller's: a function of scores, such as a measure of ``podium.measures``
+The caller defines quality: a function of scores, such as a measure of ``podium.measures``
 on the validation queries' labels.
 """
 
@@ -18,7 +18,7 @@ from podium.errors import DataError
 from podium.kernels import Doubles
 
 Quality: TypeAlias = Callable[[Doubles], float]
-"""How good scores of all rows are, larger is better."""
+"""Returns the quality of scores of all rows; larger is better."""
 
 _FACTORS = (0.0, 0.5, 2.0, 4.0)
 
@@ -26,12 +26,12 @@ _FACTORS = (0.0, 0.5, 2.0, 4.0)
 def proportional_weights(
     votes: ArrayLike, quality: Quality, offsets: ArrayLike | None = None
 ) -> Doubles:
-    """Weights proportional to how good each ranker is by itself, as Cheng et al. (2014) have it.
+    """Weight each ranker in proportion to its own quality (Cheng et al. 2014).
 
     Args:
         votes: Of the validation queries: a row for each document, a column for each ranker,
             larger is better (negate ranks). Documents not ranked (NaN) come below all others.
-        quality: How good scores are; below 0 counts as 0.
+        quality: The quality of scores; negative values count as 0.
         offsets: Where each query's rows begin, with the number of rows last; one query if not
             given.
 
@@ -45,9 +45,9 @@ def proportional_weights(
         >>> proportional_weights([[3, 1], [2, 3], [1, 2]], quality).round(3).tolist()
         [0.333, 0.667]
     """
-    taken = checked_votes(votes, offsets, None)
-    values = np.empty(taken.values.shape[1])
-    for ranker, column in enumerate(np.ascontiguousarray(taken.values.T)):
+    checked = checked_votes(votes, offsets, None)
+    values = np.empty(checked.values.shape[1])
+    for ranker, column in enumerate(np.ascontiguousarray(checked.values.T)):
         missing = np.isnan(column)
         ranked = column[~missing]
         below = float(ranked.min() - 1.0 - np.abs(ranked).max() * 1e-9) if len(ranked) else 0.0
@@ -65,21 +65,21 @@ def tuned_weights(
     factors: Sequence[float] = _FACTORS,
     rounds: int = 3,
 ) -> Doubles:
-    """Weights that make an aggregation good: each in turn is multiplied by what helps most.
+    """Tune the weights for an aggregation's quality, one ranker at a time.
 
-    Coordinate ascent from ``start``, and deterministic. It takes at most
+    Deterministic coordinate ascent from ``start``. It takes at most
     ``rounds * rankers * len(factors)`` aggregations.
 
     Args:
         votes: Of the validation queries: a row for each document, a column for each ranker.
-        quality: How good the aggregation's scores are.
-        aggregate: ``aggregate(votes, offsets, ranker_weights=…)``: an aggregation of this room, or
-            a function of your own with other arguments fixed.
+        quality: The quality of the aggregation's scores.
+        aggregate: ``aggregate(votes, offsets, ranker_weights=…)``: a function of this package, or
+            your own.
         offsets: Where each query's rows begin, with the number of rows last; one query if not
             given.
         start: The first weights; ``proportional_weights`` if not given.
-        factors: What a weight is tried to be multiplied by.
-        rounds: At most so many passes over the rankers; it stops when one changes nothing.
+        factors: The factors to try on each weight.
+        rounds: The largest number of passes over the rankers; it stops when one changes nothing.
 
     Returns:
         A weight for each ranker; they sum to 1.
@@ -100,15 +100,15 @@ def tuned_weights(
     for _ in range(rounds):
         changed = False
         for ranker in range(len(weights)):
-            kept = weights[ranker]
+            current = weights[ranker]
             for factor in factors:
-                tried = weights.copy()
-                tried[ranker] = kept * factor
-                if not tried.any():
+                candidate = weights.copy()
+                candidate[ranker] = current * factor
+                if not candidate.any():
                     continue
-                value = _value(quality, aggregate(table, offsets, ranker_weights=tried))
+                value = _value(quality, aggregate(table, offsets, ranker_weights=candidate))
                 if value > best + 1e-12:
-                    best, weights, changed = value, tried, True
+                    best, weights, changed = value, candidate, True
         if not changed:
             break
     return weights / weights.sum() if weights.sum() > 0 else np.full(len(weights), 1 / len(weights))

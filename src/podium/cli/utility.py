@@ -92,11 +92,11 @@ def learn_command(
     The last line is the measure, ready for `podium evaluate -m` and `podium compare -m`.
     """
     pairs = _read(preferences, grades, depth)
-    model = DCGLearn(weight, form, decreasing, tie_weight, much, normalised, seed=seed)
+    model = DCGLearn(weight, form, decreasing, tie_weight, much, normalised, random_state=seed)
     with stage_progress() as stage:
         if model.C is None:
             model = replace(model, C=choose_C(model, pairs, progress=stage("Choosing C")))
-        learned = model.fit(pairs)
+        learned = model.fit(pairs).learned_
         ends = None
         if intervals:
             count = max(intervals, 2)
@@ -180,7 +180,7 @@ def report_command(
     With `--truth` and `--run` it also shows which comparisons of your systems flip.
     """
     pairs = _read(preferences, grades, depth)
-    model = DCGLearn(weight, form, decreasing, tie_weight, much, normalised, seed=seed)
+    model = DCGLearn(weight, form, decreasing, tie_weight, much, normalised, random_state=seed)
     with stage_progress() as stage:
         utility_report = report(
             pairs,

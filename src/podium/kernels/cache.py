@@ -1,8 +1,8 @@
 """The guard that keeps compiled code on disk from going out of date.
 
-Numba compiles a cached function again if the file it stands in has changed, but functions of other
-files that it calls are compiled into it, and changes there it does not see. So the key of what is
-cached holds a digest of everything that went into the code: the files of all compiled functions it
+Numba recompiles a cached function if its file has changed, but functions of other files that it
+calls are compiled into it, and Numba does not notice changes there. So the cache key contains a
+digest of everything that went into the code: the files of all compiled functions it
 reaches, and the constants it took from elsewhere.
 """
 
@@ -24,7 +24,7 @@ _CONSTANTS = (bool, int, float, str, bytes, np.generic, type(None))
 
 
 class _GuardedCache(FunctionCache):
-    """Numba's cache of one function on disk, with all that the code was made of in its key."""
+    """Numba's on-disk cache of one function, with a digest of all its ingredients in the key."""
 
     def __init__(self, function: FunctionType) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
@@ -38,23 +38,23 @@ class _GuardedCache(FunctionCache):
 
 
 def keep_on_disk(compiled: Any) -> None:
-    """Keep what a compiled function compiles beside its file; RuntimeError where nothing can be."""
+    """Cache a function's compiled code beside its file; RuntimeError if that cannot be written."""
     compiled._cache = _GuardedCache(compiled.py_func)
 
 
 def _ingredients_digest(function: FunctionType) -> str:
-    """A digest of all that compiling a function takes in, wherever that is defined."""
+    """Return a digest of everything that compiling a function depends on."""
     digest = hashlib.sha256()
     files: set[str] = set()
     seen: set[FunctionType] = set()
     waiting = [function]
     while waiting:
-        one = waiting.pop()
-        if one in seen:
+        current = waiting.pop()
+        if current in seen:
             continue
-        seen.add(one)
-        files.add(one.__code__.co_filename)
-        for name, value in _taken_in(one):
+        seen.add(current)
+        files.add(current.__code__.co_filename)
+        for name, value in _taken_in(current):
             if isinstance(value, Dispatcher):
                 waiting.append(value.py_func)
             elif isinstance(made_from := getattr(value, "__wrapped__", None), FunctionType):
@@ -71,10 +71,10 @@ def _ingredients_digest(function: FunctionType) -> str:
 
 
 def _taken_in(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """The values that a function names or holds, in an order that is always the same."""
+    """Yield the values that a function refers to, in a fixed order."""
     for name, value in _named(function):
-        if isinstance(value, tuple):  # its own text may hold addresses, which never come again
-            yield from ((f"{name} {place}", each) for place, each in enumerate(value))
+        if isinstance(value, tuple):  # its repr may contain addresses, which differ between runs
+            yield from ((f"{name} {index}", each) for index, each in enumerate(value))
         else:
             yield name, value
 
@@ -85,11 +85,11 @@ def _named(function: FunctionType) -> Iterator[tuple[str, Any]]:
     while codes:
         code = codes.pop()
         names.update(code.co_names)
-        for place, constant in enumerate(code.co_consts):
+        for index, constant in enumerate(code.co_consts):
             if isinstance(constant, CodeType):
                 codes.append(constant)
             else:
-                yield f"{code.co_name} {place}", constant
+                yield f"{code.co_name} {index}", constant
     for name in sorted(names & function.__globals__.keys()):
         value = function.__globals__[name]
         yield name, value
@@ -100,14 +100,14 @@ def _named(function: FunctionType) -> Iterator[tuple[str, Any]]:
         yield name, cell.cell_contents
 
 
-def _file_of_class(given: type) -> str:
+def _file_of_class(class_: type) -> str:
     # A named tuple's functions are made, not written: its module knows the file.
-    return getattr(sys.modules.get(given.__module__), "__file__", None) or ""
+    return getattr(sys.modules.get(class_.__module__), "__file__", None) or ""
 
 
 @cache
 def _file_digest(file: str) -> bytes:
     try:
         return hashlib.sha256(Path(file).read_bytes()).digest()
-    except OSError:  # typed at a prompt: there is no file, and nothing is cached
+    except OSError:  # defined at a prompt: without a file nothing is cached
         return b""

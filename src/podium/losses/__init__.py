@@ -18,7 +18,7 @@ loss trains any scorer. For n documents per query and the order of their top k:
 | ``Focused`` | FocusedNet, FocusedSVM | as its terms | as its terms | as its terms |
 
 ``k=None`` takes the whole order. Documents tied with the k-th belong to the top k, equal labels
-ask for no order, and documents with the lowest label are preferred to none. A loss of one's own is
+ask for no order, and documents with the lowest label are preferred to none. A user-defined loss is
 a function under the decorator ``loss``.
 """
 

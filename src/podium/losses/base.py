@@ -1,4 +1,4 @@
-"""What every loss is: a value, a gradient and a curvature for each query's scores."""
+"""The interface of losses: a value, a gradient and a curvature for each query's scores."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from podium.threads import over_queries
 
 
 class LossValues(NamedTuple):
-    """What a loss says of some scores.
+    """The result of evaluating a loss.
 
     Attributes:
         values: The loss of each query.
         gradient: Its derivative by the score of each row (a subgradient where it has a kink).
-        curvature: For each row the second derivative by its own score, or where a loss has none
-            worth using, the positive stand-in that its page names; never negative.
+        curvature: For each row the second derivative by its own score, or where that is of no
+            use, the non-negative substitute that the loss documents.
     """
 
     values: Doubles
@@ -48,11 +48,11 @@ class Batch(NamedTuple):
     curvature: Doubles
 
     def largest(self, first: int, last: int) -> int:
-        """The number of rows of the largest of some queries."""
+        """Return the number of rows of the largest of some queries."""
         return int(np.diff(self.offsets[first : last + 1]).max(initial=0))
 
     def part(self, first: int, last: int) -> Batch:
-        """Some of the queries, as views: what is written there is written here."""
+        """Return some of the queries as views: writing to them writes to this batch."""
         begin, end = self.offsets[first], self.offsets[last]
         return Batch(
             self.scores[begin:end],
@@ -64,7 +64,7 @@ class Batch(NamedTuple):
         )
 
     def fresh(self, scores: Doubles) -> Batch:
-        """The same labels with other scores, and results of its own."""
+        """Return a batch with the same labels, other scores and new result arrays."""
         rows, queries = len(scores), len(self.offsets) - 1
         return self._replace(
             scores=scores,
@@ -76,7 +76,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Loss(ABC):
-    """A function of one query's scores and labels; its fields are its parameters.
+    """A loss of one query's scores and labels; its fields are its parameters.
 
     A loss is a value: two with equal parameters are equal, it can be a dictionary key, and its
     ``repr`` is the text that ``parse_loss`` reads. It knows nothing of features or models.
@@ -97,7 +97,7 @@ class Loss(ABC):
     @property
     @abstractmethod
     def convex(self) -> bool:
-        """Whether the loss is convex in the scores, so that its planes bound it from below."""
+        """Whether the loss is convex in the scores, so that tangent planes bound it from below."""
 
     @abstractmethod
     def evaluate_range(self, batch: Batch, first: int, last: int) -> None:
@@ -137,34 +137,34 @@ class Loss(ABC):
         return result
 
     def rounded(self, _width: float) -> tuple[Loss, Loss] | None:
-        """Two stand-ins for a convex loss with kinks, or None where none are known.
+        """Return two smooth substitutes for a convex loss with kinks, or None if there are none.
 
-        The first is smooth, near this loss, and soon minimised. The second has the first one's
-        gradient, and as its value that of the highest plane with this gradient below this loss.
+        The first is close to this loss and easy to minimise. The second has the first one's
+        gradient; its value is that of the highest plane with this gradient below this loss.
         """
         return None
 
     def check(self, batch: Batch) -> None:  # noqa: B027 (most losses take any labels)
-        """Raise a DataError for labels that the loss has no meaning for."""
+        """Raise a DataError for labels that the loss is not defined for."""
 
     def values_at_zero(self, batch: Batch) -> Doubles:
-        """The values if all scores were 0: the scale of the loss for each query."""
+        """Return the values for scores of 0: the scale of the loss for each query."""
         zero = batch.fresh(np.zeros(len(batch.scores)))
         self.evaluate_range(zero, 0, len(zero.values))
         return zero.values
 
 
 def settle_k(loss: Any) -> None:
-    """Refuse a k that is no number of documents, and make NumPy's whole numbers Python's."""
+    """Validate k, and convert NumPy integers to int."""
     if loss.k is None:
         return
     if isinstance(loss.k, bool) or not isinstance(loss.k, Integral) or loss.k < 1:
-        raise ArgumentError(f"k is {loss.k!r}. Give a whole number from 1, or None for all.")
+        raise ArgumentError(f"k is {loss.k!r}. Give an integer of at least 1, or None for all.")
     object.__setattr__(loss, "k", int(loss.k))
 
 
 def empty_batch(labels: ArrayLike, offsets: Ints) -> Batch:
-    """Checked labels of some queries, with room for scores and for what a loss says of them."""
+    """Return a batch of validated labels, with uninitialised scores and results."""
     label_of = _labels(labels)
     scores, gradient, curvature = np.empty((3, len(label_of)))
     return Batch(scores, label_of, offsets, np.empty(len(offsets) - 1), gradient, curvature)
@@ -182,7 +182,7 @@ def _batch(
     if not len(starts) or starts[0] != 0 or starts[-1] != rows or np.any(np.diff(starts) < 0):
         raise DataError(
             f"offsets do not divide {rows} rows into queries",
-            hint="They start at 0, never fall, and end at the number of rows.",
+            hint="They start at 0, never decrease, and end at the number of rows.",
         )
     if not np.isfinite(score_of.sum()):  # one pass: the sum is finite unless an entry is not
         raise endless_score()
@@ -190,22 +190,22 @@ def _batch(
     for buffer in (gradient, curvature):
         if buffer.shape != (rows,) or buffer.dtype != np.float64 or not buffer.flags.carray:
             raise DataError(
-                "an output array does not fit",
+                "an output array has the wrong shape or type",
                 hint=f"Give {rows} contiguous, writable float64 entries.",
             )
     return Batch(score_of, label_of, starts, np.empty(len(starts) - 1), gradient, curvature)
 
 
 def endless_score() -> DataError:
-    """The error of a score that is no finite number."""
+    """Return the error of a score that is not finite."""
     return DataError("a score is NaN or infinite", hint="Look at the features and the step size.")
 
 
 def _labels(labels: ArrayLike) -> Doubles:
-    found = _vector(labels, np.float64, "labels")
-    if not np.isfinite(found.sum()):
+    vector = _vector(labels, np.float64, "labels")
+    if not np.isfinite(vector.sum()):
         raise DataError("a label is NaN or infinite", hint="Give unjudged documents label 0.")
-    return found
+    return vector
 
 
 def _vector(values: ArrayLike, dtype: type[np.generic], what: str) -> NDArray[Any]:

@@ -15,7 +15,7 @@ from podium.kernels.specialize import specialize
 from podium.losses.base import Batch, Loss, settle_k
 
 EVERYTHING = 2**62
-"""A k that no query reaches, which stands for ``k=None`` in kernels."""
+"""A k larger than any query: what ``k=None`` is in kernels."""
 
 query_loss: Any = None  # filled in by ``specialize``
 
@@ -63,7 +63,7 @@ class CompiledLoss(Loss):
 
     @abstractmethod
     def arguments(self, largest: int) -> tuple[Any, ...]:
-        """What ``query`` takes besides, work memory for a query of ``largest`` rows included."""
+        """The further arguments of ``query``, with work memory for a query of ``largest`` rows."""
 
     def evaluate_range(self, batch: Batch, first: int, last: int) -> None:
         """Write values, gradient and curvature of the queries from ``first`` up to ``last``."""
@@ -87,19 +87,19 @@ class TopLoss(CompiledLoss):
 
     def arguments(self, largest: int) -> tuple[Any, ...]:
         """K and work memory."""
-        return top(self.k), places(1, largest)[0], work(1, largest)[0]
+        return top(self.k), index_memory(1, largest)[0], work(1, largest)[0]
 
 
 def work(rows: int, largest: int) -> Doubles:
-    """Work memory of some float64 rows, each with room for the largest query."""
+    """Allocate work memory: float64 rows as long as the largest query."""
     return np.empty((rows, largest))
 
 
-def places(rows: int, largest: int) -> Ints:
-    """Work memory for row numbers, as ``work``."""
+def index_memory(rows: int, largest: int) -> Ints:
+    """Allocate work memory for row numbers, as ``work`` does."""
     return np.empty((rows, largest), np.int64)
 
 
 def top(k: int | None) -> int:
-    """The k of a kernel."""
+    """Return the k that kernels take."""
     return EVERYTHING if k is None else k

@@ -1,4 +1,4 @@
-"""A loss of one's own: one decorated function."""
+"""User-defined losses: one decorated function."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class OwnLoss(CompiledLoss):
                 raise
             raise ArgumentError(
                 f"Numba cannot compile the loss {type(self).__name__}",
-                hint="Write it with numbers, arrays and loops only: the error above says what it "
-                "did not take.",
+                hint="Use numbers, arrays and loops only: the error above says what it does not "
+                "support.",
             ) from error
 
 
@@ -58,14 +58,14 @@ def loss(
 def loss(
     function: Callable[..., float] | None = None, *, smooth: bool = True, convex: bool = False
 ) -> type[OwnLoss] | Callable[[Callable[..., float]], type[OwnLoss]]:
-    """Make a loss of a function of one query, to use wherever Podium takes a loss.
+    """Turn a function of one query into a loss, to use wherever Podium takes a loss.
 
     The function takes ``scores``, ``labels``, ``gradient`` and ``curvature`` (float64 arrays; the
     last two are zeros, to be written), then any parameters of its own, and returns the value. It is
-    compiled by Numba and runs at the speed of Podium's own losses, spread over threads: what it may
-    hold is what Numba compiles, in the main loops and ``math`` functions over arrays. Its
-    parameters become the fields of the loss: numbers, booleans, None, or tuples of numbers, which
-    it sees as arrays. Compiled code is kept beside the file, and made anew when the file changes.
+    compiled by Numba and runs at the speed of Podium's own losses, spread over threads: it may use
+    what Numba compiles, in particular loops and ``math`` functions over arrays. Its parameters
+    become the fields of the loss: numbers, booleans, None, or tuples of numbers, which it sees as
+    arrays. Compiled code is cached beside the file, and recompiled when the file changes.
 
     Args:
         function: The function, when the decorator is used without arguments.
@@ -88,11 +88,11 @@ def loss(
         5.0
     """
     if function is None:
-        return lambda given: _own_class(given, smooth, convex)
-    return _own_class(function, smooth, convex)
+        return lambda decorated: _loss_class(decorated, smooth, convex)
+    return _loss_class(function, smooth, convex)
 
 
-def _own_class(function: Callable[..., float], smooth: bool, convex: bool) -> type[OwnLoss]:
+def _loss_class(function: Callable[..., float], smooth: bool, convex: bool) -> type[OwnLoss]:
     name = function.__name__
     parameters = list(inspect.signature(function).parameters.values())
     if [parameter.name for parameter in parameters[: len(FIXED)]] != FIXED:
@@ -100,16 +100,19 @@ def _own_class(function: Callable[..., float], smooth: bool, convex: bool) -> ty
             f"{name} does not begin with the parameters of a loss. Give it {', '.join(FIXED)} "
             "first, then its own."
         )
-    own = []
+    own_fields = []
     for parameter in parameters[len(FIXED) :]:
         if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD:
             raise ArgumentError(f"{name} takes {parameter}. Give its parameters names, without *.")
         if hasattr(OwnLoss, parameter.name):
             raise ArgumentError(
-                f"{name} has a parameter {parameter.name}. Every loss has: rename it."
+                f"{name} has a parameter {parameter.name}. "
+                "Every loss has that attribute: rename it."
             )
-        given = parameter.default is not parameter.empty
-        own.append((parameter.name, Any, field(default=parameter.default) if given else field()))
+        has_default = parameter.default is not parameter.empty
+        own_fields.append(
+            (parameter.name, Any, field(default=parameter.default) if has_default else field())
+        )
     namespace = {
         "query": staticmethod(function),
         "smooth": smooth,
@@ -118,4 +121,4 @@ def _own_class(function: Callable[..., float], smooth: bool, convex: bool) -> ty
         "__module__": function.__module__,
         "__qualname__": function.__qualname__,
     }
-    return make_dataclass(name, own, bases=(OwnLoss,), namespace=namespace, frozen=True)
+    return make_dataclass(name, own_fields, bases=(OwnLoss,), namespace=namespace, frozen=True)

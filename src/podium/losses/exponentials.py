@@ -21,7 +21,7 @@ def add_logs(one: float, other: float) -> float:
 
 @inner
 def spread(values: Doubles) -> tuple[float, float]:
-    """The smallest and the largest."""
+    """Return the smallest and the largest value."""
     low = high = values[0]
     for value in values:
         low = min(low, value)

@@ -38,16 +38,16 @@ def _combine(
         for row in range(begin, end):
             gradient[row] *= by_pair
             curvature[row] *= by_pair
-        for place in range(starts[query], starts[query + 1]):
-            gradient[chosen[place]] += by_list * list_gradient[place]
-            curvature[chosen[place]] += by_list * list_curvature[place]
+        for index in range(starts[query], starts[query + 1]):
+            gradient[chosen[index]] += by_list * list_gradient[index]
+            curvature[chosen[index]] += by_list * list_curvature[index]
 
 
 @dataclass(frozen=True)
 class Focused(Loss):
     """A list loss among the top k plus a pair loss of the top k against the rest (Niu et al. 2012).
 
-    ``beta * list + (1 - beta) * pair``, each brought to a comparable range for each query: the
+    ``beta * list + (1 - beta) * pair``, each scaled to a comparable range for each query: the
     pair term divided by its number of pairs, the list term by its value for scores of 0. FocusedNet
     is ``Focused(ListNet(permutations=True), PairLogistic(), k=10)``, or faster with ``ListNet()``;
     FocusedSVM is ``Focused(StructuralHinge("ap", k=5), PairHinge(scaled=True), k=10)``.
@@ -59,7 +59,7 @@ class Focused(Loss):
         list_loss: Evaluated on the top k documents alone.
         pair_loss: Of the losses over pairs, only the pairs across the edge of the top k count; any
             other loss is given label 1 for the top k and 0 for the rest.
-        beta: How much the list term weighs, from 0 to 1.
+        beta: The weight of the list term, from 0 to 1.
         k: How many documents are the top, ties with the last included; or None for all above the
             lowest label, right for labels that are top-k orders.
 
@@ -79,7 +79,9 @@ class Focused(Loss):
         settle_k(self)
         for term in (self.list_loss, self.pair_loss):
             if not isinstance(term, Loss):
-                raise ArgumentError(f"{term!r} is no loss. Give two, as ListNet() and PairHinge().")
+                raise ArgumentError(
+                    f"{term!r} is not a loss. Give two, as ListNet() and PairHinge()."
+                )
         if not 0 <= self.beta <= 1:
             raise ArgumentError(f"beta is {self.beta}. Give a number from 0 to 1.")
 

@@ -1,4 +1,4 @@
-"""LambdaLoss: pairs weighted by what swapping them would do to a DCG."""
+"""LambdaLoss: pairs weighted by how much swapping them would change a DCG."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from podium.data.gains import DISCOUNTS, GAINS, DiscountsName, GainsName, relati
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Ints, inner
 from podium.losses.base import Batch, settle_k
-from podium.losses.compiled import CompiledLoss, places, top, work
+from podium.losses.compiled import CompiledLoss, index_memory, top, work
 from podium.losses.orders import first_rows
 
 Table = tuple[tuple[float, ...], ...]
@@ -42,19 +42,19 @@ def _lambda_loss(
         gains: Of each grade; if empty, ``2^label - 1``, or the labels if ``linear``.
         linear: Whether labels are gains.
         utility: A row for each position and one of zeros: its discount, or if there are more
-            columns what a document of each grade is worth there.
+            columns the utility of each grade there.
         rows: Work memory.
         memory: Work memory.
     """
     size = len(scores)
     cut = min(size, len(utility) - 1)
     order, position = rows[0], rows[1]
-    worth, ties = memory[0, :size], memory[1, :size]
-    _worths(labels, gains, linear, utility, worth)
+    gain, ties = memory[0, :size], memory[1, :size]
+    _document_gains(labels, gains, linear, utility, gain)
     first_rows(labels, labels, cut, order)
     ideal = 0.0
-    for place in range(cut):
-        ideal += _utility(utility, place, worth[order[place]])
+    for rank in range(cut):
+        ideal += _utility(utility, rank, gain[order[rank]])
     if ideal <= 0.0:
         return 0.0
     # Where scores are equal the worse document counts as first, whatever the order of rows.
@@ -62,16 +62,16 @@ def _lambda_loss(
         ties[row] = -labels[row]
         position[row] = cut
     first_rows(scores, ties, cut, order)
-    for place in range(cut):
-        position[order[place]] = place
+    for rank in range(cut):
+        position[order[rank]] = rank
     value = 0.0
-    for place in range(cut):
-        upper = order[place]
+    for rank in range(cut):
+        upper = order[rank]
         for lower in range(size):
-            if position[lower] <= place or labels[lower] == labels[upper]:
+            if position[lower] <= rank or labels[lower] == labels[upper]:
                 continue
-            other = position[lower]
-            weight = abs(_swap(utility, place, other, worth[upper], worth[lower])) / ideal
+            other_rank = position[lower]
+            weight = abs(_swap(utility, rank, other_rank, gain[upper], gain[lower])) / ideal
             lead = steepness * (scores[upper] - scores[lower])
             tail = math.exp(-lead)
             value += weight * math.log1p(tail)
@@ -81,45 +81,45 @@ def _lambda_loss(
                 value += weight * lead
                 wrong = 1.0 / (1.0 + tail)
                 side = -1.0
-            push = side * weight * steepness * wrong
-            bend = weight * steepness * steepness * wrong * (1.0 - wrong)
-            gradient[upper] -= push
-            gradient[lower] += push
-            curvature[upper] += bend
-            curvature[lower] += bend
+            force = side * weight * steepness * wrong
+            hessian = weight * steepness * steepness * wrong * (1.0 - wrong)
+            gradient[upper] -= force
+            gradient[lower] += force
+            curvature[upper] += hessian
+            curvature[lower] += hessian
     return value
 
 
 @inner
-def _worths(
-    labels: Doubles, gains: Doubles, linear: bool, utility: Doubles, worth: Doubles
+def _document_gains(
+    labels: Doubles, gains: Doubles, linear: bool, utility: Doubles, gain: Doubles
 ) -> None:
-    """What the utility of a document depends on: its gain, or its grade for a table."""
+    """Write what the utility of a document depends on: its gain, or its grade for a table."""
     if len(gains):
         for row in range(len(labels)):
-            worth[row] = gains[int(labels[row])]
+            gain[row] = gains[int(labels[row])]
     elif linear or utility.shape[1] > 1:
         for row in range(len(labels)):
-            worth[row] = labels[row]
+            gain[row] = labels[row]
     else:
-        relative_gains(labels, worth)
+        relative_gains(labels, gain)
 
 
 @inner
-def _utility(utility: Doubles, place: int, worth: float) -> float:
+def _utility(utility: Doubles, rank: int, gain: float) -> float:
     if utility.shape[1] == 1:
-        return float(utility[place, 0]) * worth
-    return float(utility[place, int(worth)])
+        return float(utility[rank, 0]) * gain
+    return float(utility[rank, int(gain)])
 
 
 @inner
-def _swap(utility: Doubles, place: int, other: int, here: float, there: float) -> float:
-    """What the DCG loses if two documents change places."""
+def _swap(utility: Doubles, rank: int, other_rank: int, here: float, there: float) -> float:
+    """The decrease of the DCG if two documents swap ranks."""
     if utility.shape[1] == 1:
-        return float(utility[place, 0] - utility[other, 0]) * (here - there)
+        return float(utility[rank, 0] - utility[other_rank, 0]) * (here - there)
     one, two = int(here), int(there)
-    lost = utility[place, one] - utility[place, two]
-    return float(lost - (utility[other, one] - utility[other, two]))
+    lost = utility[rank, one] - utility[rank, two]
+    return float(lost - (utility[other_rank, one] - utility[other_rank, two]))
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class LambdaLoss(CompiledLoss):
 
     A pair's weight is how much the DCG would change if the two swapped positions in the order of
     the current scores, relative to the DCG of the labels' own order. Gradient and curvature are
-    exact for these weights as they are; the weights jump where two documents change places, so the
+    exact for fixed weights; the weights jump where two documents swap ranks, so the
     loss is neither smooth nor convex: use it with trees and neural scorers. Where scores are equal
     the document with the smaller label counts as first.
 
@@ -139,9 +139,9 @@ class LambdaLoss(CompiledLoss):
             the gain of each grade from 0.
         discounts: ``"log2"`` for ``1 / log2(1 + position)``, ``"letor"`` or ``"reciprocal"`` as
             ``Conventions`` has them, or the discount of each position from 1; positions beyond
-            count nothing.
-        table: In place of both, for each position what a document of each grade is worth there,
-            as ``DCGLearn`` finds it. Only differences within a position count.
+            do not count.
+        table: Instead of both, the utility of each grade at each position, as ``DCGLearn``
+            learns it. Only differences within a position count.
         k: The cut-off of the DCG, or None.
         steepness: The factor of the differences of scores in the logistic loss.
 
@@ -167,13 +167,13 @@ class LambdaLoss(CompiledLoss):
         if not self.steepness > 0:
             raise ArgumentError(f"steepness is {self.steepness}. Give a number above 0.")
         for name, known in (("gains", GAINS), ("discounts", DISCOUNTS)):
-            given = getattr(self, name)
-            if isinstance(given, str):
-                if given not in known:
-                    wanted = ", ".join(map(repr, known))
-                    raise ArgumentError(f"{name} is {given!r}. Give one of {wanted}, or numbers.")
+            value = getattr(self, name)
+            if isinstance(value, str):
+                if value not in known:
+                    choices = ", ".join(map(repr, known))
+                    raise ArgumentError(f"{name} is {value!r}. Give one of {choices}, or numbers.")
             else:
-                object.__setattr__(self, name, _numbers(given, name))
+                object.__setattr__(self, name, _numbers(value, name))
         if self.table is not None:
             rows = tuple(_numbers(row, "a row of table") for row in self.table)
             if not rows or len({len(row) for row in rows}) > 1 or len(rows[0]) < 2:
@@ -181,7 +181,7 @@ class LambdaLoss(CompiledLoss):
             object.__setattr__(self, "table", rows)
 
     def check(self, batch: Batch) -> None:
-        """Refuse labels that are no grades where gains are given by grade."""
+        """Reject labels that are not grades where gains are per grade."""
         grades = len(self.table[0]) if self.table else len(self.gains)
         if (self.table is None and isinstance(self.gains, str)) or not len(batch.labels):
             return
@@ -198,7 +198,7 @@ class LambdaLoss(CompiledLoss):
         gains = np.array(self.gains if by_grade else (), np.float64)
         linear = self.gains == "linear"
         utility = self._utility(largest)
-        memory = places(2, largest), work(2, largest)
+        memory = index_memory(2, largest), work(2, largest)
         return float(self.steepness), gains, linear, utility, *memory
 
     def _utility(self, largest: int) -> Doubles:
@@ -213,8 +213,8 @@ class LambdaLoss(CompiledLoss):
         return np.concatenate((values, np.zeros((1, values.shape[1]))))
 
 
-def _numbers(given: Sequence[float], name: str) -> tuple[float, ...]:
-    numbers = tuple(float(value) for value in given)
+def _numbers(values: Sequence[float], name: str) -> tuple[float, ...]:
+    numbers = tuple(float(value) for value in values)
     if not numbers or not all(map(math.isfinite, numbers)):
         raise ArgumentError(f"{name} must be numbers, at least one.")
     return numbers

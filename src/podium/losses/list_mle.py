@@ -1,4 +1,4 @@
-"""ListMLE: how unlikely the judged order is if documents are drawn by their scores."""
+"""ListMLE: the negative log-likelihood of the judged order under Plackett-Luce."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from podium.kernels import Doubles, Ints, inner
-from podium.losses.compiled import TopLoss, places, top, work
+from podium.losses.compiled import TopLoss, index_memory, top, work
 from podium.losses.exponentials import add_logs, softplus
 from podium.losses.orders import top_rows
 
@@ -63,14 +63,14 @@ def _upwards(
     """
     value = 0.0
     running = below
-    for place in range(len(best) - 1, -1, -1):
-        row = best[place]
-        if place == len(best) - 1 or labels[row] != labels[best[place + 1]]:
+    for index in range(len(best) - 1, -1, -1):
+        row = best[index]
+        if index == len(best) - 1 or labels[row] != labels[best[index + 1]]:
             below = running
-        under[place] = below
-        drawn[place] = add_logs(scores[row], below)
+        under[index] = below
+        drawn[index] = add_logs(scores[row], below)
         value += softplus(below - scores[row])
-        running = drawn[place] if running == below else add_logs(running, scores[row])
+        running = drawn[index] if running == below else add_logs(running, scores[row])
     return running, value
 
 
@@ -101,10 +101,10 @@ def _downwards(
         while end < len(best) and labels[best[end]] == label:
             row = best[end]
             share = math.exp(scores[row] - level)
-            own = math.exp(scores[row] - drawn[end])
+            drawn_share = math.exp(scores[row] - drawn[end])
             rest = math.exp(below - drawn[end])
             gradient[row] = share * once - rest
-            curvature[row] = max(share * once - share * share * twice, 0.0) + own * rest
+            curvature[row] = max(share * once - share * share * twice, 0.0) + drawn_share * rest
             next_once += rest
             next_twice += rest * rest
             end += 1
@@ -141,4 +141,4 @@ class ListMLE(TopLoss):
 
     def arguments(self, largest: int) -> tuple[Any, ...]:
         """K and work memory."""
-        return top(self.k), places(1, largest)[0], work(2, largest)
+        return top(self.k), index_memory(1, largest)[0], work(2, largest)

@@ -1,4 +1,4 @@
-"""ListNet: the cross entropy between what the labels and what the scores would draw."""
+"""ListNet: the cross entropy between the distributions that labels and scores define."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scipy.special import gammaln
 from podium.errors import DataError
 from podium.kernels import Doubles, Ints
 from podium.losses.base import Batch, settle_k
-from podium.losses.compiled import CompiledLoss, places, top, work
+from podium.losses.compiled import CompiledLoss, index_memory, top, work
 from podium.losses.exponentials import spread
 from podium.losses.list_net_orders import MOST, whole_orders
 from podium.losses.orders import top_targets
@@ -34,17 +34,17 @@ def _top_one(
     size = len(scores)
     _, peak = spread(scores)
     _, most = spread(targets[:size])
-    total = wanted = 0.0
+    total = target_total = 0.0
     rest = math.exp(-most)
     for row in range(size):
         powers[row] = math.exp(scores[row] - peak)
         total += powers[row]
         targets[row] = math.exp(targets[row] - most) if targets[row] > 0.0 else rest
-        wanted += targets[row]
+        target_total += targets[row]
     level = peak + math.log(total)
     value = 0.0
     for row in range(size):
-        target, share = targets[row] / wanted, powers[row] / total
+        target, share = targets[row] / target_total, powers[row] / total
         value += target * (level - scores[row])
         gradient[row] = share - target
         curvature[row] = share * (1.0 - share)
@@ -90,7 +90,7 @@ class ListNet(CompiledLoss):
         settle_k(self)
 
     def check(self, batch: Batch) -> None:
-        """Refuse permutations of more than 12 documents."""
+        """Reject permutations of more than 12 documents."""
         largest = batch.largest(0, len(batch.offsets) - 1)
         if self.permutations and largest > MOST:
             raise DataError(
@@ -101,14 +101,14 @@ class ListNet(CompiledLoss):
 
     def arguments(self, largest: int) -> tuple[Any, ...]:
         """K and work memory."""
-        shared = top(self.k), places(1, largest)
+        shared = top(self.k), index_memory(1, largest)
         if self.permutations:
             subsets = 1 << largest
-            return *shared, work(1 + 2 * MOST, MOST), places(1, subsets)[0], work(3, subsets)
+            return *shared, work(1 + 2 * MOST, MOST), index_memory(1, subsets)[0], work(3, subsets)
         return *shared, work(2, largest)
 
     def values_at_zero(self, batch: Batch) -> Doubles:
-        """The values if all scores were 0, where every order is as likely."""
+        """Return the values for scores of 0, where all orders are equally likely."""
         if not self.permutations:
             return super().values_at_zero(batch)
         begin, end = batch.offsets[:-1], batch.offsets[1:]

@@ -1,7 +1,7 @@
 """Orders inside compiled losses: the first documents of a query by some key, and its top k.
 
 The top k of a query are the k documents with the largest labels. Documents tied with the k-th are
-in as well, since the labels prefer none of them; those with the lowest label are not, since they
+included, since the labels prefer none of them; those with the lowest label are not, since they
 are preferred to nothing. So the top k of grades 2, 1, 1, 0, 0 are the first three, for k = 2 and
 for k = 5.
 """
@@ -30,52 +30,52 @@ def _before(keys: Doubles, ties: Doubles, one: int, other: int) -> bool:
 
 
 @inner
-def _sink(keys: Doubles, ties: Doubles, places: Ints, at: int, size: int) -> None:
-    """Restore a heap whose root is the last row of the order, after ``places[at]`` changed."""
-    row = places[at]
+def _sink(keys: Doubles, ties: Doubles, rows: Ints, index: int, size: int) -> None:
+    """Restore a heap whose root is the last row of the order, after ``rows[index]`` changed."""
+    row = rows[index]
     while True:
-        child = 2 * at + 1
+        child = 2 * index + 1
         if child >= size:
             break
-        if child + 1 < size and _before(keys, ties, places[child], places[child + 1]):
+        if child + 1 < size and _before(keys, ties, rows[child], rows[child + 1]):
             child += 1
-        if not _before(keys, ties, row, places[child]):
+        if not _before(keys, ties, row, rows[child]):
             break
-        places[at] = places[child]
-        at = child
-    places[at] = row
+        rows[index] = rows[child]
+        index = child
+    rows[index] = row
 
 
 @inner
-def _gather(keys: Doubles, ties: Doubles, count: int, places: Ints) -> None:
-    """Write the first ``count`` rows to ``places`` as a heap, the last of them at its root."""
+def _gather(keys: Doubles, ties: Doubles, count: int, rows: Ints) -> None:
+    """Write the first ``count`` rows to ``rows`` as a heap, the last of them at its root."""
     for row in range(count):
-        places[row] = row
-    for at in range(count // 2 - 1, -1, -1):
-        _sink(keys, ties, places, at, count)
+        rows[row] = row
+    for index in range(count // 2 - 1, -1, -1):
+        _sink(keys, ties, rows, index, count)
     for row in range(count, len(keys)):
-        if _before(keys, ties, row, places[0]):
-            places[0] = row
-            _sink(keys, ties, places, ROOT, count)
+        if _before(keys, ties, row, rows[0]):
+            rows[0] = row
+            _sink(keys, ties, rows, ROOT, count)
 
 
 @inner
-def first_rows(keys: Doubles, ties: Doubles, count: int, places: Ints) -> None:
-    """Write the first ``count`` rows, in order, to ``places``; equal keys are ordered by ``ties``.
+def first_rows(keys: Doubles, ties: Doubles, count: int, rows: Ints) -> None:
+    """Write the first ``count`` rows, in order, to ``rows``; equal keys are ordered by ``ties``.
 
     A heap of ``count`` rows: O(n log count), and for rows in no particular order, few of which
     enter the heap, O(n + count log count log n).
     """
     if count > 0:
-        _gather(keys, ties, count, places)
+        _gather(keys, ties, count, rows)
     for size in range(count - 1, 0, -1):
-        places[0], places[size] = places[size], places[0]
-        _sink(keys, ties, places, ROOT, size)
+        rows[0], rows[size] = rows[size], rows[0]
+        _sink(keys, ties, rows, ROOT, size)
 
 
 @inner
 def count_from(labels: Doubles, edge: float) -> int:
-    """How many labels are not below an edge."""
+    """Count the labels of at least ``edge``."""
     count = 0
     for label in labels:
         count += label >= edge
@@ -83,7 +83,7 @@ def count_from(labels: Doubles, edge: float) -> int:
 
 
 @inner
-def top_edge(labels: Doubles, k: int, places: Ints) -> float:
+def top_edge(labels: Doubles, k: int, rows: Ints) -> float:
     """The smallest label of the top k, infinite if no label is above another; no order needed."""
     lowest = labels[0]
     edge = math.inf
@@ -94,30 +94,30 @@ def top_edge(labels: Doubles, k: int, places: Ints) -> float:
             edge = min(edge, label)
     if k >= count_from(labels, edge):
         return edge
-    _gather(labels, labels, k, places)
-    return float(labels[places[0]])
+    _gather(labels, labels, k, rows)
+    return float(labels[rows[0]])
 
 
 @inner
-def top_rows(labels: Doubles, k: int, places: Ints) -> int:
-    """Write the top k to ``places``, best first, and return how many they are."""
-    count = count_from(labels, top_edge(labels, k, places))
-    first_rows(labels, labels, count, places)
+def top_rows(labels: Doubles, k: int, rows: Ints) -> int:
+    """Write the top k to ``rows``, best first, and return how many they are."""
+    count = count_from(labels, top_edge(labels, k, rows))
+    first_rows(labels, labels, count, rows)
     return count
 
 
 @inner
-def top_targets(labels: Doubles, k: int, places: Ints, targets: Doubles) -> bool:
+def top_targets(labels: Doubles, k: int, rows: Ints, targets: Doubles) -> bool:
     """Write target scores: labels of the top k, less that of the best document below it; else 0.
 
     Returns:
         Whether any target is above another.
     """
-    edge = top_edge(labels, k, places)
-    floor = -math.inf
+    edge = top_edge(labels, k, rows)
+    base = -math.inf
     for label in labels:
         if label < edge:
-            floor = max(floor, label)
+            base = max(base, label)
     for row in range(len(labels)):
-        targets[row] = labels[row] - floor if labels[row] >= edge else 0.0
+        targets[row] = labels[row] - base if labels[row] >= edge else 0.0
     return edge < math.inf

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from podium.kernels import Doubles, Ints, inner
-from podium.losses.compiled import places, top, work
+from podium.losses.compiled import index_memory, top, work
 from podium.losses.exponentials import spread
 from podium.losses.orders import top_rows
 from podium.losses.pairs import PairLoss
@@ -56,7 +56,7 @@ def _factored(
             below += powers[row]
     value = 0.0
     start = count
-    while start > 0:  # a group of equal labels at a time, the worst group first
+    while start > 0:  # one group of equal labels at a time, the worst group first
         end, label = start, labels[best[start - 1]]
         while start > 0 and labels[best[start - 1]] == label:
             start -= 1
@@ -65,8 +65,8 @@ def _factored(
             gradient[best[start]] -= lost
             curvature[best[start]] += lost
         if not across:
-            for place in range(start, end):
-                below += powers[best[place]]
+            for index in range(start, end):
+                below += powers[best[index]]
     above = 0.0
     while start < count:  # and down again
         end, label = start, labels[best[start]]
@@ -76,8 +76,8 @@ def _factored(
                 gradient[best[end]] += won
                 curvature[best[end]] += won
             end += 1
-        for place in range(start, end):
-            above += 1.0 / powers[best[place]]
+        for index in range(start, end):
+            above += 1.0 / powers[best[index]]
         start = end
     for row in range(len(labels)):
         if labels[row] < edge:
@@ -138,4 +138,4 @@ class PairExponential(PairLoss):
     def arguments(self, largest: int) -> tuple[Any, ...]:
         """k, whether only pairs across count, and work memory."""
         across = self.pairs == "across"
-        return top(self.k), across, places(1, largest)[0], work(1, largest)[0]
+        return top(self.k), across, index_memory(1, largest)[0], work(1, largest)[0]

@@ -8,7 +8,7 @@ from typing import Any
 
 from podium.kernels import Doubles, Ints, inner
 from podium.losses.base import Loss
-from podium.losses.compiled import places, top
+from podium.losses.compiled import index_memory, top
 from podium.losses.orders import count_from, first_rows, top_edge
 from podium.losses.pair_rounded import PairRounded
 from podium.losses.pairs import PairLoss
@@ -90,9 +90,9 @@ def _count_in_order(
     first_rows(scores, scores, size, order)
     level[:size] = 0
     levels = 0
-    for place in range(count - 1, -1, -1):
-        row = best[place]
-        if place == count - 1 or (labels[row] > labels[best[place + 1]] and not across):
+    for index in range(count - 1, -1, -1):
+        row = best[index]
+        if index == count - 1 or (labels[row] > labels[best[index + 1]] and not across):
             levels += 1
         level[row] = levels
     tree = memory[3, : levels + 1]
@@ -109,8 +109,8 @@ def _count_in_order(
             pairs += violated
     tree[:] = 0
     passed, inserted = size - 1, 0
-    for place in range(size - 1, -1, -1):
-        row = order[place]
+    for index in range(size - 1, -1, -1):
+        row = order[index]
         while passed >= 0 and scores[order[passed]] - 1.0 < scores[row]:
             if level[order[passed]] > 0:
                 _add(tree, level[order[passed]])
@@ -124,19 +124,19 @@ def _count_in_order(
 
 @inner
 def _add(tree: Ints, level: int) -> None:
-    at = level + 1
-    while at <= len(tree):
-        tree[at - 1] += 1
-        at += at & -at
+    node = level + 1
+    while node <= len(tree):
+        tree[node - 1] += 1
+        node += node & -node
 
 
 @inner
 def _up_to(tree: Ints, level: int) -> int:
     total = 0
-    at = level + 1
-    while at > 0:
-        total += tree[at - 1]
-        at -= at & -at
+    node = level + 1
+    while node > 0:
+        total += tree[node - 1]
+        node -= node & -node
     return total
 
 
@@ -207,4 +207,4 @@ class PairHinge(PairLoss):
 
     def arguments(self, largest: int) -> tuple[Any, ...]:
         """k, whether only pairs across count, and work memory."""
-        return top(self.k), self.pairs == "across", places(4, largest + 1)
+        return top(self.k), self.pairs == "across", index_memory(4, largest + 1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from podium.kernels import Doubles, Ints
-from podium.losses.compiled import places, top, work
+from podium.losses.compiled import index_memory, top, work
 from podium.losses.exponentials import softplus, spread
 from podium.losses.orders import top_edge
 from podium.losses.pairs import PairLoss
@@ -99,4 +99,4 @@ class PairLogistic(PairLoss):
     def arguments(self, largest: int) -> tuple[Any, ...]:
         """k, whether only pairs across count, and work memory."""
         across = self.pairs == "across"
-        return top(self.k), across, places(1, largest)[0], work(1, largest)[0]
+        return top(self.k), across, index_memory(1, largest)[0], work(1, largest)[0]

@@ -8,7 +8,7 @@ from typing import Any
 
 from podium.errors import ArgumentError
 from podium.kernels import Doubles, Ints
-from podium.losses.compiled import places, top
+from podium.losses.compiled import index_memory, top
 from podium.losses.orders import top_edge
 from podium.losses.pairs import PairLoss
 
@@ -87,5 +87,5 @@ class PairRounded(PairLoss):
 
     def arguments(self, largest: int) -> tuple[Any, ...]:
         """k, whether only pairs across count, the width, what value to give, and work memory."""
-        memory = places(1, largest)[0]
+        memory = index_memory(1, largest)[0]
         return top(self.k), self.pairs == "across", float(self.width), self.plane, memory

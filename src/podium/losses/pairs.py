@@ -1,4 +1,4 @@
-"""What the losses over pairs share: which pairs of documents count."""
+"""The base of pairwise losses: which pairs of documents count."""
 
 from __future__ import annotations
 
@@ -33,4 +33,4 @@ class PairLoss(CompiledLoss):
 
     @abstractmethod
     def arguments(self, largest: int) -> tuple[Any, ...]:
-        """What ``query`` takes besides."""
+        """The further arguments of ``query``."""

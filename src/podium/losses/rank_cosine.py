@@ -1,4 +1,4 @@
-"""RankCosine: the angle between the scores and what the labels ask for."""
+"""RankCosine: the cosine distance between scores and labels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOTHING = 1e-100
 
 @inner
 def _length(values: Doubles) -> float:
-    """The Euclidean norm, of numbers of any size."""
+    """Return the Euclidean norm without overflow or underflow."""
     largest = 0.0
     for value in values:
         largest = max(largest, abs(value))
@@ -39,14 +39,14 @@ def _rank_cosine(
     targets = memory[: len(scores)]
     if not top_targets(labels, k, best, memory):
         return 0.0
-    wanted, length = _length(targets), _length(scores)
+    target_length, length = _length(targets), _length(scores)
     if length < NOTHING:
         length = 1.0
     cosine = 0.0
     for row in range(len(scores)):
-        cosine += targets[row] / wanted * (scores[row] / length)
+        cosine += targets[row] / target_length * (scores[row] / length)
     for row in range(len(scores)):
-        direction = targets[row] / wanted - cosine * (scores[row] / length)
+        direction = targets[row] / target_length - cosine * (scores[row] / length)
         gradient[row] = -0.5 * direction / length
         curvature[row] = 0.5 / length / length
     return 0.5 * (1.0 - cosine)
@@ -61,9 +61,9 @@ class RankCosine(TopLoss):
     does not matter, so no query weighs more than another; a shift of the scores does.
 
     Smooth except where all scores are 0, and not convex. There the value is 1/2, and the gradient
-    that of scores of length 1, so that a fit can start from there. The curvature stands in for
-    one that can be negative: ``1 / (2 |s|^2)``, its bound at the best scores. O(n log k) for n
-    documents.
+    that of scores of length 1, so that a fit can start from there. The curvature is a substitute,
+    since the exact one can be negative: ``1 / (2 |s|^2)``, its bound at the best scores.
+    O(n log k) for n documents.
 
     Attributes:
         k: How many documents are the top, or None for labels as they are.

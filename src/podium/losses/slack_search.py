@@ -18,12 +18,12 @@ from podium.kernels import Doubles, inner
 
 STEPS, LEFT_LOSS, LEFT_LEAD, RIGHT_LOSS, RIGHT_LEAD, BEST_VALUE, BEST_PENALTY = range(7)
 MOST_STEPS = 64
-FOUND = -1.0
+DONE = -1.0
 
 
 @inner
 def begin_search() -> Doubles:
-    """The state of a search; the first penalty to try is 0."""
+    """Return the state of a new search; the first penalty to try is 0."""
     state = np.zeros(7)
     state[RIGHT_LOSS] = -1.0  # no right end yet
     return state
@@ -31,7 +31,7 @@ def begin_search() -> Doubles:
 
 @inner
 def next_penalty(state: Doubles, penalty: float, loss: float, lead: float) -> float:
-    """Tell the search which order a penalty gave; it returns the next one to try, or FOUND.
+    """Add the order that a penalty gave, and return the next penalty to try, or DONE.
 
     The penalty of the best order is then ``state[BEST_PENALTY]``.
     """
@@ -40,7 +40,7 @@ def next_penalty(state: Doubles, penalty: float, loss: float, lead: float) -> fl
         state[BEST_VALUE] = loss * lead
         state[BEST_PENALTY] = penalty
     if state[STEPS] > MOST_STEPS:
-        return FOUND
+        return DONE
     if penalty == 0.0:
         state[LEFT_LOSS], state[LEFT_LEAD] = loss, lead
         return lead / loss if loss > 0.0 else 1.0
@@ -51,12 +51,12 @@ def next_penalty(state: Doubles, penalty: float, loss: float, lead: float) -> fl
     if state[RIGHT_LOSS] >= 0.0:
         chord = state[LEFT_LEAD] + penalty * state[LEFT_LOSS]
         if lead + penalty * loss <= chord + 1e-12 * abs(chord):
-            return FOUND
+            return DONE
     if beyond:
         state[RIGHT_LOSS], state[RIGHT_LEAD] = loss, lead
     else:
         state[LEFT_LOSS], state[LEFT_LEAD] = loss, lead
     width = state[RIGHT_LOSS] - state[LEFT_LOSS]
     if width <= 0.0:
-        return FOUND
+        return DONE
     return float((state[LEFT_LEAD] - state[RIGHT_LEAD]) / width)

@@ -12,7 +12,7 @@ from podium.data.gains import log2_discounts
 from podium.errors import ArgumentError
 from podium.kernels import Doubles
 from podium.losses.base import settle_k
-from podium.losses.compiled import CompiledLoss, places, top, work
+from podium.losses.compiled import CompiledLoss, index_memory, top, work
 from podium.losses.structural_ap import average_precision_hinge
 from podium.losses.structural_positions import position_hinge
 
@@ -25,10 +25,10 @@ CHOICES = {
 
 @dataclass(frozen=True)
 class StructuralHinge(CompiledLoss):
-    """How far the right order is from beating every wrong one by as much as it is better.
+    """The margin by which the correct order fails to beat every other one, scaled by its loss.
 
-    An order scores ``sum a_p s``, over positions p, of the document there, where ``a_p`` is what
-    the measure makes of position p; its loss is 1 minus the measure, 0 for a right order. With
+    An order scores ``sum a_p s``, over positions p, of the document there, where ``a_p`` is the
+    weight of position p in the measure; its loss is 1 minus the measure, 0 for a right order. With
     margin scaling the value is the largest ``loss + score - score of the right order`` (Cheng et
     al.'s TopMargin, and SVM-MAP), with slack scaling the largest ``loss * (1 + score - score of
     the right order)`` (TopSlack). Slack scaling takes the best order on the hull of all (see
@@ -39,7 +39,7 @@ class StructuralHinge(CompiledLoss):
       measured against the best it can reach.
     - ``"ap"``: the top k are relevant; orders score by pairs, as in SVM-MAP.
 
-    Not smooth. The curvature stands in for one that is 0: the size of the gradient, so that a
+    Not smooth. The curvature is a substitute for one that is 0: the size of the gradient, so that a
     Newton step is at most a margin of 1. O(n log k) for n documents, O(n k + n log n) for AP; with
     slack scaling that times the steps of the search, about eight.
 
@@ -48,11 +48,11 @@ class StructuralHinge(CompiledLoss):
         scaling: How it enters: as the margin to reach, or as a factor.
         k: The cut-off for NDCG and Precision, and how many documents are relevant for Precision
             and AP, or None for all (all above the lowest label).
-        equal_labels: Which of many right orders the others are held against if labels are equal:
+        equal_labels: Which of several correct orders is the reference if labels are equal:
             the one that the ``"scores"`` prefer, which asks for no order that the labels do not ask
             for but is convex only if the labels order the first k positions fully; or the
-            ``"mean"`` of all, always convex, which wants equal labels to score alike. (AP knows no
-            such difference.)
+            ``"mean"`` of all, always convex, which pulls the scores of equal labels together. (It
+            makes no difference for AP.)
 
     Example:
         >>> value = StructuralHinge("precision", k=1).evaluate([0.0, 0.0], [1, 0], [0, 2]).total
@@ -76,8 +76,8 @@ class StructuralHinge(CompiledLoss):
         settle_k(self)
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
-                wanted = " or ".join(map(repr, choices))
-                raise ArgumentError(f"{name} is {getattr(self, name)!r}. Give {wanted}.")
+                allowed = " or ".join(map(repr, choices))
+                raise ArgumentError(f"{name} is {getattr(self, name)!r}. Give {allowed}.")
         if self.measure == "precision" and self.k is None:
             raise ArgumentError("Precision has no cut-off. Give k.")
 
@@ -90,11 +90,11 @@ class StructuralHinge(CompiledLoss):
         """k, the choices, what positions count, and work memory."""
         slack = self.scaling == "slack"
         if self.measure == "ap":
-            return top(self.k), slack, places(4, largest)
+            return top(self.k), slack, index_memory(4, largest)
         graded = self.measure == "ndcg"
         discounts = self._discounts(largest)
         choices = (graded, slack, self.equal_labels == "mean")
-        return top(self.k), *choices, discounts, places(2, largest), work(3, largest)
+        return top(self.k), *choices, discounts, index_memory(2, largest), work(3, largest)
 
     def _discounts(self, largest: int) -> Doubles:
         positions = np.arange(1.0, 1.0 + min(top(self.k), largest))

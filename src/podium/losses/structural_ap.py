@@ -52,12 +52,12 @@ def average_precision_hinge(
         return 0.0
     step = 2.0 * (loss if slack else 1.0) / (good * bad)
     passed = 0
-    for place in range(good):
-        while passed < bad and slots[passed] <= place:
+    for index in range(good):
+        while passed < bad and slots[passed] <= index:
             passed += 1
-        gradient[relevant[place]] = -step * passed
-    for place in range(bad):
-        gradient[other[place]] = step * (good - slots[place])
+        gradient[relevant[index]] = -step * passed
+    for index in range(bad):
+        gradient[other[index]] = step * (good - slots[index])
     for row in range(size):
         curvature[row] = abs(gradient[row])
     return value
@@ -75,20 +75,20 @@ def _most_violated(
     good, bad = len(relevant), len(other)
     pairs = float(good * bad)
     lead, slot = 1.0, 0
-    for place in range(bad):
+    for index in range(bad):
         best, best_gain, best_lead = good, 0.0, 0.0
         gain = crossed = 0.0
         for above in range(good - 1, slot - 1, -1):
-            crossed += 2.0 * (scores[other[place]] - scores[relevant[above]]) / pairs
-            rank = above + 1.0 + place
+            crossed += 2.0 * (scores[other[index]] - scores[relevant[above]]) / pairs
+            rank = above + 1.0 + index
             gain += penalty * (above + 1.0) / (rank * (rank + 1.0)) / good
             if gain + crossed > best_gain:
                 best, best_gain, best_lead = above, gain + crossed, crossed
-        slots[place] = slot = best
+        slots[index] = slot = best
         lead += best_lead
     loss, passed = 1.0, 0
-    for place in range(good):
-        while passed < bad and slots[passed] <= place:
+    for index in range(good):
+        while passed < bad and slots[passed] <= index:
             passed += 1
-        loss -= (place + 1.0) / (place + 1.0 + passed) / good
+        loss -= (index + 1.0) / (index + 1.0 + passed) / good
     return max(loss, 0.0), lead

@@ -23,10 +23,10 @@ def position_hinge(
     rows: Ints,
     memory: Doubles,
 ) -> float:
-    """One query's structural hinge: ``discounts[p]`` is what position p counts."""
+    """One query's structural hinge: ``discounts[p]`` is the weight of position p."""
     size = len(scores)
-    right, found = rows[0, : min(size, len(discounts))], rows[1, : min(size, len(discounts))]
-    gains, asked, keys = memory[0, :size], memory[1, :size], memory[2, :size]
+    correct, violating = rows[0, : min(size, len(discounts))], rows[1, : min(size, len(discounts))]
+    gains, target_weights, keys = memory[0, :size], memory[1, :size], memory[2, :size]
     edge = top_edge(labels, k, rows[0])
     if edge == math.inf:
         return 0.0
@@ -35,40 +35,42 @@ def position_hinge(
     else:
         for row in range(size):
             gains[row] = 1.0 if labels[row] >= edge else 0.0
-    first_rows(gains, scores, len(right), right)
+    first_rows(gains, scores, len(correct), correct)
     ideal = 0.0
-    for place in range(len(right)):
-        ideal += discounts[place] * gains[right[place]]
+    for index in range(len(correct)):
+        ideal += discounts[index] * gains[correct[index]]
     if ideal <= 0.0:
         return 0.0
     for row in range(size):
         gains[row] /= ideal
-        asked[row] = 0.0
+        target_weights[row] = 0.0
     if mean_ties:
-        _share_positions(gains, discounts, right, asked)
+        _share_positions(gains, discounts, correct, target_weights)
     else:
-        for place in range(len(right)):
-            asked[right[place]] = discounts[place]
-    wanted = 0.0
+        for index in range(len(correct)):
+            target_weights[correct[index]] = discounts[index]
+    target_score = 0.0
     for row in range(size):
-        wanted += asked[row] * scores[row]
+        target_score += target_weights[row] * scores[row]
     if slack:
         state, penalty = begin_search(), 0.0
         while penalty >= 0.0:
-            loss, lead = _most_violated(scores, gains, penalty, discounts, wanted, keys, found)
+            loss, lead = _most_violated(
+                scores, gains, penalty, discounts, target_score, keys, violating
+            )
             penalty = next_penalty(state, penalty, loss, lead)
         penalty = state[BEST_PENALTY]
     else:
         penalty = 1.0
-    loss, lead = _most_violated(scores, gains, penalty, discounts, wanted, keys, found)
+    loss, lead = _most_violated(scores, gains, penalty, discounts, target_score, keys, violating)
     value = loss * lead if slack else loss + lead - 1.0
     if value <= 0.0:
         return 0.0
     factor = loss if slack else 1.0
-    for place in range(len(found)):
-        gradient[found[place]] = factor * discounts[place]
+    for index in range(len(violating)):
+        gradient[violating[index]] = factor * discounts[index]
     for row in range(size):
-        gradient[row] -= factor * asked[row]
+        gradient[row] -= factor * target_weights[row]
         curvature[row] = abs(gradient[row])
     return value
 
@@ -79,33 +81,35 @@ def _most_violated(
     gains: Doubles,
     penalty: float,
     discounts: Doubles,
-    wanted: float,
+    target_score: float,
     keys: Doubles,
-    found: Ints,
+    violating: Ints,
 ) -> tuple[float, float]:
     """The order with the largest ``lead + penalty * loss``: by ``score - penalty * gain``."""
     for row in range(len(scores)):
         keys[row] = scores[row] - penalty * gains[row]
-    first_rows(keys, keys, len(found), found)
-    loss, lead = 1.0, 1.0 - wanted
-    for place in range(len(found)):
-        loss -= discounts[place] * gains[found[place]]
-        lead += discounts[place] * scores[found[place]]
+    first_rows(keys, keys, len(violating), violating)
+    loss, lead = 1.0, 1.0 - target_score
+    for index in range(len(violating)):
+        loss -= discounts[index] * gains[violating[index]]
+        lead += discounts[index] * scores[violating[index]]
     return max(loss, 0.0), lead
 
 
 @inner
-def _share_positions(gains: Doubles, discounts: Doubles, right: Ints, asked: Doubles) -> None:
-    """Give documents with equal gains the mean discount of the positions they hold together."""
+def _share_positions(
+    gains: Doubles, discounts: Doubles, correct: Ints, target_weights: Doubles
+) -> None:
+    """Give documents with equal gains the mean discount of the positions they share."""
     begin = 0
-    while begin < len(right):
-        gain = gains[right[begin]]
+    while begin < len(correct):
+        gain = gains[correct[begin]]
         end, total = begin, 0.0
-        while end < len(right) and gains[right[end]] == gain:
+        while end < len(correct) and gains[correct[end]] == gain:
             total += discounts[end]
             end += 1
-        for place in range(begin, end):
-            asked[right[place]] = total / (end - begin)
+        for index in range(begin, end):
+            target_weights[correct[index]] = total / (end - begin)
         begin = end
     # Of the last group some may be left beyond the cut-off.
     members = 0
@@ -113,4 +117,4 @@ def _share_positions(gains: Doubles, discounts: Doubles, right: Ints, asked: Dou
         members += gains[row] == gain
     for row in range(len(gains)):
         if gains[row] == gain:
-            asked[row] = total / members
+            target_weights[row] = total / members

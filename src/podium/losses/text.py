@@ -13,9 +13,9 @@ from podium.registry import unknown_name
 
 
 def parse_loss(text: str) -> Loss:
-    """Read what the ``repr`` of a loss writes; nothing else in the text is run.
+    """Parse the ``repr`` of a loss; no code in the text is executed.
 
-    Losses of one's own are known once the module that defines them is imported.
+    User-defined losses are known once the module that defines them is imported.
 
     Example:
         >>> parse_loss("ListMLE(k=10)")
@@ -35,7 +35,7 @@ def parse_loss(text: str) -> Loss:
 
 
 def loss_names() -> list[str]:
-    """The names of all losses, the user's own included.
+    """Return the names of all losses, including user-defined ones.
 
     Example:
         >>> "ListMLE" in loss_names()
@@ -55,16 +55,17 @@ def _value(node: ast.expr, text: str) -> Any:
         return ast.literal_eval(node)
     except (TypeError, ValueError) as error:
         raise ArgumentError(
-            f"{ast.unparse(node)!r} in {text!r} is no value. Give numbers, texts, tuples or losses."
+            f"{ast.unparse(node)!r} in {text!r} is not a valid value. "
+            "Give numbers, strings, tuples or losses."
         ) from error
 
 
 def _build(name: str, positional: Any, named: dict[str, Any], text: str) -> Loss:
     names = loss_names()
-    if name not in names:  # an abstract loss is registered, but none to ask for
+    if name not in names:  # abstract losses are registered, too
         raise unknown_name("loss", name, names)
     try:
         return Loss.REGISTRY[name](*positional, **named)
     except TypeError as error:
         known = ", ".join(field.name for field in fields(Loss.REGISTRY[name])) or "none"
-        raise ArgumentError(f"{text!r} does not fit: {error}. Its parameters: {known}.") from error
+        raise ArgumentError(f"{text!r} is not valid: {error}. Its parameters: {known}.") from error

@@ -1,4 +1,4 @@
-"""Which documents of many queries are the top k, as every loss of the top k takes them."""
+"""The top-k documents of many queries, as all top-k losses define them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from podium.losses.orders import top_rows
 
 
 def top_documents(labels: Doubles, offsets: Ints, k: int | None) -> tuple[Ints, Ints]:
-    """The rows of each query's top k, best first, and where each query's begin.
+    """Return the rows of each query's top k, best first, and the offsets of the queries.
 
-    Documents tied with the k-th are in, those with the query's lowest label are not.
+    Documents tied with the k-th are included, those with the query's lowest label are not.
 
     Example:
         >>> labels, offsets = np.array([0.0, 2.0, 1.0, 1.0, 1.0]), np.array([0, 3, 5])
@@ -33,7 +33,7 @@ def _choose(labels: Doubles, offsets: Ints, k: int, chosen: Ints, starts: Ints) 
         starts[query] = total
         if end > begin:
             count = top_rows(labels[begin:end], k, chosen[total:])
-            for place in range(total, total + count):
-                chosen[place] += begin
+            for index in range(total, total + count):
+                chosen[index] += begin
             total += count
     starts[-1] = total

@@ -1,4 +1,4 @@
-"""Every choice on which tools disagree, named: nDCG differs between tools, and here is why."""
+"""Conventions: every choice on which evaluation tools disagree, by name."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Conventions:
     A measure's own parameters (``nDCG(gains="linear")``) go before its conventions.
 
     Attributes:
-        gains: What a label is worth: ``2^y - 1`` (exponential) or ``y`` (linear).
-        discounts: What a rank counts: ``1 / log2(1 + rank)`` (log2); 1 for ranks 1 and 2, then
+        gains: The gain of a label: ``2^y - 1`` (exponential) or ``y`` (linear).
+        discounts: The weight of a rank: ``1 / log2(1 + rank)`` (log2); 1 for ranks 1 and 2, then
             ``1 / log2(rank)`` (letor); ``1 / rank`` (reciprocal).
         ties: Which of two documents with equal scores comes first. *expected* takes the mean over
             all their orders and so needs no answer; *input order*; *id descending* and *id
@@ -92,7 +92,9 @@ class Conventions:
     def __post_init__(self) -> None:
         for name, (words, numbers) in _allowed().items():
             value = getattr(self, name)
-            good = value in words if isinstance(value, str) else numbers and _is_fit(value)
+            good = (
+                value in words if isinstance(value, str) else numbers and _is_number_or_none(value)
+            )
             if not good:
                 offer = [*words, "a number"] if numbers else words
                 raise ArgumentError(f"{name} is {value!r}. Choose one of: {', '.join(offer)}.")
@@ -100,44 +102,46 @@ class Conventions:
         object.__setattr__(self, "exceptions", named)
 
     def except_for(self, measure: str | Measure, **choices: object) -> Conventions:
-        """The same conventions, with other choices for one measure, by any name that it has.
+        """Return the same conventions with other choices for one measure, by any of its names.
 
-        An exception holds for the measure with any parameters and at any cut-off.
+        An exception applies to the measure with any parameters and at any cut-off.
         """
         if "exceptions" in choices:
-            raise ArgumentError("an exception has none of its own", hint="Call except_for again.")
+            raise ArgumentError(
+                "an exception cannot have exceptions", hint="Call except_for again."
+            )
         replace(self, exceptions=(), **choices)  # type: ignore[arg-type]  # checks them
         measure = _name_of(measure)
         others = tuple((measure, name, value) for name, value in choices.items())
         return replace(self, exceptions=(*self.exceptions, *others))
 
     def of(self, measure: str | Measure) -> Conventions:
-        """What holds for one measure, its exceptions worked in."""
+        """Return the conventions for one measure, with its exceptions applied."""
         if not self.exceptions:
             return self
-        wanted = measure.name if isinstance(measure, Measure) else _name_of(measure)
-        own = {name: value for other, name, value in self.exceptions if other == wanted}
-        return replace(self, exceptions=(), **own)
+        measure_name = measure.name if isinstance(measure, Measure) else _name_of(measure)
+        choices = {name: value for other, name, value in self.exceptions if other == measure_name}
+        return replace(self, exceptions=(), **choices)
 
 
 def _name_of(measure: str | Measure) -> str:
-    """The name under which a measure is registered."""
+    """Return the name under which a measure is registered."""
     # Imported here: presets have exceptions, and are made while measures are being imported.
     import podium.measures.definitions  # noqa: F401 (registers them)
     from podium.measures.names import parse_measure
 
-    found = parse_measure(measure)
-    if found != Measure(found.name):
+    parsed = parse_measure(measure)
+    if parsed != Measure(parsed.name):
         raise ArgumentError(
-            f"{measure!r} is one form of {found.name}, and exceptions are for all of them",
-            hint=f"Write {found.name}.",
+            f"{measure!r} is one form of {parsed.name}, and exceptions are for all of them",
+            hint=f"Write {parsed.name}.",
         )
-    return found.name
+    return parsed.name
 
 
 @cache
 def _allowed() -> dict[str, tuple[list[str], bool]]:
-    """For each field the words that it may be, and whether it may be a number."""
+    """Return, for each field, the strings it may be and whether it may be a number."""
     allowed = {}
     hints = get_type_hints(Conventions)
     for each in fields(Conventions):
@@ -149,7 +153,7 @@ def _allowed() -> dict[str, tuple[list[str], bool]]:
     return allowed
 
 
-def _is_fit(value: object) -> bool:
+def _is_number_or_none(value: object) -> bool:
     if value is None:
         return True
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

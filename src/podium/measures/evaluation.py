@@ -47,12 +47,12 @@ class Evaluation:
         return len(self.query_ids)
 
     def __getitem__(self, measure: Measure | str) -> Doubles:
-        """The values of one measure."""
-        wanted = parse_measure(measure)
-        if wanted not in self.values:
+        """Return the values of one measure."""
+        parsed = parse_measure(measure)
+        if parsed not in self.values:
             known = ", ".join(map(repr, self.values))
-            raise ArgumentError(f"{wanted!r} was not evaluated", hint=f"There are: {known}.")
-        return self.values[wanted]
+            raise ArgumentError(f"{parsed!r} was not evaluated", hint=f"There are: {known}.")
+        return self.values[parsed]
 
     @cached_property
     def means(self) -> ByMeasure[float]:
@@ -68,7 +68,7 @@ class Evaluation:
 
 
 def concat_evaluations(evaluations: Sequence[Evaluation]) -> Evaluation:
-    """Put evaluations of different queries together, for instance those of a stream's blocks.
+    """Concatenate evaluations of different queries, for instance those of a stream's blocks.
 
     Example:
         >>> from podium.measures import evaluate
@@ -81,13 +81,13 @@ def concat_evaluations(evaluations: Sequence[Evaluation]) -> Evaluation:
         Evaluation(2 queries, RR=0.75)
     """
     if not evaluations:
-        raise DataError("nothing to put together", hint="Give at least one evaluation.")
+        raise DataError("nothing to concatenate", hint="Give at least one evaluation.")
     one = evaluations[0]
     for other in evaluations:
         if other.values.keys() != one.values.keys() or other.conventions != one.conventions:
             raise DataError(
                 "the evaluations are of different measures or conventions",
-                hint="Evaluate every block alike.",
+                hint="Evaluate all blocks with the same measures and conventions.",
             )
     values = ByMeasure(
         {

@@ -1,4 +1,4 @@
-"""What evaluations are made of: scores, truth, and where each query's rows begin."""
+"""The inputs of evaluations: scores, truth and query offsets as arrays."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from podium.data.query_rows import ordered_columns
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Floats, Ints
 
-# Above it float64 does not hold every whole number.
-_WHOLE = 2**53
+# Up to this float64 represents every integer.
+_EXACT_INTEGERS = 2**53
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Preferences of each query, by the places of the two documents among the query's rows.
+    """Preferences of each query, by the row numbers of the two documents within the query.
 
     Attributes:
         better: Which row of its query is preferred in each pair, from 0; -1 if it is not ranked.
@@ -54,7 +54,9 @@ class Pairs:
             object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), np.int64))
         checked_offsets(self.offsets, len(self.better))
         if len(self.better) != len(self.worse):
-            raise DataError("the arrays of pairs do not fit", hint="Give both rows of each pair.")
+            raise DataError(
+                "the arrays of pairs have different lengths", hint="Give both rows of each pair."
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +66,7 @@ class Inputs:
     Attributes:
         query_ids: An id for each query.
         offsets: Where each query's ranked rows begin; a query may have none.
-        scores: Of the ranked rows: float32, float64, or whole numbers that no float64 can hold.
+        scores: Of the ranked rows: float32, float64, or integers that float64 cannot represent.
         labels: Of the ranked rows, NaN where not judged; None if the truth is pairs.
         judged_labels: Of the judged documents, ranked or not.
         judged_offsets: Where each query's judged documents begin.
@@ -100,7 +102,7 @@ def inputs_of(
     document_ids: Any = None,
     pairs: Pairs | None = None,
 ) -> Inputs:
-    """Bring any of the ways to call ``evaluate`` to one form."""
+    """Convert the arguments of ``evaluate``, in any of their forms, to arrays."""
     if isinstance(truth, Judgments) and isinstance(ranking, Rankings):
         truth = ranking.join(truth)
     if isinstance(truth, Preferences) and isinstance(ranking, Rankings):
@@ -117,12 +119,12 @@ def inputs_of(
             pairs,
         )
     if isinstance(truth, Dataset):
-        given = scores if ranking is None else ranking
-        if given is None or isinstance(given, Rankings):
+        row_scores = scores if ranking is None else ranking
+        if row_scores is None or isinstance(row_scores, Rankings):
             raise ArgumentError(
                 "there are no scores", hint="Give one for each row of the data set."
             )
-        found = [truth.query_ids, truth.offsets, given, truth.labels, truth.document_ids]
+        columns = [truth.query_ids, truth.offsets, row_scores, truth.labels, truth.document_ids]
     elif truth is not None or ranking is not None:
         raise ArgumentError(
             f"cannot evaluate {type(ranking).__name__} by {type(truth).__name__}",
@@ -134,13 +136,13 @@ def inputs_of(
                 "there is nothing to evaluate",
                 hint="Give judgments and rankings, a data set and scores, or labels= and scores=.",
             )
-        found = _grouped(labels, scores, offsets, qid, group, query_ids, document_ids)
-    ids, starts, given, truths, documents = found
-    return _inputs(ids, starts, given, truths, truths, starts, documents, pairs)
+        columns = _grouped(labels, scores, offsets, qid, group, query_ids, document_ids)
+    ids, starts, row_scores, row_labels, documents = columns
+    return _inputs(ids, starts, row_scores, row_labels, row_labels, starts, documents, pairs)
 
 
 def _of_preferences(preferences: Preferences, rankings: Rankings) -> Inputs:
-    """Look the documents of each pair up in the list of their query; a tie says nothing."""
+    """Look up the documents of each pair in their query's list; ties are ignored."""
     strict = preferences.verdicts != 0
     sizes = np.bincount(preferences.query_of_row[strict], minlength=len(preferences))
     starts = np.concatenate(([0], np.cumsum(sizes)))
@@ -153,9 +155,9 @@ def _of_preferences(preferences: Preferences, rankings: Rankings) -> Inputs:
     joined = rankings.join(nothing)  # for its rows: those of the judged queries, in their order
     rows = []
     for documents in (preferences.left, preferences.right):
-        wanted = documents.filter(pa.array(strict))
-        found = match_rows(wanted, starts, joined.document_ids, joined.offsets)
-        rows.append(np.where(found < 0, -1, found - np.repeat(joined.offsets[:-1], sizes)))
+        compared = documents.filter(pa.array(strict))
+        matches = match_rows(compared, starts, joined.document_ids, joined.offsets)
+        rows.append(np.where(matches < 0, -1, matches - np.repeat(joined.offsets[:-1], sizes)))
     left, right = rows
     first = preferences.verdicts[strict] > 0
     pairs = Pairs(np.where(first, left, right), np.where(first, right, left), starts)
@@ -240,19 +242,19 @@ def _inputs(
 
 
 def _score_type(scores: NDArray[Any]) -> np.dtype[Any]:
-    """Floats where they tell all scores apart."""
+    """Return a float type if it keeps all scores distinct, else the scores' own type."""
     if scores.dtype.kind in "iu" and len(scores):
         largest = max(abs(int(scores.max())), abs(int(scores.min())))
-        return scores.dtype if largest > _WHOLE else np.dtype(np.float64)
+        return scores.dtype if largest > _EXACT_INTEGERS else np.dtype(np.float64)
     return scores.dtype if scores.dtype in (np.float32, np.float64) else np.dtype(np.float64)
 
 
 def comparable_scores(
     scores: NDArray[Any], precision: Literal["float64", "float32"]
 ) -> NDArray[np.floating]:
-    """Scores as the floats that are compared, in the precision that conventions ask for.
+    """Convert scores to floats to compare, in the precision that conventions ask for.
 
-    Whole numbers beyond float64 are replaced with their ranks, which keeps their order and ties.
+    Integers beyond float64 are replaced with their ranks, which keeps their order and ties.
     """
     if precision == "float32":
         return fixed(scores, np.dtype(np.float32))
@@ -263,7 +265,7 @@ def comparable_scores(
 
 
 def fixed(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """A contiguous array that cannot be written, so that kernels compile for one kind only."""
+    """Return a contiguous read-only array, so that kernels compile for one type only."""
     array = np.ascontiguousarray(values, dtype).view()
     array.flags.writeable = False
     return array

@@ -13,7 +13,7 @@ _Other = TypeVar("_Other")
 
 
 class ByMeasure(dict[Measure, _Value]):
-    """What there is for each measure, by the measure or by any of its names.
+    """A dictionary keyed by measure that also takes any of a measure's names.
 
     Example:
         >>> from podium.measures import evaluate, nDCG
@@ -23,17 +23,17 @@ class ByMeasure(dict[Measure, _Value]):
     """
 
     def __getitem__(self, measure: Measure | str) -> _Value:
-        found = _measure(measure)
-        if found is None or not super().__contains__(found):
+        parsed = _measure(measure)
+        if parsed is None or not super().__contains__(parsed):
             raise KeyError(f"{measure!r} is not among: {', '.join(map(repr, self))}")
-        return super().__getitem__(found)
+        return super().__getitem__(parsed)
 
     def __contains__(self, measure: object) -> bool:
-        found = _measure(measure)
-        return found is not None and super().__contains__(found)
+        parsed = _measure(measure)
+        return parsed is not None and super().__contains__(parsed)
 
     def copy(self) -> ByMeasure[_Value]:
-        """A shallow copy, with the same keys."""
+        """Return a shallow copy."""
         return ByMeasure(self)
 
     @overload
@@ -41,7 +41,7 @@ class ByMeasure(dict[Measure, _Value]):
     @overload
     def get(self, measure: Measure | str, default: _Other) -> _Value | _Other: ...
     def get(self, measure: Measure | str, default: Any = None) -> Any:
-        """What there is for a measure, or the default."""
+        """Return the value of a measure, or the default."""
         try:
             return self[measure]
         except KeyError:
@@ -49,7 +49,7 @@ class ByMeasure(dict[Measure, _Value]):
 
 
 def _measure(key: object) -> Measure | None:
-    """The measure that a key means; None if it means none."""
+    """Return the measure that a key stands for, or None."""
     if isinstance(key, str):
         try:
             return parse_measure(key)

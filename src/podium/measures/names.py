@@ -37,7 +37,7 @@ _TOOLS = {"ndcg_burges": "ranx", "dcg_burges": "ranx", "pre": "xgboost"}
 
 
 def tool_of(text: str | Measure) -> str | None:
-    """Whose name of a measure a text is, as the name of a preset; None if not of one tool alone.
+    """Return the preset of the tool whose name of a measure this is; None if several tools use it.
 
     trec_eval's are its own words (``map``, ``recip_rank``) and a cut-off after ``_`` or ``.``;
     ranx's have a level (``precision@10-l2``), ``rbp.95`` or ``_burges``; XGBoost's is ``pre@10``.
@@ -76,7 +76,7 @@ def parse_measure(text: str | Measure) -> Measure:
         [nDCG@10, AP, RR, P@5, RR@10]
         >>> parse_measure("nDGC@10")
         Traceback (most recent call last):
-        podium.errors.ArgumentError: There is no measure 'nDGC'. Did you mean: nDCG, ...?
+        podium.errors.ArgumentError: ... 'nDGC'. Did you mean: nDCG, ...?
     """
     if isinstance(text, Measure):
         return text
@@ -86,7 +86,7 @@ def parse_measure(text: str | Measure) -> Measure:
         return exact
     match = _TEXT.fullmatch(text)
     if match is None:
-        raise ArgumentError(f"{text!r} is no measure. Write one as nDCG@10 or P(rel=2)@5.")
+        raise ArgumentError(f"{text!r} is not a valid measure. Write one as nDCG@10 or P(rel=2)@5.")
     measure = registry.find(match["name"])
     if measure is None:
         raise registry.unknown_measure(match["name"])
@@ -110,7 +110,7 @@ def _arguments(text: str, arguments: str) -> dict[str, object]:
         raise ArgumentError(f"{text!r} cannot be read", hint="Write P(rel=2)@5.") from error
     if not isinstance(call, ast.Call) or call.args or any(not each.arg for each in call.keywords):
         raise ArgumentError(f"{text!r} cannot be read", hint="Name every parameter: P(rel=2)@5.")
-    given: dict[str, object] = {}
+    parameters: dict[str, object] = {}
     for each in call.keywords:
         if isinstance(each.value, ast.Name):
             value: object = each.value.id
@@ -119,7 +119,9 @@ def _arguments(text: str, arguments: str) -> dict[str, object]:
                 value = ast.literal_eval(each.value)
             except (ValueError, TypeError, RecursionError, MemoryError) as error:
                 hint = "Give numbers, words, or lists of numbers."
-                raise ArgumentError(f"{each.arg} in {text!r} is no value", hint=hint) from error
+                raise ArgumentError(
+                    f"{each.arg} in {text!r} is not a valid value", hint=hint
+                ) from error
         name = str(each.arg)
-        given |= _FOREIGN[name](value) if name in _FOREIGN else {name: value}
-    return given
+        parameters |= _FOREIGN[name](value) if name in _FOREIGN else {name: value}
+    return parameters

@@ -64,7 +64,7 @@ XGBOOST = Conventions(
 
 CATBOOST = (
     Conventions(
-        gains="linear",  # NDCG's type is Base unless told: type=Exp
+        gains="linear",  # NDCG's type is Base unless set: type=Exp
         ties="worst",  # CompareDocs puts the smaller target first
         pool="retrieved",
         nothing_relevant=1.0,  # NDCG and RecallAt are 1

@@ -86,20 +86,20 @@ def _default(parameter: Parameter) -> str:
 
 def _choices() -> str:
     """The conventions as a table, from the attributes' documentation."""
-    said: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
     name = ""
     for line in (Conventions.__doc__ or "").partition("Attributes:")[2].splitlines():
         indent = len(line) - len(line.lstrip())
         if indent == 8:
             name, _, text = line.strip().partition(": ")
-            said[name] = text
+            descriptions[name] = text
         elif indent > 8 and name:
-            said[name] += " " + line.strip()
+            descriptions[name] += " " + line.strip()
         elif line.strip() == "Example:":
             break
     defaults = Conventions()
     rows = [
-        _row(each.name, f"`{getattr(defaults, each.name)!r}`", said[each.name])
+        _row(each.name, f"`{getattr(defaults, each.name)!r}`", descriptions[each.name])
         for each in fields(Conventions)
         if each.name != "exceptions"
     ]

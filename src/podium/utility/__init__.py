@@ -1,4 +1,4 @@
-"""DCG's gains and discounts learned from preferences between rankings, and what to ask next."""
+"""Gains and discounts of DCG, learned from preferences between rankings."""
 
 from podium.utility.cross_validate import choose_C
 from podium.utility.intervals import Intervals, bootstrap_utility

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from podium.utility.learn import DCGLearn
 
 GRID = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
-"""The values of C that are tried."""
+"""The values of C to try."""
 
 Progress = Callable[[int, int], None]
-"""Told how many fits of how many are done."""
+"""Called with the number of fits done and the total number."""
 
 
 def choose_C(  # noqa: N802
@@ -33,11 +33,11 @@ def choose_C(  # noqa: N802
     *,
     progress: Progress | None = None,
 ) -> float:
-    """The C with the best accuracy on held-out preferences; the smallest of several.
+    """Choose the C with the best accuracy on held-out preferences, the smallest one if several tie.
 
     Whole queries are held out. While choosing, gains may differ by position: that problem is
-    convex, and the best C is much the same. Where the preferences left to learn from say nothing
-    of gains, no side leads, and half of what is held out counts as right whatever C is.
+    convex, and the best C is much the same. Where the training preferences
+    determine no gains, no side leads, and half of the held-out preferences count as correct.
 
     Example:
         >>> from podium.utility import DCGLearn
@@ -47,17 +47,17 @@ def choose_C(  # noqa: N802
     """
     scores = np.zeros(len(grid))
     quick = replace(model, form="by-position", normalised=False)
-    parts = list(folds_of(preferences, model.folds, model.seed))
+    parts = list(folds_of(preferences, model.folds, model.random_state))
     for number, (train, test) in enumerate(parts):
         learned: LearnedUtility | None = None
-        # Every preference counts alike, whatever the fold it fell into.
+        # Every preference counts the same, whichever fold it is in.
         share = test.pair_weights[test.strict].sum()
-        for place, C in enumerate(grid):
+        for index, C in enumerate(grid):
             learned = _learned(replace(quick, C=C), train, learned)
             leads = np.zeros(len(test)) if learned is None else test.leads(learned.table)
-            scores[place] += share * accuracy(test, leads) if share else 0.0
+            scores[index] += share * accuracy(test, leads) if share else 0.0
             if progress is not None:
-                progress(number * len(grid) + place + 1, len(parts) * len(grid))
+                progress(number * len(grid) + index + 1, len(parts) * len(grid))
     return float(grid[int(np.argmax(scores >= scores.max() * (1 - 1e-9)))])
 
 
@@ -67,17 +67,19 @@ def held_out_leads(
     *,
     progress: Progress | None = None,
 ) -> Doubles:
-    """How far left leads in each pair, by a utility learned from other queries only.
+    """Compute how far left leads in each pair by a utility learned from other queries only.
 
     Leads are in units of each fold's highest utility, so that they can be pooled; they are 0 where
-    the other queries say nothing of gains.
+    the other queries determine no gains.
     """
     leads = np.empty(len(preferences))
-    masks = list(_held_out(preferences, model.folds, model.seed))
-    for number, held in enumerate(masks):
-        learned = _learned(model, preferences.take(~held), None)
-        test = preferences.take(held)
-        leads[held] = 0.0 if learned is None else test.leads(learned.table) / learned.table.max()
+    masks = list(_held_out(preferences, model.folds, model.random_state))
+    for number, held_out in enumerate(masks):
+        learned = _learned(model, preferences.take(~held_out), None)
+        test = preferences.take(held_out)
+        leads[held_out] = (
+            0.0 if learned is None else test.leads(learned.table) / learned.table.max()
+        )
         if progress is not None:
             progress(number + 1, len(masks))
     return leads
@@ -86,9 +88,9 @@ def held_out_leads(
 def _learned(
     model: DCGLearn, train: RankingPreferences, start: LearnedUtility | None
 ) -> LearnedUtility | None:
-    """What is learned from a fold, or None where it says nothing of gains."""
+    """Learn from one fold's training pairs; None if they determine no gains."""
     try:
-        return model.fit(train, start=start)
+        return replace(model).fit(train, start=start).learned_
     except NoGainsError:
         return None
 
@@ -96,15 +98,15 @@ def _learned(
 def folds_of(
     preferences: RankingPreferences, folds: int, seed: int
 ) -> Iterator[tuple[RankingPreferences, RankingPreferences]]:
-    """Training and held-out preferences of each fold, whole queries each."""
-    for held in _held_out(preferences, folds, seed):
-        yield preferences.take(~held), preferences.take(held)
+    """Yield training and held-out preferences of each fold; no query is split."""
+    for held_out in _held_out(preferences, folds, seed):
+        yield preferences.take(~held_out), preferences.take(held_out)
 
 
 def _held_out(
     preferences: RankingPreferences, folds: int, seed: int
 ) -> Iterator[NDArray[np.bool_]]:
-    """Which pairs each fold holds out; strict preferences and ties are spread evenly."""
+    """Yield the mask of each fold's held-out pairs; strict ones and ties are spread evenly."""
     numbers, query = np.unique(preferences.queries, return_inverse=True)
     if len(numbers) < max(folds, 2) or folds < 2:
         raise DataError(

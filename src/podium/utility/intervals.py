@@ -19,14 +19,14 @@ from podium.utility.utility_tables import NoGainsError
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """The ends of intervals: the first row of each is the lower one, the second the upper one.
+    """Interval bounds: the first row of each array has the lower bounds, the second the upper ones.
 
     Attributes:
         gains: Of each grade, in units of the highest gain.
         discounts: Of each position, in units of the first.
         table: Of each grade at each position, in units of the highest utility.
-        level: The confidence.
-        resamples: How many samples were drawn; those that say nothing of gains are left out.
+        level: The confidence level.
+        resamples: How many samples were drawn, without those that determine no gains.
     """
 
     gains: Doubles
@@ -46,19 +46,20 @@ def bootstrap_utility(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Intervals:
-    """Percentile intervals: learn again from queries drawn with replacement.
+    """Compute percentile intervals by learning again from queries drawn with replacement.
 
-    C stays what it was. Pairs of one query are drawn together. The intervals speak of chance in
-    what was sampled. Where people err at random, a squared slack settles a little off their mean
-    utility however many are asked, and no interval shows that.
+    C is kept. Pairs of one query are drawn together. The intervals cover sampling error only: where
+    people err at random, squared slacks are slightly biased away from their mean utility however
+    many are asked, and no interval shows that.
 
     Example:
         >>> random = np.random.default_rng(0)
         >>> pairs = RankingPreferences.from_arrays(*random.integers(0, 3, (2, 300, 2)))
         >>> pairs = pairs.with_choices(np.sign(pairs.leads(np.outer([1, 0.6], [0, 1, 3]))))
-        >>> learned = DCGLearn(C=10.0).fit(pairs)
-        >>> found = bootstrap_utility(DCGLearn(C=10.0), pairs, learned, resamples=50)
-        >>> bool(np.all(found.gains[0] <= learned.gains) & np.all(learned.gains <= found.gains[1]))
+        >>> learned = DCGLearn(C=10.0).fit(pairs).learned_
+        >>> intervals = bootstrap_utility(DCGLearn(C=10.0), pairs, learned, resamples=50)
+        >>> low, high = intervals.gains
+        >>> bool(np.all(low <= learned.gains) & np.all(learned.gains <= high))
         True
     """
     if resamples < 2 or not 0 < level < 1:
@@ -66,19 +67,20 @@ def bootstrap_utility(
             f"{resamples} resamples at level {level}", hint="Give 2 or more, and a level in (0, 1)."
         )
     random = generator(seed)
-    numbers, query = np.unique(preferences.queries, return_inverse=True)
+    unique, query = np.unique(preferences.queries, return_inverse=True)
+    n_queries = len(unique)
     fixed = replace(model, C=learned.C)
     gains, discounts, tables = [], [], []
     for number in range(resamples):
-        drawn = np.bincount(random.integers(0, len(numbers), len(numbers)), minlength=len(numbers))
-        places = np.flatnonzero(drawn[query])
-        sample = preferences.take(places)
-        sample = replace(sample, pair_weights=sample.pair_weights * drawn[query[places]])
-        with suppress(NoGainsError):  # the sample has ties only, or contradicts itself wholly
-            found = fixed.fit(sample, start=learned)
-            gains.append(found.gains)
-            discounts.append(found.discounts)
-            tables.append(found.table / found.table.max())
+        drawn = np.bincount(random.integers(0, n_queries, n_queries), minlength=n_queries)
+        drawn_pairs = np.flatnonzero(drawn[query])
+        sample = preferences.take(drawn_pairs)
+        sample = replace(sample, pair_weights=sample.pair_weights * drawn[query[drawn_pairs]])
+        with suppress(NoGainsError):  # only ties, or contradictions throughout
+            resampled = fixed.fit(sample, start=learned).learned_
+            gains.append(resampled.gains)
+            discounts.append(resampled.discounts)
+            tables.append(resampled.table / resampled.table.max())
         if progress is not None:
             progress(number + 1, resamples)
     if len(gains) < 2:

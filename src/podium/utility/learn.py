@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Literal, Self
 
 import numpy as np
 
@@ -30,7 +30,7 @@ _IDEAL_ROUNDS = 30
 _IDEAL_SETTLED = 1e-4
 
 
-@dataclass(frozen=True)
+@dataclass
 class DCGLearn:
     """Learn the utility ``w`` of each grade at each position from preferences.
 
@@ -41,19 +41,20 @@ class DCGLearn:
 
     Attributes:
         C: The weight of the slacks, or None to choose it by cross-validation.
-        form: "rank-one" for gains times discounts, found by minimising over each in turn from the
-            factors of the other form; "by-position" for gains that may differ by position, the
-            paper's problem, which is convex.
-        decreasing: Whether a grade may count no more further down. Preferences alone need not
-            make discounts fall.
-        tie_weight: What a tie's slack weighs relative to that of a strict preference; 0 leaves
-            ties out.
-        much: The lead asked of "much better", where "better" asks for 1.
+        form: "rank-one" for gains times discounts, by alternating minimisation that starts from
+            the factors of the other form; "by-position" for gains that may differ by position,
+            the paper's problem, which is convex.
+        decreasing: Whether a grade must not count more further down. Preferences alone do not
+            guarantee decreasing discounts.
+        tie_weight: The weight of a tie's slack relative to that of a strict preference; 0
+            ignores ties.
+        much: The lead required by "much better", where "better" requires 1.
         normalised: Whether leads are taken relative to the best that the query's documents could
             reach, as in nDCG: a lead then means the same for queries with many good documents
             and with few.
-        folds: Of cross-validation.
-        seed: Draws the folds.
+        folds: How many folds cross-validation has.
+        random_state: Seed of the folds.
+        learned_: The utility that ``fit`` learned.
 
     Example:
         >>> random = np.random.default_rng(1)
@@ -61,7 +62,7 @@ class DCGLearn:
         >>> truth = np.outer([1, 0.6, 0.5, 0.4], [0, 1, 4])
         >>> pairs = RankingPreferences.from_arrays(one, other)
         >>> pairs = pairs.with_choices(np.sign(pairs.leads(truth)))
-        >>> learned = DCGLearn(C=100.0).fit(pairs)
+        >>> learned = DCGLearn(C=100.0).fit(pairs).learned_
         >>> learned.gains.round(1).tolist(), learned.discounts.round(1).tolist()
         ([0.0, 0.2, 1.0], [1.0, 0.6, 0.5, 0.4])
     """
@@ -73,7 +74,8 @@ class DCGLearn:
     much: float = 1.0
     normalised: bool = False
     folds: int = 5
-    seed: int = 0
+    random_state: int = 0
+    learned_: LearnedUtility = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.C is not None and not 0 < self.C < np.inf:
@@ -81,23 +83,26 @@ class DCGLearn:
         if self.form not in ("rank-one", "by-position"):
             raise ArgumentError(f"form is {self.form!r}. Give 'rank-one' or 'by-position'.")
         if not 0 <= self.tie_weight < np.inf:
-            raise ArgumentError(f"tie_weight is {self.tie_weight}. Give a number from 0 on.")
+            raise ArgumentError(f"tie_weight is {self.tie_weight}. Give a number of at least 0.")
         if not 1 <= self.much < np.inf:
-            raise ArgumentError(f"much is {self.much}. Give a number from 1 on.")
+            raise ArgumentError(f"much is {self.much}. Give a number of at least 1.")
 
-    def fit(
-        self, preferences: RankingPreferences, *, start: LearnedUtility | None = None
-    ) -> LearnedUtility:
-        """Learn from preferences.
+    def fit(self, preferences: RankingPreferences, *, start: LearnedUtility | None = None) -> Self:
+        """Learn from preferences, and return self; the utility is ``learned_``.
 
         Args:
             preferences: At least one of them strict.
-            start: What was learned from much the same preferences, to be quicker.
+            start: What was learned from similar preferences, to converge faster.
         """
         from podium.utility.cross_validate import choose_C
 
-        if self.C is None:
-            return replace(self, C=choose_C(self, preferences)).fit(preferences, start=start)
+        model = self if self.C is not None else replace(self, C=choose_C(self, preferences))
+        self.learned_ = model._learn(preferences, start)
+        return self
+
+    def _learn(
+        self, preferences: RankingPreferences, start: LearnedUtility | None
+    ) -> LearnedUtility:
         if not self.normalised:
             return self._fit(preferences, None, start)
         ideals = np.ones(len(preferences))
@@ -133,17 +138,17 @@ class DCGLearn:
         )
 
     def _pairs(self, preferences: RankingPreferences, ideals: Doubles | None) -> Pairs:
-        """Pairs with the better side left. Leads relative to an ideal are asked for in its size."""
+        """Put the better side of each pair left; scale targets by the ideals, if there are any."""
         assert self.C is not None
         choices = preferences.choices
-        turned = (choices < 0)[:, None]
+        flipped = (choices < 0)[:, None]
         left, right = preferences.left, preferences.right
         targets = np.where(np.abs(choices) == 2, self.much, 1.0)
         weights = self.C * preferences.pair_weights * np.where(choices == 0, self.tie_weight, 1.0)
         if ideals is not None:
             targets, weights = targets * ideals, weights / ideals**2
-        if turned.any():
-            left, right = np.where(turned, right, left), np.where(turned, left, right)
+        if flipped.any():
+            left, right = np.where(flipped, right, left), np.where(flipped, left, right)
         return Pairs(left, right, targets, weights, choices == 0, preferences.grades)
 
     def _by_position(
@@ -161,21 +166,21 @@ class DCGLearn:
     def _rank_one(
         self, pairs: Pairs, ridge: Doubles, gains: Doubles, discounts: Doubles
     ) -> Solution:
-        """Minimise over gains and over discounts in turn; the objective falls at each."""
+        """Minimise over gains and discounts in turn; each step lowers the objective."""
         depth, grades = len(discounts), len(gains)
         best = np.inf
-        rises, places = None, None
+        rises, discount_steps = None, None
         for _ in range(_ROUNDS):
             solved = minimise(pairs, ridge, of_gains(discounts, grades), rises)
             gains = np.concatenate(([0.0], np.cumsum(solved.variables)))
             if not gains[-1] > 0:
                 return solved
             gains, _ = in_units(gains, discounts)
-            # In units of the highest gain: the discounts that are found next bring their own scale.
+            # Gains in units of the highest: the discounts solved for next carry the scale.
             shape = of_discounts(gains, depth, decreasing=self.decreasing)
-            solved = minimise(pairs, ridge, shape, places)
-            places = solved.variables
-            steps = np.cumsum(places[::-1])[::-1] if self.decreasing else places
+            solved = minimise(pairs, ridge, shape, discount_steps)
+            discount_steps = solved.variables
+            steps = np.cumsum(discount_steps[::-1])[::-1] if self.decreasing else discount_steps
             if not steps.max() > 0:
                 return solved
             scale = steps.max()
@@ -187,14 +192,14 @@ class DCGLearn:
 
 
 def _ideals(preferences: RankingPreferences, table: Doubles) -> Doubles:
-    """The best that each pair's documents could reach, relative to the mean of all.
+    """The best utility that each pair's documents could reach, relative to the mean of all.
 
-    The larger grades of the two lists, position by position once both are sorted: all that is
-    known of the query's documents.
+    The ideal takes the larger of the two lists' grades at each position once both are sorted: all
+    that is known of the query's documents.
     """
     one, other = (np.sort(side, axis=1)[:, ::-1] for side in (preferences.left, preferences.right))
     best = np.maximum(one, other).astype(np.int64)
     values = table[np.arange(preferences.depth), best].sum(axis=1)
-    # A query with nothing above the lowest grade has no ideal, nor any lead.
+    # A query with nothing above the lowest grade has neither an ideal nor a lead.
     mean = float(values.mean())
     return np.maximum(values, 1e-3 * mean) / mean if mean > 0 else np.ones(len(values))

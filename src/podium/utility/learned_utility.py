@@ -1,4 +1,4 @@
-"""What was learned: a measure, a target for training, and data that can be read again."""
+"""A learned utility: its measure, its training loss, and its file."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ class LearnedUtility:
     """Gains and discounts that agree with people's preferences.
 
     Attributes:
-        table: What a document of each grade is worth at each position: a row a position, a column
-            a grade, the first of them 0. Its scale is such that a clear preference is a lead of 1.
-        gains: Of each grade, from 0 to 1. With gains by position, the nearest single ones.
-        discounts: Of each position, the first 1. With gains by position, the nearest ones.
+        table: What a document of each grade is worth at each position: one row per position,
+            one column per grade, the first column 0. A clear preference is a lead of 1.
+        gains: The gain of each grade, from 0 to 1. With gains by position, the rank-one fit.
+        discounts: The discount of each position, the first 1; likewise.
         form: "rank-one" if the table is gains times discounts, or "by-position".
-        normalised: Whether leads were taken relative to what each query could reach.
+        normalised: Whether leads are relative to the ideal of each query.
         C: The weight of the slacks.
-        objective: ``w·w + C * slacks``, at its smallest.
+        objective: The minimum of ``w·w + C * slacks``.
 
     Example:
         >>> from podium.utility import DCGLearn
         >>> pairs = RankingPreferences.from_arrays([[1, 0], [0, 1]], [[0, 1], [0, 0]], [1, 1])
-        >>> DCGLearn(C=100.0).fit(pairs).measure
+        >>> DCGLearn(C=100.0).fit(pairs).learned_.measure
         DCG(gains=(0, 1), discounts=(1, 0.498753))@2
     """
 
@@ -57,33 +57,35 @@ class LearnedUtility:
 
     @property
     def dcg(self) -> Measure:
-        """As a DCG, for ``evaluate`` and ``compare``."""
+        """The utility as a DCG measure, for ``evaluate`` and ``compare``."""
         return DCG(gains=_rounded(self.gains), discounts=_rounded(self.discounts)) @ self.depth
 
     @property
     def ndcg(self) -> Measure:
-        """As an nDCG."""
+        """The utility as an nDCG measure."""
         return nDCG(gains=_rounded(self.gains), discounts=_rounded(self.discounts)) @ self.depth
 
     @property
     def measure(self) -> Measure:
-        """The one that was learned: the nDCG if normalised, else the DCG."""
+        """The measure that was learned: nDCG if normalised, else DCG."""
         return self.ndcg if self.normalised else self.dcg
 
     @property
     def loss(self) -> LambdaLoss:
-        """The target of training: pairs weighted by what their swap does to this utility."""
+        """The training loss: pairs weighted by how much swapping them changes this utility."""
         if self.form == "by-position":
             return LambdaLoss(table=tuple(map(tuple, self.table.tolist())))
         return LambdaLoss(gains=_rounded(self.gains), discounts=_rounded(self.discounts))
 
     def accuracy(self, pairs: RankingPreferences) -> float:
-        """The share of strict preferences that it agrees with."""
+        """Compute the share of strict preferences that the utility agrees with."""
         return accuracy(pairs, pairs.leads(self.table))
 
 
 def accuracy(pairs: RankingPreferences, leads: Doubles) -> float:
-    """The weighted share of strict preferences whose better side leads; no lead counts half.
+    """Compute the weighted share of strict preferences whose better side leads.
+
+    A pair without a lead counts half.
 
     Example:
         >>> pairs = RankingPreferences.from_arrays([[1], [1], [0]], [[0], [0], [1]], [1, -1, 0])
@@ -98,20 +100,20 @@ def accuracy(pairs: RankingPreferences, leads: Doubles) -> float:
 
 
 def hits(pairs: RankingPreferences, leads: Doubles) -> Doubles:
-    """1 where the better side leads, 0 where it does not, a half where neither leads."""
+    """Return 1 where the better side leads, 0 where the other does, 0.5 where neither does."""
     size = np.abs(leads).max(initial=0.0)
     rounded = np.where(np.abs(leads) <= 1e-12 * size, 0.0, leads)
     return np.asarray((np.sign(rounded) * np.sign(pairs.choices) + 1.0) / 2.0)
 
 
 def write_learned(learned: LearnedUtility, target: Source) -> None:
-    """Write what was learned as one line of JSON.
+    """Write a learned utility as one line of JSON.
 
     Example:
         >>> import io
         >>> from podium.utility import DCGLearn, RankingPreferences
         >>> pairs = RankingPreferences.from_arrays([[1, 0]] * 3, [[0, 1]] * 3, [1] * 3)
-        >>> learned, file = DCGLearn(C=1.0).fit(pairs), io.BytesIO()
+        >>> learned, file = DCGLearn(C=1.0).fit(pairs).learned_, io.BytesIO()
         >>> write_learned(learned, file)
         >>> read_learned(io.BytesIO(file.getvalue())).measure == learned.measure
         True
@@ -133,13 +135,13 @@ def write_learned(learned: LearnedUtility, target: Source) -> None:
 
 
 def read_learned(source: Source) -> LearnedUtility:
-    r"""Read what ``write_learned`` wrote.
+    r"""Read a learned utility that ``write_learned`` wrote.
 
     Example:
         >>> import io
         >>> from podium.utility import DCGLearn
         >>> pairs = RankingPreferences.from_arrays([[1, 0], [0, 1]], [[0, 1], [0, 0]], [1, 1])
-        >>> write_learned(DCGLearn(C=1.0).fit(pairs), file := io.BytesIO())
+        >>> write_learned(DCGLearn(C=1.0).fit(pairs).learned_, file := io.BytesIO())
         >>> read_learned(io.BytesIO(file.getvalue())).depth
         2
     """
@@ -150,7 +152,7 @@ def read_learned(source: Source) -> LearnedUtility:
     except DataError as error:
         raise DataError(error.problem, path=name, hint=_HINT) from error
     if not isinstance(content, dict) or content.get("podium") != "utility":
-        raise DataError("holds no learned utility", path=name, hint=_HINT)
+        raise DataError("is not a learned utility", path=name, hint=_HINT)
     if content.get("version") != _VERSION:
         raise DataError(
             f"has version {content.get('version')!r}", path=name, hint="Install a newer Podium."
@@ -161,7 +163,7 @@ def read_learned(source: Source) -> LearnedUtility:
     try:
         return _learned(content)
     except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"holds no learned utility ({error})", path=name, hint=_HINT) from error
+        raise DataError(f"is not a learned utility ({error})", path=name, hint=_HINT) from error
 
 
 _HINT = "Name a file that `podium utility learn` wrote."
@@ -171,17 +173,17 @@ def _learned(content: dict[str, Any]) -> LearnedUtility:
     table = np.array(content["table"], np.float64)
     gains, discounts = (np.array(content[key], np.float64) for key in ("gains", "discounts"))
     if table.ndim != 2 or gains.shape != (table.shape[1],) or discounts.shape != (len(table),):
-        raise ValueError("gains, discounts and table do not fit")
+        raise ValueError("gains, discounts and table have different sizes")
     if not all(np.all(np.isfinite(each)) for each in (table, gains, discounts)):
-        raise ValueError("a value is no number")
+        raise ValueError("a value is not finite")
     numbers = [float(content[key]) for key in ("C", "objective")]
     if content["form"] not in ("rank-one", "by-position") or not all(map(math.isfinite, numbers)):
-        raise ValueError("form, C or objective is none")
+        raise ValueError("form, C or objective is not valid")
     return LearnedUtility(
         table, gains, discounts, content["form"], bool(content["normalised"]), *numbers
     )
 
 
 def _rounded(values: Doubles) -> tuple[float, ...]:
-    """Six decimals: far finer than any preferences tell, and short enough to read."""
+    """Round to six decimals: finer than any preferences can determine, and short enough to read."""
     return tuple(np.round(values, _DECIMALS).tolist())

@@ -1,7 +1,7 @@
 """A projected Newton method for DCGLearn: few variables, any number of pairs.
 
-Minimised is ``w·w + sum of weight * slack^2`` over utilities that a matrix with no negative entry
-makes of non-negative variables. Squared slacks can be left out of the variables, which leaves a
+It minimises ``w·w + sum of weight * slack^2`` over utilities that a non-negative matrix makes of
+non-negative variables. Squared slacks can be left out of the variables, which leaves a
 smooth, convex, piecewise quadratic function of a few dozen variables with bounds. Each step
 minimises the quadratic of the current piece under the bounds exactly, then goes as far in that
 direction as the true objective falls.
@@ -26,12 +26,12 @@ _SAMPLE = 1 << 12
 
 @dataclass(frozen=True)
 class Solution:
-    """Where the objective is smallest.
+    """The minimum of the objective.
 
     Attributes:
         variables: The non-negative variables.
-        utilities: What they make: what each grade above the lowest is worth at each position.
-        objective: ``w·w`` plus the weighted squares.
+        utilities: The utility of each grade above the lowest at each position.
+        objective: ``w·w`` plus the weighted squared slacks.
         steps: How many Newton steps it took.
     """
 
@@ -42,7 +42,7 @@ class Solution:
 
 
 def ridge_of(depth: int, grades: int) -> Doubles:
-    """``w·w`` as a quadratic form of utilities relative to the lowest grade.
+    """Return ``w·w`` as a quadratic form of utilities relative to the lowest grade.
 
     A constant added at one position changes no lead, so the smallest ``w`` is that whose
     utilities have mean 0 at each position.
@@ -53,13 +53,13 @@ def ridge_of(depth: int, grades: int) -> Doubles:
 def minimise(
     pairs: Pairs, ridge: Doubles, shape: Doubles, start: Doubles | None = None
 ) -> Solution:
-    """Find the optimum.
+    """Minimise the objective.
 
     Args:
         pairs: The pairs.
         ridge: ``w·w`` as a quadratic form of the utilities.
-        shape: What utilities the variables make: a row a utility, a column a variable.
-        start: Variables to start from; the result is the same.
+        shape: Maps variables to utilities: one row per utility, one column per variable.
+        start: Variables to start from; they change the speed, not the result.
     """
     if start is None and len(pairs) >= 4 * _SAMPLE:
         start = minimise(pairs.every(len(pairs) // _SAMPLE), ridge, shape).variables
@@ -74,28 +74,28 @@ def minimise(
         changed = curvature.move(leads)
         if step == 1.0 and not changed:
             break  # the quadratic that was minimised is the objective there
-        bend = penalty + shape.T @ curvature.matrix @ shape
-        wanted = minimise_quadratic(bend, shape.T @ curvature.pull, variables)
-        direction = wanted - variables
+        hessian = penalty + shape.T @ curvature.matrix @ shape
+        target = minimise_quadratic(hessian, shape.T @ curvature.pull, variables)
+        direction = target - variables
         change = shape @ direction
-        ahead = pairs.leads(change)
+        lead_change = pairs.leads(change)
         along = float(utilities @ ridge @ change), float(change @ ridge @ change)
-        fall = along[0] + slope(pairs, leads, ahead, 0.0)
-        if fall >= -_PRECISION * objective:
-            # Too little to be measured by sums over all pairs. Whole steps still bring the
-            # variables nearer; where a pair sits on its kink they would never end.
+        derivative = along[0] + slope(pairs, leads, lead_change, 0.0)
+        if derivative >= -_PRECISION * objective:
+            # Below the rounding error of sums over all pairs. Full steps still bring the variables
+            # closer, but would never end where a pair is exactly at its kink.
             last_steps += 1
             if last_steps > _LAST_STEPS:
                 break
             step = 1.0
         else:
-            step = _step(pairs, leads, ahead, along, fall)
-        variables = wanted if step == 1.0 else np.maximum(variables + step * direction, 0.0)
+            step = _step(pairs, leads, lead_change, along, derivative)
+        variables = target if step == 1.0 else np.maximum(variables + step * direction, 0.0)
         utilities = shape @ variables
-        leads = leads + step * ahead
+        leads = leads + step * lead_change
         objective = _objective(pairs, ridge, utilities, leads)
     else:
-        raise PodiumError("The solver did not settle. Give a smaller C, or check the weights.")
+        raise PodiumError("The solver did not converge. Give a smaller C, or check the weights.")
     objective = _objective(pairs, ridge, utilities, pairs.leads(utilities))  # without rounding
     return Solution(variables, utilities, objective, steps)
 
@@ -105,25 +105,25 @@ def _objective(pairs: Pairs, ridge: Doubles, utilities: Doubles, leads: Doubles)
 
 
 def _step(
-    pairs: Pairs, leads: Doubles, ahead: Doubles, along: tuple[float, float], fall: float
+    pairs: Pairs, leads: Doubles, lead_change: Doubles, along: tuple[float, float], initial: float
 ) -> float:
-    """How far to go: all the way, or to where the objective stops to fall."""
+    """Return the step length: 1, or less where the objective stops falling."""
 
-    def rise(step: float) -> float:
-        return along[0] + step * along[1] + slope(pairs, leads, ahead, step)
+    def derivative_at(step: float) -> float:
+        return along[0] + step * along[1] + slope(pairs, leads, lead_change, step)
 
     low, high = 0.0, 1.0
-    at_low, at_high = fall, rise(1.0)
+    at_low, at_high = initial, derivative_at(1.0)
     if at_high <= 0.0:
         return 1.0
     step = 1.0
     for _ in range(40):
         step = low + (high - low) * min(max(at_low / (at_low - at_high), 0.05), 0.95)
-        found = rise(step)
-        if abs(found) <= 1e-4 * -fall:
+        derivative = derivative_at(step)
+        if abs(derivative) <= 1e-4 * -initial:
             break
-        if found < 0.0:
-            low, at_low = step, found
+        if derivative < 0.0:
+            low, at_low = step, derivative
         else:
-            high, at_high = step, found
+            high, at_high = step, derivative
     return step

@@ -1,4 +1,4 @@
-"""What to ask next: a coroutine that yields a pair of rankings and is sent the verdict."""
+"""Active choice of the next pair of rankings to judge, as a coroutine over the verdicts."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Question(NamedTuple):
     """A pair to ask about.
 
     Attributes:
-        place: Its place in the pool.
+        pool_index: Its index in the pool.
         left: The grades of one ranking.
         right: The grades of the other.
     """
 
-    place: int
+    pool_index: int
     left: tuple[int, ...]
     right: tuple[int, ...]
 
@@ -41,38 +41,39 @@ def choose_pairs(
     pool: RankingPreferences,
     model: DCGLearn | None = None,
     *,
-    said: RankingPreferences | None = None,
+    judged: RankingPreferences | None = None,
     strategy: Strategy = "change",
     first: int = 20,
     refit_every: int = 1,
     seed: int = 0,
 ) -> Generator[Question, int, LearnedUtility | None]:
-    """Ask about the pairs that tell most, one after the other, until none is left.
+    """Yield the most informative pair to judge next, until none is left.
 
-    Sent each verdict (2 to -2), it ends by returning what was learned. Its whole state is the
-    verdicts so far: a new one that is sent the same verdicts asks the same questions.
+    Send it each verdict (2 to -2); it returns the learned utility at the end. Its whole state is
+    the verdicts so far: a new coroutine that is sent the same verdicts asks the same questions.
 
-    The first pairs are drawn at random: with few verdicts the margins say little (Zhou et al.
-    2012, figure 23a). Never asked are pairs that any increasing gains and decreasing discounts
-    judge alike (proposition 1), and pairs that compare the same grades at the same positions as
-    one asked before.
+    The first pairs are drawn at random: with few verdicts the margins mean little (Zhou et al.
+    2012, figure 23a). It never asks about pairs that any increasing gains and decreasing discounts
+    judge alike (proposition 1), or about pairs that compare the same grades at the same positions
+    as an earlier one.
 
     Args:
-        pool: The pairs that could be asked about; their choices are not looked at.
-        model: What learns in between, with a C; by default ``DCGLearn(C=10, form="by-position")``.
-        said: Verdicts that were given before.
+        pool: The pairs that could be asked about; their choices are ignored.
+        model: The model to learn with, with a C; by default
+            ``DCGLearn(C=10, form="by-position")``.
+        judged: Pairs with earlier verdicts.
         strategy: "margin" takes the pair with the smallest lead (SimpleMargin, Tong and Koller
             2002); "change" the one whose verdict is expected to move the leads of the pool most,
             by a Newton step; "random" any.
         first: How many pairs to draw at random before that.
         refit_every: How many verdicts to wait for before learning again.
-        seed: Draws.
+        seed: Seed of the random order.
 
     Example:
         >>> pool = RankingPreferences.from_arrays([[2, 0], [1, 1], [2, 2]], [[1, 1], [2, 0], [0]])
         >>> asking = choose_pairs(pool)
         >>> next(asking)
-        Question(place=0, left=(2, 0), right=(1, 1))
+        Question(pool_index=0, left=(2, 0), right=(1, 1))
         >>> try:
         ...     asking.send(1)
         ... except StopIteration as done:
@@ -82,38 +83,42 @@ def choose_pairs(
     learner = _learner(model, strategy)
     if refit_every < 1:
         raise ArgumentError(f"refit_every is {refit_every}", hint="Give 1 or more.")
-    said = pool.take([]) if said is None else said
-    open_places = generator(seed).permutation(informative(pool, said))
-    learned = _fitted(learner, said, None) if strategy != "random" else None
-    while len(open_places):
+    judged = pool.take([]) if judged is None else judged
+    open_indices = generator(seed).permutation(informative(pool, judged))
+    learned = _fitted(learner, judged, None) if strategy != "random" else None
+    while len(open_indices):
         at = 0
-        if learned is not None and len(said) >= first:
-            at = int(np.argmax(_worths(pool.take(open_places), said, learned, strategy, learner)))
-        place = int(open_places[at])
+        if learned is not None and len(judged) >= first:
+            at = int(
+                np.argmax(_scores(pool.take(open_indices), judged, learned, strategy, learner))
+            )
+        pool_index = int(open_indices[at])
         choice = yield Question(
-            place, tuple(pool.left[place].tolist()), tuple(pool.right[place].tolist())
+            pool_index,
+            tuple(pool.left[pool_index].tolist()),
+            tuple(pool.right[pool_index].tolist()),
         )
         if choice not in (-2, -1, 0, 1, 2):
             raise DataError(f"the verdict is {choice!r}", hint="Send 2 to -2; 2 is left.")
-        said = said.joined(pool.take([place]).with_choices([choice]))
-        open_places = np.delete(open_places, at)
-        if strategy != "random" and len(said) >= first and len(said) % refit_every == 0:
-            learned = _fitted(learner, said, learned)
-    return _fitted(learner, said, learned)
+        judged = judged.joined(pool.take([pool_index]).with_choices([choice]))
+        open_indices = np.delete(open_indices, at)
+        if strategy != "random" and len(judged) >= first and len(judged) % refit_every == 0:
+            learned = _fitted(learner, judged, learned)
+    return _fitted(learner, judged, learned)
 
 
 def next_places(
     pool: RankingPreferences,
-    said: RankingPreferences | None = None,
+    judged: RankingPreferences | None = None,
     model: DCGLearn | None = None,
     *,
     strategy: Strategy = "change",
     first: int = 20,
     seed: int = 0,
 ) -> Ints:
-    """The places in a pool worth asking about after some verdicts, best first.
+    """Return the indices of the pool's pairs worth judging next, best first.
 
-    For several people at once: they share out the first few. Arguments as in ``choose_pairs``.
+    For several people at once, who split the first few. Arguments as in ``choose_pairs``.
 
     Example:
         >>> pool = RankingPreferences.from_arrays([[2, 0], [2, 2]], [[1, 1], [0, 0]])
@@ -121,19 +126,19 @@ def next_places(
         [0]
     """
     learner = _learner(model, strategy)
-    said = pool.take([]) if said is None else said
-    places = generator(seed).permutation(informative(pool, said))
-    learned = _fitted(learner, said, None) if strategy != "random" else None
-    if learned is None or len(said) < first or not len(places):
-        return places
-    worths = _worths(pool.take(places), said, learned, strategy, learner)
-    return places[np.argsort(-worths, kind="stable")]
+    judged = pool.take([]) if judged is None else judged
+    indices = generator(seed).permutation(informative(pool, judged))
+    learned = _fitted(learner, judged, None) if strategy != "random" else None
+    if learned is None or len(judged) < first or not len(indices):
+        return indices
+    scores = _scores(pool.take(indices), judged, learned, strategy, learner)
+    return indices[np.argsort(-scores, kind="stable")]
 
 
-def informative(pool: RankingPreferences, said: RankingPreferences | None = None) -> Ints:
-    """The places of pairs worth asking about, one of each kind, none of a kind asked before.
+def informative(pool: RankingPreferences, judged: RankingPreferences | None = None) -> Ints:
+    """Return the indices of pairs worth asking about: one of each kind, no kind asked before.
 
-    Left out are pairs whose better side is certain for any increasing gains and decreasing
+    Pairs are left out if their better side is certain for any increasing gains and decreasing
     discounts: one side has at least as many documents of each grade or above within each cut-off.
 
     Example:
@@ -143,24 +148,24 @@ def informative(pool: RankingPreferences, said: RankingPreferences | None = None
         >>> informative(pool).tolist()  # the first has the best order, the last repeats the second
         [1]
     """
-    known = set() if said is None else {kind for _, kind in _open_kinds(said)}
-    found: dict[bytes, int] = {}
-    for place, kind in _open_kinds(pool):
+    known = set() if judged is None else {kind for _, kind in _open_kinds(judged)}
+    first_of_kind: dict[bytes, int] = {}
+    for pool_index, kind in _open_kinds(pool):
         if kind not in known:
-            found.setdefault(kind, place)
-    return np.array(list(found.values()), np.int64)
+            first_of_kind.setdefault(kind, pool_index)
+    return np.array(list(first_of_kind.values()), np.int64)
 
 
 def _open_kinds(pairs: RankingPreferences) -> Iterator[tuple[int, bytes]]:
-    """The places of pairs without a certain better side, and what they compare, either way."""
+    """Yield the index of each pair without a certain better side, and a key of what it compares."""
     grades = np.arange(1, pairs.grades, dtype=np.uint8)
     for begin in range(0, len(pairs), _BLOCK):
         part = slice(begin, begin + _BLOCK)
         surplus = (pairs.left[part, :, None] >= grades).astype(np.int8)
         surplus -= (pairs.right[part, :, None] >= grades).astype(np.int8)
         total = np.cumsum(surplus, axis=1, dtype=np.int32)
-        open_ones = (total > 0).any(axis=(1, 2)) & (total < 0).any(axis=(1, 2))
-        for row in np.flatnonzero(open_ones).tolist():
+        open_rows = (total > 0).any(axis=(1, 2)) & (total < 0).any(axis=(1, 2))
+        for row in np.flatnonzero(open_rows).tolist():
             yield begin + row, min(surplus[row].tobytes(), (-surplus[row]).tobytes())
 
 
@@ -173,25 +178,25 @@ def _learner(model: DCGLearn | None, strategy: str) -> DCGLearn:
 
 
 def _fitted(
-    learner: DCGLearn, said: RankingPreferences, before: LearnedUtility | None
+    learner: DCGLearn, judged: RankingPreferences, before: LearnedUtility | None
 ) -> LearnedUtility | None:
-    """What the verdicts say, or None as long as they are all ties."""
-    if not said.strict.any():
+    """Learn from the verdicts; keep what was learned before if they determine no gains."""
+    if not judged.strict.any():
         return before
     try:
-        return learner.fit(said, start=before)
+        return replace(learner).fit(judged, start=before).learned_
     except NoGainsError:
         return before
 
 
-def _worths(
+def _scores(
     candidates: RankingPreferences,
-    said: RankingPreferences,
+    judged: RankingPreferences,
     learned: LearnedUtility,
     strategy: Strategy,
     learner: DCGLearn,
 ) -> Doubles:
-    """The larger, the better to ask."""
+    """Score the candidates: the higher, the more informative."""
     leads = candidates.leads(learned.table)
     if strategy == "margin":
         return -np.abs(leads)
@@ -200,18 +205,18 @@ def _worths(
     C = float(learner.C or 1.0)
     chance = 0.5 + 0.5 * np.tanh(leads)
     slack = chance * np.maximum(1.0 - leads, 0.0) + (1.0 - chance) * np.maximum(1.0 + leads, 0.0)
-    seen, open_ones = differences(said), differences(candidates)
-    inverse = np.linalg.inv(ridge_of(said.depth, said.grades) + C * seen.T @ seen)
-    pushed = open_ones @ inverse
-    own = np.sum(pushed * open_ones, axis=1)
-    pool = open_ones.T @ open_ones / len(open_ones)
-    moved = np.sqrt(np.maximum(np.sum((pushed @ pool) * pushed, axis=1), 0.0))
-    return np.asarray(slack * moved / (1.0 + C * own))
+    judged_rows, open_rows = differences(judged), differences(candidates)
+    inverse = np.linalg.inv(ridge_of(judged.depth, judged.grades) + C * judged_rows.T @ judged_rows)
+    shifts = open_rows @ inverse
+    leverage = np.sum(shifts * open_rows, axis=1)
+    pool = open_rows.T @ open_rows / len(open_rows)
+    movement = np.sqrt(np.maximum(np.sum((shifts @ pool) * shifts, axis=1), 0.0))
+    return np.asarray(slack * movement / (1.0 + C * leverage))
 
 
 def differences(pairs: RankingPreferences) -> NDArray[np.float64]:
-    """A row a pair: 1 for each grade and position of left, -1 of right, the lowest left out."""
+    """One row per pair: 1 for each grade and position of left, -1 of right, without the lowest."""
     grades = np.arange(1, pairs.grades, dtype=np.uint8)
-    found = (pairs.left[:, :, None] == grades).astype(np.float64)
-    found -= pairs.right[:, :, None] == grades
-    return np.asarray(found.reshape(len(pairs), -1))
+    rows = (pairs.left[:, :, None] == grades).astype(np.float64)
+    rows -= pairs.right[:, :, None] == grades
+    return np.asarray(rows.reshape(len(pairs), -1))

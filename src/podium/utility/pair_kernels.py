@@ -1,8 +1,9 @@
-"""The passes over all pairs: everything here costs time in proportion to their number.
+"""Compiled passes over all pairs, each linear in their number.
 
-A pair's lead is the sum over positions of what left's grade is worth there less what right's is.
-The solver's utilities are relative to the lowest grade, which it leaves out. Pairs are worked
-through in blocks of a fixed size, whose results are added in order: threads change nothing.
+A pair's lead is the sum over positions of the utility of left's grade less that of right's.
+The solver's utilities are relative to the lowest grade, which it leaves out. Pairs are
+processed in blocks of a fixed size whose results are added in order, so the number of threads does
+not change the result.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ _IDLE, _UPPER, _LOWER = 0, 1, -1
 
 @dataclass(frozen=True)
 class Pairs:
-    """What the solver needs of the pairs, each turned so that the better side is left.
+    """The pairs as the solver needs them, each with the better side left.
 
     Attributes:
         left: Grades of the better side (of either, in a tie).
         right: Grades of the other.
-        targets: The lead that is asked for, or in a tie the most that is allowed.
+        targets: The lead required, or for a tie the largest lead allowed.
         weights: The factor of each squared slack.
         ties: Which pairs are ties.
         grades: How many grades there are.
@@ -61,7 +62,7 @@ class Pairs:
         return leads_of(self.left, self.right, as_table(utilities, self.left.shape[1]))
 
     def every(self, step: int) -> Pairs:
-        """Every so many-th pair, whose weights make up for the others."""
+        """Return every ``step``-th pair, with weights that make up for the others."""
         return Pairs(
             np.ascontiguousarray(self.left[::step]),
             np.ascontiguousarray(self.right[::step]),
@@ -73,13 +74,13 @@ class Pairs:
 
 
 class Curvature:
-    """The second derivatives of the slacks that count, kept up to date as pairs come and go.
+    """The second derivatives of the active slacks, updated as pairs become active or inactive.
 
-    The objective is a quadratic as long as the same pairs count, and between two steps few change:
-    only those are visited.
+    The objective is a quadratic as long as the same pairs are active; between two steps few change,
+    and only those are visited.
 
     Attributes:
-        matrix: The sum over counting pairs of weight times the square of their difference.
+        matrix: The sum over active pairs of weight times the square of their difference.
         pull: The sum over them of weight times target times their difference.
     """
 
@@ -90,7 +91,7 @@ class Curvature:
         self.pull = np.zeros(pairs.size)
 
     def move(self, leads: Doubles) -> int:
-        """Take new leads, and return how many pairs changed their part."""
+        """Update to new leads, and return how many pairs changed their state."""
         pairs = self._pairs
 
         def task(first: int, last: int) -> tuple[Doubles, Doubles, int]:
@@ -156,7 +157,7 @@ def _in_blocks(task: Callable[[int, int], _Result], count: int) -> Iterator[_Res
 def _add_leads(
     left: Grades, right: Grades, table: Doubles, leads: Doubles, first: int, last: int
 ) -> None:
-    # No branch on the grades: the processor could not guess it, and waiting costs more than adding.
+    # No branch on the grades: it would be mispredicted, which costs more than the addition.
     for pair in range(first, last):
         lead = 0.0
         for rank in range(left.shape[1]):
@@ -188,9 +189,9 @@ def _change(
     first: int,
     last: int,
 ) -> int:
-    """Add what changes in ``matrix`` (each two places once, in either triangle) and ``pull``."""
+    """Add what changes in ``matrix`` (each two columns once, in either triangle) and ``pull``."""
     depth = left.shape[1]
-    places = np.empty(2 * depth, np.int64)
+    columns = np.empty(2 * depth, np.int64)
     signs = np.empty(2 * depth)
     changed = 0
     for pair in range(first, last):
@@ -205,22 +206,22 @@ def _change(
             one, other = left[pair, rank], right[pair, rank]
             if one != other:
                 if one > 0:
-                    places[count] = rank * steps + one - 1
+                    columns[count] = rank * steps + one - 1
                     signs[count] = 1.0
                     count += 1
                 if other > 0:
-                    places[count] = rank * steps + other - 1
+                    columns[count] = rank * steps + other - 1
                     signs[count] = -1.0
                     count += 1
         weight = weights[pair]
         bend = weight * (abs(now) - abs(before))
         force = weight * targets[pair] * (now - before)
         for one in range(count):
-            pull[places[one]] += force * signs[one]
+            pull[columns[one]] += force * signs[one]
             share = bend * signs[one]
-            row = matrix[places[one]]
+            row = matrix[columns[one]]
             for other in range(one + 1):
-                row[places[other]] += share * signs[other]
+                row[columns[other]] += share * signs[other]
     return changed
 
 

@@ -16,13 +16,13 @@ from podium.utility.preferences import RankingPreferences
 
 @dataclass(frozen=True)
 class PositionTest:
-    """How far gains by position fit better than gains times discounts do, and whether by chance.
+    """How much better gains by position fit than gains times discounts, and whether by chance.
 
     Attributes:
         p_value: How often people whose gains do not depend on the position would make gains by
             position fit better by as much.
         gain: The share of the objective that gains by position save.
-        expected: That share, for such people, in the mean.
+        expected: The mean of that share for such people.
         resamples: How many such sets of preferences were drawn.
     """
 
@@ -48,10 +48,10 @@ def position_test(
 
     Args:
         model: With a C; its form does not matter.
-        preferences: Where leads are told apart by many different pairs.
+        preferences: The pairs; the more different ones, the more powerful the test.
         resamples: How many draws; the smallest p-value is ``1 / (resamples + 1)``.
-        seed: Of the draws.
-        progress: Told of each.
+        seed: Seed of the draws.
+        progress: Called after each draw.
 
     Example:
         >>> random = np.random.default_rng(0)
@@ -66,10 +66,10 @@ def position_test(
     if resamples < 1:
         raise ArgumentError(f"{resamples} resamples", hint="Give 1 or more.")
     random = generator(seed)
-    single = replace(model, form="rank-one").fit(preferences)
+    single = replace(model, form="rank-one").fit(preferences).learned_
     gain = _gain(model, preferences)
     leads = preferences.leads(single.table)
-    # The logistic curve; written so, it overflows nowhere.
+    # The logistic curve, in a form that cannot overflow.
     chance = 0.5 + 0.5 * np.tanh(0.5 * _steepness(preferences, leads) * leads)
     drawn = []
     for number in range(resamples):
@@ -84,8 +84,8 @@ def position_test(
 
 def _gain(model: DCGLearn, preferences: RankingPreferences) -> float:
     # Where C is fixed, both objectives are of the same function over a larger and a smaller set.
-    free = replace(model, form="by-position", normalised=False).fit(preferences)
-    single = replace(model, form="rank-one", normalised=False).fit(preferences)
+    free = replace(model, form="by-position", normalised=False).fit(preferences).learned_
+    single = replace(model, form="rank-one", normalised=False).fit(preferences).learned_
     return max(1.0 - free.objective / single.objective, 0.0)
 
 

@@ -14,7 +14,7 @@ from podium.judging import Entry, SideBySide, active_entries
 from podium.kernels import Doubles, Ints
 
 Grades: TypeAlias = NDArray[np.uint8]
-"""A row a ranking, a column a position: the grade of the document there, 0 the lowest."""
+"""One row per ranking, one column per position: the document's grade, 0 the lowest."""
 
 MOST_GRADES = 256
 MOST_DEPTH = 1000
@@ -22,18 +22,18 @@ MOST_DEPTH = 1000
 
 @dataclass(frozen=True, eq=False)
 class RankingPreferences:
-    """Pairs of rankings with what people said of them.
+    """Pairs of rankings with people's verdicts on them.
 
     A ranking is the grades of its documents, best position first. Both rankings of a pair need not
-    hold the same documents. A position without a document counts as the lowest grade, as DCG has
-    it. Make one with ``from_arrays``, ``from_verdicts`` or ``read_preferences``.
+    have the same documents. A position without a document counts as the lowest grade, as in DCG.
+    Make one with ``from_arrays``, ``from_verdicts`` or ``read_preferences``.
 
     Attributes:
-        left: Grades of one ranking, a row a pair, a column a position.
+        left: Grades of one ranking, one row per pair, one column per position.
         right: Grades of the other ranking.
         choices: 2 (left is much better), 1, 0 (the same), -1, -2 (right is much better).
         pair_weights: How much each pair counts.
-        queries: A number for each pair's query: pairs of one query are never parted between
+        queries: A number for each pair's query: pairs of one query are never split between
             training and test, and are drawn together.
         grades: How many grades there are.
 
@@ -72,7 +72,7 @@ class RankingPreferences:
         """Take grades as arrays, or as lists of any length.
 
         Args:
-            left: The grades of one ranking of each pair, whole numbers from 0 (the lowest).
+            left: The grades of one ranking of each pair, integers from 0 (the lowest).
             right: The grades of the other.
             choices: 2 to -2 for each pair; all 0 if not given (a pool of pairs still to judge).
             pair_weights: How much each pair counts, by default 1.
@@ -117,10 +117,10 @@ class RankingPreferences:
         grades: int | None = None,
         depth: int | None = None,
     ) -> RankingPreferences:
-        """Take the side-by-side verdicts of a judging log that nobody took back.
+        """Take the side-by-side verdicts of a judging log, without those undone.
 
         Args:
-            log: Entries of ``podium.judging``; other kinds than side-by-side are passed over.
+            log: Entries of ``podium.judging``; other kinds of entries are skipped.
             rankings: To each name in the verdicts, the grades of its documents in order.
             queries: To each name its query; by default each two names are a query of their own.
             grades: As in ``from_arrays``.
@@ -132,14 +132,16 @@ class RankingPreferences:
             >>> RankingPreferences.from_verdicts(log, shown).choices.tolist()
             [2, 0]
         """
-        said = (log[place] for place in active_entries(log))
-        pairs = [entry for entry in said if isinstance(entry, SideBySide)]
+        active = (log[index] for index in active_entries(log))
+        pairs = [entry for entry in active if isinstance(entry, SideBySide)]
         for entry in pairs:
             for name in (entry.left, entry.right):
                 if name not in rankings:
                     raise DataError(f"ranking {name!r} is not known", hint="Give its grades.")
         if not pairs:
-            raise DataError("no side-by-side verdict stands", hint="Judge some rankings first.")
+            raise DataError(
+                "the log has no side-by-side verdict", hint="Judge some rankings first."
+            )
         return cls.from_arrays(
             [rankings[entry.left] for entry in pairs],
             [rankings[entry.right] for entry in pairs],
@@ -165,9 +167,9 @@ class RankingPreferences:
         """Which pairs have a better side."""
         return np.asarray(self.choices != 0)
 
-    def take(self, places: ArrayLike) -> RankingPreferences:
-        """Some of the pairs, by a mask or by their places, which may come more than once."""
-        chosen = np.asarray(places)
+    def take(self, indices: ArrayLike) -> RankingPreferences:
+        """Return some of the pairs, by a mask or by indices, which may repeat."""
+        chosen = np.asarray(indices)
         chosen = chosen if chosen.size else chosen.astype(np.int64)
         return RankingPreferences(
             np.ascontiguousarray(self.left[chosen]),
@@ -180,10 +182,10 @@ class RankingPreferences:
         )
 
     def joined(self, other: RankingPreferences) -> RankingPreferences:
-        """These pairs and then others of the same depth and grades; each its own queries."""
+        """Append other pairs of the same depth and grades; their queries count as new ones."""
         if (self.depth, self.grades) != (other.depth, other.grades):
             raise DataError(
-                "the pairs have other positions or grades", hint="Give depth= and grades= for both."
+                "the pairs differ in depth or grades", hint="Give depth= and grades= for both."
             )
         beyond = int(self.queries.max(initial=-1)) + 1
         return RankingPreferences(
@@ -197,7 +199,7 @@ class RankingPreferences:
         )
 
     def with_choices(self, choices: ArrayLike) -> RankingPreferences:
-        """The same pairs with other verdicts."""
+        """Return the same pairs with other verdicts."""
         return RankingPreferences(
             self.left,
             self.right,
@@ -208,10 +210,10 @@ class RankingPreferences:
         )
 
     def leads(self, table: Doubles) -> Doubles:
-        """How far left is ahead of right in each pair, by what each grade is worth where.
+        """Compute how far left is ahead of right in each pair, by a table of utilities.
 
         Args:
-            table: A row a position, a column a grade.
+            table: One row per position, one column per grade.
 
         Example:
             >>> pairs = RankingPreferences.from_arrays([[1, 0]], [[0, 1]], [1])
@@ -223,7 +225,7 @@ class RankingPreferences:
         if table.shape != (self.depth, self.grades):
             raise DataError(
                 f"utilities have shape {table.shape}, the pairs {(self.depth, self.grades)}",
-                hint="Give a row a position and a column a grade.",
+                hint="Give one row per position and one column per grade.",
             )
         return leads_of(self.left, self.right, np.ascontiguousarray(table - table[:, :1]))
 
@@ -235,7 +237,7 @@ def _check(pairs: RankingPreferences) -> None:
     if highest >= pairs.grades:
         raise DataError(
             f"a grade is {highest} where there are {pairs.grades}",
-            hint="Count grades from 0, and give grades= if the highest never comes up.",
+            hint="Count grades from 0, and give grades= if the highest does not occur.",
         )
     if len(pairs.choices) and np.abs(pairs.choices).max() > 2:
         raise DataError(
@@ -243,7 +245,7 @@ def _check(pairs: RankingPreferences) -> None:
             hint="Give 2 (left is much better) to -2 (right is much better).",
         )
     if not np.all(np.isfinite(pairs.pair_weights)) or np.any(pairs.pair_weights < 0):
-        raise DataError("a weight is below 0 or no number", hint="Give weights from 0 on.")
+        raise DataError("a weight is negative or not finite", hint="Give weights of at least 0.")
 
 
 def _table(rankings: Any, side: str) -> NDArray[Any]:
@@ -251,17 +253,19 @@ def _table(rankings: Any, side: str) -> NDArray[Any]:
     if not isinstance(rankings, np.ndarray):
         rows = [np.asarray(row) for row in rankings]
         if any(row.ndim != 1 for row in rows):
-            raise DataError(f"a {side} ranking is no list", hint="Give the grades of each ranking.")
+            raise DataError(
+                f"a {side} ranking is not a list", hint="Give the grades of each ranking."
+            )
         width = max((len(row) for row in rows), default=0)
         rankings = np.zeros((len(rows), width), np.int64 if width else np.uint8)
-        for place, row in enumerate(rows):
+        for index, row in enumerate(rows):
             if row.size and row.dtype.kind not in "iu":
                 raise _no_grade(row[0], side)
-            rankings[place, : len(row)] = row
+            rankings[index, : len(row)] = row
     if rankings.ndim != 2 or rankings.dtype.kind not in "iu":
         raise DataError(
             f"{side} has {rankings.ndim} dimensions of {rankings.dtype}",
-            hint="Give a row a pair and a column a position, whole numbers from 0.",
+            hint="Give one row per pair and one column per position, integers from 0.",
         )
     if rankings.size and (rankings.min() < 0 or rankings.max() >= MOST_GRADES):
         bad = rankings[(rankings < 0) | (rankings >= MOST_GRADES)][0]
@@ -272,7 +276,7 @@ def _table(rankings: Any, side: str) -> NDArray[Any]:
 def _no_grade(value: object, side: str) -> DataError:
     return DataError(
         f"a {side} ranking has {value!r} for a grade",
-        hint=f"Grades are whole numbers from 0 to {MOST_GRADES - 1}.",
+        hint=f"Grades are integers from 0 to {MOST_GRADES - 1}.",
     )
 
 
@@ -283,21 +287,21 @@ def _cut(rankings: NDArray[Any], depth: int) -> Grades:
 
 def _column(values: ArrayLike, count: int, name: str, kind: Any) -> NDArray[Any]:
     try:
-        found = np.asarray(values, np.float64)
+        column = np.asarray(values, np.float64)
     except (TypeError, ValueError) as error:
-        raise DataError(f"{name} are no numbers", hint="Give a number for each pair.") from error
-    if found.shape != (count,):
+        raise DataError(f"{name} are not numbers", hint="Give a number for each pair.") from error
+    if column.shape != (count,):
         raise DataError(
-            f"{name} have shape {found.shape}, there are {count} pairs",
+            f"{name} have shape {column.shape}, there are {count} pairs",
             hint="Give one for each pair.",
         )
-    if kind is np.int8 and (np.any(found != np.floor(found)) or np.any(np.abs(found) > 2)):
-        raise DataError(f"{name} has other values than -2 to 2", hint="2 is left much better.")
-    return np.ascontiguousarray(found.astype(kind))
+    if kind is np.int8 and (np.any(column != np.floor(column)) or np.any(np.abs(column) > 2)):
+        raise DataError(f"{name} has values outside -2 to 2", hint="2 is left much better.")
+    return np.ascontiguousarray(column.astype(kind))
 
 
 def _numbers(queries: Any, count: int) -> Ints:
-    """A number for each query, in the order in which they first come up."""
+    """Number the queries in order of first appearance."""
     if queries is None:
         return np.arange(count, dtype=np.int64)
     ids = queries.tolist() if isinstance(queries, np.ndarray) else list(queries)

@@ -1,10 +1,10 @@
-"""Preferences between rankings as JSONL, a pair a line.
+"""Preferences between rankings as JSONL, one pair per line.
 
     {"left": [2, 0, 1], "right": [1, 1, 0], "choice": 1, "weight": 1.0, "query_id": "q", "id": "p7"}
 
-``left`` and ``right`` are the grades of the documents in order, whole numbers from 0. ``choice`` is
+``left`` and ``right`` are the grades of the documents in order, integers from 0. ``choice`` is
 2 (left is much better), 1, 0 (the same), -1 or -2; a pool of pairs still to judge has none. The
-others are optional; whatever else is one's own goes into ``metadata``.
+others are optional; ``metadata`` is for anything else.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def read_preferences(
         source: A JSONL file.
         grades: How many grades there are; by default one more than the highest met.
         depth: How many positions count; by default those of the longest ranking.
-        progress: Told of bytes read.
+        progress: Called with the bytes read.
 
     Example:
         >>> import io
@@ -54,7 +54,7 @@ def read_records(
     Args:
         source: A JSONL file.
         judged: Whether each must have a choice; if not, none may have one.
-        progress: Told of bytes read.
+        progress: Called with the bytes read.
     """
     any_line = False
     for record in json_lines(source, partial(_checked, judged=judged), progress=progress):
@@ -62,20 +62,20 @@ def read_records(
         yield record
     if not any_line:
         raise DataError(
-            "holds no pair", path=source_name(source), hint="Write one JSON object a line."
+            "has no pairs", path=source_name(source), hint="Write one JSON object per line."
         )
 
 
 def records_to_preferences(
     records: list[dict[str, Any]], *, grades: int | None = None, depth: int | None = None
 ) -> RankingPreferences:
-    """Checked lines as arrays; lines without a query are a query each."""
+    """Convert checked records to arrays; each record without a query is a query of its own."""
     return RankingPreferences.from_arrays(
         [record["left"] for record in records],
         [record["right"] for record in records],
         [record.get("choice", 0) for record in records],
         pair_weights=[record.get("weight", 1.0) for record in records],
-        queries=[record.get("query_id", place) for place, record in enumerate(records)],
+        queries=[record.get("query_id", index) for index, record in enumerate(records)],
         grades=grades,
         depth=depth,
     )
@@ -92,15 +92,15 @@ def write_preferences(pairs: RankingPreferences, target: Source) -> None:
         b'{"left": [1, 0], "right": [0, 1], "choice": 1, "query_id": "0"}\n'
     """
     with open_write(target) as write:
-        for place in range(len(pairs)):
+        for index in range(len(pairs)):
             record = {
-                "left": pairs.left[place].tolist(),
-                "right": pairs.right[place].tolist(),
-                "choice": int(pairs.choices[place]),
-                "query_id": str(pairs.queries[place]),
+                "left": pairs.left[index].tolist(),
+                "right": pairs.right[index].tolist(),
+                "choice": int(pairs.choices[index]),
+                "query_id": str(pairs.queries[index]),
             }
-            if pairs.pair_weights[place] != 1.0:
-                record["weight"] = float(pairs.pair_weights[place])
+            if pairs.pair_weights[index] != 1.0:
+                record["weight"] = float(pairs.pair_weights[index])
             write(json_line(record))
 
 
@@ -118,21 +118,21 @@ def _checked(record: dict[str, Any], judged: bool) -> dict[str, Any]:
         raise DataError(f"choice is {choice!r}", hint="Give 2 (left much better) to -2.")
     weight = record.get("weight", 1.0)
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < 1e300:
-        raise DataError(f"weight is {weight!r}", hint="Give a number from 0 on.")
+        raise DataError(f"weight is {weight!r}", hint="Give a number of at least 0.")
     for key in ("query_id", "id"):
         if not isinstance(record.get(key, ""), str):
-            raise DataError(f"{key} is {record[key]!r}", hint="Give text.")
+            raise DataError(f"{key} is {record[key]!r}", hint="Give a string.")
     return record
 
 
 def _check_ranking(grades: Any, side: str) -> None:
     if not isinstance(grades, list) or not 1 <= len(grades) <= MOST_DEPTH:
         raise DataError(
-            f"{side} is no list of 1 to {MOST_DEPTH} grades", hint="Give the grades in order."
+            f"{side} is not a list of 1 to {MOST_DEPTH} grades", hint="Give the grades in order."
         )
     for grade in grades:
         if isinstance(grade, bool) or not isinstance(grade, int) or not 0 <= grade < MOST_GRADES:
             raise DataError(
                 f"{side} has {grade!r} for a grade",
-                hint=f"Grades are whole numbers from 0 to {MOST_GRADES - 1}.",
+                hint=f"Grades are integers from 0 to {MOST_GRADES - 1}.",
             )

@@ -1,4 +1,4 @@
-"""Everything a careful reader asks of learned gains and discounts, in one value."""
+"""A report on learned gains and discounts: intervals, held-out accuracy, tests."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class UtilityReport:
-    """What was learned and how far to trust it.
+    """A learned utility and how far to trust it.
 
     Attributes:
         learned: From all preferences.
@@ -78,40 +78,40 @@ class UtilityReport:
         return sum(self.counts)
 
     def notes(self) -> list[str]:
-        """What to keep in mind, in plain words."""
+        """Return notes on how to read the report, one sentence each."""
         strict = self.pairs - self.counts[2]
         ours, *others = self.accuracies
-        said = []
+        lines = []
         for other in others:
             gain, low, high = other.ahead
-            where = "clearly ahead of" if low > 0 else "not clearly apart from"
+            where = "clearly ahead of" if low > 0 else "not clearly different from"
             where = "clearly behind" if high < 0 else where
-            said.append(
+            lines.append(
                 f"On held-out preferences the learned utility is {where} {other.name}: "
                 f"{ours.share:.1%} against {other.share:.1%}, a difference of "
                 f"{100 * gain:+.1f} points (95 % interval {100 * low:+.1f} to {100 * high:+.1f})."
             )
         if strict < _FEW:
-            said.append(
+            lines.append(
                 f"{strict} strict preferences are too few to learn a utility from: the intervals "
-                "above say how much is open. Some hundreds are needed."
+                "above show how uncertain it is. Some hundreds are needed."
             )
         if self.same_documents:
-            said.append(
-                "Every pair shows the same documents in two orders. Such pairs tell discounts only "
-                "up to a common amount added to all of them; the smallest are given here. Compare "
+            lines.append(
+                "Every pair shows the same documents in two orders. Such pairs determine discounts "
+                "only up to a constant added to all of them; the smallest are given here. Compare "
                 "rankings of different documents too."
             )
         if self.position is not None:
-            found = "depend" if self.position.p_value < 0.05 else "are not seen to depend"
-            said.append(f"Gains {found} on the position (p = {self.position.p_value:.3f}).")
+            verb = "depend" if self.position.p_value < 0.05 else "are not seen to depend"
+            lines.append(f"Gains {verb} on the position (p = {self.position.p_value:.3f}).")
         if self.flips is not None:
             count = len(self.flips.pairs)
-            said.append(
-                f"{self.flips.share:.0%} of {count} comparisons of systems turn round "
-                f"if {self.flips.usual_measure} gives way to the learned measure."
+            lines.append(
+                f"{self.flips.share:.0%} of {count} comparisons of systems flip "
+                f"if {self.flips.usual_measure} is replaced by the learned measure."
             )
-        return said
+        return lines
 
 
 def report(
@@ -124,36 +124,36 @@ def report(
     seed: int = 0,
     progress: Callable[[str], Progress] | None = None,
 ) -> UtilityReport:
-    """Learn, and measure what was learned on held-out preferences against both usual gains.
+    """Learn a utility, and compare it with both usual gains on held-out preferences.
 
     Args:
         preferences: To learn from.
         model: How to learn; by default ``DCGLearn()``.
-        resamples: Of the intervals; half as many of the test of positions.
-        test_position: Whether to test that gains depend on the position, which takes longest.
-        flips: Given what was learned, compares systems (see ``podium.utility.flips``).
-        seed: Draws.
-        progress: Given the name of each stage, what to tell its progress to.
+        resamples: How many for the intervals; the position test draws half as many.
+        test_position: Whether to test that gains depend on the position, the slowest part.
+        flips: Called with the learned utility to compare systems (see ``podium.utility.flips``).
+        seed: Seed of all draws.
+        progress: Called with the name of each stage, returns a callback for its progress.
 
     Example:
         >>> random = np.random.default_rng(0)
         >>> pairs = RankingPreferences.from_arrays(*random.integers(0, 3, (2, 200, 3)))
         >>> pairs = pairs.with_choices(np.sign(pairs.leads(np.outer([3, 2, 1], [0, 1, 1.5]))))
-        >>> found = report(pairs, resamples=20, test_position=False)
-        >>> found.accuracies[0].share > found.accuracies[1].share
+        >>> result = report(pairs, resamples=20, test_position=False)
+        >>> result.accuracies[0].share > result.accuracies[1].share
         True
     """
     if not preferences.strict.any():
-        raise DataError("there is no strict preference", hint="Ties alone teach no gains.")
+        raise DataError("there is no strict preference", hint="Ties alone determine no gains.")
     stage = progress or (lambda _title: lambda _done, _total: None)
     chosen = model or DCGLearn()
     if chosen.C is None:
         C = choose_C(chosen, preferences, progress=stage("Choosing C"))
         fixed = replace(chosen, C=C)
     else:
-        fixed = chosen
-    learned = fixed.fit(preferences)
-    # C is chosen anew inside each fold: what is held out must not have had a say in it.
+        fixed = replace(chosen)
+    learned = fixed.fit(preferences).learned_
+    # C is chosen anew inside each fold: held-out preferences must not influence it.
     leads = held_out_leads(chosen, preferences, progress=stage("Held-out accuracy"))
     intervals = bootstrap_utility(
         fixed, preferences, learned, resamples=resamples, seed=seed, progress=stage("Intervals")
@@ -192,26 +192,26 @@ def _accuracies(pairs: RankingPreferences, leads: Doubles, seed: int) -> tuple[A
     shares = np.stack([each[strict] for each in right.values()])
     leads_by = shares[0] - shares
     low, high = _ends(pairs.queries[strict], weights, np.concatenate((shares, leads_by)), seed)
-    found = []
-    for place, name in enumerate(right):
-        gap = place + len(right)
-        found.append(
+    accuracies = []
+    for row, name in enumerate(right):
+        gap = row + len(right)
+        accuracies.append(
             Accuracy(
                 name,
-                float(np.average(shares[place], weights=weights)),
-                low[place],
-                high[place],
-                tuple(float(shares[place, band].mean()) if len(band) else np.nan for band in bands),
-                (float(np.average(leads_by[place], weights=weights)), low[gap], high[gap]),
+                float(np.average(shares[row], weights=weights)),
+                low[row],
+                high[row],
+                tuple(float(shares[row, band].mean()) if len(band) else np.nan for band in bands),
+                (float(np.average(leads_by[row], weights=weights)), low[gap], high[gap]),
             )
         )
-    return tuple(found)
+    return tuple(accuracies)
 
 
 def _ends(
     queries: Ints, weights: Doubles, values: Doubles, seed: int
 ) -> tuple[list[float], list[float]]:
-    """The ends of the 95 % interval of each row's weighted mean, by drawing whole queries."""
+    """Bounds of the 95 % interval of each row's weighted mean, by resampling queries."""
     numbers, query = np.unique(queries, return_inverse=True)
     count = len(numbers)
     sums = np.stack([np.bincount(query, weights * row, count) for row in (*values, values[0] ** 0)])

@@ -1,4 +1,4 @@
-"""A report as one HTML file that needs nothing else: tables, notes and plots in SVG."""
+"""A utility report as one self-contained HTML file: tables, notes and SVG charts."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _MOST_SYSTEM_PAIRS = 100
 _CHOICES = ("much better left", "better left", "the same", "better right", "much better right")
 
 
-def report_html(found: UtilityReport) -> str:
-    """A report as a page of its own; nothing in it is loaded from elsewhere.
+def report_html(result: UtilityReport) -> str:
+    """Format a report as a self-contained HTML page.
 
     Example:
         >>> from podium.utility import RankingPreferences, report
@@ -35,35 +35,35 @@ def report_html(found: UtilityReport) -> str:
         >>> report_html(report(pairs, resamples=20, test_position=False))[:15]
         '<!doctype html>'
     """
-    learned = found.learned
-    said = ", ".join(
-        f"{count} {words}" for count, words in zip(found.counts, _CHOICES, strict=True) if count
+    learned = result.learned
+    counts = ", ".join(
+        f"{count} {words}" for count, words in zip(result.counts, _CHOICES, strict=True) if count
     )
     parts = [
-        f"<p>{found.pairs:,} pairs of rankings: {escape(said)}. {len(learned.gains)} grades, "
+        f"<p>{result.pairs:,} pairs of rankings: {escape(counts)}. {len(learned.gains)} grades, "
         f"{learned.depth} positions, C = {learned.C:g}.</p>",
         f"<p>The measure: <code>{escape(repr(learned.measure))}</code></p>",
-        "<ul>" + "".join(f"<li>{escape(note)}</li>" for note in found.notes()) + "</ul>",
+        "<ul>" + "".join(f"<li>{escape(note)}</li>" for note in result.notes()) + "</ul>",
         "<h2>What was learned</h2><div class='cards'>",
-        f"<div class='card'><h3>Gain of each grade, the highest being 1</h3>{_gains(found)}</div>",
+        f"<div class='card'><h3>Gain of each grade, the highest being 1</h3>{_gains(result)}</div>",
         "<div class='card'><h3>Discount of each position, the first being 1</h3>"
-        f"{_discounts(found)}</div></div>",
+        f"{_discounts(result)}</div></div>",
         "<h2>Agreement with held-out preferences</h2>",
         "<p>Strict preferences only. The learned utility is judged on queries it was not learned "
         "from; a pair without any lead counts half.</p>",
-        _accuracies(found),
+        _accuracies(result),
         "<div class='cards'><div class='card'><h3>By the difference of the usual DCG, fifths of "
-        f"the preferences, closest pairs first</h3>{_bands(found)}</div></div>",
+        f"the preferences, closest pairs first</h3>{_bands(result)}</div></div>",
     ]
-    if found.flips is not None:
-        parts += ["<h2>Comparisons of systems</h2>", _systems(found.flips)]
-    parts += ["<h2>Utility of each grade at each position</h2>", _table(found)]
+    if result.flips is not None:
+        parts += ["<h2>Comparisons of systems</h2>", _systems(result.flips)]
+    parts += ["<h2>Utility of each grade at each position</h2>", _table(result)]
     return report_page("Gains and discounts from preferences", parts, style=_STYLE)
 
 
-def _gains(found: UtilityReport) -> str:
-    gains = found.learned.gains
-    ends = found.intervals.gains
+def _gains(result: UtilityReport) -> str:
+    gains = result.learned.gains
+    ends = result.intervals.gains
     grades = len(gains)
     usual = {
         name: in_units(usual_table(1, grades, kind)[0], np.ones(1))[0].tolist()
@@ -75,20 +75,20 @@ def _gains(found: UtilityReport) -> str:
         [
             Line("2^l - 1", usual["2^l - 1"], FIRST, dashed=True),
             Line("l", usual["l"], SECOND, dashed=True),
-            _learned_line(gains, ends, found.intervals.level),
+            _learned_line(gains, ends, result.intervals.level),
         ],
     )
 
 
-def _discounts(found: UtilityReport) -> str:
-    ranks = np.arange(1, found.learned.depth + 1)
+def _discounts(result: UtilityReport) -> str:
+    ranks = np.arange(1, result.learned.depth + 1)
     return line_chart(
         "Discount of each position",
         [str(rank) for rank in ranks],
         [
             Line("1/log2(1 + rank)", log2_discounts(ranks).tolist(), FIRST, dashed=True),
             _learned_line(
-                found.learned.discounts, found.intervals.discounts, found.intervals.level
+                result.learned.discounts, result.intervals.discounts, result.intervals.level
             ),
         ],
     )
@@ -99,11 +99,11 @@ def _learned_line(values: Doubles, ends: Doubles, level: float) -> Line:
     return Line(name, values.tolist(), LEARNED, ends[0].tolist(), ends[1].tolist())
 
 
-def _accuracies(found: UtilityReport) -> str:
+def _accuracies(result: UtilityReport) -> str:
     rows = []
-    for place, each in enumerate(found.accuracies):
+    for index, each in enumerate(result.accuracies):
         gap = "-"
-        if place:
+        if index:
             tone = "up" if each.ahead[1] > 0 else "down" if each.ahead[2] < 0 else ""
             points = [f"{100 * value:+.1f}" for value in each.ahead]
             gap = f"<span class='{tone}'>{points[0]} ({points[1]} to {points[2]})</span>"
@@ -116,11 +116,11 @@ def _accuracies(found: UtilityReport) -> str:
     return f"<div class='wide'><table>{head}{''.join(rows)}</table></div>"
 
 
-def _bands(found: UtilityReport) -> str:
+def _bands(result: UtilityReport) -> str:
     colours = (LEARNED, FIRST, SECOND)
     lines = [
-        Line(each.name, np.nan_to_num(each.bands).tolist(), colour, dashed=place > 0)
-        for place, (each, colour) in enumerate(zip(found.accuracies, colours, strict=True))
+        Line(each.name, np.nan_to_num(each.bands).tolist(), colour, dashed=index > 0)
+        for index, (each, colour) in enumerate(zip(result.accuracies, colours, strict=True))
     ]
     names = ["closest", "2nd", "3rd", "4th", "farthest"]
     return line_chart("Agreement by difference of DCG", names, lines)
@@ -130,10 +130,10 @@ def _systems(flips: Flips) -> str:
     rows = []
     ordered = sorted(flips.pairs, key=lambda pair: (not pair.flips, abs(pair.usual)))
     for pair in ordered[:_MOST_SYSTEM_PAIRS]:
-        turned = "<td class='down'>turns round</td>" if pair.flips else "<td>stays</td>"
+        cell = "<td class='down'>flips</td>" if pair.flips else "<td>stays</td>"
         rows.append(
             f"<tr><td>{escape(pair.one)}</td><td>{escape(pair.other)}</td>"
-            f"<td>{pair.usual:+.4f}</td><td>{pair.learned:+.4f}</td>{turned}"
+            f"<td>{pair.usual:+.4f}</td><td>{pair.learned:+.4f}</td>{cell}"
             f"<td>{pair.queries_flipped:.0%}</td><td>{pair.keeps:.0%}</td></tr>"
         )
     head = "".join(
@@ -157,9 +157,9 @@ def _systems(flips: Flips) -> str:
     )
 
 
-def _table(found: UtilityReport) -> str:
-    values = found.learned.table / found.learned.table.max()
-    low, high = found.intervals.table
+def _table(result: UtilityReport) -> str:
+    values = result.learned.table / result.learned.table.max()
+    low, high = result.intervals.table
     head = "".join(f"<th>grade {grade}</th>" for grade in range(values.shape[1]))
     rows = []
     for rank in range(len(values)):

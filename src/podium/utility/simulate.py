@@ -1,4 +1,4 @@
-"""Simulated people with a utility of their own."""
+"""Simulated people with a known utility."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def simulated_choices(
     much: float = np.inf,
     seed: int = 0,
 ) -> NDArray[np.int8]:
-    """What people say of pairs of rankings, whose utility is known.
+    """Simulate the verdicts of people whose utility is known.
 
-    They see the lead of left over right, and add a logistic error to it: with ``noise`` 1, one in
-    four errs where the lead is 1.1.
+    They perceive the lead of left over right plus a logistic error: with ``noise`` 1, one in four
+    errs where the lead is 1.1.
 
     Args:
         pairs: The pairs shown.
@@ -31,7 +31,7 @@ def simulated_choices(
         noise: The scale of the error, in the table's unit.
         same: A lead below this is called a tie.
         much: A lead from this on is called much better.
-        seed: Draws the errors.
+        seed: Seed of the errors.
 
     Example:
         >>> pairs = RankingPreferences.from_arrays([[2], [1], [0]], [[0], [0], [0]])
@@ -40,8 +40,8 @@ def simulated_choices(
     """
     if not (noise >= 0 and same >= 0 and much > same):
         raise ArgumentError("noise and same must be at least 0, and much above same.")
-    seen = pairs.leads(np.asarray(table, np.float64))
+    perceived = pairs.leads(np.asarray(table, np.float64))
     if noise:
-        seen = seen + noise * generator(seed).logistic(size=len(pairs))
-    size = np.where(np.abs(seen) >= much, 2, 1)
-    return np.where(np.abs(seen) < same, 0, np.sign(seen) * size).astype(np.int8)
+        perceived = perceived + noise * generator(seed).logistic(size=len(pairs))
+    size = np.where(np.abs(perceived) >= much, 2, 1)
+    return np.where(np.abs(perceived) < same, 0, np.sign(perceived) * size).astype(np.int8)

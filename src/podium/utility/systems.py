@@ -1,4 +1,4 @@
-"""What a learned utility does to comparisons of systems."""
+"""Comparisons of systems that a learned utility flips."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SystemPair:
 
     @property
     def flips(self) -> bool:
-        """Whether the better system is another one."""
+        """Whether the two measures prefer different systems."""
         return self.usual * self.learned < 0
 
 
@@ -59,7 +59,7 @@ class Flips:
 
     @property
     def share(self) -> float:
-        """The fraction of comparisons that turn round."""
+        """The fraction of comparisons that flip."""
         return float(np.mean([pair.flips for pair in self.pairs]))
 
 
@@ -70,7 +70,7 @@ def flips(
     *,
     normalised: bool = True,
 ) -> Flips:
-    """Which comparisons of systems turn round if people's own gains and discounts are used.
+    """Find the comparisons of systems that flip under the learned gains and discounts.
 
     Args:
         learned: The utility.
@@ -83,15 +83,15 @@ def flips(
         >>> pairs = RankingPreferences.from_arrays([[1, 1]] * 3, [[2, 0]] * 3, [1] * 3)
         >>> judged = Judgments.from_columns(["q"] * 3, ["a", "b", "c"], [2, 1, 1])
         >>> columns = ["q"] * 3, ["a", "b", "c"]
-        >>> found = flips(
-        ...     DCGLearn(C=10.0).fit(pairs),
+        >>> result = flips(
+        ...     DCGLearn(C=10.0).fit(pairs).learned_,
         ...     judged,
         ...     {
         ...         "one": Rankings.from_columns(["q"] * 2, ["a", "x"], [2, 1]),
         ...         "many": Rankings.from_columns(["q"] * 2, ["b", "c"], [2, 1]),
         ...     },
         ... )
-        >>> found.share
+        >>> result.share
         1.0
     """
     if len(systems) < 2:
@@ -106,16 +106,16 @@ def flips(
             for measure in (usual, ours)
         )
         decided = (np.abs(before) > 1e-12) & (np.abs(after) > 1e-12)
-        tried = coherence(usual, truth, systems[one], systems[other])
-        turned = np.sign(before) != np.sign(after)
+        robustness = coherence(usual, truth, systems[one], systems[other])
+        flipped = np.sign(before) != np.sign(after)
         pairs.append(
             SystemPair(
                 one,
                 other,
                 float(before.mean()),
                 float(after.mean()),
-                float(np.mean(turned[decided])) if decided.any() else 0.0,
-                tried.keeps,
+                float(np.mean(flipped[decided])) if decided.any() else 0.0,
+                robustness.keeps,
             )
         )
     return Flips(tuple(pairs), usual, ours)

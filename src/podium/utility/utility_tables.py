@@ -1,7 +1,7 @@
-"""Tables of utilities: what variables make them, and what gains and discounts are in them.
+"""Tables of utilities: how variables parametrise them, and their gains and discounts.
 
-A table has a row a position and a column a grade. Only differences within a position count, so
-its first column is 0. In one row, without that column, it is what the solver works on.
+A table has one row per position and one column per grade. Only differences within a position count,
+so its first column is 0. The solver works on the table without that column, in one row.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from podium.kernels import Doubles
 
 
 class NoGainsError(DataError):
-    """Preferences that contradict one another wholly, or are all ties: no grade gains anything."""
+    """Preferences that contradict each other throughout or are all ties: all gains are 0."""
 
 
 def increments(depth: int, grades: int, *, decreasing: bool = False) -> Doubles:
@@ -75,8 +75,8 @@ def factor(table: Doubles) -> tuple[Doubles, Doubles]:
     left, sizes, right = np.linalg.svd(relative, full_matrices=False)
     if sizes[0] <= 1e-12:
         raise NoGainsError(
-            "the preferences say nothing of gains",
-            hint="Give strict preferences that do not contradict one another.",
+            "the preferences determine no gains",
+            hint="Give strict preferences that do not contradict each other.",
         )
     sign = np.sign(right[0].sum())
     return in_units(sign * right[0], sign * left[:, 0])

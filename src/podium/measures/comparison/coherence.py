@@ -1,8 +1,8 @@
-"""Whether a verdict between two systems survives other sensible gains and discounts.
+"""Whether the better of two systems stays ahead under other sensible gains and discounts.
 
 DCG's gains and discounts are conventions, and with more than two grades two sensible choices can
-disagree on which system is better (Zhou et al. 2012, section 3). Here a verdict is tried over a
-documented family around the measure that was evaluated:
+disagree on which system is better (Zhou et al. 2012, section 3). Here a verdict is checked over
+a documented family around the measure that was evaluated:
 
 - gains ``(b^label - 1) / (b - 1)``: b = 0 counts every relevant document alike, 1 is linear, 2 is
   the usual exponential, 4 makes the highest grades count nearly alone; and the measure's own gains
@@ -15,7 +15,7 @@ what a query with nothing relevant counts. The measure itself is a member, and i
 that of the table.
 
 The fraction of the family that keeps the verdict says how much of it is the systems and how much
-the parameters; the nearest member that turns it says which parameters would do so. Sometimes there
+the parameters; the nearest member that flips it says which parameters would do so. Sometimes there
 is a stronger statement: no increasing gains and decreasing discounts put the other system ahead.
 For DCG that is so if the better system has, over all queries, at least as many documents of each
 grade or above within each cut-off. nDCG divides each query by a number of its own that changes with
@@ -49,10 +49,10 @@ from podium.measures.presets import conventions_for
 from podium.measures.value import Measure
 from podium.threads import ordered_map
 
-BASES = tuple(place / 4 for place in range(17))
-STEEPNESS = tuple(place / 4 for place in range(13))
+BASES = tuple(step / 4 for step in range(17))
+STEEPNESS = tuple(step / 4 for step in range(13))
 _OWN_STEEPNESS = STEEPNESS.index(1.0)
-# Queries at a time: their values under all members are a few megabytes a system.
+# Queries at a time: their values under all members are a few megabytes per system.
 _CHUNK = 512
 # A table of more grades and ranks is not made to find out whether DCG's verdict is unanimous.
 _MOST_COUNTS = 1 << 22
@@ -87,10 +87,10 @@ class Member:
 
 @dataclass(frozen=True)
 class Coherence:
-    """How far a verdict depends on gains and discounts.
+    """How much a comparison's result depends on gains and discounts.
 
     Attributes:
-        difference: The mean difference under the measure itself, as the table has it.
+        difference: The mean difference under the measure itself, as in the table.
         keeps: The fraction of the family under which the same system is ahead; 0 if none is ahead
             under the measure itself.
         keeps_clearly: The fraction under which it is ahead with p < 0.05 (paired t-test).
@@ -120,7 +120,7 @@ def coherence(
     *,
     conventions: Conventions | str | None = None,
 ) -> Coherence:
-    """Try a verdict between two systems by a DCG or nDCG over the family of gains and discounts.
+    """Compare two systems by a DCG or nDCG under a whole family of gains and discounts.
 
     Args:
         measure: A DCG or nDCG with any parameters and cut-off.
@@ -133,29 +133,29 @@ def coherence(
         >>> judgments = Judgments.from_columns(["q"] * 3, ["a", "b", "c"], [2, 1, 1])
         >>> one = Rankings.from_columns(["q"], ["a"], [1])
         >>> other = Rankings.from_columns(["q"] * 2, ["b", "c"], [2, 1])
-        >>> found = coherence("nDCG@3", judgments, one, other)
-        >>> found.difference > 0, found.unanimous, str(found.nearest)
+        >>> result = coherence("nDCG@3", judgments, one, other)
+        >>> result.difference > 0, result.unanimous, str(result.nearest)
         (True, False, 'gains of base 0.75 and discount 1/log2(1 + rank)^0.5')
     """
     chosen = conventions_for(measure, conventions)
-    wanted = parse_measure(measure)
+    parsed = parse_measure(measure)
     systems = (theirs, ours)
-    values = [evaluate(wanted, truth, each, conventions=chosen)[wanted] for each in systems]
+    values = [evaluate(parsed, truth, each, conventions=chosen)[parsed] for each in systems]
     keep = np.asarray(~np.isnan(np.column_stack(values)).any(axis=1))
     inputs = [inputs_of(truth, each) for each in systems]
-    found = coherences(wanted, chosen, inputs, keep)
-    if found is None:
+    results = coherences(parsed, chosen, inputs, keep)
+    if results is None:
         raise ArgumentError(
-            f"{wanted!r} has no gains and discounts to change",
+            f"{parsed!r} has no gains and discounts to change",
             hint="Give a DCG or nDCG whose discounts are at least 0.",
         )
-    return found[0]
+    return results[0]
 
 
 def coherences(
     measure: Measure, conventions: Conventions, systems: Sequence[Inputs], keep: Booleans
 ) -> list[Coherence] | None:
-    """The coherence of each other system's verdict against the first; None if there is no family.
+    """Return the coherence of each other system against the first; None if there is no family.
 
     Args:
         measure: What was evaluated.
@@ -174,12 +174,12 @@ def coherences(
 
     # Chunks are the same however many threads there are, and so are their sums.
     total = reduce(_Sums.plus, ordered_map(sums, range(0, len(keep), _CHUNK)))
-    return [family.verdict(total, place, int(keep.sum())) for place in range(len(systems) - 1)]
+    return [family.verdict(total, system, int(keep.sum())) for system in range(len(systems) - 1)]
 
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """What chunks of queries come to, for each system but the first."""
+    """Sums over chunks of queries, for each system but the first."""
 
     differences: NDArray[np.float64]
     squares: NDArray[np.float64]
@@ -197,7 +197,7 @@ class _Sums:
 
 @dataclass(frozen=True, eq=False)
 class _Family:
-    """A measure, the family around it, and the systems that it is tried on."""
+    """A measure, the family around it, and the systems to evaluate."""
 
     prepared: PreparedMeasure
     systems: list[Inputs]
@@ -259,17 +259,17 @@ class _Family:
         lists = [ranked_lists(self.prepared, each, first, last) for each in self.systems]
         values = [self._values(each)[own] for each in lists]
         others = range(1, len(lists))
-        differences = [values[place] - values[0] for place in others]
+        differences = [values[system] - values[0] for system in others]
         shape = (len(self.grades), depth) if self.counts_grades else (0, 0)
         counts = np.zeros((len(lists) - 1, *shape))
         ahead = np.zeros((len(lists) - 1, 2), np.bool_)
-        for place in others:
+        for system in others:
             if self.counts_grades:
-                add_counts(lists[place], own, self.grades, 1.0, counts[place - 1])
-                add_counts(lists[0], own, self.grades, -1.0, counts[place - 1])
+                add_counts(lists[system], own, self.grades, 1.0, counts[system - 1])
+                add_counts(lists[0], own, self.grades, -1.0, counts[system - 1])
             # With a pool of what was retrieved the two are divided by different ideals.
             elif self.regular and self.normalised and self.prepared.conventions.pool == "judged":
-                ahead[place - 1] = ahead_in_every_query(lists[place], lists[0], own, depth)
+                ahead[system - 1] = ahead_in_every_query(lists[system], lists[0], own, depth)
         return _Sums(
             np.stack([each.sum(axis=0) for each in differences]),
             np.stack([np.sum(each**2, axis=0) for each in differences]),
@@ -289,40 +289,40 @@ class _Family:
             0.0 if isinstance(nothing, str) else nothing,
         )
 
-    def verdict(self, sums: _Sums, place: int, queries: int) -> Coherence:
-        """What the sums say of one system against the first."""
-        mean = sums.differences[place] / queries
-        variance = np.maximum(sums.squares[place] / queries - mean**2, 0.0)
+    def verdict(self, sums: _Sums, system: int, queries: int) -> Coherence:
+        """Return the coherence of one system against the first."""
+        mean = sums.differences[system] / queries
+        variance = np.maximum(sums.squares[system] / queries - mean**2, 0.0)
         spread = np.sqrt(variance * queries / max(queries - 1, 1))
-        own = float(mean[self.own_row, _OWN_STEEPNESS])
-        sign = float(np.sign(own)) if abs(own) > _TIE else 0.0
+        own_difference = float(mean[self.own_row, _OWN_STEEPNESS])
+        sign = float(np.sign(own_difference)) if abs(own_difference) > _TIE else 0.0
         ahead = np.where(np.abs(mean) < _TIE, 0.0, mean * sign)
         clear = _clear(mean, spread, queries)
         return Coherence(
-            difference=own * self._unit if sign else 0.0,
+            difference=own_difference * self._unit if sign else 0.0,
             keeps=float(np.mean(ahead > 0)),
             keeps_clearly=float(np.mean((ahead > 0) & clear)),
             turns=float(np.mean((ahead < 0) & clear)),
             nearest=self._nearest(ahead < 0),
-            unanimous=sign != 0.0 and self._unanimous(sums, place, sign),
+            unanimous=sign != 0.0 and self._unanimous(sums, system, sign),
             differences=mean,
         )
 
     @property
     def _unit(self) -> float:
-        """What DCG's own gains are in units of."""
+        """The unit of DCG's own gains."""
         if self.normalised or self.prepared.arguments.curve == TABLE:
             return 1.0
         if self.prepared.arguments.curve == LINEAR:
             return self.highest
         return float(exponential_gains(np.array(min(self.highest, 1023.0))))
 
-    def _unanimous(self, sums: _Sums, place: int, sign: float) -> bool:
+    def _unanimous(self, sums: _Sums, system: int, sign: float) -> bool:
         if self.normalised:
-            return bool(sums.ahead[place, 0 if sign > 0 else 1])
+            return bool(sums.ahead[system, 0 if sign > 0 else 1])
         if not self.counts_grades:
             return False
-        surplus = sign * np.cumsum(np.cumsum(sums.counts[place], axis=0), axis=1)
+        surplus = sign * np.cumsum(np.cumsum(sums.counts[system], axis=0), axis=1)
         return bool(np.all(surplus > -1e-9))
 
     def _nearest(self, turned: NDArray[np.bool_]) -> Member | None:
@@ -337,11 +337,11 @@ class _Family:
         steps = (np.array(STEEPNESS) - 1.0) / STEEPNESS[-1]
         distance = np.where(turned, away[:, None] ** 2 + steps[None, :] ** 2, np.inf)
         row, column = np.unravel_index(int(np.argmin(distance)), turned.shape)
-        given = self.prepared.measure["discounts"] or self.prepared.conventions.discounts
+        discounts = self.prepared.measure["discounts"] or self.prepared.conventions.discounts
         return Member(
             BASES[row] if row < len(BASES) else None,
             STEEPNESS[column],
-            given if isinstance(given, str) else "given",
+            discounts if isinstance(discounts, str) else "given",
         )
 
 

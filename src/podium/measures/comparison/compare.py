@@ -1,4 +1,4 @@
-"""``compare``: systems on the same queries, with what a careful reader asks of a table."""
+"""``compare``: systems on the same queries, with tests, intervals and effect sizes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from podium.data import Dataset, Judgments, Rankings
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
 from podium.measures.comparison.coherence import Coherence, coherences
-from podium.measures.comparison.result import Comparison, Curve, Summary, Verdict
+from podium.measures.comparison.result import BaselineComparison, Comparison, Curve, Summary
 from podium.measures.comparison.statistics import (
     TESTS,
     Difference,
@@ -53,13 +53,13 @@ def compare(
             score for each of its rows.
         systems: What each system returned, by its name; the first is the baseline.
         conventions: What to do where tools disagree, as ``evaluate`` takes it.
-        test: The test that decides what is called significant; all four are computed.
-        seed: Draws the signs of the randomisation test, which is exact for up to 36 queries.
+        test: The test that decides significance; all four are computed.
+        seed: Seed of the randomisation test, which is exact for up to 36 queries.
 
     Example:
         >>> judgments = Judgments.from_columns(["q1", "q1", "q2"], ["a", "b", "a"], [2, 1, 1])
         >>> columns = ["q1", "q1", "q2", "q2"], ["a", "b", "a", "c"]
-        >>> found = compare(
+        >>> comparison = compare(
         ...     "nDCG@2",
         ...     judgments,
         ...     {
@@ -67,7 +67,7 @@ def compare(
         ...         "new": Rankings.from_columns(*columns, [2, 1, 2, 1]),
         ...     },
         ... )
-        >>> verdict = found.verdicts["nDCG@2"]["new"]
+        >>> verdict = comparison.verdicts["nDCG@2"]["new"]
         >>> verdict.difference.wins, verdict.coherence.unanimous
         (2, True)
     """
@@ -76,32 +76,32 @@ def compare(
     if len(systems) < 2:
         raise ArgumentError(f"{len(systems)} systems to compare", hint="Give at least two.")
     chosen = conventions_for(measures, conventions)
-    wanted = measures_of(measures)
-    curve = _cut_offs(wanted)
+    parsed = measures_of(measures)
+    curve = _cut_offs(parsed)
     names = tuple(systems)
     results = {
-        name: evaluate([*wanted, *curve], truth, system, conventions=chosen)
+        name: evaluate([*parsed, *curve], truth, system, conventions=chosen)
         for name, system in systems.items()
     }
-    keep = _common(results, wanted)
+    keep = _common(results, parsed)
     values = ByMeasure(
         {
             measure: np.column_stack([results[name][measure][keep] for name in names])
-            for measure in wanted
+            for measure in parsed
         }
     )
     inputs = [inputs_of(truth, system) for system in systems.values()]
     return Comparison(
         systems=names,
-        measures=tuple(wanted),
+        measures=tuple(parsed),
         query_ids=tuple(results[names[0]].query_ids.filter(keep).to_pylist()),
         left_out=int(np.sum(~keep)),
         values=values,
         summaries=ByMeasure(
             {
                 measure: {
-                    name: Summary(*mean_interval(table[:, place]))
-                    for place, name in enumerate(names)
+                    name: Summary(*mean_interval(table[:, column]))
+                    for column, name in enumerate(names)
                 }
                 for measure, table in values.items()
             }
@@ -128,8 +128,8 @@ def compare(
 
 
 def _common(results: Mapping[str, Evaluation], measures: Sequence[Measure]) -> NDArray[np.bool_]:
-    """Which queries have a value for all systems and measures."""
-    columns = [found[measure] for found in results.values() for measure in measures]
+    """Return which queries have a value for all systems and measures."""
+    columns = [evaluation[measure] for evaluation in results.values() for measure in measures]
     keep = ~np.isnan(np.column_stack(columns)).any(axis=1)
     if not keep.any():
         raise DataError(
@@ -140,35 +140,35 @@ def _common(results: Mapping[str, Evaluation], measures: Sequence[Measure]) -> N
 
 
 def _cut_offs(measures: Sequence[Measure]) -> list[Measure]:
-    """The first measure with a cut-off, at every cut-off up to its own or a few more."""
+    """Return the first measure with a cut-off, at cut-offs up to its own and a few more."""
     for measure in measures:
         if measure.cut_off is not None:
             last = max(min(2 * measure.cut_off, _MOST_CUT_OFFS), min(measure.cut_off, 100))
-            places = range(1, last + 1) if last <= _MOST_CUT_OFFS else range(5, last + 1, 5)
-            return [measure @ place for place in places]
+            cut_offs = range(1, last + 1) if last <= _MOST_CUT_OFFS else range(5, last + 1, 5)
+            return [measure @ each for each in cut_offs]
     return []
 
 
 def _verdicts(
     names: Sequence[str],
     values: NDArray[np.float64],
-    tried: list[Coherence] | None,
+    coherence_of: list[Coherence] | None,
     seed: int,
-) -> dict[str, Verdict]:
+) -> dict[str, BaselineComparison]:
     differences = [
-        paired_difference(values[:, place], values[:, 0], seed=seed)
-        for place in range(1, len(names))
+        paired_difference(values[:, column], values[:, 0], seed=seed)
+        for column in range(1, len(names))
     ]
     corrected = _corrected(differences)
     all_pairs = tukey(values)
     verdicts = {}
-    for place, name in enumerate(names[1:], start=1):
-        verdicts[name] = Verdict(
-            differences[place - 1],
-            corrected[place - 1],
-            float(all_pairs[0, place]),
-            None if tried is None else tried[place - 1],
-            _moved(values[:, place] - values[:, 0]),
+    for column, name in enumerate(names[1:], start=1):
+        verdicts[name] = BaselineComparison(
+            differences[column - 1],
+            corrected[column - 1],
+            float(all_pairs[0, column]),
+            None if coherence_of is None else coherence_of[column - 1],
+            _moved(values[:, column] - values[:, 0]),
         )
     return verdicts
 
@@ -177,14 +177,14 @@ def _corrected(differences: Sequence[Difference]) -> list[dict[TestName, float]]
     """Holm's correction of each test over all systems."""
     corrected: list[dict[TestName, float]] = [{} for _ in differences]
     for test in differences[0].p_values:
-        adjusted = holm(np.array([found.p_values[test] for found in differences]))
-        for place, p_value in enumerate(adjusted.tolist()):
-            corrected[place][test] = p_value
+        adjusted = holm(np.array([difference.p_values[test] for difference in differences]))
+        for index, p_value in enumerate(adjusted.tolist()):
+            corrected[index][test] = p_value
     return corrected
 
 
 def _moved(changes: Doubles) -> tuple[int, ...]:
-    """The queries that gained most, then those that lost most."""
+    """Return the queries that gained most, then those that lost most."""
     order = np.argsort(-changes, kind="stable")
     gained = [int(query) for query in order[:_MOVED] if changes[query] > 0]
     lost = [int(query) for query in order[::-1][:_MOVED] if changes[query] < 0]

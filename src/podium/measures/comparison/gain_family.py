@@ -26,13 +26,13 @@ def member_values(
     Args:
         lists: Of the queries.
         bases: Of gains ``(b^label - 1) / (b - 1)``, in units of the highest label's gain.
-        own_gains: The gain of each whole label, which is one more kind of gains; or empty.
+        own_gains: The gain of each integer label, as one more kind of gains; or empty.
         discounts: A row for each kind of discounts, a column for each rank that counts. All rows
             fall and rise together.
         highest: The highest label of all queries, in units of whose gain DCG's are.
         normalised: Whether the measure is nDCG, whose gains are in units of that of each query's
             own highest label.
-        nothing: The value of nDCG where the pool is worth nothing.
+        nothing: The value of nDCG where the ideal DCG is 0.
     """
     values = np.empty((len(lists.sizes), len(bases) + bool(len(own_gains)), len(discounts)))
     _fill(*lists, bases, own_gains, discounts, highest, normalised, nothing, values)
@@ -58,7 +58,7 @@ def _relative_gain(label: float, base: float, highest: float) -> float:
 
 @inner
 def _code(grades: Floats, count: int, label: float) -> int:
-    """Where a label is among the first so many grades, which come largest first."""
+    """Return the index of a label among the first ``count`` grades, largest first."""
     low, high = 0, count
     while low < high:
         middle = (low + high) // 2
@@ -104,29 +104,29 @@ def _fill(
         # What the discounts of all documents of a grade add up to, in the mean over ties.
         weights, best = np.zeros((count, kinds)), np.zeros((count, kinds))
         mean = np.empty(kinds)
-        place = 0
-        while place < min(len(listed), depth):
-            end = after[place]
+        position = 0
+        while position < min(len(listed), depth):
+            end = after[position]
             for kind in range(kinds):
                 mean[kind] = 0.0
-                for rank in range(place, min(end, depth)):
-                    mean[kind] += discounts[kind, rank] / (end - place)
-            for other in range(place, end):
+                for rank in range(position, min(end, depth)):
+                    mean[kind] += discounts[kind, rank] / (end - position)
+            for other in range(position, end):
                 if listed[other] >= 0.0:
                     code = _code(grades, count, listed[other])
                     for kind in range(kinds):
                         weights[code, kind] += mean[kind]
-            place = end
+            position = end
         reach = min(max(len(pool), sizes[query]), depth)
         ranks = np.arange(reach)
         for rank in range(1, reach):
             if steepest[rank] > steepest[rank - 1]:
                 ranks = np.argsort(-steepest[:reach], kind="mergesort")
                 break
-        for place in range(min(len(pool), reach)):
-            code = _code(grades, count, pool[place])
+        for position in range(min(len(pool), reach)):
+            code = _code(grades, count, pool[position])
             for kind in range(kinds):
-                best[code, kind] += discounts[kind, ranks[place]]
+                best[code, kind] += discounts[kind, ranks[position]]
         unit = highest
         if normalised and count:
             unit = float(grades[0])
@@ -140,16 +140,16 @@ def _fill(
             _share(total, ideal_total, normalised, nothing, values[query, row])
         if len(own_gains):
             # These need not rise with the labels, so the ideal order may be another.
-            worth = np.empty(len(pool))
-            for place in range(len(pool)):
-                worth[place] = own_gains[int(pool[place])]
-            worth = np.sort(worth)[::-1]
+            pool_gains = np.empty(len(pool))
+            for position in range(len(pool)):
+                pool_gains[position] = own_gains[int(pool[position])]
+            pool_gains = np.sort(pool_gains)[::-1]
             total, ideal_total = np.zeros(kinds), np.zeros(kinds)
             for kind in range(kinds):
                 for code in range(count):
                     total[kind] += own_gains[int(grades[code])] * weights[code, kind]
-                for place in range(min(len(pool), reach)):
-                    ideal_total[kind] += worth[place] * discounts[kind, ranks[place]]
+                for position in range(min(len(pool), reach)):
+                    ideal_total[kind] += pool_gains[position] * discounts[kind, ranks[position]]
             _share(total, ideal_total, normalised, nothing, values[query, len(bases)])
 
 
@@ -173,7 +173,7 @@ def add_counts(
         lists: Of the queries.
         keep: Which queries count.
         grades: All grades above 0, largest first.
-        sign: 1 to add, -1 to take off.
+        sign: 1 to add, -1 to subtract.
         counts: A row for each grade, a column for each rank that counts.
     """
     _add_counts(lists.labels, lists.ends, lists.starts, keep & ~lists.zero, grades, sign, counts)
@@ -194,16 +194,16 @@ def _add_counts(
         if not keep[query]:
             continue
         begin, size = starts[query], starts[query + 1] - starts[query]
-        place = 0
-        while place < min(size, depth):
-            end = ends[begin + place]
-            for other in range(place, end):
+        position = 0
+        while position < min(size, depth):
+            end = ends[begin + position]
+            for other in range(position, end):
                 label = labels[begin + other]
                 if label > 0.0:
                     code = _code(grades, len(grades), label)
-                    for rank in range(place, min(end, depth)):
-                        counts[code, rank] += sign / (end - place)
-            place = end
+                    for rank in range(position, min(end, depth)):
+                        counts[code, rank] += sign / (end - position)
+            position = end
 
 
 def ahead_in_every_query(one: Lists, other: Lists, keep: Booleans, depth: int) -> tuple[bool, bool]:
@@ -250,8 +250,8 @@ def _ahead(
         if not (first or second):
             break
         last = np.float32(np.inf)
-        for at in range(ideal_starts[query], ideal_starts[query + 1]):
-            grade = ideal[at]
+        for index in range(ideal_starts[query], ideal_starts[query + 1]):
+            grade = ideal[index]
             if grade == last or not grade > 0.0:
                 continue
             last = grade
@@ -277,12 +277,12 @@ def _add_share(
     labels: Floats, ends: Positions, grade: float, sign: float, surplus: Doubles
 ) -> None:
     """Add the chance that the document at each rank is of a grade or above."""
-    place = 0
-    while place < min(len(labels), len(surplus)):
-        end = ends[place]
+    position = 0
+    while position < min(len(labels), len(surplus)):
+        end = ends[position]
         inside = 0
-        for other in range(place, end):
+        for other in range(position, end):
             inside += labels[other] >= grade
-        for rank in range(place, min(end, len(surplus))):
-            surplus[rank] += sign * inside / (end - place)
-        place = end
+        for rank in range(position, min(end, len(surplus))):
+            surplus[rank] += sign * inside / (end - position)
+        position = end

@@ -1,4 +1,4 @@
-"""A comparison as one HTML file that needs nothing else: tables, notes and plots in SVG."""
+"""A comparison as one self-contained HTML file: tables, notes and SVG charts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from html import escape
 import numpy as np
 
 from podium.measures.comparison.coherence import BASES, STEEPNESS
-from podium.measures.comparison.result import HEADINGS, Comparison, Verdict
+from podium.measures.comparison.result import HEADINGS, BaselineComparison, Comparison
 from podium.measures.comparison.text import notes
 from podium.measures.value import Measure
 from podium.reports.charts import curve_chart, difference_chart, grid_chart
@@ -16,53 +16,56 @@ from podium.reports.page import report_page
 _STYLE = "th:nth-child(-n+2), td:nth-child(-n+2) { text-align: left; }"
 
 
-def as_html(found: Comparison) -> str:
-    """A comparison as a page of its own; nothing in it is loaded from elsewhere.
+def as_html(comparison: Comparison) -> str:
+    """Format a comparison as a self-contained HTML page.
 
     Example:
         >>> from podium.data import Dataset
         >>> from podium.measures import compare
         >>> data = Dataset.from_arrays([[0.0]] * 4, [1, 0, 0, 1], group=[2, 2])
-        >>> found = compare("RR", data, {"old": [1, 2, 2, 1], "new": [2, 1, 1, 2]})
-        >>> "<h1>Comparison of old and new</h1>" in as_html(found)
+        >>> comparison = compare("RR", data, {"old": [1, 2, 2, 1], "new": [2, 1, 1, 2]})
+        >>> "<h1>Comparison of old and new</h1>" in as_html(comparison)
         True
     """
     title = (
-        " and ".join(found.systems) if len(found.systems) < 3 else f"{len(found.systems)} systems"
+        " and ".join(comparison.systems)
+        if len(comparison.systems) < 3
+        else f"{len(comparison.systems)} systems"
     )
     parts = [
-        f"<p>{len(found.query_ids)} queries, baseline <b>{escape(found.baseline)}</b>.</p>",
-        _main_table(found),
-        "<ul>" + "".join(f"<li>{escape(note)}</li>" for note in notes(found)) + "</ul>",
+        f"<p>{len(comparison.query_ids)} queries, "
+        f"baseline <b>{escape(comparison.baseline)}</b>.</p>",
+        _main_table(comparison),
+        "<ul>" + "".join(f"<li>{escape(note)}</li>" for note in notes(comparison)) + "</ul>",
     ]
-    if found.curves:
+    if comparison.curves:
         parts += [
-            f"<h2>{escape(found.curve_of)} over the cut-off</h2>",
+            f"<h2>{escape(comparison.curve_of)} over the cut-off</h2>",
             "<div class='card'>",
             curve_chart(
-                {name: (curve.cut_offs, curve.means) for name, curve in found.curves.items()}
+                {name: (curve.cut_offs, curve.means) for name, curve in comparison.curves.items()}
             ),
             "</div>",
         ]
-    for measure in found.measures:
-        if found.verdicts[measure]:
+    for measure in comparison.measures:
+        if comparison.verdicts[measure]:
             parts.append(f"<h2>{escape(repr(measure))}, query by query</h2><div class='cards'>")
             parts += [
-                _verdict_card(found, measure, system, verdict)
-                for system, verdict in found.verdicts[measure].items()
+                _verdict_card(comparison, measure, system, verdict)
+                for system, verdict in comparison.verdicts[measure].items()
             ]
             parts.append("</div>")
     return report_page(f"Comparison of {title}", parts, style=_STYLE)
 
 
-def _main_table(found: Comparison) -> str:
+def _main_table(comparison: Comparison) -> str:
     rows = []
-    for row in found.rows():
-        first = " class='first'" if row[1] == found.baseline else ""
+    for row in comparison.rows():
+        first = " class='first'" if row[1] == comparison.baseline else ""
         cells = []
-        for place, cell in enumerate(row):
+        for column, cell in enumerate(row):
             tone = ""
-            if place == HEADINGS.index("difference") and cell.endswith("*"):
+            if column == HEADINGS.index("difference") and cell.endswith("*"):
                 tone = " class='up'" if cell.startswith("+") else " class='down'"
             cells.append(f"<td{tone}>{escape(cell)}</td>")
         rows.append(f"<tr{first}>{''.join(cells)}</tr>")
@@ -70,14 +73,16 @@ def _main_table(found: Comparison) -> str:
     return f"<div class='wide'><table><tr>{head}</tr>{''.join(rows)}</table></div>"
 
 
-def _verdict_card(found: Comparison, measure: Measure, system: str, verdict: Verdict) -> str:
-    place = found.systems.index(system)
-    differences = found.values[measure][:, place] - found.values[measure][:, 0]
+def _verdict_card(
+    comparison: Comparison, measure: Measure, system: str, verdict: BaselineComparison
+) -> str:
+    column = comparison.systems.index(system)
+    differences = comparison.values[measure][:, column] - comparison.values[measure][:, 0]
     parts = [
-        f"<div class='card'><h3>{escape(system)} against {escape(found.baseline)}</h3>",
-        difference_chart(differences, found.query_ids),
+        f"<div class='card'><h3>{escape(system)} against {escape(comparison.baseline)}</h3>",
+        difference_chart(differences, comparison.query_ids),
         "<h3>Queries that moved most</h3>",
-        _moved_table(found, verdict, differences),
+        _moved_table(comparison, verdict, differences),
     ]
     if verdict.coherence is not None:
         parts += [
@@ -93,13 +98,15 @@ def _verdict_card(found: Comparison, measure: Measure, system: str, verdict: Ver
     return "".join([*parts, "</div>"])
 
 
-def _moved_table(found: Comparison, verdict: Verdict, differences: np.ndarray) -> str:
+def _moved_table(
+    comparison: Comparison, verdict: BaselineComparison, differences: np.ndarray
+) -> str:
     rows = []
     for query in verdict.moved:
         change = differences[query]
         tone = "up" if change > 0 else "down"
         rows.append(
-            f"<tr><td>{escape(found.query_ids[query])}</td>"
+            f"<tr><td>{escape(comparison.query_ids[query])}</td>"
             f"<td class='{tone}'>{change:+.4f}</td></tr>"
         )
     return (

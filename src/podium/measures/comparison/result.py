@@ -1,4 +1,4 @@
-"""What a comparison of systems found, whatever it is printed as."""
+"""The result of comparing systems, independent of the output format."""
 
 from __future__ import annotations
 
@@ -25,16 +25,17 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """A system against the baseline under one measure.
+class BaselineComparison:
+    """One system compared with the baseline under one measure.
 
     Attributes:
         difference: Mean difference, interval, effect size, wins, ties and losses, p-values.
         corrected: The p-values after Holm's correction over all systems of this measure.
         tukey: The p-value of Tukey's honestly significant difference over all systems.
-        coherence: How far the verdict depends on gains and discounts; None for measures that
+        coherence: How much the result depends on gains and discounts; None for measures that
             have none.
-        moved: The positions of the queries that moved most, best gains first, then worst losses.
+        moved: The indices of the queries that changed most, largest gains first, then largest
+            losses.
     """
 
     difference: Difference
@@ -65,13 +66,13 @@ class Comparison:
         measures: The measures.
         query_ids: The queries that all systems have a value for under all measures.
         left_out: How many judged queries are not among them.
-        values: For each measure, by any of its names, a row a query and a column a system.
+        values: For each measure, by any of its names, one row per query and one column per system.
         summaries: For each measure, by any of its names, each system's mean and interval.
         verdicts: For each measure, by any of its names, each other system against the baseline.
         curves: For the first measure with a cut-off, each system's means over cut-offs.
         curve_of: The name of that measure without its cut-off.
         conventions: The conventions the values follow, in words.
-        test: The test that decides what is called significant.
+        test: The test that decides significance.
     """
 
     systems: tuple[str, ...]
@@ -80,7 +81,7 @@ class Comparison:
     left_out: int
     values: ByMeasure[NDArray[np.float64]] = field(repr=False)
     summaries: ByMeasure[Mapping[str, Summary]] = field(repr=False)
-    verdicts: ByMeasure[Mapping[str, Verdict]] = field(repr=False)
+    verdicts: ByMeasure[Mapping[str, BaselineComparison]] = field(repr=False)
     curves: Mapping[str, Curve] = field(repr=False)
     curve_of: str
     conventions: str
@@ -97,27 +98,32 @@ class Comparison:
         return self.systems[0]
 
     def rows(self) -> list[list[str]]:
-        """The main table as text: a row a system and measure, as every report shows it."""
+        """The main table as strings: one row per system and measure, as every report shows it."""
         rows = []
         for measure in self.measures:
             for system in self.systems:
-                found = self.summaries[measure][system]
-                row = [repr(measure), system, f"{found.mean:.4f}", _interval(found.low, found.high)]
+                summary = self.summaries[measure][system]
+                row = [
+                    repr(measure),
+                    system,
+                    f"{summary.mean:.4f}",
+                    _interval(summary.low, summary.high),
+                ]
                 verdict = self.verdicts[measure].get(system)
                 row += [""] * len(HEADINGS[4:]) if verdict is None else self._against(verdict)
                 rows.append(row)
         return rows
 
-    def _against(self, verdict: Verdict) -> list[str]:
-        found = verdict.difference
+    def _against(self, verdict: BaselineComparison) -> list[str]:
+        difference = verdict.difference
         mark = "*" if verdict.is_significant(self.test) else ""
         return [
-            f"{found.mean:+.4f}{mark}",
-            _interval(found.low, found.high, "+"),
+            f"{difference.mean:+.4f}{mark}",
+            _interval(difference.low, difference.high, "+"),
             f"{verdict.corrected[self.test]:.3g}",
             f"{verdict.tukey:.3g}",
-            "-" if math.isnan(found.effect) else f"{found.effect:+.2f}",
-            f"{found.wins}/{found.ties}/{found.losses}",
+            "-" if math.isnan(difference.effect) else f"{difference.effect:+.2f}",
+            f"{difference.wins}/{difference.ties}/{difference.losses}",
             _coherent(verdict.coherence),
         ]
 
@@ -126,15 +132,17 @@ def _interval(low: float, high: float, sign: str = "") -> str:
     return "-" if math.isnan(low) else f"{low:{sign}.4f} to {high:{sign}.4f}"
 
 
-def _coherent(found: Coherence | None) -> str:
-    if found is None:
+def _coherent(coherence: Coherence | None) -> str:
+    if coherence is None:
         return ""
-    if found.unanimous:
+    if coherence.unanimous:
         return "all"
-    if found.difference == 0.0:  # there is no verdict to keep
+    if coherence.difference == 0.0:  # no system is ahead
         return "-"
-    # 100 % is said of the whole family alone, 0 % of none of it.
-    share = min(max(round(100 * found.keeps), int(found.keeps > 0)), 100 - int(found.keeps < 1))
+    # 100 % means the whole family, 0 % none of it: other shares are not rounded to these.
+    share = min(
+        max(round(100 * coherence.keeps), int(coherence.keeps > 0)), 100 - int(coherence.keeps < 1)
+    )
     return f"{share}%"
 
 

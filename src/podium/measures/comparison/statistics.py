@@ -61,8 +61,8 @@ def paired_difference(
     """Compare two systems on the same queries.
 
     Example:
-        >>> found = paired_difference(np.array([0.5, 0.7, 0.9]), np.array([0.4, 0.7, 0.5]))
-        >>> round(found.mean, 3), found.wins, found.ties, found.losses
+        >>> difference = paired_difference(np.array([0.5, 0.7, 0.9]), np.array([0.4, 0.7, 0.5]))
+        >>> round(difference.mean, 3), difference.wins, difference.ties, difference.losses
         (0.167, 2, 1, 0)
     """
     one, other = np.asarray(ours, np.float64), np.asarray(theirs, np.float64)
@@ -95,9 +95,9 @@ def paired_difference(
 
 
 def mean_interval(values: Doubles, level: float = 0.95) -> tuple[float, float, float]:
-    """The mean and the ends of its confidence interval by Student's t.
+    """Return the mean and the bounds of its confidence interval by Student's t.
 
-    One value says nothing about its spread: the ends are then NaN.
+    The bounds of a single value are NaN.
 
     Example:
         >>> tuple(round(end, 3) for end in mean_interval(np.array([1.0, 2.0, 3.0])))
@@ -135,7 +135,7 @@ def tukey(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Tukey's honestly significant differences of all pairs of systems over the same queries.
 
     The residual of a two-way analysis of variance without replication (queries and systems) is
-    the yardstick, as information retrieval has it (Sakai 2018).
+    the error term, as is usual in information retrieval (Sakai 2018).
 
     Args:
         values: A row for each query, a column for each system.
@@ -161,11 +161,11 @@ def tukey(values: NDArray[np.float64]) -> NDArray[np.float64]:
     rounding = _TIE * np.abs(values).max()
     if error <= rounding:
         return np.where(gaps > rounding, 0.0, 1.0)
-    found = np.ones((systems, systems))
+    p_matrix = np.ones((systems, systems))
     one, other = np.triu_indices(systems, 1)  # each value takes milliseconds
     p_values = stats.studentized_range.sf(gaps[one, other] / error, systems, freedom)
-    found[one, other] = found[other, one] = np.clip(p_values, 0.0, 1.0)
-    return found
+    p_matrix[one, other] = p_matrix[other, one] = np.clip(p_values, 0.0, 1.0)
+    return p_matrix
 
 
 def _unit(*values: NDArray[np.float64]) -> float:
@@ -194,7 +194,7 @@ def _no_spread(differences: Doubles) -> bool:
 def _t_test(differences: Doubles, _seed: int) -> float:
     from scipy import stats
 
-    if len(differences) < 2:  # nothing is known of the spread, so nothing can be significant
+    if len(differences) < 2:  # the variance is unknown, so nothing can be significant
         return 1.0
     if _no_spread(differences):  # t is 0 or infinite
         return 1.0 if differences[0] == 0.0 else 0.0
@@ -203,7 +203,7 @@ def _t_test(differences: Doubles, _seed: int) -> float:
 
 def _randomisation_test(differences: Doubles, seed: int) -> float:
     """Fisher's: how often random signs give a sum as far from 0 as the one observed."""
-    changed = np.sort(differences[differences != 0.0])  # the order of queries says nothing
+    changed = np.sort(differences[differences != 0.0])  # the order of queries must not matter
     if not len(changed):
         return 1.0
     # Sums that are equal but for rounding count as equal.

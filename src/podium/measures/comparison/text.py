@@ -10,36 +10,37 @@ from podium.measures.comparison.result import HEADINGS, Comparison
 from podium.measures.value import Measure
 
 
-def as_markdown(found: Comparison) -> str:
-    """A comparison as a Markdown table with its notes.
+def as_markdown(comparison: Comparison) -> str:
+    """Format a comparison as a Markdown table with notes.
 
     Example:
         >>> from podium.data import Dataset
         >>> from podium.measures import compare
         >>> data = Dataset.from_arrays([[0.0]] * 4, [1, 0, 0, 1], group=[2, 2])
-        >>> found = compare("RR", data, {"old": [1, 2, 2, 1], "new": [2, 1, 1, 2]})
-        >>> as_markdown(found).splitlines()[3][:23]
+        >>> comparison = compare("RR", data, {"old": [1, 2, 2, 1], "new": [2, 1, 1, 2]})
+        >>> as_markdown(comparison).splitlines()[3][:23]
         '| RR | new | 1.0000 | 1'
     """
     lines = ["| " + " | ".join(HEADINGS) + " |", "| " + " | ".join("---" for _ in HEADINGS) + " |"]
     lines += [
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in found.rows()
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+        for row in comparison.rows()
     ]
-    return "\n".join([*lines, "", *notes(found), ""])
+    return "\n".join([*lines, "", *notes(comparison), ""])
 
 
-def as_latex(found: Comparison) -> str:
-    r"""A comparison as a LaTeX table (booktabs).
+def as_latex(comparison: Comparison) -> str:
+    r"""Format a comparison as a LaTeX table (booktabs).
 
     Example:
         >>> from podium.data import Dataset
         >>> from podium.measures import compare
         >>> data = Dataset.from_arrays([[0.0]] * 4, [1, 0, 0, 1], group=[2, 2])
-        >>> found = compare("RR", data, {"old": [1, 2, 2, 1], "new": [2, 1, 1, 2]})
-        >>> as_latex(found).splitlines()[1]
+        >>> comparison = compare("RR", data, {"old": [1, 2, 2, 1], "new": [2, 1, 1, 2]})
+        >>> as_latex(comparison).splitlines()[1]
         '\\toprule'
     """
-    body = [" & ".join(map(_latex_escaped, row)) + r" \\" for row in found.rows()]
+    body = [" & ".join(map(_latex_escaped, row)) + r" \\" for row in comparison.rows()]
     return "\n".join(
         [
             r"\begin{tabular}{ll" + "r" * (len(HEADINGS) - 2) + "}",
@@ -49,92 +50,92 @@ def as_latex(found: Comparison) -> str:
             *body,
             r"\bottomrule",
             r"\end{tabular}",
-            *(f"% {note}" for note in notes(found)),
+            *(f"% {note}" for note in notes(comparison)),
             "",
         ]
     )
 
 
-def as_json(found: Comparison) -> str:
-    """Everything a comparison found, per query too, as JSON.
+def as_json(comparison: Comparison) -> str:
+    """Format a comparison as JSON, with the values of each query.
 
     Example:
         >>> from podium.data import Dataset
         >>> from podium.measures import compare
         >>> data = Dataset.from_arrays([[0.0]] * 4, [1, 0, 0, 1], group=[2, 2])
-        >>> found = compare("RR", data, {"old": [1, 2, 2, 1], "new": [2, 1, 1, 2]})
-        >>> json.loads(as_json(found))["baseline"]
+        >>> comparison = compare("RR", data, {"old": [1, 2, 2, 1], "new": [2, 1, 1, 2]})
+        >>> json.loads(as_json(comparison))["baseline"]
         'old'
     """
     content: dict[str, Any] = {
-        "baseline": found.baseline,
-        "systems": found.systems,
-        "queries": found.query_ids,
-        "left_out": found.left_out,
-        "conventions": found.conventions,
-        "test": found.test,
+        "baseline": comparison.baseline,
+        "systems": comparison.systems,
+        "queries": comparison.query_ids,
+        "left_out": comparison.left_out,
+        "conventions": comparison.conventions,
+        "test": comparison.test,
         "measures": {},
     }
-    for measure in found.measures:
+    for measure in comparison.measures:
         content["measures"][repr(measure)] = {
             system: {
-                "mean": found.summaries[measure][system].mean,
+                "mean": comparison.summaries[measure][system].mean,
                 "interval": [
-                    _number(found.summaries[measure][system].low),
-                    _number(found.summaries[measure][system].high),
+                    _number(comparison.summaries[measure][system].low),
+                    _number(comparison.summaries[measure][system].high),
                 ],
-                "values": found.values[measure][:, place].tolist(),
-                **_verdict_json(found, measure, system),
+                "values": comparison.values[measure][:, column].tolist(),
+                **_verdict_json(comparison, measure, system),
             }
-            for place, system in enumerate(found.systems)
+            for column, system in enumerate(comparison.systems)
         }
     return json.dumps(content, indent=1, ensure_ascii=False)
 
 
-def notes(found: Comparison) -> list[str]:
-    """What a reader of the table must know, a sentence each."""
+def notes(comparison: Comparison) -> list[str]:
+    """Return notes on how to read the table, one sentence each."""
     sentences = [
-        f"{len(found.query_ids)} queries"
+        f"{len(comparison.query_ids)} queries"
         + (
-            f", {found.left_out} left out (no value for one of the systems)"
-            if found.left_out
+            f", {comparison.left_out} left out (no value for one of the systems)"
+            if comparison.left_out
             else ""
         )
-        + f"; differences are against {found.baseline}.",
-        f"Conventions: {found.conventions}.",
-        f"* p < 0.05 by the {_test_in_words(found)}, Holm-corrected over systems; Tukey's p is for "
-        "all pairs; effect is Cohen's d of the differences.",
+        + f"; differences are against {comparison.baseline}.",
+        f"Conventions: {comparison.conventions}.",
+        f"* p < 0.05 by the {_test_in_words(comparison)}, Holm-corrected over systems; Tukey's p "
+        "is for all pairs; effect is Cohen's d of the differences.",
         "coherent: the share of a family of sensible gains and discounts, the measure's own among "
         "them, under which the same system is ahead; 'all' means that no increasing gains and "
         "decreasing discounts put the other one ahead.",
     ]
-    for measure in found.measures:
-        for system, verdict in found.verdicts[measure].items():
+    for measure in comparison.measures:
+        for system, verdict in comparison.verdicts[measure].items():
             coherence = verdict.coherence
             if coherence is not None and coherence.nearest is not None:
                 sentences.append(
-                    f"{measure!r}: {system} against {found.baseline} turns round with "
+                    f"{measure!r}: {system} against {comparison.baseline} flips with "
                     f"{coherence.nearest}."
                 )
     return sentences
 
 
-def _test_in_words(found: Comparison) -> str:
+def _test_in_words(comparison: Comparison) -> str:
     return {
         "t": "paired t-test",
         "randomisation": "paired randomisation test",
         "wilcoxon": "Wilcoxon signed-rank test",
         "sign": "sign test",
-    }[found.test]
+    }[comparison.test]
 
 
 def _number(value: float) -> float | None:
-    """JSON has no NaN and no infinity."""
+    """Return None for NaN and infinity, which JSON does not have."""
     return value if math.isfinite(value) else None
 
 
-def _verdict_json(found: Comparison, measure: Measure, system: str) -> dict[str, Any]:
-    verdict = found.verdicts[measure].get(system)
+def _verdict_json(comparison: Comparison, measure: Measure, system: str) -> dict[str, Any]:
+    verdict = comparison.verdicts[measure].get(system)
     if verdict is None:
         return {}
     difference, coherence = verdict.difference, verdict.coherence

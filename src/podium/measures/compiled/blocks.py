@@ -56,7 +56,7 @@ class RankingPlan:
 
     @property
     def averages_ties(self) -> bool:
-        """Whether measures must be told which documents are tied."""
+        """Whether measures must know which documents are tied."""
         return self.conventions.ties in ("expected", "together")
 
 
@@ -130,7 +130,7 @@ def _rank(plan: RankingPlan, inputs: Inputs, block: Block) -> None:
     choice = plan.conventions
     scores, offsets, first = inputs.scores, inputs.offsets, block.first
     order, kept, tied = block.order, block.kept, block.tied
-    # A list without its unjudged documents may need any number of places to reach the depth.
+    # A list without its unjudged documents may need any number of ranks to reach the depth.
     depth = plan.depth if plan.depth and choice.unjudged != "drop" else 1 << 40
     wrong = rank_rows(scores, offsets, first, block.last, depth, order, kept, tied)
     if wrong >= 0:

@@ -1,7 +1,7 @@
 """Sums of gains times discounts (in kernels).
 
-These take arrays, not the records that hold them: handing a record on counts the references to
-all its arrays, which costs more than the sums.
+These take arrays, not the records they are in: passing a record counts references to all its
+arrays, which costs more than the sums.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ def scale_of(highest: float, gains: Doubles, curve: int) -> float:
 
 @inner
 def gain(label: float, scale: float, gains: Doubles, curve: int) -> float:
-    """What a label is worth; a document that was not judged is worth nothing."""
+    """Return the gain of a label; unjudged documents have no gain."""
     if not label >= 0.0:
         return 0.0
-    whole = int(label)
-    if whole == label and whole < len(gains) and scale == 0.0:
-        return float(gains[whole])
+    integer = int(label)
+    if integer == label and integer < len(gains) and scale == 0.0:
+        return float(gains[integer])
     if curve == LINEAR:
         return label
     return exponential_gain(label, scale)
@@ -39,10 +39,10 @@ def gain(label: float, scale: float, gains: Doubles, curve: int) -> float:
 
 @inner
 def dcg(labels: Floats, scale: float, gains: Doubles, discounts: Doubles, curve: int) -> float:
-    """The sum of gains times discounts."""
+    """Return the sum of gains times discounts."""
     total = 0.0
-    for place in range(min(len(labels), len(discounts))):
-        total += gain(labels[place], scale, gains, curve) * discounts[place]
+    for position in range(min(len(labels), len(discounts))):
+        total += gain(labels[position], scale, gains, curve) * discounts[position]
     return total
 
 
@@ -56,7 +56,7 @@ def best_dcg(
     best_discounts: Doubles,
     curve: int,
 ) -> float:
-    """The largest DCG that any order of a query's documents has.
+    """Return the largest DCG of any order of a query's documents.
 
     The largest gain meets the largest discount of the ranks that there are documents for.
 
@@ -84,14 +84,14 @@ def expected_dcg(
 ) -> float:
     """The mean of the DCG over all orders of ties: each document has the mean gain of its tie."""
     total = 0.0
-    place = 0
-    while place < min(len(labels), len(discounts)):
-        end = ties[place]
-        worth = counts = 0.0
-        for other in range(place, end):
-            worth += gain(labels[other], scale, gains, curve)
-        for other in range(place, min(end, len(discounts))):
-            counts += discounts[other]
-        total += worth / (end - place) * counts
-        place = end
+    position = 0
+    while position < min(len(labels), len(discounts)):
+        end = ties[position]
+        total_gain = total_discount = 0.0
+        for other in range(position, end):
+            total_gain += gain(labels[other], scale, gains, curve)
+        for other in range(position, min(end, len(discounts))):
+            total_discount += discounts[other]
+        total += total_gain / (end - position) * total_discount
+        position = end
     return total

@@ -11,7 +11,7 @@ from podium.measures.compiled.ranking import sort_by_score
 REFUSE, AS_ZERO, AS_UNJUDGED = range(3)
 """What to do with a label below 0."""
 
-# Whole labels below this are sorted by counting.
+# Integer labels below this are sorted by counting.
 _GRADES = 64
 
 
@@ -26,7 +26,7 @@ def _read(label: float, negative: int) -> float:
 def drop_unjudged(
     labels: Floats, offsets: Ints, first: int, order: Positions, kept: Ints, negative: int
 ) -> None:
-    """Take documents that were not judged out of the rankings."""
+    """Remove unjudged documents from the rankings."""
     base = offsets[first]
     for query in range(len(kept)):
         begin = offsets[first + query]
@@ -72,27 +72,27 @@ def sort_pool(
     """Write the known labels of each query, largest first, and how many there are.
 
     Returns:
-        The least and the largest label met, and whether all are whole numbers.
+        The least and the largest label met, and whether all are integers.
     """
-    largest, left = _count_grades(labels, offsets, first, last, ideal, judged)
-    if left == 0:
+    largest, unsorted = _count_grades(labels, offsets, first, last, ideal, judged)
+    if unsorted == 0:
         return 0.0, largest, True
-    # A kernel of its own: plain grades need not wait for it to compile.
-    least, other, whole = _sort_labels(labels, offsets, first, last, negative, ideal, judged)
-    return least, max(largest, other), whole
+    # A separate kernel, so that plain grades do not wait for it to compile.
+    least, other, integral = _sort_labels(labels, offsets, first, last, negative, ideal, judged)
+    return least, max(largest, other), integral
 
 
 @kernel
 def _count_grades(
     labels: Floats, offsets: Ints, first: int, last: int, ideal: Floats, judged: Ints
 ) -> tuple[float, int]:
-    """Sort labels that are small whole numbers by counting them.
+    """Sort labels that are small integers by counting them.
 
     Returns:
         The largest, and how many queries are left to sort, whose ``judged`` is -1.
     """
     base = offsets[first]
-    largest = left = 0
+    largest = unsorted = 0
     counts = np.zeros(_GRADES, np.int64)
     for query in range(first, last):
         begin, end = offsets[query], offsets[query + 1]
@@ -117,8 +117,8 @@ def _count_grades(
         else:
             counts[: highest + 1] = 0
             judged[query - first] = -1
-            left += 1
-    return float(largest), left
+            unsorted += 1
+    return float(largest), unsorted
 
 
 @kernel
@@ -131,10 +131,10 @@ def _sort_labels(
     ideal: Floats,
     judged: Ints,
 ) -> tuple[float, float, bool]:
-    """Sort the labels of the queries that are left."""
+    """Sort the labels of the remaining queries."""
     base = offsets[first]
     least = largest = 0.0
-    whole = True
+    integral = True
     for query in range(first, last):
         if judged[query - first] >= 0:
             continue
@@ -147,24 +147,24 @@ def _sort_labels(
                 known[size] = label
                 size += 1
                 least, largest = min(least, label), max(largest, label)
-                whole = whole and label == np.floor(label)
-        places = np.arange(size, dtype=np.int32)
-        sort_by_score(known, places, size, np.empty(size, np.int32))
+                integral = integral and label == np.floor(label)
+        order = np.arange(size, dtype=np.int32)
+        sort_by_score(known, order, size, np.empty(size, np.int32))
         for at in range(size):
-            ideal[begin - base + at] = known[places[at]]
+            ideal[begin - base + at] = known[order[at]]
         judged[query - first] = size
-    return least, largest, whole
+    return least, largest, integral
 
 
 @kernel
 def sort_by_gain(ideal: Floats, starts: Ints, judged: Ints, gains: Doubles) -> None:
-    """Put the labels of each query, whole numbers that have a gain each, in the order of gains."""
+    """Sort the labels of each query, integers with a gain each, by descending gain."""
     for query in range(len(judged)):
         labels = ideal[starts[query] : starts[query] + judged[query]]
         for at in range(1, len(labels)):
             label = labels[at]
-            place = at
-            while place > 0 and gains[int(labels[place - 1])] < gains[int(label)]:
-                labels[place] = labels[place - 1]
-                place -= 1
-            labels[place] = label
+            position = at
+            while position > 0 and gains[int(labels[position - 1])] < gains[int(label)]:
+                labels[position] = labels[position - 1]
+                position -= 1
+            labels[position] = label

@@ -20,8 +20,8 @@ class Lists(NamedTuple):
     Attributes:
         labels: Of the ranked documents, as far as the cut-off and all that are tied with the last;
             NaN where a document was not judged.
-        ends: For each of them the place in its list after the last document that it is tied with,
-            where ties are averaged over; else the next place.
+        ends: For each of them the position in its list after the last document that it is tied
+            with, where ties are averaged over; else the next position.
         starts: Where each query's list begins, and the number of documents last.
         ideal: The labels of the pool, largest first.
         ideal_starts: Where each query's pool begins, and the number of documents last.
@@ -39,7 +39,7 @@ class Lists(NamedTuple):
 
 
 def ranked_lists(prepared: PreparedMeasure, inputs: Inputs, first: int, last: int) -> Lists:
-    """The lists of the queries ``first`` up to ``last``."""
+    """Return the lists of the queries ``first`` up to ``last``."""
     own = prepared.conventions
     plan = RankingPlan(own, prepared.depth, needs_ideal=True)
     labels, ends, ideal, kept, judged, shown = [], [], [], [], [], []
@@ -84,18 +84,18 @@ def _pack(
     labels: Floats,
     ends: Positions,
 ) -> None:
-    to = 0
+    target = 0
     for query in range(len(starts)):
-        for place in range(kept[query]):
-            labels[to] = ranked[starts[query] + place]
-            ends[to] = ties[starts[query] + place] if tied[query] else place + 1
-            to += 1
+        for position in range(kept[query]):
+            labels[target] = ranked[starts[query] + position]
+            ends[target] = ties[starts[query] + position] if tied[query] else position + 1
+            target += 1
 
 
 @kernel
 def _pack_ideal(ideal: Floats, starts: Ints, judged: Ints, labels: NDArray[np.float32]) -> None:
-    to = 0
+    target = 0
     for query in range(len(starts)):
-        for place in range(judged[query]):
-            labels[to] = ideal[starts[query] + place]
-            to += 1
+        for position in range(judged[query]):
+            labels[target] = ideal[starts[query] + position]
+            target += 1

@@ -119,9 +119,9 @@ class PreparedMeasure:
             self._run_labels(plan, block, shown, values)
         choice = self.conventions
         if choice.nothing_relevant != "skip":
-            worth = choice.nothing_relevant
+            value = choice.nothing_relevant
             # Of a loss as much is lost as others lack: WKT stays a bound of 1 - nDCG.
-            values[np.isnan(values)] = worth if self.definition.larger_is_better else 1.0 - worth
+            values[np.isnan(values)] = value if self.definition.larger_is_better else 1.0 - value
         cut = self.cut_off
         if choice.short_list == "zero" and cut is not None:
             values[shown < cut] = 0.0

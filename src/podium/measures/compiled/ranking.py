@@ -1,7 +1,7 @@
 """Ranking the documents of each query by score: the hot loop behind every measure.
 
-All buffers are of one block of queries and lie like its rows: the documents of a query are at
-``order[start:start + kept]``, best first, as places among the query's rows.
+All buffers are of one block of queries, aligned with its rows: the documents of a query are at
+``order[start:start + kept]``, best first, as row numbers within the query.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from podium.kernels import Ints, kernel
 from podium.measures.compiled.arrays import Booleans, Positions
 
-# Up to so many documents it is fastest to count, for each, those with larger scores.
+# Up to this many documents it is fastest to count, for each, those with larger scores.
 _COUNTED = 512
 
 
@@ -41,9 +41,9 @@ def rank_rows(
     Returns:
         The first query that has a score which is not a number, or -1.
     """
-    left = _count(scores, offsets, first, last, order, kept, tied)
-    # A kernel of its own: short lists without ties need not wait for it to compile.
-    return _sort(scores, offsets, first, last, cut, order, kept, tied) if left else -1
+    unranked = _count(scores, offsets, first, last, order, kept, tied)
+    # A separate kernel, so that short lists without ties do not wait for it to compile.
+    return _sort(scores, offsets, first, last, cut, order, kept, tied) if unranked else -1
 
 
 @kernel
@@ -62,7 +62,7 @@ def _count(
         How many queries are left to rank, whose ``kept`` is -1.
     """
     base = offsets[first]
-    left = 0
+    unranked = 0
     rounded = np.empty(_COUNTED + 8, np.float32)
     for query in range(first, last):
         begin, size = offsets[query], offsets[query + 1] - offsets[query]
@@ -71,27 +71,27 @@ def _count(
         if size <= _COUNTED:
             # Rounding to 32 bits keeps the order of scores that stay different, and the processor
             # compares twice as many of them at once; padding to a multiple of 8 spares it the
-            # remainders. A function of its own for this loop makes it three times as slow.
-            for place in range(size):
-                rounded[place] = scores[begin + place]
+            # remainders. A separate function for this loop would be three times as slow.
+            for row in range(size):
+                rounded[row] = scores[begin + row]
             padded = (size + 7) // 8 * 8
-            for place in range(size, padded):
-                rounded[place] = -np.inf
+            for row in range(size, padded):
+                rounded[row] = -np.inf
             others = rounded[:padded]
             total = np.int64(0)
-            for place in range(size):
-                score = rounded[place]
+            for row in range(size):
+                score = rounded[row]
                 larger = np.uint32(0)
                 for other in others:
                     larger = np.uint32(larger + np.uint32(other > score))
-                order[begin - base + np.int64(larger)] = np.int32(place)
+                order[begin - base + np.int64(larger)] = np.int32(row)
                 total += np.int64(larger)
-            # Only if all places are different do they add up to this; with NaN they do not.
+            # Ranks add up to this only if all are different; with NaN they do not.
             if total == size * (size - 1) // 2 and (size != 1 or rounded[0] == rounded[0]):
                 continue
         kept[query - first] = -1
-        left += 1
-    return left
+        unranked += 1
+    return unranked
 
 
 @kernel
@@ -105,7 +105,7 @@ def _sort(
     kept: Ints,
     tied: Booleans,
 ) -> int:
-    """Rank the queries that are left by sorting them."""
+    """Rank the remaining queries by sorting them."""
     base = offsets[first]
     widest = 0
     for query in range(first, last):
@@ -115,29 +115,29 @@ def _sort(
         if kept[query - first] >= 0:
             continue
         begin, size = offsets[query], offsets[query + 1] - offsets[query]
-        own = scores[begin : begin + size]
-        places = order[begin - base : begin - base + size]
-        for place in range(size):
-            places[place] = place
-            if np.isnan(own[place]):
+        query_scores = scores[begin : begin + size]
+        rows = order[begin - base : begin - base + size]
+        for index in range(size):
+            rows[index] = index
+            if np.isnan(query_scores[index]):
                 return query
         if cut <= size // 8:
-            size = _candidates(own, cut, places)
-        sort_by_score(own, places, size, spare)
+            size = _candidates(query_scores, cut, rows)
+        sort_by_score(query_scores, rows, size, spare)
         kept[query - first] = size
-        for place in range(1, size):
-            if own[places[place]] == own[places[place - 1]]:
+        for index in range(1, size):
+            if query_scores[rows[index]] == query_scores[rows[index - 1]]:
                 tied[query - first] = True
                 break
     return -1
 
 
 @kernel
-def _candidates(scores: NDArray[np.floating], cut: int, places: Positions) -> int:
+def _candidates(scores: NDArray[np.floating], cut: int, rows: Positions) -> int:
     """Find the documents with the ``cut`` largest scores, and those tied with the last of them."""
     largest = np.full(cut, -np.inf, scores.dtype)  # smallest first
-    for place in range(len(scores)):
-        score = scores[place]
+    for index in range(len(scores)):
+        score = scores[index]
         if score > largest[0]:
             at = 1
             while at < cut and largest[at] < score:
@@ -145,43 +145,43 @@ def _candidates(scores: NDArray[np.floating], cut: int, places: Positions) -> in
                 at += 1
             largest[at - 1] = score
     count = 0
-    for place in range(len(scores)):
-        if scores[place] >= largest[0]:
-            places[count] = place
+    for index in range(len(scores)):
+        if scores[index] >= largest[0]:
+            rows[count] = index
             count += 1
     return count
 
 
 @kernel
 def sort_by_score(
-    scores: NDArray[np.floating], places: Positions, size: int, spare: Positions
+    scores: NDArray[np.floating], rows: Positions, size: int, spare: Positions
 ) -> None:
     """Merge sort by descending score, stable: runs of 16 by insertion, then merged."""
     for begin in range(0, size, 16):
         for at in range(begin + 1, min(begin + 16, size)):
-            place = places[at]
-            to = at
-            while to > begin and scores[places[to - 1]] < scores[place]:
-                places[to] = places[to - 1]
-                to -= 1
-            places[to] = place
+            row = rows[at]
+            target = at
+            while target > begin and scores[rows[target - 1]] < scores[row]:
+                rows[target] = rows[target - 1]
+                target -= 1
+            rows[target] = row
     width = 16
     while width < size:
         for begin in range(0, size - width, 2 * width):
             middle, end = begin + width, min(begin + 2 * width, size)
             for at in range(begin, middle):
-                spare[at - begin] = places[at]
-            left, right, to = 0, middle, begin
+                spare[at - begin] = rows[at]
+            left, right, target = 0, middle, begin
             while left < width and right < end:
-                if scores[places[right]] > scores[spare[left]]:
-                    places[to] = places[right]
+                if scores[rows[right]] > scores[spare[left]]:
+                    rows[target] = rows[right]
                     right += 1
                 else:
-                    places[to] = spare[left]
+                    rows[target] = spare[left]
                     left += 1
-                to += 1
+                target += 1
             while left < width:
-                places[to] = spare[left]
+                rows[target] = spare[left]
                 left += 1
-                to += 1
+                target += 1
         width *= 2

@@ -12,7 +12,7 @@ from podium.kernels import inner, kernel
 from podium.measures.compiled.arrays import Positions
 
 ORDERS = 1000
-"""A mean is exact up to so many distinct orders, and taken over so many of them beyond."""
+"""A mean is exact up to this many distinct orders; beyond, it is over a sample of this size."""
 
 _SEED = np.uint64(0)
 _STEP = np.uint64(0x9E3779B97F4A7C15)

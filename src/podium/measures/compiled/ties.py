@@ -10,9 +10,9 @@ from podium.measures.compiled.arrays import Booleans, Positions
 
 
 @kernel
-def _end_of_tie(scores: NDArray[np.floating], places: Positions, at: int) -> int:
+def _end_of_tie(scores: NDArray[np.floating], rows: Positions, at: int) -> int:
     end = at + 1
-    while end < len(places) and scores[places[end]] == scores[places[at]]:
+    while end < len(rows) and scores[rows[end]] == scores[rows[at]]:
         end += 1
     return end
 
@@ -22,9 +22,9 @@ def _comes_before(starts: Ints, text: Bytes, one: int, other: int) -> bool:
     """Whether the bytes of one id come before those of another."""
     here, there = starts[one], starts[other]
     length = min(starts[one + 1] - here, starts[other + 1] - there)
-    for place in range(length):
-        if text[here + place] != text[there + place]:
-            return bool(text[here + place] < text[there + place])
+    for index in range(length):
+        if text[here + index] != text[there + index]:
+            return bool(text[here + index] < text[there + index])
     return bool(starts[one + 1] - here < starts[other + 1] - there)
 
 
@@ -40,29 +40,29 @@ def order_ties_by_id(
     text: Bytes,
     descending: bool,
 ) -> None:
-    """Put documents with equal scores in the order of the bytes of their ids."""
+    """Order documents with equal scores by the bytes of their ids."""
     base = offsets[first]
     for query in range(len(kept)):
         if not tied[query]:
             continue
         begin = offsets[first + query]
-        own = scores[begin : offsets[first + query + 1]]
-        places = order[begin - base : begin - base + kept[query]]
+        query_scores = scores[begin : offsets[first + query + 1]]
+        rows = order[begin - base : begin - base + kept[query]]
         at = 0
-        while at < len(places):
-            end = _end_of_tie(own, places, at)
+        while at < len(rows):
+            end = _end_of_tie(query_scores, rows, at)
             for here in range(at + 1, end):
-                place = places[here]
-                to = here
-                while to > at:
-                    above, below = begin + places[to - 1], begin + place
+                row = rows[here]
+                target = here
+                while target > at:
+                    above, below = begin + rows[target - 1], begin + row
                     if descending:
                         above, below = below, above
                     if not _comes_before(starts, text, below, above):
                         break
-                    places[to] = places[to - 1]
-                    to -= 1
-                places[to] = place
+                    rows[target] = rows[target - 1]
+                    target -= 1
+                rows[target] = row
             at = end
 
 
@@ -77,26 +77,26 @@ def order_ties_by_label(
     labels: Floats,
     best_first: bool,
 ) -> None:
-    """Put documents with equal scores in the order of their labels; not judged counts as 0."""
+    """Order documents with equal scores by their labels; not judged counts as 0."""
     base = offsets[first]
     for query in range(len(kept)):
         if not tied[query]:
             continue
         begin = offsets[first + query]
-        own = scores[begin : offsets[first + query + 1]]
-        places = order[begin - base : begin - base + kept[query]]
+        query_scores = scores[begin : offsets[first + query + 1]]
+        rows = order[begin - base : begin - base + kept[query]]
         sign = 1.0 if best_first else -1.0
         at = 0
-        while at < len(places):
-            end = _end_of_tie(own, places, at)
+        while at < len(rows):
+            end = _end_of_tie(query_scores, rows, at)
             for here in range(at + 1, end):
-                place = places[here]
-                worth = sign * _known(labels[begin + place])
-                to = here
-                while to > at and sign * _known(labels[begin + places[to - 1]]) < worth:
-                    places[to] = places[to - 1]
-                    to -= 1
-                places[to] = place
+                row = rows[here]
+                key = sign * _known(labels[begin + row])
+                target = here
+                while target > at and sign * _known(labels[begin + rows[target - 1]]) < key:
+                    rows[target] = rows[target - 1]
+                    target -= 1
+                rows[target] = row
             at = end
 
 
@@ -114,15 +114,15 @@ def order_by_quicksort(
     kept: Ints,
     tied: Booleans,
 ) -> None:
-    """Rank anew with Numba's own quicksort, which leaves ties in an order without meaning."""
+    """Rank again with Numba's quicksort, which leaves ties in an arbitrary order."""
     base = offsets[first]
     for query in range(len(kept)):
         if not tied[query]:
             continue
         begin, end = offsets[first + query], offsets[first + query + 1]
-        found = np.argsort(-scores[begin:end])
-        for place in range(len(found)):
-            order[begin - base + place] = found[place]
+        sorted_rows = np.argsort(-scores[begin:end])
+        for position in range(len(sorted_rows)):
+            order[begin - base + position] = sorted_rows[position]
         kept[query] = end - begin
 
 
@@ -136,17 +136,17 @@ def mark_ties(
     tied: Booleans,
     ties: Positions,
 ) -> None:
-    """For each place of a query with ties, the place after the last document of its score."""
+    """Write, for each position of a query with ties, the position after the last of its score."""
     base = offsets[first]
     for query in range(len(kept)):
         if not tied[query]:
             continue
         begin = offsets[first + query]
-        own = scores[begin : offsets[first + query + 1]]
-        places = order[begin - base : begin - base + kept[query]]
+        query_scores = scores[begin : offsets[first + query + 1]]
+        rows = order[begin - base : begin - base + kept[query]]
         at = 0
-        while at < len(places):
-            end = _end_of_tie(own, places, at)
+        while at < len(rows):
+            end = _end_of_tie(query_scores, rows, at)
             ties[begin - base + at : begin - base + end] = end
             at = end
 
@@ -161,13 +161,13 @@ def fill_ranks(
     tied: Booleans,
     ranks: NDArray[np.float64],
 ) -> None:
-    """The rank, from 1, of each row; where ties are marked they share the mean of their ranks."""
+    """Write the rank, from 1, of each row; marked ties share the mean of their ranks."""
     base = offsets[first]
     for query in range(len(kept)):
         start = offsets[first + query] - base
         at = 0
         while at < kept[query]:
             end = ties[start + at] if len(ties) and tied[query] else at + 1
-            for place in range(at, end):
-                ranks[start + order[start + place]] = (at + end + 1) / 2
+            for position in range(at, end):
+                ranks[start + order[start + position]] = (at + end + 1) / 2
             at = end

@@ -20,14 +20,14 @@ Rel: TypeAlias = Annotated[
 Gains: TypeAlias = Annotated[
     Doubles,
     Parameter(
-        "What a label is worth: 'exponential', 'linear', or the gain of each label from 0 on.",
+        "The gain of a label: 'exponential', 'linear', or the gain of each label from 0 on.",
         word_or_numbers(*GAIN_NAMES),
     ),
 ]
 Discounts: TypeAlias = Annotated[
     Doubles,
     Parameter(
-        "What a rank counts: 'log2', 'letor', 'reciprocal', or the discount of each rank from 1 "
+        "The weight of a rank: 'log2', 'letor', 'reciprocal', or the discount of each rank from 1 "
         "on.",
         word_or_numbers(*DISCOUNT_NAMES),
     ),

@@ -13,7 +13,7 @@ from podium.measures.registry import measure
 
 @inner
 def _share_below(above: int, relevant: int, irrelevant: int) -> float:
-    """Return the share of the irrelevant documents that are below, if so many are above."""
+    """Return the share of the irrelevant documents that are below, given how many are above."""
     return 1.0 - min(above, relevant) / min(relevant, irrelevant) if above and relevant else 1.0
 
 

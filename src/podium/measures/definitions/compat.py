@@ -52,7 +52,7 @@ def _expected(
                 equal += same
                 nth += same and other <= position
         ideal_position = count_larger(ideal, label) + equal_above + nth - 1
-        # The probability that so many of the tie's documents with this label came before.
+        # The probability that this many of the tie's documents with this label came before.
         seen = np.zeros(equal + 1)
         seen[0] = 1.0
         for at in range(begin, end):

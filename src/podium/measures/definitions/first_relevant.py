@@ -16,7 +16,7 @@ def _expected_reciprocal_rank(labels: Floats, ties: Positions, cut: int, rel: fl
         end = ties[begin]
         hits = count_tied_hits(labels, rel, begin, end)
         for position in range(begin, min(end, cut)):
-            # At most so many documents of the tie come before its first relevant one.
+            # The most documents of the tie that can come before its first relevant one.
             if position > end - max(hits, 1):
                 none_yet = 0.0
             total += none_yet * hits / (end - position) / (position + 1)
