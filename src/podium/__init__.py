@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from podium.measures import TopKLoss as TopKLoss
     from podium.measures import bpref as bpref
     from podium.measures import compare as compare
-    from podium.measures import evaluate as evaluate
     from podium.measures import kERR as kERR
     from podium.measures import kNDCG as kNDCG
     from podium.measures import nDCG as nDCG
     from podium.measures import ppref as ppref
     from podium.measures import rpref as rpref
     from podium.measures import wpref as wpref
+    from podium.measures.evaluate import evaluate as evaluate
     from podium.rankers import BoostedRanker as BoostedRanker
     from podium.rankers import CascadeRanker as CascadeRanker
     from podium.rankers import LinearRanker as LinearRanker

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from podium.data import labels as label_orders
 from podium.data.columns import column_names, numbered_names, refuse_duplicates
+from podium.data.frames import arrow_table, feature_matrix, numeric_columns, required_column
 from podium.data.grouping import Grouping, Strings, as_strings, group_rows, group_sizes
 from podium.data.ids import match_rows, query_keys
 from podium.data.judged import Judgments
@@ -125,6 +126,49 @@ class Dataset(QueryRows):
         ids = None if document_ids is None else as_strings(document_ids, "document ids")
         names = column_names(features) if feature_names is None else tuple(map(str, feature_names))
         return cls.grouped(matrix, label_array, grouping, ids, names or ())
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        label: str = "label",
+        qid: str = "qid",
+        document_id: str | None = None,
+        features: Sequence[str] | None = None,
+    ) -> Dataset:
+        """Create a data set from a table of pandas, Polars or Arrow, with rows in any order.
+
+        Args:
+            frame: The table, or any other object with ``__arrow_c_stream__``.
+            label: The column of labels.
+            qid: The column of query ids.
+            document_id: The column of document ids, if there is one.
+            features: The columns of features; by default all other columns of numbers and booleans.
+
+        Example:
+            >>> table = pa.table(
+            ...     {"qid": ["q", "q"], "title": ["A", "B"], "bm25": [0.3, 0.7], "label": [0, 1]}
+            ... )
+            >>> data = Dataset.from_frame(table)
+            >>> data.feature_names, data.features.shape
+            (('bm25',), (2, 1))
+        """
+        table = arrow_table(frame)
+        label_column, query_column = (required_column(table, name) for name in (label, qid))
+        documents = None if document_id is None else required_column(table, document_id)
+        names = (
+            numeric_columns(table, except_for=(label, qid, document_id or label))
+            if features is None
+            else tuple(features)
+        )
+        return cls.from_arrays(
+            feature_matrix(table, names),
+            label_column,
+            qid=query_column,
+            document_ids=documents,
+            feature_names=names,
+        )
 
     @classmethod
     def grouped(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BytesIO
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 
 from podium.data import Dataset, Rankings, ShardSet
 from podium.data.columns import are_numbers, column_names
+from podium.data.frames import arrow_table, feature_matrix, is_frame
 from podium.data.numbers import as_numbers, infinite_feature
 from podium.errors import ArgumentError, DataError, PodiumError
 from podium.kernels import Doubles, Floats
@@ -435,6 +436,13 @@ class _ShardBlocks:
 
 
 def _matrix(X: Any) -> Floats:
+    if is_frame(X):
+        column_names(X)  # refuses names that Arrow would refuse less clearly
+        table = None
+        with suppress(DataError):  # NumPy reads pandas' sparse columns, which Arrow does not have
+            table = arrow_table(X)
+        if table is not None:
+            return feature_matrix(table, table.column_names)
     # Row-major as in a data set: data frames are column-major, and sums in another order are
     # rounded differently.
     return np.ascontiguousarray(as_numbers(X, np.float32, "features", dimensions=2))
