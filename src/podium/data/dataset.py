@@ -13,7 +13,13 @@ from numpy.typing import ArrayLike
 
 from podium.data import labels as label_orders
 from podium.data.columns import column_names, numbered_names, refuse_duplicates
-from podium.data.frames import arrow_table, feature_matrix, numeric_columns, required_column
+from podium.data.frames import (
+    arrow_table,
+    feature_matrix,
+    html_table,
+    numeric_columns,
+    required_column,
+)
 from podium.data.grouping import Grouping, Strings, as_strings, group_rows, group_sizes
 from podium.data.ids import match_rows, query_keys
 from podium.data.judged import Judgments
@@ -194,6 +200,23 @@ class Dataset(QueryRows):
     def __repr__(self) -> str:
         columns = len(self.feature_names)
         return f"Dataset({len(self)} queries, {self.rows} rows, {columns} features)"
+
+    def _repr_html_(self) -> str:
+        rows = self._head_table(20)
+        return html_table(rows, caption=f"{self!r}, first {rows.num_rows} rows")
+
+    def _head_table(self, count: int) -> pa.Table:
+        """Return the first rows as an Arrow table, with at most 20 features."""
+        last = min(count, self.rows)
+        queries = self.query_ids.take(pa.array(self.query_of_row[:last]))
+        columns = [queries, self.labels[:last]]
+        names = ["query_id", "label"]
+        if self.document_ids is not None:
+            columns.insert(1, self.document_ids[:last])
+            names.insert(1, "document_id")
+        shown = self.feature_names[:20]
+        columns += [self.features[:last, index] for index in range(len(shown))]
+        return pa.table([pa.array(column) for column in columns], names=[*names, *shown])
 
     def __iter__(self) -> Iterator[Query]:
         for query in range(len(self)):

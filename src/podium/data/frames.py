@@ -7,12 +7,13 @@ imported here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from html import escape
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from podium.errors import DataError
+from podium.errors import DataError, MissingPackageError
 from podium.kernels import Floats
 from podium.registry import unknown_name
 
@@ -105,6 +106,40 @@ def float_column(column: pa.ChunkedArray, name: str) -> Any:
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
     return column.cast(pa.float64(), safe=False).to_numpy()
+
+
+def pandas_frame(table: pa.Table) -> Any:
+    """Convert an Arrow table to a pandas data frame; pandas has to be installed."""
+    try:
+        import pandas  # noqa: F401
+    except ImportError as error:
+        raise MissingPackageError("pandas", extra="frames") from error
+    return table.to_pandas()
+
+
+def html_table(table: pa.Table, *, caption: str, rows: int = 20) -> str:
+    """Return the first rows of a table as HTML for notebooks, with every cell escaped.
+
+    Example:
+        >>> html_table(pa.table({"id": ["<q>"]}), caption="1 query")
+        '<table><caption>1 query</caption><tr><th>id</th></tr><tr><td>&lt;q&gt;</td></tr></table>'
+    """
+    lines = ["".join(f"<th>{escape(name)}</th>" for name in table.column_names)]
+    columns = [column.to_pylist() for column in table.slice(0, rows).columns]
+    lines += [
+        "".join(f"<td>{escape(_cell(value))}</td>" for value in row)
+        for row in zip(*columns, strict=True)
+    ]
+    if table.num_rows > rows:
+        lines.append(f"<td colspan='{table.num_columns}'>{table.num_rows - rows} more rows</td>")
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f"<table><caption>{escape(caption)}</caption>{body}</table>"
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _is_numeric(kind: pa.DataType) -> bool:
