@@ -1,7 +1,6 @@
 """Podium: from pairwise judgments to a ranker in production.
 
-The names below are imported on first use, so that ``import podium`` stays as quick as
-importing NumPy and PyArrow.
+The names below are imported on first use, so that ``import podium`` loads nothing else.
 """
 
 from importlib import import_module
@@ -16,16 +15,46 @@ if TYPE_CHECKING:
     from podium import measures as measures
     from podium import rankers as rankers
     from podium import utility as utility
+    from podium.data import Dataset as Dataset
+    from podium.data import Judgments as Judgments
+    from podium.data import Rankings as Rankings
     from podium.errors import ArgumentError as ArgumentError
     from podium.errors import DataError as DataError
     from podium.errors import MissingPackageError as MissingPackageError
     from podium.errors import PodiumError as PodiumError
+    from podium.measures import AP as AP
+    from podium.measures import DCG as DCG
+    from podium.measures import ERR as ERR
+    from podium.measures import RBP as RBP
+    from podium.measures import RR as RR
+    from podium.measures import WKT as WKT
+    from podium.measures import Compat as Compat
+    from podium.measures import Judged as Judged
+    from podium.measures import P as P
+    from podium.measures import R as R
+    from podium.measures import Rprec as Rprec
+    from podium.measures import Success as Success
+    from podium.measures import TopKLoss as TopKLoss
+    from podium.measures import bpref as bpref
+    from podium.measures import compare as compare
+    from podium.measures import kERR as kERR
+    from podium.measures import kNDCG as kNDCG
+    from podium.measures import nDCG as nDCG
+    from podium.measures import ppref as ppref
+    from podium.measures import rpref as rpref
+    from podium.measures import wpref as wpref
+    from podium.measures.evaluate import evaluate as evaluate
+    from podium.rankers import BoostedRanker as BoostedRanker
+    from podium.rankers import CascadeRanker as CascadeRanker
+    from podium.rankers import LinearRanker as LinearRanker
+    from podium.rankers import NeuralRanker as NeuralRanker
+    from podium.rankers import TreeRanker as TreeRanker
+    from podium.rankers import load_ranker as load_ranker
     from podium.threads import thread_count as thread_count
 
 __version__ = "0.1.0.dev0"
 
-_ERRORS = ("ArgumentError", "DataError", "MissingPackageError", "PodiumError")
-_ROOMS = (
+_PACKAGES = (
     "aggregation",
     "cluster",
     "data",
@@ -36,31 +65,73 @@ _ROOMS = (
     "utility",
 )
 
+_MODULE_OF = {
+    name: module
+    for module, names in {
+        "data": "Dataset Judgments Rankings",
+        "errors": "ArgumentError DataError MissingPackageError PodiumError",
+        "measures": "AP DCG ERR RBP RR WKT Compat Judged P R Rprec Success TopKLoss bpref compare "
+        "evaluate kERR kNDCG nDCG ppref rpref wpref",
+        "rankers": "BoostedRanker CascadeRanker LinearRanker NeuralRanker TreeRanker load_ranker",
+        "threads": "thread_count",
+    }.items()
+    for name in names.split()
+}
+
 __all__ = [
+    "AP",
+    "DCG",
+    "ERR",
+    "RBP",
+    "RR",
+    "WKT",
     "ArgumentError",
+    "BoostedRanker",
+    "CascadeRanker",
+    "Compat",
     "DataError",
+    "Dataset",
+    "Judged",
+    "Judgments",
+    "LinearRanker",
     "MissingPackageError",
+    "NeuralRanker",
+    "P",
     "PodiumError",
+    "R",
+    "Rankings",
+    "Rprec",
+    "Success",
+    "TopKLoss",
+    "TreeRanker",
     "__version__",
     "aggregation",
+    "bpref",
     "cluster",
+    "compare",
     "data",
+    "evaluate",
     "judging",
+    "kERR",
+    "kNDCG",
+    "load_ranker",
     "losses",
     "measures",
+    "nDCG",
+    "ppref",
     "rankers",
+    "rpref",
     "thread_count",
     "utility",
+    "wpref",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
+    if name in _PACKAGES:
         return import_module(f"podium.{name}")
-    if name in _ERRORS:
-        return getattr(import_module("podium.errors"), name)
-    if name == "thread_count":
-        return import_module("podium.threads").thread_count
+    if name in _MODULE_OF:
+        return getattr(import_module(f"podium.{_MODULE_OF[name]}"), name)
     raise AttributeError(f"module 'podium' has no attribute {name!r}")
 
 

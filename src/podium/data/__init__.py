@@ -28,6 +28,7 @@ from podium.data.labels import from_ranks, label_kind, to_full_order, to_top_k
 from podium.data.preferences import PreferenceLevels, Preferences
 from podium.data.shard_writer import write_shards
 from podium.data.shards import Shard, ShardSet
+from podium.data.sources import TableSource, as_judgments, as_rankings
 
 __all__ = [
     "FORMATS",
@@ -44,6 +45,9 @@ __all__ = [
     "Rankings",
     "Shard",
     "ShardSet",
+    "TableSource",
+    "as_judgments",
+    "as_rankings",
     "candidate_judgments",
     "candidate_rankings",
     "concat_datasets",

@@ -13,6 +13,13 @@ from numpy.typing import ArrayLike
 
 from podium.data import labels as label_orders
 from podium.data.columns import column_names, numbered_names, refuse_duplicates
+from podium.data.frames import (
+    arrow_table,
+    feature_matrix,
+    html_table,
+    numeric_columns,
+    required_column,
+)
 from podium.data.grouping import Grouping, Strings, as_strings, group_rows, group_sizes
 from podium.data.ids import match_rows, query_keys
 from podium.data.judged import Judgments
@@ -127,6 +134,49 @@ class Dataset(QueryRows):
         return cls.grouped(matrix, label_array, grouping, ids, names or ())
 
     @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        label: str = "label",
+        qid: str = "qid",
+        document_id: str | None = None,
+        features: Sequence[str] | None = None,
+    ) -> Dataset:
+        """Create a data set from a table of pandas, Polars or Arrow, with rows in any order.
+
+        Args:
+            frame: The table, or any other object with ``__arrow_c_stream__``.
+            label: The column of labels.
+            qid: The column of query ids.
+            document_id: The column of document ids, if there is one.
+            features: The columns of features; by default all other columns of numbers and booleans.
+
+        Example:
+            >>> table = pa.table(
+            ...     {"qid": ["q", "q"], "title": ["A", "B"], "bm25": [0.3, 0.7], "label": [0, 1]}
+            ... )
+            >>> data = Dataset.from_frame(table)
+            >>> data.feature_names, data.features.shape
+            (('bm25',), (2, 1))
+        """
+        table = arrow_table(frame)
+        label_column, query_column = (required_column(table, name) for name in (label, qid))
+        documents = None if document_id is None else required_column(table, document_id)
+        names = (
+            numeric_columns(table, except_for=(label, qid, document_id or label))
+            if features is None
+            else tuple(features)
+        )
+        return cls.from_arrays(
+            feature_matrix(table, names),
+            label_column,
+            qid=query_column,
+            document_ids=documents,
+            feature_names=names,
+        )
+
+    @classmethod
     def grouped(
         cls,
         features: Floats,
@@ -150,6 +200,23 @@ class Dataset(QueryRows):
     def __repr__(self) -> str:
         columns = len(self.feature_names)
         return f"Dataset({len(self)} queries, {self.rows} rows, {columns} features)"
+
+    def _repr_html_(self) -> str:
+        rows = self._head_table(20)
+        return html_table(rows, caption=f"{self!r}, first {rows.num_rows} rows")
+
+    def _head_table(self, count: int) -> pa.Table:
+        """Return the first rows as an Arrow table, with at most 20 features."""
+        last = min(count, self.rows)
+        queries = self.query_ids.take(pa.array(self.query_of_row[:last]))
+        columns = [queries, self.labels[:last]]
+        names = ["query_id", "label"]
+        if self.document_ids is not None:
+            columns.insert(1, self.document_ids[:last])
+            names.insert(1, "document_id")
+        shown = self.feature_names[:20]
+        columns += [self.features[:last, index] for index in range(len(shown))]
+        return pa.table([pa.array(column) for column in columns], names=[*names, *shown])
 
     def __iter__(self) -> Iterator[Query]:
         for query in range(len(self)):

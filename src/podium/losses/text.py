@@ -11,18 +11,33 @@ from podium.errors import ArgumentError
 from podium.losses.base import Loss
 from podium.registry import unknown_name
 
+_ALIASES = {
+    "lambdarank": "LambdaLoss",
+    "lambdamart": "LambdaLoss",
+    "rank:ndcg": "LambdaLoss",
+    "ranknet": "PairLogistic",
+    "rank:pairwise": "PairLogistic",
+    "rank_xendcg": "ListNet",
+    "xendcg": "ListNet",
+}
+"""The names of other tools, in lower case. LightGBM's rank_xendcg is ListNet with random gains."""
+
 
 def parse_loss(text: str) -> Loss:
     """Parse the ``repr`` of a loss; no code in the text is executed.
 
-    User-defined losses are known once the module that defines them is imported.
+    User-defined losses are known once the module that defines them is imported. The names of the
+    ranking objectives of LightGBM and XGBoost stand for Podium's losses of the same kind.
 
     Example:
         >>> parse_loss("ListMLE(k=10)")
         ListMLE(k=10)
         >>> parse_loss("Focused(ListNet, PairLogistic, beta=0.3)").beta
         0.3
+        >>> parse_loss("rank:ndcg") == parse_loss("LambdaMART") == parse_loss("LambdaLoss")
+        True
     """
+    text = _ALIASES.get(text.strip().lower(), text)
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError) as error:
@@ -62,6 +77,8 @@ def _value(node: ast.expr, text: str) -> Any:
 
 def _build(name: str, positional: Any, named: dict[str, Any], text: str) -> Loss:
     names = loss_names()
+    if name not in names:
+        name = _ALIASES.get(name.lower(), name)
     if name not in names:  # abstract losses are registered, too
         raise unknown_name("loss", name, names)
     try:

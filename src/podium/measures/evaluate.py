@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from podium.data import Dataset, Joined, Judgments, Preferences, Rankings
+from podium.data import Dataset, Joined, Judgments, Preferences, Rankings, TableSource
 from podium.errors import ArgumentError
 from podium.kernels import Doubles
 from podium.measures.compiled.blocks import RankingPlan, blocks
@@ -28,8 +28,8 @@ Measures: TypeAlias = "Measure | str | Sequence[Measure | str]"
 
 def evaluate(
     measures: Measures,
-    truth: Judgments | Dataset | Joined | Preferences | None = None,
-    ranking: Rankings | ArrayLike | None = None,
+    truth: Judgments | Dataset | Joined | Preferences | TableSource | None = None,
+    ranking: Rankings | TableSource | ArrayLike | None = None,
     *,
     labels: ArrayLike | None = None,
     scores: ArrayLike | None = None,
@@ -48,7 +48,9 @@ def evaluate(
     Args:
         measures: One or several, as values (``nDCG@10``) or as text (``"ndcg_cut_10"``).
         truth: Judgments, preferences, a data set, or judgments already joined with rankings.
-        ranking: Rankings, or a score for each row of the data set.
+            Judgments may also be the name of a file, ``{query: {document: label}}``, a table
+            (pandas, Polars, Arrow), or an iterable of named tuples such as ir_measures' ``Qrel``.
+        ranking: Rankings, in any of these forms, or a score for each row of the data set.
         labels: Or a label for each row: larger is better, NaN means not judged;
         scores: with a score for each row,
         offsets: and where each query's rows begin, with the number of rows last;
@@ -69,6 +71,8 @@ def evaluate(
         >>> run = Rankings.from_columns(["q", "q"], ["a", "c"], [0.3, 0.7])
         >>> evaluate(["P@2", "AP"], judgments, run, conventions="trec_eval").means
         {P@2: 0.5, AP: 0.5}
+        >>> evaluate("RR", {"q": {"a": 1, "b": 0}}, {"q": {"a": 0.3, "b": 0.7}})
+        Evaluation(1 queries, RR=0.5)
     """
     chosen = conventions_for(measures, conventions)
     inputs = inputs_of(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from podium.data.frames import html_table, pandas_frame
 from podium.data.grouping import Strings
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
@@ -61,6 +63,27 @@ class Evaluation:
         NaN if none has.
         """
         return ByMeasure({measure: _mean(values) for measure, values in self.values.items()})
+
+    def to_arrow(self) -> pa.Table:
+        """Return an Arrow table with a row per query and a column per measure; null: no value."""
+        columns = {
+            repr(each): pa.array(values, from_pandas=True) for each, values in self.values.items()
+        }
+        return pa.table({"query_id": self.query_ids, **columns})
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with a row per query and a column per measure.
+
+        Example:
+            >>> from podium.measures import evaluate
+            >>> evaluate("RR", {"q": {"a": 1}}, {"q": {"b": 2.0, "a": 1.0}}).to_frame()
+              query_id   RR
+            0        q  0.5
+        """
+        return pandas_frame(self.to_arrow())
+
+    def _repr_html_(self) -> str:
+        return html_table(self.to_arrow(), caption=repr(self))
 
     def __repr__(self) -> str:
         means = [f"{measure!r}={round(mean, 4):g}" for measure, mean in self.means.items()]

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from podium.data import Dataset, Joined, Judgments, Preferences, Rankings
+from podium.data import (
+    Dataset,
+    Joined,
+    Judgments,
+    Preferences,
+    Rankings,
+    TableSource,
+    as_judgments,
+    as_rankings,
+    format_of,
+)
+from podium.data.frames import is_frame
 from podium.data.grouping import (
     Grouping,
     Strings,
@@ -90,9 +103,43 @@ class Inputs:
         return max(int(np.diff(each).max(initial=0)) for each in starts)
 
 
+def as_truth(
+    truth: Judgments | Dataset | Joined | Preferences | TableSource, ranking: Any
+) -> Judgments | Dataset | Joined | Preferences:
+    """Return judgments, or the data set that a file name stands for if there are plain scores."""
+    if isinstance(truth, Judgments | Dataset | Joined | Preferences):
+        return truth
+    if isinstance(truth, str | os.PathLike) and _are_scores(ranking):
+        data = format_of(truth).read(truth)
+        if isinstance(data, Dataset):
+            return data
+        raise ArgumentError(
+            f"{os.fspath(truth)} is not a data set, so a list of scores does not fit",
+            hint="Give a run: {query: {document: score}}, a table or a file name.",
+        )
+    return as_judgments(truth)
+
+
+def as_system(
+    truth: Judgments | Dataset | Joined | Preferences, ranking: Any
+) -> Rankings | ArrayLike | None:
+    """Return rankings to evaluate by judgments or preferences; scores of a data set as they are."""
+    if ranking is None or not isinstance(truth, Judgments | Preferences):
+        return ranking  # type: ignore[no-any-return]
+    return as_rankings(ranking)
+
+
+def _are_scores(ranking: Any) -> bool:
+    if isinstance(ranking, Rankings | str | os.PathLike | Mapping) or is_frame(ranking):
+        return False
+    if isinstance(ranking, Sequence):
+        return bool(len(ranking)) and isinstance(ranking[0], Real)
+    return hasattr(ranking, "__array__")
+
+
 def inputs_of(
-    truth: Judgments | Dataset | Joined | Preferences | None,
-    ranking: Rankings | ArrayLike | None,
+    truth: Judgments | Dataset | Joined | Preferences | TableSource | None,
+    ranking: Rankings | TableSource | ArrayLike | None,
     labels: ArrayLike | None = None,
     scores: ArrayLike | None = None,
     offsets: ArrayLike | None = None,
@@ -103,6 +150,9 @@ def inputs_of(
     pairs: Pairs | None = None,
 ) -> Inputs:
     """Convert the arguments of ``evaluate``, in any of their forms, to arrays."""
+    if truth is not None:
+        truth = as_truth(truth, scores if ranking is None else ranking)
+        ranking = as_system(truth, ranking)
     if isinstance(truth, Judgments) and isinstance(ranking, Rankings):
         truth = ranking.join(truth)
     if isinstance(truth, Preferences) and isinstance(ranking, Rankings):

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from io import BytesIO
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 from sklearn import exceptions
 from sklearn.base import BaseEstimator
 
 from podium.data import Dataset, Rankings, ShardSet
 from podium.data.columns import are_numbers, column_names
+from podium.data.frames import arrow_table, feature_matrix, html_table, is_frame
 from podium.data.numbers import as_numbers, infinite_feature
 from podium.errors import ArgumentError, DataError, PodiumError
 from podium.kernels import Doubles, Floats
@@ -23,11 +25,20 @@ from podium.losses import Loss, parse_loss
 from podium.measures import Measure, evaluate, parse_measure
 from podium.rankers.communicator import SINGLE_PROCESS, Communicator
 from podium.rankers.feature_columns import aligned_dataset, aligned_matrix
+from podium.rankers.fit_arguments import (
+    CallbackEnv,
+    EvalResult,
+    check_callbacks,
+    validation_arguments,
+)
 from podium.rankers.storage import Archive, archive_bytes, read_archive, write_archive
 from podium.registry import Registry
 
 TrainingData: TypeAlias = "Dataset | ShardSet"
 """The data other than arrays that a ranker can be fitted on."""
+
+EvalSet: TypeAlias = "tuple[Any, Any] | list[TrainingData] | list[tuple[Any, Any]]"
+"""Validation queries as LightGBM takes them: ``(X, y)``, or a list with one of these."""
 
 Progress: TypeAlias = "Callable[[int, float, float | None], None]"
 """Called after each step of a fit with the step, the loss, and the validation measure or None."""
@@ -61,6 +72,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         n_features_in_: The number of features it was fitted on.
         feature_names_in_: Their names as an array; not defined if they only have numbers.
         feature_names_: Their names, or their numbers from 1.
+        evals_result_: The measure of the validation queries after each step, as LightGBM has it:
+            ``{"valid_0": {"nDCG@10": [...]}}``.
     """
 
     KINDS: ClassVar[Registry[type[Ranker]]] = Registry("ranker")
@@ -85,7 +98,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         *,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
-        eval_set: TrainingData | None = None,
+        eval_set: TrainingData | EvalSet | None = None,
+        eval_qid: Any = None,
+        eval_group: Any = None,
+        callbacks: Sequence[Callable[[Any], None]] | None = None,
         progress: Progress | None = None,
     ) -> Self:
         """Fit the ranker to features and labels of queries.
@@ -95,7 +111,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             y: One label per row: grades, a full order or a top-k order.
             qid: One query id per row; or
             group: the number of rows of each query.
-            eval_set: Validation queries: the best model on them during training is kept.
+            eval_set: Validation queries: the best model on them during training is kept. A data
+                set, or ``[(X, y)]`` as in LightGBM, with
+            eval_qid: ``[qid]``, one query id per row; or
+            eval_group: ``[group]``, the number of rows of each query.
+            callbacks: Called after each step as LightGBM calls them, such as
+                ``lightgbm.log_evaluation(10)``.
             progress: Called after each step.
 
         Raises:
@@ -105,14 +126,39 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self.check_parameters()
         data = as_training_data(X, y, qid, group)
         names = tuple(data.feature_names)
-        validation = aligned_validation(eval_set, names)
+        check_callbacks(callbacks)
+        parts = validation_arguments(eval_set, eval_qid, eval_group)
+        validation = None if parts is None else aligned_validation(as_training_data(*parts), names)
         require_preferences(data, "training")
         if validation is not None:
             require_preferences(validation, "validation")
         named = not isinstance(X, Dataset | ShardSet) and column_names(X) is not None
         with self._fitting(names, named=named or not are_numbers(names)):
-            self._fit(data, validation, progress)
+            self.evals_result_: dict[str, dict[str, list[float]]] = {}
+            self._fit(data, validation, self._follow(callbacks or (), progress))
         return self
+
+    def _follow(
+        self, callbacks: Sequence[Callable[[Any], None]], progress: Progress | None
+    ) -> Progress:
+        """Return a function that records the validation measure and calls the callbacks."""
+        measure: str | Measure = getattr(self, "measure", "nDCG@10")
+        larger_is_better = parse_measure(measure).larger_is_better
+        parameters = self.get_params(deep=False)
+        last = parameters.get("n_estimators")
+
+        def follow(step: int, loss: float, value: float | None) -> None:
+            results = []
+            if value is not None:
+                history = self.evals_result_.setdefault("valid_0", {})
+                history.setdefault(str(measure), []).append(value)
+                results = [EvalResult("valid_0", str(measure), value, larger_is_better)]
+            for callback in callbacks:
+                callback(CallbackEnv(self, parameters, step - 1, 0, last, results))
+            if progress is not None:
+                progress(step, loss, value)
+
+        return follow
 
     @contextmanager
     def _fitting(self, names: tuple[str, ...], *, named: bool) -> Iterator[None]:
@@ -151,6 +197,18 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if np.isinf(matrix).any():
             raise infinite_feature()
         return self._predict(aligned_matrix(X, matrix, self.feature_names_, self._named))
+
+    def _repr_html_(self) -> str:
+        # scikit-learn's diagram loads styles and scripts; parameters in a table say as much.
+        values = self.get_params(deep=False)
+        table = pa.table(
+            {"parameter": list(values), "value": [repr(value) for value in values.values()]}
+        )
+        state = "fitted" if self.__sklearn_is_fitted__() else "not fitted"
+        return html_table(table, caption=f"{type(self).__name__} ({state})", rows=100)
+
+    def _repr_mimebundle_(self, **_options: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_features_in_")
@@ -435,6 +493,13 @@ class _ShardBlocks:
 
 
 def _matrix(X: Any) -> Floats:
+    if is_frame(X):
+        column_names(X)  # refuses names that Arrow would refuse less clearly
+        table = None
+        with suppress(DataError):  # NumPy reads pandas' sparse columns, which Arrow does not have
+            table = arrow_table(X)
+        if table is not None:
+            return feature_matrix(table, table.column_names)
     # Row-major as in a data set: data frames are column-major, and sums in another order are
     # rounded differently.
     return np.ascontiguousarray(as_numbers(X, np.float32, "features", dimensions=2))

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from podium.data import Dataset
 from podium.data.columns import are_numbers
@@ -91,6 +92,10 @@ class Booster(ABC):
     @abstractmethod
     def predict(self, features: Floats) -> Doubles:
         """Score rows."""
+
+    @abstractmethod
+    def importances(self) -> NDArray[Any]:
+        """Return the importance of each feature, as the engine's own estimators define it."""
 
     @abstractmethod
     def dump(self) -> bytes:
@@ -229,6 +234,9 @@ class _LightGBM(Booster):
             self.model.predict(features, raw_score=True, num_threads=thread_count()), np.float64
         )
 
+    def importances(self) -> NDArray[Any]:
+        return np.asarray(self.model.feature_importance(importance_type="split"))
+
     def dump(self) -> bytes:
         if self._loaded is not None:  # the engine only got the checked part of it
             return self._loaded
@@ -344,6 +352,12 @@ class _XGBoost(Booster):
         # Names are already checked, and the engine may have other names for the columns.
         scores = self.model.predict(rows, output_margin=True, validate_features=False)
         return np.asarray(scores, np.float64)
+
+    def importances(self) -> NDArray[Any]:
+        gains = self.model.get_score(importance_type="gain")
+        names = self.model.feature_names or [f"f{index}" for index in range(self.shape()[0])]
+        values = np.array([gains.get(name, 0.0) for name in names], np.float32)
+        return values / values.sum() if values.any() else values
 
     def dump(self) -> bytes:
         return bytes(self.model.save_raw("json"))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from podium.data import Dataset
 from podium.data.seeds import checked_seed
@@ -40,12 +41,17 @@ class TreeRanker(DistributedRanker):
             itself (objective, metric, learning rate, seed, threads).
         random_state: The engine's seed. The same seed gives the same model: with LightGBM for any
             number of threads, with XGBoost for the same number.
+        **engine_keywords: Parameters of the engine as keywords, such as ``num_leaves=63``, as in
+            ``engine_params``.
 
     Attributes:
         booster_: The engine's own model, ``lightgbm.Booster`` or ``xgboost.Booster``, with the
             trees that predictions use and the features' names, if they have any. Characters that
             the engine does not allow in names are replaced by underscores.
         n_estimators_: The number of trees: all, or up to the best on the validation queries.
+        best_iteration_: The same number, by LightGBM's name.
+        feature_importances_: As the engine's own estimators define them: the number of splits
+            (LightGBM), or the average gain as a fraction of its sum over features (XGBoost).
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -67,6 +73,7 @@ class TreeRanker(DistributedRanker):
         measure: str | Measure = "nDCG@10",
         engine_params: dict[str, Any] | None = None,
         random_state: int = 0,
+        **engine_keywords: Any,
     ) -> None:
         self.loss = loss
         self.engine = engine
@@ -76,6 +83,26 @@ class TreeRanker(DistributedRanker):
         self.measure = measure
         self.engine_params = engine_params
         self.random_state = random_state
+        self._engine_keywords = engine_keywords
+        if engine_keywords:
+            self._engine().check(engine_keywords)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters, with those of the engine that were given as keywords."""
+        return {**super().get_params(deep), **self._engine_keywords}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of the ranker or, by its own names, of the engine."""
+        own = {name: value for name, value in params.items() if name in self._get_param_names()}
+        super().set_params(**own)
+        keywords = {name: value for name, value in params.items() if name not in own}
+        if keywords:
+            self._engine().check(keywords)
+            self._engine_keywords = {**self._engine_keywords, **keywords}
+        return self
+
+    def _all_engine_params(self) -> dict[str, Any]:
+        return {**(self.engine_params or {}), **self._engine_keywords}
 
     def check_parameters(self) -> None:
         """Raise an ArgumentError for parameters that are invalid for any data."""
@@ -86,8 +113,13 @@ class TreeRanker(DistributedRanker):
             raise ArgumentError(
                 f"engine_params is {self.engine_params!r}", hint="Give a dictionary."
             )
-        if self.engine_params:
-            self._engine().check(self.engine_params)
+        twice = sorted(set(self.engine_params or {}) & set(self._engine_keywords))
+        if twice:
+            raise ArgumentError(
+                f"{twice[0]} is a keyword and in engine_params", hint="Give it once."
+            )
+        if self._all_engine_params():
+            self._engine().check(self._all_engine_params())
 
     def _fit(
         self,
@@ -116,7 +148,7 @@ class TreeRanker(DistributedRanker):
             {
                 "learning_rate": self.learning_rate,
                 "seed": checked_seed(self.random_state),
-                **(self.engine_params or {}),
+                **self._all_engine_params(),
                 **communicator.engine_params(),
             },
             None if checkpoint is None else checkpoint.blobs["model"],
@@ -175,6 +207,18 @@ class TreeRanker(DistributedRanker):
     def booster_(self) -> Any:
         """The engine's own model."""
         return self._booster.model
+
+    @property
+    def best_iteration_(self) -> int:
+        """The number of trees that predictions use."""
+        return self.n_estimators_
+
+    @property
+    def feature_importances_(self) -> NDArray[Any]:
+        """The importance of each feature, as the engine's own estimators define it."""
+        if not self.__sklearn_is_fitted__():
+            raise AttributeError("feature_importances_")
+        return self._booster.importances()
 
     def _predict(self, features: Floats) -> Doubles:
         return self._booster.predict(features)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from podium.data import Dataset, Judgments, Rankings
+from podium.data import Dataset, Judgments, Rankings, TableSource
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
 from podium.measures.comparison.coherence import Coherence, coherences
@@ -24,7 +24,7 @@ from podium.measures.comparison.statistics import (
 from podium.measures.conventions import Conventions
 from podium.measures.evaluate import Measures, evaluate, measures_of
 from podium.measures.evaluation import Evaluation
-from podium.measures.inputs import inputs_of
+from podium.measures.inputs import as_system, as_truth, inputs_of
 from podium.measures.measure_dict import ByMeasure
 from podium.measures.presets import conventions_for, conventions_text
 from podium.measures.value import Measure
@@ -36,8 +36,8 @@ _MOVED = 5
 
 def compare(
     measures: Measures,
-    truth: Judgments | Dataset,
-    systems: Mapping[str, Rankings | ArrayLike],
+    truth: Judgments | Dataset | TableSource,
+    systems: Mapping[str, Rankings | TableSource | ArrayLike],
     *,
     conventions: Conventions | str | None = None,
     test: TestName = "randomisation",
@@ -50,7 +50,8 @@ def compare(
     Args:
         measures: One or several measures.
         truth: Judgments, for systems given as rankings; or a data set, for systems given as a
-            score for each of its rows.
+            score for each of its rows. Judgments and rankings have the forms that ``evaluate``
+            takes: objects of Podium, file names, dictionaries, tables or named tuples.
         systems: What each system returned, by its name; the first is the baseline.
         conventions: What to do where tools disagree, as ``evaluate`` takes it.
         test: The test that decides significance; all four are computed.
@@ -76,12 +77,15 @@ def compare(
     if len(systems) < 2:
         raise ArgumentError(f"{len(systems)} systems to compare", hint="Give at least two.")
     chosen = conventions_for(measures, conventions)
+    # Converted once: several passes follow, and an iterator lasts for one.
+    reference = as_truth(truth, next(iter(systems.values())))
+    rankings = {name: as_system(reference, system) for name, system in systems.items()}
     parsed = measures_of(measures)
     curve = _cut_offs(parsed)
     names = tuple(systems)
     results = {
-        name: evaluate([*parsed, *curve], truth, system, conventions=chosen)
-        for name, system in systems.items()
+        name: evaluate([*parsed, *curve], reference, system, conventions=chosen)
+        for name, system in rankings.items()
     }
     keep = _common(results, parsed)
     values = ByMeasure(
@@ -90,7 +94,7 @@ def compare(
             for measure in parsed
         }
     )
-    inputs = [inputs_of(truth, system) for system in systems.values()]
+    inputs = [inputs_of(reference, system) for system in rankings.values()]
     return Comparison(
         systems=names,
         measures=tuple(parsed),

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from podium.data.frames import html_table, pandas_frame
 from podium.measures.comparison.coherence import Coherence
 from podium.measures.comparison.statistics import Difference, TestName
 from podium.measures.measure_dict import ByMeasure
@@ -114,6 +117,43 @@ class Comparison:
                 rows.append(row)
         return rows
 
+    def to_arrow(self) -> pa.Table:
+        """Return an Arrow table with a row per measure and system; null for the baseline.
+
+        ``p_holm`` is the p-value of ``test`` after Holm's correction.
+        """
+        return pa.Table.from_pylist(
+            [self._record(measure, system) for measure in self.measures for system in self.systems],
+            schema=_SCHEMA,
+        )
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with a row per measure and system."""
+        return pandas_frame(self.to_arrow())
+
+    def _repr_html_(self) -> str:
+        queries = f"{len(self.query_ids)} queries, baseline {self.baseline}, {self.test} test"
+        return html_table(self.to_arrow(), caption=queries, rows=100)
+
+    def _record(self, measure: Measure, system: str) -> dict[str, Any]:
+        summary = self.summaries[measure][system]
+        record = {"measure": repr(measure), "system": system, **vars(summary)}
+        verdict = self.verdicts[measure].get(system)
+        if verdict is not None:
+            difference = verdict.difference
+            record |= {
+                "difference": difference.mean,
+                "difference_low": difference.low,
+                "difference_high": difference.high,
+                "p_holm": verdict.corrected[self.test],
+                "p_tukey": verdict.tukey,
+                "effect_size": difference.effect,
+                "wins": difference.wins,
+                "ties": difference.ties,
+                "losses": difference.losses,
+            }
+        return record
+
     def _against(self, verdict: BaselineComparison) -> list[str]:
         difference = verdict.difference
         mark = "*" if verdict.is_significant(self.test) else ""
@@ -126,6 +166,19 @@ class Comparison:
             f"{difference.wins}/{difference.ties}/{difference.losses}",
             _coherent(verdict.coherence),
         ]
+
+
+_SCHEMA = pa.schema(
+    [(name, pa.string()) for name in ("measure", "system")]
+    + [
+        (name, pa.float64())
+        for name in (
+            *("mean", "low", "high", "difference", "difference_low", "difference_high"),
+            *("p_holm", "p_tukey", "effect_size"),
+        )
+    ]
+    + [(name, pa.int64()) for name in ("wins", "ties", "losses")]
+)
 
 
 def _interval(low: float, high: float, sign: str = "") -> str:

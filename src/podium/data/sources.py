@@ -1,0 +1,148 @@
+"""Judgments and rankings from what users of other tools have at hand.
+
+Files in TREC's formats or Parquet, dictionaries of dictionaries (pytrec_eval, ranx), tables
+(pandas, Polars, Arrow) and iterators of named tuples (ir_measures).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from podium.data.files import plain_suffix
+from podium.data.formats import FORMATS
+from podium.data.formats.parquet import read_parquet
+from podium.data.formats.trec import read_pairs, read_qrels, read_run
+from podium.data.frames import arrow_table, first_column, float_column, is_frame
+from podium.data.judged import Judgments, Rankings
+from podium.data.preferences import Preferences
+from podium.errors import DataError
+
+TableSource: TypeAlias = "str | os.PathLike[str] | Mapping[Any, Any] | Iterable[Any]"
+"""A file name, a dictionary of dictionaries, a table, or an iterable of named tuples."""
+
+# The names of Podium's own files come first, then those of ir_measures, PyTerrier, ranx and BEIR.
+# PyTerrier's ``query`` is the text of a query and its ``docid`` an internal number: both come late.
+_QUERY = ("query_id", "qid", "q_id", "query-id", "topic", "query")
+_DOCUMENT = ("document_id", "doc_id", "docno", "corpus-id", "did", "doc", "docid", "document")
+_LABEL = ("label", "relevance", "rel", "grade", "score")
+_SCORE = ("score", "scores", "sim")
+
+
+def as_judgments(source: Judgments | TableSource) -> Judgments | Preferences:
+    """Return judgments from a file, a dictionary, a table or named tuples.
+
+    Files with the suffix ``.parquet`` are read as Parquet, ``.pref`` and ``.pairs`` as
+    preferences, and all others as qrels.
+
+    Example:
+        >>> as_judgments({"q1": {"a": 2, "b": 0}, "q2": {"a": 1}})
+        Judgments(2 queries, 3 rows)
+        >>> table = pa.table({"qid": ["q1"], "docno": ["a"], "label": [2]})
+        >>> as_judgments(table).labels.tolist()
+        [2.0]
+    """
+    if isinstance(source, Judgments | Preferences):
+        return source
+    if isinstance(source, str | os.PathLike):
+        suffix = plain_suffix(source)
+        if suffix in FORMATS["pairs"].suffixes:
+            return read_pairs(source)
+        if suffix == ".parquet":
+            return read_parquet(source, kind=Judgments)
+        return read_qrels(source)
+    return Judgments.from_columns(*_columns(source, _LABEL, "judgments", "labels"))
+
+
+def as_rankings(source: Rankings | TableSource) -> Rankings:
+    """Return rankings from a file, a dictionary, a table or named tuples.
+
+    Files with the suffix ``.parquet`` are read as Parquet, and all others as TREC runs.
+
+    Example:
+        >>> as_rankings({"q1": {"a": 0.3, "b": 0.7}}).scores.tolist()
+        [0.3, 0.7]
+    """
+    if isinstance(source, Rankings):
+        return source
+    if isinstance(source, str | os.PathLike):
+        if plain_suffix(source) == ".parquet":
+            return read_parquet(source, kind=Rankings)
+        return read_run(source)
+    return Rankings.from_columns(*_columns(source, _SCORE, "rankings", "scores"))
+
+
+def _columns(source: Any, value_names: tuple[str, ...], what: str, values: str) -> list[Any]:
+    """Return three columns: query ids, document ids, and labels or scores."""
+    if is_frame(source):
+        table = arrow_table(source)
+    elif isinstance(source, Mapping):
+        table = _nested_table(source, value_names[0], what)
+    elif isinstance(source, Iterable) and not isinstance(source, bytes):
+        table = _tuple_table(list(source), value_names, what)
+    else:
+        raise _not_readable(source, what)
+    if not table.num_rows:
+        raise DataError(f"there are no {what}", hint="Give at least one row.")
+    column = first_column(table, value_names, values)
+    return [
+        first_column(table, _QUERY, "query ids"),
+        first_column(table, _DOCUMENT, "document ids"),
+        float_column(column, values),
+    ]
+
+
+def _nested_table(source: Mapping[Any, Any], value_name: str, what: str) -> pa.Table:
+    """Read ``{query: {document: value}}``, or a dictionary of columns."""
+    nested = [isinstance(documents, Mapping) for documents in source.values()]
+    if not any(nested):
+        return _table(dict(source), what)
+    if not all(nested):
+        raise DataError(
+            f"some queries of the {what} are not dictionaries",
+            hint="Give {query: {document: number}}.",
+        )
+    rows = [
+        (query, document, value)
+        for query, documents in source.items()
+        for document, value in documents.items()
+    ]
+    columns: Any = zip(*rows, strict=True) if rows else ((), (), ())
+    return _table(dict(zip((_QUERY[0], _DOCUMENT[0], value_name), columns, strict=True)), what)
+
+
+def _tuple_table(rows: list[Any], value_names: tuple[str, ...], what: str) -> pa.Table:
+    """Read named tuples, or other objects with attributes of those names."""
+    columns = {}
+    for names in (_QUERY, _DOCUMENT, value_names):
+        name = next((name for name in names if rows and hasattr(rows[0], name)), None)
+        if rows and name is None:
+            raise _not_readable(rows[0], what)
+        try:
+            columns[name or names[0]] = [getattr(row, name or "") for row in rows]
+        except AttributeError as error:
+            raise DataError(
+                f"rows of the {what} are of different types ({error})", hint="Give one type."
+            ) from error
+    return _table(columns, what)
+
+
+def _table(columns: Mapping[str, Any], what: str) -> pa.Table:
+    try:
+        return pa.table({name: pa.array(values) for name, values in columns.items()})
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise DataError(
+            f"the {what} are not columns of equal length, each of one type ({error})",
+            hint="Give ids as strings or integers, and numbers as labels and scores.",
+        ) from error
+
+
+def _not_readable(source: object, what: str) -> DataError:
+    return DataError(
+        f"{type(source).__name__} cannot be read as {what}",
+        hint="Give a file name, a table with columns query_id, document_id and label or score, "
+        "{query: {document: number}}, or named tuples with those fields.",
+    )

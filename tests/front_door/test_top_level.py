@@ -1,0 +1,61 @@
+"""``import podium`` and ``python -m podium``: what is typed first."""
+
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+import podium
+from tests.test_import_time import loaded
+
+PACKAGES = {"data", "measures", "rankers", "losses", "aggregation", "judging", "cluster", "utility"}
+
+
+def test_every_listed_name_resolves_to_the_object_of_its_package() -> None:
+    assert dir(podium) == sorted(podium.__all__)
+    assert set(podium._MODULE_OF) | PACKAGES | {"__version__"} == set(podium.__all__)
+    for name, module in podium._MODULE_OF.items():
+        assert getattr(podium, name) is getattr(import_module(f"podium.{module}"), name)
+
+
+def test_names_typed_first_are_listed() -> None:
+    first = {"evaluate", "compare", "Dataset", "TreeRanker", "LinearRanker", "load_ranker"}
+    assert first | {"nDCG", "AP", "ERR", "RR", "P", "R"} <= set(dir(podium))
+
+
+def test_every_measure_is_at_the_top() -> None:
+    measures = import_module("podium.measures")
+    every = {
+        name for name in measures.__all__ if isinstance(getattr(measures, name), measures.Measure)
+    }
+    assert every - set(podium.__all__) == set()
+
+
+def test_unknown_name() -> None:
+    with pytest.raises(AttributeError, match="module 'podium' has no attribute 'evalute'"):
+        podium.evalute  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_dir_loads_nothing() -> None:
+    brought = loaded("import podium; dir(podium)") - loaded("pass")
+    assert {name for name in brought if name.startswith("podium")} == {"podium"}
+
+
+def test_measures_load_no_ranker() -> None:
+    brought = loaded("import podium; podium.nDCG @ 10")
+    assert not brought & {"sklearn", "lightgbm", "pandas", "polars", "podium.rankers"}
+
+
+def test_module_runs_the_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "podium", "--version"], capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stdout) == (0, f"podium {podium.__version__}\n")
+
+
+def test_usage_of_the_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "podium", "--help"], capture_output=True, text=True, timeout=120
+    )
+    assert "Usage: python -m podium " in done.stdout
