@@ -178,10 +178,12 @@ def line_chart(
         marks.append(_text(across(index), height - bottom + 17, steps[index]))
     for line in lines:
         marks += _line_marks(line, steps, across, up)
-    room = (width - _LEFT) / len(lines)
+    entry_width = (width - _LEFT) / len(lines)
     for index, line in enumerate(lines):
         dash = _DASHED if line.dashed else ""
-        marks.append(_legend_entry(_LEFT + index * room, height - 12, line.name, line.colour, dash))
+        marks.append(
+            _legend_entry(_LEFT + index * entry_width, height - 12, line.name, line.colour, dash)
+        )
     return _svg(width, height, marks, title)
 
 
