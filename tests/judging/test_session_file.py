@@ -162,6 +162,15 @@ def test_a_line_that_says_anything_is_read_or_refused(number, key, value):
         assert session.result().top
 
 
+def test_a_session_with_the_largest_seed_is_read():
+    lines = [dict(line) for line in LINES]
+    lines[0]["seed"] = 2**63 - 1
+    content = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    session, _ = _parse(content, "session.jsonl")
+    assert session.seed == 2**63 - 1
+    assert len(session.result().top) == session.k
+
+
 @given(st.binary(max_size=40), st.integers(0, 400), st.integers(0, 20))
 def test_bytes_that_are_anything_are_read_or_refused(news, place, dropped):
     content = "".join(json.dumps(line) + "\n" for line in LINES).encode()

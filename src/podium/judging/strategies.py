@@ -160,7 +160,7 @@ class ActiveSamplingStrategy:
             without=judged,
             out=self._summary.bad,
             # Other draws each time, or an item that is low in all of them is never asked about.
-            seed=self._problem.seed + 1 + left,
+            seed=(self._problem.seed + 1 + left) % 2**63,  # the largest seed has a next one, too
         )
 
     def ranked(self) -> tuple[Sequence[int], bool]:
