@@ -132,8 +132,7 @@ class BoostedRanker(Ranker):
                 # A feature that changed nothing would be chosen again forever.
                 unchanged = beta == 1 and np.array_equal(before, state.lists.weights)
                 excluded = excluded | {stump.feature} if unchanged else set()
-                rounds = self.early_stopping_rounds
-                if rounds is not None and step - monitor.best_step >= rounds:
+                if monitor.stops_early(step, self.early_stopping_rounds):
                     break
         except KeyboardInterrupt as stop:
             if not monitor.model:

@@ -149,7 +149,7 @@ class NeuralRanker(DistributedRanker):
             self._set_state(arrays_with_prefix("now.", checkpoint))
             epoch = resume_from_checkpoint(checkpoint, optimiser, monitor, rng)
         try:
-            while epoch < self.epochs and not self._stops_early(epoch, monitor):
+            while epoch < self.epochs and not monitor.stops_early(epoch, self.n_iter_no_change):
                 total = 0.0
                 for batch in self._batches(data, rng, communicator):
                     optimiser.zero_grad()
@@ -173,10 +173,6 @@ class NeuralRanker(DistributedRanker):
             raise FitInterrupted from stop
         if monitor.model is not None:
             self._set_state(monitor.model)
-
-    def _stops_early(self, epoch: int, monitor: ValidationMonitor[Any]) -> bool:
-        epochs = self.n_iter_no_change
-        return epochs is not None and epoch > 0 and epoch - monitor.best_step >= epochs
 
     def _batches(
         self, data: TrainingData, rng: np.random.Generator, communicator: Communicator

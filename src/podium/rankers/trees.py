@@ -163,7 +163,9 @@ class TreeRanker(DistributedRanker):
         step = 0 if checkpoint is None else monitor.resume(checkpoint.metadata)
         buffers = np.empty(train.rows), np.empty(train.rows)
         try:
-            while step < self.n_estimators and not self._stops_early(step, monitor):
+            while step < self.n_estimators and not monitor.stops_early(
+                step, self.early_stopping_rounds
+            ):
                 evaluation = loss.evaluate(
                     booster.training_scores(), train.labels, train.offsets, out=buffers
                 )
@@ -193,10 +195,6 @@ class TreeRanker(DistributedRanker):
     def _keep(self, booster: Booster, trees: int) -> None:
         booster.finish(trees)
         self._booster, self.n_estimators_ = booster, trees
-
-    def _stops_early(self, step: int, monitor: ValidationMonitor[int]) -> bool:
-        rounds = self.early_stopping_rounds
-        return rounds is not None and step > 0 and step - monitor.best_step >= rounds
 
     @property
     def backend(self) -> str:

@@ -1,4 +1,4 @@
-"""Progress of a fit, and the best model so far on the validation queries."""
+"""Progress of a fit, its best model so far on the validation queries, and early stopping."""
 
 from __future__ import annotations
 
@@ -65,6 +65,10 @@ class ValidationMonitor(Generic[_Model]):
                 self.model, self.best_step, self.best_value = model, step, signed_value
         if self._progress is not None:
             self._progress(step, loss, value)
+
+    def stops_early(self, step: int, rounds: int | None) -> bool:
+        """Whether a fit stops: ``rounds`` steps without a better value; None never stops."""
+        return rounds is not None and step > 0 and step - self.best_step >= rounds
 
     def state(self, step: int) -> dict[str, Any]:
         """Return what ``resume`` needs, as plain JSON; the caller saves the best model itself."""
