@@ -8,8 +8,8 @@ from typing import Any
 
 from sqlalchemy import Engine, text
 
-from benchmarks._studio_house import furnish
-from podium.studio.judging.service import Desk, Given
+from benchmarks._studio_server import create_data
+from podium.studio.judging.service import JudgingService, LeasedTask
 from podium.studio.projects.service import ProjectSettings, create_project, project_row
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction, reading
@@ -29,16 +29,16 @@ def seconds_to_the_next_task(url: str, answers: int) -> dict[int, float]:
         url: An empty database.
         answers: How many answers there are in each project.
     """
-    furnish(url, people=2, queries=1, items=2)
+    create_data(url, people=2, queries=1, items=2)
     engine = connect(Settings(database=url))
     desks = {count: _Desk(engine, _project(engine, count, answers + 20)) for count in (FEW, MANY)}
-    for desk in desks.values():
+    for service in desks.values():
         for _ in range(10):
-            desk.answer()  # compiles, fills caches, looks at what is finished once
+            service.answer()  # compiles, fills caches, looks at what is finished once
     took: dict[int, list[float]] = {count: [] for count in desks}
     for _ in range(answers):
-        for count, desk in desks.items():
-            took[count].append(desk.answer())
+        for count, service in desks.items():
+            took[count].append(service.answer())
     engine.dispose()
     return {count: statistics.median(seconds) for count, seconds in took.items()}
 
@@ -47,19 +47,19 @@ class _Desk:
     """One person who judges in one project."""
 
     def __init__(self, engine: Engine, project: int) -> None:
-        self._desk = Desk(engine)
+        self._service = JudgingService(engine)
         self._project = reading(engine, lambda c: project_row(c, project))
-        self._given = self._desk.next(self._project, _PERSON, "tab")
+        self._given = self._service.next(self._project, _PERSON, "tab")
 
     def answer(self) -> float:
         """Answer, and tell how long it took until the next task was there."""
-        assert isinstance(self._given, Given)
+        assert isinstance(self._given, LeasedTask)
         begun = time.perf_counter()
-        _, found = self._desk.answer(
+        _, found = self._service.answer(
             self._project, _PERSON, self._given.token, "left", seconds=1.0, tab="tab"
         )
         took = time.perf_counter() - begun
-        assert isinstance(found, Given)
+        assert isinstance(found, LeasedTask)
         assert found.query.id != self._given.query.id
         self._given = found
         return took

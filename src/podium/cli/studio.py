@@ -235,14 +235,14 @@ def export_command(
     from podium.studio.projects.service import project_row
     from podium.studio.store.database import reading
     from podium.studio.store.enums import Mode
-    from podium.studio.transfer.exports import ExportOrder
-    from podium.studio.transfer.writers import WAYS, parts_of
+    from podium.studio.transfer.exports import ExportOptions
+    from podium.studio.transfer.writers import EXPORT_FORMATS, export_records
 
     with engine_for(database) as engine:
         row = reading(engine, lambda c: project_row(c, project))
-        order = ExportOrder.model_construct(content=content, format=target_format)
-        order.check(Mode(row.mode))
-        parts = parts_of(
+        options = ExportOptions.model_construct(content=content, format=target_format)
+        options.check(Mode(row.mode))
+        parts = export_records(
             engine,
             judged_queries(engine, row, only_done=only_done),
             content,
@@ -250,5 +250,5 @@ def export_command(
             ties=ties,
         )
         with writing(output), atomic_write(output) as stream:
-            rows = WAYS[content][target_format].write(stream, parts)
+            rows = EXPORT_FORMATS[content][target_format].write(stream, parts)
     say(f"Wrote {rows} rows to {output}.")

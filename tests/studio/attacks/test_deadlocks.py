@@ -9,11 +9,11 @@ from sqlalchemy import delete, update
 
 from podium.studio.accounts.service import add_user
 from podium.studio.store.database import in_transaction
-from podium.studio.store.tables import Assigned, Membership, Project, User
-from tests.studio.attacks.judges import log
+from podium.studio.store.tables import Membership, Project, QueryAssignment, User
+from tests.studio.attacks.judge_client import log
 from tests.studio.browser.chromium import Judging
-from tests.studio.desks import queries_of
-from tests.studio.making import make_people, make_project
+from tests.studio.factories import make_people, make_project
+from tests.studio.judging_helpers import queries_of
 from tests.studio.postgres import wait_until
 
 
@@ -158,7 +158,10 @@ def test_a_query_taken_from_its_only_assessor_is_told(engine, judge):
     owner = judge(ann, project)
     owner.post("assignment", people=[bob])
     query = queries_of(engine, project)[0].id
-    in_transaction(engine, lambda c: c.execute(delete(Assigned).where(Assigned.query_id == query)))
+    in_transaction(
+        engine,
+        lambda c: c.execute(delete(QueryAssignment).where(QueryAssignment.query_id == query)),
+    )
     assert told(owner)[0].startswith("1 query is blocked: nobody is assigned.")
     in_transaction(
         engine,

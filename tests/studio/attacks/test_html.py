@@ -14,8 +14,8 @@ from podium.errors import DataError
 from podium.studio.store.database import reading
 from podium.studio.store.sanitizing import MOST_CLEANED, MOST_HTML, Sanitizer, sanitized
 from podium.studio.store.tables import Candidate
-from tests.studio.browsing import ended, program
-from tests.studio.making import make_people, make_project
+from tests.studio.factories import make_people, make_project
+from tests.studio.http_client import ended, program
 
 # Formatting elements that a paragraph leaves open are opened again in each paragraph after it: the
 # tree grows with the square of the text.

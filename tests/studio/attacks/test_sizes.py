@@ -16,8 +16,8 @@ from podium.studio.accounts.service import sign_in
 from podium.studio.store.database import in_transaction
 from podium.studio.transfer.readers import Upload, opened, read_candidates, read_queries
 from podium.studio.web.access import COOKIE
-from tests.studio.browsing import Browser, program
-from tests.studio.making import make_people, make_project
+from tests.studio.factories import make_people, make_project
+from tests.studio.http_client import Browser, program
 
 MEBIBYTE = 1 << 20
 

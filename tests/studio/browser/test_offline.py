@@ -12,8 +12,8 @@ from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.tables import AuthSession, Lease, LogEntry
 from tests.ports import free_port
 from tests.studio.browser.chromium import Judging, signed_in
-from tests.studio.making import make_people, make_project
-from tests.studio.serving import serving
+from tests.studio.factories import make_people, make_project
+from tests.studio.server import serving
 
 
 def answers(engine):

@@ -14,12 +14,12 @@ from podium.studio.errors import RefusedError
 from podium.studio.store.enums import Role
 from podium.studio.store.tables import (
     ApiToken,
-    Assigned,
     AuditRecord,
     Invitation,
     Lease,
     Membership,
     Query,
+    QueryAssignment,
     User,
 )
 
@@ -73,7 +73,9 @@ def remove_member(connection: Connection, who: Member, user_id: int) -> None:
         # Whoever looks for something free next sees what is free there.
         connection.execute(update(Query).where(Query.id.in_(freed)).values(lease_expiry=0.0))
     connection.execute(
-        delete(Assigned).where(Assigned.user_id == user_id, Assigned.query_id.in_(queries))
+        delete(QueryAssignment).where(
+            QueryAssignment.user_id == user_id, QueryAssignment.query_id.in_(queries)
+        )
     )
     connection.execute(
         delete(Membership).where(

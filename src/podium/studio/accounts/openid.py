@@ -30,7 +30,7 @@ _SECONDS = 10.0
 
 
 @dataclass(frozen=True)
-class Stranger:
+class OpenIDIdentity:
     """Who someone is, by the word of the provider.
 
     Attributes:
@@ -44,7 +44,7 @@ class Stranger:
     name: str
 
 
-class Provider:
+class OpenIDProvider:
     """The provider of the settings. What it publishes about itself is asked for now and then."""
 
     def __init__(self, settings: Settings) -> None:
@@ -72,7 +72,7 @@ class Provider:
         address = str(about["authorization_endpoint"])
         return f"{address}{'&' if '?' in address else '?'}{query}"
 
-    def who(self, callback: str, code: str, nonce: str, verifier: str) -> Stranger:
+    def who(self, callback: str, code: str, nonce: str, verifier: str) -> OpenIDIdentity:
         """Who came back with a code."""
         about, _ = self._known()
         answer = self._post(
@@ -99,7 +99,7 @@ class Provider:
         name = str(claims.get("name") or claims.get("preferred_username") or email or "Somebody")
         if len(subject) > 600:
             raise _unusable()
-        return Stranger(subject, email, name[:200])
+        return OpenIDIdentity(subject, email, name[:200])
 
     def _verified(self, token: str, nonce: str, answer: dict[str, Any]) -> dict[str, Any]:
         try:

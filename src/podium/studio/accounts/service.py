@@ -33,7 +33,7 @@ _ADDRESS = re.compile(r"[^@\s\x00-\x1f]+@[^@\s\x00-\x1f]+")
 
 
 @dataclass(frozen=True)
-class SignedIn:
+class BrowserSession:
     """What a browser gets when someone signs in: a cookie, and the word that forms repeat."""
 
     secret: str
@@ -122,11 +122,11 @@ def check_password(connection: Connection, email: str, password: str) -> int | N
     return int(user.id)
 
 
-def sign_in(connection: Connection, user_id: int, hours: float) -> SignedIn:
+def sign_in(connection: Connection, user_id: int, hours: float) -> BrowserSession:
     """Start a browser's session, always under a new name."""
     now = time.time()
     connection.execute(delete(AuthSession).where(AuthSession.expires_at < now))
-    found = SignedIn(new_secret(), new_secret(), now + 3600 * hours)
+    found = BrowserSession(new_secret(), new_secret(), now + 3600 * hours)
     connection.execute(
         insert(AuthSession).values(
             key=digest(found.secret), user_id=user_id, csrf=found.csrf, expires_at=found.expires_at

@@ -28,7 +28,7 @@ WINDOW = 3600.0
 _INSERT: dict[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
 
 
-def count_try(connection: Connection, email: str, address: str) -> None:
+def count_attempt(connection: Connection, email: str, address: str) -> None:
     """Count a try to sign in, or refuse it if there were too many; commit it before going on."""
     now = time.time()
     for kind, key in _keys(connection, email, address):

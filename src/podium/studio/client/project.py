@@ -13,8 +13,8 @@ from uuid import uuid4
 from podium.data import CandidateList, Judgments, Preferences, read_parquet, write_jsonl
 from podium.data.atomic import atomic_write
 from podium.data.files import writing
-from podium.studio.client.renewing import Renewing
-from podium.studio.client.values import Asked, Shown, StudioError
+from podium.studio.client.renewing import LeaseRenewer
+from podium.studio.client.values import StudioDocument, StudioError, StudioTask
 
 if TYPE_CHECKING:
     from podium.studio.client.client import StudioClient
@@ -100,7 +100,7 @@ class StudioProject:
         result: dict[str, Any] = self._wait(self._studio.call("POST", path, json=search))["result"]
         return result
 
-    def next(self, *, wait: float | None = 60.0) -> Asked | None:
+    def next(self, *, wait: float | None = 60.0) -> StudioTask | None:
         """What to judge next, or None if there is nothing (for now).
 
         Args:
@@ -110,21 +110,21 @@ class StudioProject:
         return self._asked(self._next(), wait)
 
     def answer(
-        self, asked: Asked, choice: str, *, seconds: float = 0.0, wait: float | None = 60.0
-    ) -> Asked | None:
+        self, asked: StudioTask, choice: str, *, seconds: float = 0.0, wait: float | None = 60.0
+    ) -> StudioTask | None:
         """Answer, and get what to judge next, or None if there is nothing (for now)."""
         return self._asked(self._answer(asked, choice, seconds), wait)
 
-    def undo(self) -> Asked | None:
+    def undo(self) -> StudioTask | None:
         """Take back your last answer; the same is asked again."""
         wanted = {"token": str(uuid4()), "tab": self._tab}
         return self._asked(self._studio.call("POST", f"{self._path}/undo", json=wanted), 60.0)
 
-    def release(self, asked: Asked) -> None:
+    def release(self, asked: StudioTask) -> None:
         """Give a task up unanswered, so that others need not wait for it."""
         self._studio.call("POST", f"{self._path}/release", json={"token": asked.token})
 
-    def judge(self, choose: Callable[[Asked], str], *, wait: float | None = None) -> int:
+    def judge(self, choose: Callable[[StudioTask], str], *, wait: float | None = None) -> int:
         """Judge until there is nothing left to you; returns how many answers that took.
 
         Where the rest depends on others, it waits for them. A task is kept for as long as `choose`
@@ -139,7 +139,7 @@ class StudioProject:
             StudioError: If work is left that nobody can do; it says what would help.
         """
         count = 0
-        with Renewing(self._renew, _RENEW_EVERY) as renewing:
+        with LeaseRenewer(self._renew, _RENEW_EVERY) as renewing:
             asked = self._asked(self._next(renews=True), wait, renews=True)
             while asked is not None:
                 renewing.token = asked.token
@@ -208,7 +208,7 @@ class StudioProject:
         return found
 
     def _answer(
-        self, asked: Asked, choice: str, seconds: float, *, renews: bool = False
+        self, asked: StudioTask, choice: str, seconds: float, *, renews: bool = False
     ) -> dict[str, Any]:
         given = {
             "token": asked.token,
@@ -226,7 +226,7 @@ class StudioProject:
 
     def _asked(
         self, answer: dict[str, Any], wait: float | None, *, renews: bool = False
-    ) -> Asked | None:
+    ) -> StudioTask | None:
         end = math.inf if wait is None else time.monotonic() + wait
         waits = ("wait", "paused") if renews else ("wait",)
         while answer["state"] in waits:
@@ -245,17 +245,17 @@ class StudioProject:
             tuple(self._document(task["query_id"], document) for document in side["documents"])
             for side in task["sides"]
         )
-        return Asked(
+        return StudioTask(
             task["token"], task["query"], task["description"], sides, tuple(task["choices"])
         )
 
-    def _document(self, query: int, document: dict[str, Any]) -> Shown:
+    def _document(self, query: int, document: dict[str, Any]) -> StudioDocument:
         path = f"{self._path}/queries/{query}/documents/{document['place']}"
         if document["format"] == "html":
             text = self._studio.send("GET", f"{path}/page").text
         else:
             text = self._studio.call("GET", path)["text"]
-        return Shown(document["place"], document["title"], document["url"], text)
+        return StudioDocument(document["place"], document["title"], document["url"], text)
 
     def _upload(
         self, source: str, files: Sequence[tuple[str, Path | IO[bytes]]], **more: Any

@@ -24,7 +24,7 @@ class StudioError(PodiumError):
 
 
 @dataclass(frozen=True)
-class Shown:
+class StudioDocument:
     """A document of a task.
 
     Attributes:
@@ -41,7 +41,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Asked:
+class StudioTask:
     """Something to judge.
 
     Attributes:
@@ -55,5 +55,5 @@ class Asked:
     token: str
     query: str
     description: str
-    sides: tuple[tuple[Shown, ...], ...]
+    sides: tuple[tuple[StudioDocument, ...], ...]
     choices: tuple[str, ...]

@@ -46,12 +46,12 @@ ENDED = (State.DONE.value, State.FAILED.value, State.CANCELLED.value)
 UNDER_WAY = (State.WAITING.value, State.RUNNING.value)
 
 
-class LostError(Exception):
+class JobLostError(Exception):
     """Another worker has taken the job over, or someone has cancelled it."""
 
 
 @dataclass
-class Work:
+class JobContext:
     """A job that a worker has in its hands.
 
     Attributes:
@@ -72,7 +72,7 @@ class Work:
         """Note how much is done; LostError if nobody waits for the rest."""
         self.share = share
         if self.lost:
-            raise LostError
+            raise JobLostError
 
     def finish(
         self, connection: Connection, result: dict[str, Any], file: str | None = None
@@ -84,7 +84,7 @@ class Work:
             .values(state=State.DONE.value, progress=1.0, result=result, file=file)
         )
         if done.rowcount == 0:
-            raise LostError
+            raise JobLostError
 
     def alive(self) -> bool:
         """Tell that someone is at it, and how far; whether it is still theirs."""

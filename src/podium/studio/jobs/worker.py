@@ -13,15 +13,15 @@ from sqlalchemy import Connection, delete, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from podium.errors import PodiumError
-from podium.studio.jobs.queue import ENDED, LostError, Work, claim, files_folder, is_ours
-from podium.studio.logs import described
+from podium.studio.jobs.queue import ENDED, JobContext, JobLostError, claim, files_folder, is_ours
+from podium.studio.logs import describe_error
 from podium.studio.metrics import Metrics
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction
 from podium.studio.store.tables import Job
 from podium.studio.store.tokens import new_secret
 
-Kinds = Mapping[str, Callable[[Work], None]]
+Kinds = Mapping[str, Callable[[JobContext], None]]
 """To each kind of job the function that does it."""
 
 _LOOK_EVERY = 1.0
@@ -97,11 +97,11 @@ class Worker:
             except SQLAlchemyError as error:
                 # The database is away, or its tables are of another version: it may come back.
                 self._metrics.worker_failed()
-                self._log.warning("worker", **described(error))
+                self._log.warning("worker", **describe_error(error))
             except Exception as error:
                 # A full disk, a folder that is gone: whatever it is, later jobs may well succeed.
                 self._metrics.worker_failed()
-                self._log.error("worker", **described(error))
+                self._log.error("worker", **describe_error(error))
                 self._wake.wait(_AFTER_FAILURE)
             self._wake.wait(_LOOK_EVERY)
 
@@ -110,7 +110,7 @@ class Worker:
         job = in_transaction(self._engine, lambda c: claim(c, self._name[:32], kinds))
         if job is None:
             return False
-        work = Work(self._engine, self._settings, job)
+        work = JobContext(self._engine, self._settings, job)
         ended = threading.Event()
         teller = threading.Thread(target=self._tell, args=(work, ended), daemon=True)
         teller.start()
@@ -118,7 +118,7 @@ class Worker:
         try:
             self._kinds[job.kind](work)
             outcome = "done"
-        except LostError:
+        except JobLostError:
             outcome = "lost"
             self._log.warning("job", job=job.id, problem="cancelled or taken over")
         except PodiumError as error:
@@ -128,7 +128,7 @@ class Worker:
             raise
         except Exception as error:
             # Whatever it is, the others wait for their turn, and who asked for it is told.
-            self._log.error("job", job=job.id, **described(error))
+            self._log.error("job", job=job.id, **describe_error(error))
             work.fail("Something went wrong; the server's log tells what.")
         finally:
             self._metrics.job_ended(job.kind, outcome)
@@ -136,7 +136,7 @@ class Worker:
             teller.join()
         return True
 
-    def _tell(self, work: Work, ended: threading.Event) -> None:
+    def _tell(self, work: JobContext, ended: threading.Event) -> None:
         while not ended.wait(_TELL_EVERY):
             with suppress(SQLAlchemyError):
                 work.alive()

@@ -17,10 +17,10 @@ from podium.judging.algorithms import CAREFUL
 from podium.studio.errors import RefusedError
 from podium.studio.store.enums import Mode
 from podium.studio.store.tables import (
-    Assigned,
     Exhausted,
     Membership,
     Query,
+    QueryAssignment,
     User,
 )
 
@@ -31,7 +31,7 @@ NOT_ASSIGNED = f"No query is assigned to you. {_ASSIGN}"
 
 
 @dataclass(frozen=True)
-class Blocked:
+class BlockedQueries:
     """Queries that wait for people who are not there.
 
     Attributes:
@@ -50,7 +50,7 @@ class Blocked:
 
 
 @dataclass(frozen=True)
-class Problems:
+class BlockedSummary:
     """What is blocked in a project, as assessors are told.
 
     Attributes:
@@ -63,10 +63,10 @@ class Problems:
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _CachedSummary:
     settings: tuple[Any, ...]
     made_at: float
-    problems: Problems
+    problems: BlockedSummary
 
 
 class BlockedWork:
@@ -78,9 +78,9 @@ class BlockedWork:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._kept: dict[int, _Kept] = {}
+        self._kept: dict[int, _CachedSummary] = {}
 
-    def problems(self, connection: Connection, project: Any) -> Problems:
+    def problems(self, connection: Connection, project: Any) -> BlockedSummary:
         """What is blocked in a project."""
         now = self._clock()
         # A manager who was told the remedy and changed the settings is not to be told it again.
@@ -91,12 +91,12 @@ class BlockedWork:
             or kept.settings != settings
             or not kept.made_at <= now < kept.made_at + _KEPT_SECONDS
         ):
-            kept = _Kept(settings, now, _problems(connection, project))
+            kept = _CachedSummary(settings, now, _problems(connection, project))
             self._kept[project.id] = kept
         return kept.problems
 
 
-def _problems(connection: Connection, project: Any) -> Problems:
+def _problems(connection: Connection, project: Any) -> BlockedSummary:
     blocked = blocked_work(connection, project)
     open_queries = connection.scalar(
         select(func.count())
@@ -104,7 +104,7 @@ def _problems(connection: Connection, project: Any) -> Problems:
         .where(Query.project_id == project.id, Query.done.is_(False))
     )
     is_all = sum(each.queries for each in blocked) >= int(open_queries or 0)
-    return Problems(tuple(map(str, blocked)), bool(blocked) and is_all)
+    return BlockedSummary(tuple(map(str, blocked)), bool(blocked) and is_all)
 
 
 def people_needed(project: Any) -> int:
@@ -122,7 +122,7 @@ def people_needed(project: Any) -> int:
     return int(project.overlap_assessors) if project.overlap_share > 0 and not careful else 1
 
 
-def blocked_work(connection: Connection, project: Any) -> list[Blocked]:
+def blocked_work(connection: Connection, project: Any) -> list[BlockedQueries]:
     """What is blocked in a project."""
     people = int(connection.scalar(_members(project.id)) or 0)
     short = _short_of_people(connection, project, None if project.assigned_only else people)
@@ -131,7 +131,7 @@ def blocked_work(connection: Connection, project: Any) -> list[Blocked]:
     found = []
     alone = sum(each.queries for each in short if each.people == 0)
     if alone:
-        found.append(Blocked(alone, "nobody is assigned.", _ASSIGN))
+        found.append(BlockedQueries(alone, "nobody is assigned.", _ASSIGN))
     others = [each for each in short if each.people]
     if others:
         needed, most = people_needed(project), max(each.people for each in others)
@@ -140,11 +140,11 @@ def blocked_work(connection: Connection, project: Any) -> list[Blocked]:
             can = "is assigned" if most == 1 else "are assigned"
         why = f"{needed} people are needed, and only {most} {can}."
         count = sum(each.queries for each in others)
-        found.append(Blocked(count, why, _remedy(project, needed)))
+        found.append(BlockedQueries(count, why, _remedy(project, needed)))
     return found
 
 
-def check_shares(connection: Connection, project: Any) -> None:
+def check_assignments(connection: Connection, project: Any) -> None:
     """Refuse assignments with which nobody could finish a query.
 
     Queries that are assigned to nobody are no problem here: they may be yet.
@@ -163,7 +163,7 @@ def check_shares(connection: Connection, project: Any) -> None:
 
 
 @dataclass(frozen=True)
-class _Short:
+class _Understaffed:
     """Queries that are open to fewer people than they need."""
 
     queries: int
@@ -184,15 +184,17 @@ def _assigned() -> Any:
     """To how many people who can judge it a query is assigned."""
     return (
         select(func.count())
-        .select_from(Assigned)
-        .join(User, User.id == Assigned.user_id)
-        .where(Assigned.query_id == Query.id, User.disabled.is_(False))
+        .select_from(QueryAssignment)
+        .join(User, User.id == QueryAssignment.user_id)
+        .where(QueryAssignment.query_id == Query.id, User.disabled.is_(False))
         .correlate(Query)
         .scalar_subquery()
     )
 
 
-def _short_of_people(connection: Connection, project: Any, people: int | None) -> list[_Short]:
+def _short_of_people(
+    connection: Connection, project: Any, people: int | None
+) -> list[_Understaffed]:
     """Queries that are not done and that fewer people may judge than they need.
 
     Args:
@@ -209,10 +211,10 @@ def _short_of_people(connection: Connection, project: Any, people: int | None) -
         .subquery()
     )
     rows = connection.execute(select(each.c.people, func.count()).group_by(each.c.people))
-    return [_Short(count, have) for have, count in rows if have < needed]
+    return [_Understaffed(count, have) for have, count in rows if have < needed]
 
 
-def _nothing_for_anyone(connection: Connection, project: Any, people: int) -> list[Blocked]:
+def _nothing_for_anyone(connection: Connection, project: Any, people: int) -> list[BlockedQueries]:
     """Queries in which everyone who may judge them has looked, and found nothing left to judge."""
     looked = (
         select(func.count())
@@ -242,7 +244,7 @@ def _nothing_for_anyone(connection: Connection, project: Any, people: int) -> li
         return []
     why = "everyone who can judge has judged or skipped what is left."
     remedy = "Invite someone else, or ask those who skipped pairs to take that back."
-    return [Blocked(int(count), why, remedy)]
+    return [BlockedQueries(int(count), why, remedy)]
 
 
 def _remedy(project: Any, needed: int) -> str:

@@ -17,7 +17,7 @@ MOST = 100_000
 
 
 @dataclass(frozen=True)
-class KnownPair:
+class GoldPair:
     """A pair and which side is better: 1 is left, -1 right, 0 neither."""
 
     query_id: str
@@ -26,16 +26,16 @@ class KnownPair:
     outcome: int
 
 
-def read_gold(stream: IO[bytes]) -> list[KnownPair]:
+def read_gold(stream: IO[bytes]) -> list[GoldPair]:
     r"""Pairs from JSONL, a pair a line.
 
     Example:
         >>> import io
         >>> line = b'{"query_id": "q1", "left": "a", "right": "b", "outcome": "left"}\n'
         >>> read_gold(io.BytesIO(line))
-        [KnownPair(query_id='q1', left='a', right='b', outcome=1)]
+        [GoldPair(query_id='q1', left='a', right='b', outcome=1)]
     """
-    found: list[KnownPair] = []
+    found: list[GoldPair] = []
     for pair in json_lines(stream, _pair):
         found.append(pair)
         if len(found) > MOST:
@@ -43,11 +43,11 @@ def read_gold(stream: IO[bytes]) -> list[KnownPair]:
     return found
 
 
-def add_gold(connection: Connection, project: Any, pairs: list[KnownPair]) -> int:
+def add_gold(connection: Connection, project: Any, pairs: list[GoldPair]) -> int:
     """Put gold pairs into a project; returns how many were not there yet."""
     if project.mode != Mode.PAIRS:
         raise DataError("gold pairs are for projects that judge pairs", hint="Make one.")
-    by_query: dict[str, list[KnownPair]] = {}
+    by_query: dict[str, list[GoldPair]] = {}
     for pair in pairs:
         by_query.setdefault(pair.query_id, []).append(pair)
     added = 0
@@ -85,7 +85,7 @@ def add_gold(connection: Connection, project: Any, pairs: list[KnownPair]) -> in
     return added
 
 
-def _pair(content: dict[str, Any]) -> KnownPair:
+def _pair(content: dict[str, Any]) -> GoldPair:
     texts = [content.get(name) for name in ("query_id", "left", "right")]
     outcome = content.get("outcome")
     known = isinstance(outcome, str | int) and not isinstance(outcome, bool)
@@ -100,4 +100,4 @@ def _pair(content: dict[str, Any]) -> KnownPair:
     if texts[1] == texts[2]:
         raise DataError("a document is compared with itself", hint="Name two.")
     query_id, left, right = map(str, texts)
-    return KnownPair(query_id, left, right, _OUTCOMES[outcome])
+    return GoldPair(query_id, left, right, _OUTCOMES[outcome])

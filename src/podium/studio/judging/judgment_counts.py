@@ -8,11 +8,11 @@ from sqlalchemy import Connection, bindparam, literal_column, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from podium.studio.store.prepared import Prepared
-from podium.studio.store.tables import Judge, Tally
+from podium.studio.store.tables import AssessorProgress, JudgmentCount
 
 
 def _of_query(insert: Any) -> Prepared:
-    statement = insert(Tally).values(
+    statement = insert(JudgmentCount).values(
         query_id=bindparam("query"),
         user_id=bindparam("user"),
         judgments=bindparam("more"),
@@ -21,10 +21,10 @@ def _of_query(insert: Any) -> Prepared:
     )
     return Prepared(
         statement.on_conflict_do_update(
-            index_elements=[Tally.query_id, Tally.user_id],
+            index_elements=[JudgmentCount.query_id, JudgmentCount.user_id],
             set_={
-                "judgments": Tally.judgments + statement.excluded.judgments,
-                "seconds": Tally.seconds + statement.excluded.seconds,
+                "judgments": JudgmentCount.judgments + statement.excluded.judgments,
+                "seconds": JudgmentCount.seconds + statement.excluded.seconds,
                 "last_at": statement.excluded.last_at,
             },
         )
@@ -32,7 +32,7 @@ def _of_query(insert: Any) -> Prepared:
 
 
 def _of_project(insert: Any) -> Prepared:
-    statement = insert(Judge).values(
+    statement = insert(AssessorProgress).values(
         user_id=bindparam("user"),
         project_id=bindparam("project"),
         judgments=bindparam("more"),
@@ -44,10 +44,10 @@ def _of_project(insert: Any) -> Prepared:
     )
     return Prepared(
         statement.on_conflict_do_update(
-            index_elements=[Judge.user_id, Judge.project_id],
+            index_elements=[AssessorProgress.user_id, AssessorProgress.project_id],
             set_={
-                "judgments": Judge.judgments + statement.excluded.judgments,
-                "seconds": Judge.seconds + statement.excluded.seconds,
+                "judgments": AssessorProgress.judgments + statement.excluded.judgments,
+                "seconds": AssessorProgress.seconds + statement.excluded.seconds,
             },
         )
     )
@@ -57,8 +57,9 @@ _INSERTS = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
 _OF_QUERY = {name: _of_query(insert) for name, insert in _INSERTS.items()}
 _OF_PROJECT = {name: _of_project(insert) for name, insert in _INSERTS.items()}
 _MINE = Prepared(
-    select(Judge.judgments, Judge.seconds).where(
-        Judge.user_id == bindparam("user"), Judge.project_id == bindparam("project")
+    select(AssessorProgress.judgments, AssessorProgress.seconds).where(
+        AssessorProgress.user_id == bindparam("user"),
+        AssessorProgress.project_id == bindparam("project"),
     )
 )
 
@@ -88,7 +89,7 @@ def count_judgment(
     _OF_PROJECT[name].run(connection, project=query.project_id, **values)
 
 
-def judged_by(connection: Connection, project_id: int, user_id: int) -> tuple[int, float]:
+def user_judgments(connection: Connection, project_id: int, user_id: int) -> tuple[int, float]:
     """How much someone has judged in a project, and how many seconds that took."""
     row = _MINE.one(connection, user=user_id, project=project_id)
     return (0, 0.0) if row is None else (int(row.judgments), float(row.seconds))

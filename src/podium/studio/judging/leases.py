@@ -2,7 +2,7 @@
 
 A page that says every few seconds that someone is there has a short lease, which ends soon after
 its last word. A program that says nothing in between has the project's `lease_seconds`. A lease
-that ended stays, so that a late answer finds it, until `forget_old_leases`.
+that ended stays, so that a late answer finds it, until `delete_old_leases`.
 
 Two tabs of one person may show the same task. Neither tab knows of the other, so a tab that gives
 such a task up only shortens its lease: the other tab's next renewal keeps it.
@@ -16,7 +16,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, bindparam, delete, insert, or_, select, update
 
-from podium.studio.judging.modes import Task
+from podium.studio.judging.modes import JudgingTask
 from podium.studio.store.prepared import Prepared
 from podium.studio.store.tables import Lease, Query
 from podium.studio.store.tokens import new_token
@@ -42,7 +42,7 @@ _HELD = Prepared(
 # Its page may have renewed it since it was read.
 _END = Prepared(
     update(Lease)
-    .where(Lease.token == bindparam("wanted"), Lease.expires_at < bindparam("now"))
+    .where(Lease.token == bindparam("key"), Lease.expires_at < bindparam("now"))
     .values(released=True)
 )
 _OF_USER = Prepared(
@@ -70,7 +70,7 @@ _LOST = Prepared(
 )
 _RENEW = Prepared(
     update(Lease)
-    .where(Lease.token == bindparam("wanted"), Lease.user_id == bindparam("user"), ~Lease.released)
+    .where(Lease.token == bindparam("key"), Lease.user_id == bindparam("user"), ~Lease.released)
     .values(
         expires_at=bindparam("until"),
         renewed=bindparam("does_renew"),
@@ -79,7 +79,7 @@ _RENEW = Prepared(
 )
 _GIVE_BACK = Prepared(
     update(Lease)
-    .where(Lease.token == bindparam("wanted"))
+    .where(Lease.token == bindparam("key"))
     .values(
         released=False,
         expires_at=bindparam("until"),
@@ -90,21 +90,21 @@ _GIVE_BACK = Prepared(
 )
 _RELEASE = Prepared(
     update(Lease)
-    .where(Lease.token == bindparam("wanted"))
+    .where(Lease.token == bindparam("key"))
     .values(released=True, expires_at=bindparam("now"))
 )
 _SHORTEN = Prepared(
     update(Lease)
-    .where(Lease.token == bindparam("wanted"), Lease.expires_at > bindparam("until"))
+    .where(Lease.token == bindparam("key"), Lease.expires_at > bindparam("until"))
     .values(expires_at=bindparam("until"))
 )
-_NOT_AGAIN = Prepared(update(Lease).where(Lease.token == bindparam("wanted")).values(tab=""))
+_NOT_AGAIN = Prepared(update(Lease).where(Lease.token == bindparam("key")).values(tab=""))
 _GIVE = Prepared(insert(Lease))
-_REMOVE = Prepared(delete(Lease).where(Lease.token == bindparam("wanted")))
+_REMOVE = Prepared(delete(Lease).where(Lease.token == bindparam("key")))
 
 
 @dataclass(frozen=True)
-class Holder:
+class LeaseHolder:
     """Who asks: a person's browser tab, or a program's.
 
     Attributes:
@@ -124,7 +124,7 @@ class Holder:
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldPair:
     """A pair that someone holds until some time."""
 
     pair: tuple[int, int]
@@ -133,7 +133,7 @@ class Held:
 
 
 @dataclass
-class Holding:
+class QueryLeases:
     """What is held of a query.
 
     Attributes:
@@ -143,34 +143,39 @@ class Holding:
     """
 
     since: float
-    held: list[Held] = field(default_factory=list)
+    held: list[HeldPair] = field(default_factory=list)
     freed: bool = False
 
 
-def held_leases(connection: Connection, query_id: int, now: float) -> Holding:
+def active_leases(connection: Connection, query_id: int, now: float) -> QueryLeases:
     """What is held of a query; leases that ran out end."""
-    found = Holding(now)
+    found = QueryLeases(now)
     for row in _HELD.rows(connection, query=query_id):
-        if row.expires_at < now and _END.run(connection, wanted=row.token, now=now):
+        if row.expires_at < now and _END.run(connection, key=row.token, now=now):
             found.freed = True
         else:
             pair = (min(row.left, row.right), max(row.left, row.right))
-            found.held.append(Held(pair, row.user_id, max(row.expires_at, now)))
+            found.held.append(HeldPair(pair, row.user_id, max(row.expires_at, now)))
     return found
 
 
-def leases_of(connection: Connection, project_id: int, user_id: int, now: float) -> list[Any]:
+def user_leases(connection: Connection, project_id: int, user_id: int, now: float) -> list[Any]:
     """What someone holds in a project, newest first."""
     return _OF_USER.rows(connection, user=user_id, project=project_id, now=now)
 
 
-def lost_lease(connection: Connection, project_id: int, user_id: int, now: float) -> Any:
+def last_lapsed_lease(connection: Connection, project_id: int, user_id: int, now: float) -> Any:
     """The task that someone had last and neither answered nor kept: its token and its query."""
     return _LOST.one(connection, user=user_id, project=project_id, now=now)
 
 
 def grant(
-    connection: Connection, project: Any, query_id: int, who: Holder, task: Task, now: float
+    connection: Connection,
+    project: Any,
+    query_id: int,
+    who: LeaseHolder,
+    task: JudgingTask,
+    now: float,
 ) -> tuple[UUID, float]:
     """Lease a task to someone; its token, and when it ends."""
     token, until = new_token(), who.until(project, now)
@@ -193,7 +198,7 @@ def grant(
 
 
 def renew(
-    connection: Connection, project: Any, who: Holder, token: UUID, now: float
+    connection: Connection, project: Any, who: LeaseHolder, token: UUID, now: float
 ) -> float | None:
     """Keep a task from now on as long as a new one; None if it has gone to others.
 
@@ -202,7 +207,7 @@ def renew(
     until = who.until(project, now)
     kept = _RENEW.run(
         connection,
-        wanted=token,
+        key=token,
         user=who.user_id,
         until=until,
         does_renew=who.renews,
@@ -211,16 +216,18 @@ def renew(
     return until if kept else None
 
 
-def give_back(connection: Connection, project: Any, who: Holder, token: UUID, now: float) -> float:
+def regrant(
+    connection: Connection, project: Any, who: LeaseHolder, token: UUID, now: float
+) -> float:
     """Give a task that had ended to whoever had it, in the tab that asks; returns its end."""
     until = who.until(project, now)
-    _GIVE_BACK.run(connection, wanted=token, until=until, does_renew=who.renews, by=who.tab)
+    _GIVE_BACK.run(connection, key=token, until=until, does_renew=who.renews, by=who.tab)
     return until
 
 
 def release(connection: Connection, token: UUID, now: float) -> None:
     """End a lease; the query's row must be locked."""
-    _RELEASE.run(connection, wanted=token, now=now)
+    _RELEASE.run(connection, key=token, now=now)
 
 
 def shorten(connection: Connection, token: UUID, now: float) -> None:
@@ -228,20 +235,20 @@ def shorten(connection: Connection, token: UUID, now: float) -> None:
 
     Tabs that are closed one after the other do not make it longer.
     """
-    _SHORTEN.run(connection, wanted=token, until=now + SHARED_SECONDS)
+    _SHORTEN.run(connection, key=token, until=now + SHARED_SECONDS)
 
 
-def not_again(connection: Connection, token: UUID) -> None:
+def do_not_return(connection: Connection, token: UUID) -> None:
     """Do not give a task back: it is wanted no longer."""
-    _NOT_AGAIN.run(connection, wanted=token)
+    _NOT_AGAIN.run(connection, key=token)
 
 
 def remove(connection: Connection, token: UUID) -> bool:
     """Remove a lease that is answered; False if the same answer was quicker."""
-    return _REMOVE.run(connection, wanted=token) > 0
+    return _REMOVE.run(connection, key=token) > 0
 
 
-def give_up_tab(connection: Connection, user_id: int, tab: str, now: float) -> None:
+def release_tab(connection: Connection, user_id: int, tab: str, now: float) -> None:
     """A tab that takes an answer back no longer holds what it was asked since.
 
     What another tab shows too stays with that one.
@@ -254,7 +261,7 @@ def give_up_tab(connection: Connection, user_id: int, tab: str, now: float) -> N
         connection.execute(update(Query).where(Query.id.in_(queries)).values(lease_expiry=0.0))
 
 
-def forget_old_leases(connection: Connection, now: float) -> int:
+def delete_old_leases(connection: Connection, now: float) -> int:
     """Remove leases that ended so long ago that nobody will answer; returns how many."""
     oldest = now - 86400 * KEPT_DAYS
     return int(connection.execute(delete(Lease).where(Lease.expires_at < oldest)).rowcount)

@@ -22,16 +22,16 @@ from podium.judging import (
 from podium.judging.seeded_hash import draw
 from podium.studio.store.enums import Kind, Mode, Purpose
 
-NOTHING = -1
+NO_ITEM = -1
 """Stands for the right side where one item is graded."""
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class JudgingTask:
     """What someone is asked: two places to compare, or one to grade."""
 
     left: int
-    right: int = NOTHING
+    right: int = NO_ITEM
     purpose: Purpose = Purpose.MAIN
 
     @property
@@ -41,7 +41,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class QueryLogEntry:
     """An entry of a query's log, as the table has it."""
 
     place: int
@@ -63,16 +63,16 @@ class Said:
         return self.counts and self.kind not in (Kind.SKIP, Kind.UNDO)
 
 
-class Panel(Protocol):
+class JudgingMode(Protocol):
     """One way of judging a query."""
 
-    def tasks(self, assessor: str | None) -> list[Task]:
+    def tasks(self, assessor: str | None) -> list[JudgingTask]:
         """What can be asked now, of a person or of anyone."""
 
-    def missing(self, task: Task) -> int:
+    def missing(self, task: JudgingTask) -> int:
         """How many people may be asked this at the same time."""
 
-    def entry(self, said: Said) -> Entry:
+    def entry(self, entry: QueryLogEntry) -> Entry:
         """What was said, in the words of `podium.judging`."""
 
     def add(self, entry: Entry) -> int:
@@ -86,37 +86,37 @@ class Panel(Protocol):
         """About how many judgments are still needed."""
 
 
-class PairsPanel:
+class PairsMode:
     """Pairs of documents, chosen by a selection algorithm until the top k is in order."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self._places = {item: place for place, item in enumerate(session.items)}
 
-    def tasks(self, assessor: str | None) -> list[Task]:
+    def tasks(self, assessor: str | None) -> list[JudgingTask]:
         """The session's open pairs."""
         return [
-            Task(self._places[left], self._places[right])
+            JudgingTask(self._places[left], self._places[right])
             for left, right in self.session.open_pairs(assessor)
         ]
 
-    def missing(self, task: Task) -> int:
+    def missing(self, task: JudgingTask) -> int:
         """As many votes as the pair needs and has not."""
         items = self.session.items
         return self.session.votes_missing(items[task.left], items[task.right])
 
-    def entry(self, said: Said) -> Entry:
+    def entry(self, entry: QueryLogEntry) -> Entry:
         """A verdict, or a mark on one item."""
-        items, who = self.session.items, str(said.user)
-        if said.kind is Kind.BAD:
-            return Mark(items[said.left or 0], who, said.at, said.seconds)
+        items, who = self.session.items, str(entry.user)
+        if entry.kind is Kind.BAD:
+            return Mark(items[entry.left or 0], who, entry.at, entry.seconds)
         return Verdict(
-            items[said.left or 0],
-            items[said.right or 0],
-            Outcome(said.value or 0),
+            items[entry.left or 0],
+            items[entry.right or 0],
+            Outcome(entry.value or 0),
             who,
-            said.at,
-            said.seconds,
+            entry.at,
+            entry.seconds,
         )
 
     def add(self, entry: Entry) -> int:
@@ -133,26 +133,26 @@ class PairsPanel:
         return self.session.expected_left(draws=2)
 
 
-class GradesPanel:
+class GradesMode:
     """Five grades, one document at a time."""
 
     def __init__(self, session: GradingSession) -> None:
         self.session = session
         self._places = {item: place for place, item in enumerate(session.items)}
 
-    def tasks(self, assessor: str | None) -> list[Task]:
+    def tasks(self, assessor: str | None) -> list[JudgingTask]:
         """The items that need more grades."""
-        return [Task(self._places[item]) for item in self.session.open_items(assessor)]
+        return [JudgingTask(self._places[item]) for item in self.session.open_items(assessor)]
 
-    def missing(self, task: Task) -> int:
+    def missing(self, task: JudgingTask) -> int:
         """As many grades as the item needs and has not."""
         item = self.session.items[task.left]
         return self.session.people - len(self.session.grades()[item])
 
-    def entry(self, said: Said) -> Entry:
+    def entry(self, entry: QueryLogEntry) -> Entry:
         """A grade."""
-        item = self.session.items[said.left or 0]
-        return Grade(item, said.value or 0, str(said.user), said.at, said.seconds)
+        item = self.session.items[entry.left or 0]
+        return Grade(item, entry.value or 0, str(entry.user), entry.at, entry.seconds)
 
     def add(self, entry: Entry) -> int:
         """Take a grade."""
@@ -165,11 +165,11 @@ class GradesPanel:
 
     def expected_left(self) -> float:
         """The grades that are missing."""
-        given = self.session.grades().values()
-        return float(sum(max(self.session.people - len(each), 0) for each in given))
+        grades = self.session.grades().values()
+        return float(sum(max(self.session.people - len(each), 0) for each in grades))
 
 
-class RankingsPanel:
+class RankingsMode:
     """Whole rankings side by side, every two of them."""
 
     def __init__(self, names: Sequence[str], people: int, seed: int) -> None:
@@ -178,25 +178,25 @@ class RankingsPanel:
         self._seed = seed
         self._log: list[Entry] = []
 
-    def tasks(self, assessor: str | None) -> list[Task]:
+    def tasks(self, assessor: str | None) -> list[JudgingTask]:
         """Two rankings that too few have compared, on sides drawn at random."""
         voters = self._voters()
-        found = []
+        tasks = []
         for one, other in combinations(range(len(self._names)), 2):
             who = voters.get((one, other), set())
             if len(who) < self._people and assessor not in who:
                 swapped = draw(self._seed, "side", self._names[one], self._names[other]) < 0.5
-                found.append(Task(other, one) if swapped else Task(one, other))
-        return found
+                tasks.append(JudgingTask(other, one) if swapped else JudgingTask(one, other))
+        return tasks
 
-    def missing(self, task: Task) -> int:
+    def missing(self, task: JudgingTask) -> int:
         """As many verdicts as the two need and have not."""
         return self._people - len(self._voters().get(task.pair, ()))
 
-    def entry(self, said: Said) -> Entry:
+    def entry(self, entry: QueryLogEntry) -> Entry:
         """A verdict of five points."""
-        left, right = self._names[said.left or 0], self._names[said.right or 0]
-        return SideBySide(left, right, said.value or 0, str(said.user), said.at, said.seconds)
+        left, right = self._names[entry.left or 0], self._names[entry.right or 0]
+        return SideBySide(left, right, entry.value or 0, str(entry.user), entry.at, entry.seconds)
 
     def add(self, entry: Entry) -> int:
         """Take a verdict."""
@@ -214,16 +214,18 @@ class RankingsPanel:
 
     def _voters(self) -> dict[tuple[int, int], set[str]]:
         places = {name: place for place, name in enumerate(self._names)}
-        found: dict[tuple[int, int], set[str]] = {}
+        tasks: dict[tuple[int, int], set[str]] = {}
         for place in standing(self._log):
             entry = self._log[place]
             if isinstance(entry, SideBySide):
                 one, other = sorted((places[entry.left], places[entry.right]))
-                found.setdefault((one, other), set()).add(entry.assessor)
-        return found
+                tasks.setdefault((one, other), set()).add(entry.assessor)
+        return tasks
 
 
-def new_panel(project: Any, ordered: bool, items: Sequence[str], rankings: Sequence[str]) -> Panel:
+def new_mode(
+    project: Any, ordered: bool, items: Sequence[str], rankings: Sequence[str]
+) -> JudgingMode:
     """The panel of a query by its project's settings.
 
     Args:
@@ -234,13 +236,13 @@ def new_panel(project: Any, ordered: bool, items: Sequence[str], rankings: Seque
     """
     people = project.overlap_assessors if project.overlap_share > 0 else 1
     if project.mode == Mode.GRADES:
-        return GradesPanel(GradingSession(items, people=people))
+        return GradesMode(GradingSession(items, people=people))
     if project.mode == Mode.RANKINGS:
-        return RankingsPanel(rankings, people, project.seed)
+        return RankingsMode(rankings, people, project.seed)
     overlap = None
     if project.overlap_share > 0:
         overlap = Overlap(project.overlap_share, project.overlap_assessors, project.seed)
-    return PairsPanel(
+    return PairsMode(
         Session(
             items,
             project.k,

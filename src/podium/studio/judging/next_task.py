@@ -12,13 +12,19 @@ from sqlalchemy import Connection, bindparam, select
 
 from podium.studio.judging import leases
 from podium.studio.judging.blocked import NOT_ASSIGNED, BlockedWork
-from podium.studio.judging.leases import Held, Holder, Holding, held_leases
-from podium.studio.judging.log import settle
-from podium.studio.judging.modes import Task
+from podium.studio.judging.leases import HeldPair, LeaseHolder, QueryLeases, active_leases
+from podium.studio.judging.log import update_query
+from podium.studio.judging.modes import JudgingTask
 from podium.studio.judging.open_work import OpenWork
-from podium.studio.judging.query_state import Board, Document
-from podium.studio.judging.state_cache import Shelf
-from podium.studio.judging.task_selection import LATER, Handing, Nothing, open_to, why_nothing
+from podium.studio.judging.query_state import Document, QueryState
+from podium.studio.judging.state_cache import StateCache
+from podium.studio.judging.task_selection import (
+    LATER,
+    NoTask,
+    TaskSelector,
+    no_task_reason,
+    open_to,
+)
 from podium.studio.store.enums import Purpose
 from podium.studio.store.prepared import Prepared
 from podium.studio.store.tables import Lease, Query
@@ -29,11 +35,11 @@ _MOST_TRIES = 50
 _QUERY = select(Query.__table__).where(Query.id == bindparam("query"))
 _LOCKED = Prepared(_QUERY.with_for_update())
 _LOCKED_IF_FREE = Prepared(_QUERY.with_for_update(skip_locked=True))
-_LEASE = Prepared(select(Lease.__table__).where(Lease.token == bindparam("wanted")))
+_LEASE = Prepared(select(Lease.__table__).where(Lease.token == bindparam("key")))
 
 
 @dataclass(frozen=True)
-class Given:
+class LeasedTask:
     """A task that someone holds now.
 
     Attributes:
@@ -48,97 +54,97 @@ class Given:
 
     token: UUID
     query: Any
-    task: Task
+    task: JudgingTask
     expires_at: float
     sides: list[list[tuple[int, Document]]]
     judged: int
     left: float
 
 
-Next = Given | Nothing
+NextTask = LeasedTask | NoTask
 
-Used = list[tuple[int, Board]]
+UsedStates = list[tuple[int, QueryState]]
 """The boards that a transaction moved on, by query."""
 
 
 @dataclass
-class Here:
+class LockedQuery:
     """A query whose row is locked, with its board and who holds what of it."""
 
     query: Any
-    board: Board
-    holding: Holding
+    state: QueryState
+    query_leases: QueryLeases
     opened: bool = False
 
 
-class Giving:
+class TaskDispatcher:
     """Finds a task for whoever asks, and leases it to them.
 
     Args:
-        shelf: The boards.
+        cache: The boards.
         clock: Tells the time in seconds since 1970.
-        chance: Draws whether a pair is a check, and which.
+        rng: Draws whether a pair is a check, and which.
     """
 
-    def __init__(self, shelf: Shelf, clock: Callable[[], float], chance: random.Random) -> None:
-        self._shelf = shelf
+    def __init__(self, cache: StateCache, clock: Callable[[], float], rng: random.Random) -> None:
+        self._cache = cache
         self._clock = clock
-        self._handing = Handing(chance)
+        self._selector = TaskSelector(rng)
         self._blocked = BlockedWork(clock)
 
-    def at(self, connection: Connection, project: Any, query: Any, now: float) -> Here:
+    def load(self, connection: Connection, project: Any, query: Any, now: float) -> LockedQuery:
         """A query whose row is locked, with its board and its leases."""
-        board = self._shelf.take(connection, project, query)
+        state = self._cache.take(connection, project, query)
         # Leases that were given up are not held any more: only the row says that they were.
         opened = query.lease_expiry == 0.0
-        return Here(query, board, held_leases(connection, query.id, now), opened)
+        return LockedQuery(query, state, active_leases(connection, query.id, now), opened)
 
-    def hand_out(
-        self, connection: Connection, project: Any, who: Holder, here: Here | None
-    ) -> tuple[Next, Used]:
+    def next_task(
+        self, connection: Connection, project: Any, who: LeaseHolder, locked: LockedQuery | None
+    ) -> tuple[NextTask, UsedStates]:
         """The next task: of the query at hand if it has one, else of another.
 
         Boards are returned with it, to be put back after the commit.
         """
         now = self._clock()
-        boards: Used = []
+        states: UsedStates = []
         held: list[Any] = []
-        if here is None:
-            held = leases.leases_of(connection, project.id, who.user_id, now)
+        if locked is None:
+            held = leases.user_leases(connection, project.id, who.user_id, now)
             mine = next((lease for lease in held if lease.tab == who.tab), None)
             if mine is not None:
-                same = self._same_again(connection, project, who, mine, now)
-                if same is not None:
-                    return same
+                renewed = self._renewed(connection, project, who, mine, now)
+                if renewed is not None:
+                    return renewed
         work = OpenWork(connection, project, who.user_id)
-        given: Given | None = None
-        if here is not None:
-            given = self._try(connection, project, who, work, here, boards)
-        if given is None and len(held) < leases.MOST_TABS:
-            given = self._lost(connection, project, who, work, boards, now)
-            given = given or self._search(connection, project, who, work, boards, now)
+        leased: LeasedTask | None = None
+        if locked is not None:
+            leased = self._try(connection, project, who, work, locked, states)
+        if leased is None and len(held) < leases.MOST_TABS:
+            leased = self._regain_lapsed(connection, project, who, work, states, now)
+            leased = leased or self._search(connection, project, who, work, states, now)
         work.advance()
-        if given is not None:
-            return given, boards
-        held = leases.leases_of(connection, project.id, who.user_id, now)
+        if leased is not None:
+            return leased, states
+        held = leases.user_leases(connection, project.id, who.user_id, now)
         if held:
             # Rather the same in two tabs than nothing: its answer is one answer.
-            same = self._same_again(connection, project, who, held[0], now)
-            if same is not None:
-                return same[0], [*boards, *same[1]]
-        why = why_nothing(work, now)
-        problems = self._problems(connection, project, work, why)
+            renewed = self._renewed(connection, project, who, held[0], now)
+            if renewed is not None:
+                return renewed[0], [*states, *renewed[1]]
+        no_task = no_task_reason(work, now)
+        problems = self._problems(connection, project, work, no_task)
         if problems:
-            why = Nothing("blocked", LATER, problems)
-        return why, boards
+            no_task = NoTask("blocked", LATER, problems)
+        return no_task, states
 
     def _problems(
-        self, connection: Connection, project: Any, work: OpenWork, why: Nothing
+        self, connection: Connection, project: Any, work: OpenWork, no_task: NoTask
     ) -> tuple[str, ...]:
         """What keeps someone who finds nothing from going on until a manager changes something."""
-        if why == Nothing("wait", LATER):
+        if no_task == NoTask("wait", LATER):
             return self._blocked.problems(connection, project).words
-        if why.why == "yours-done":
+        if no_task.why == "yours-done":
             blocked = self._blocked.problems(connection, project)
             if blocked.is_all:
                 return blocked.words
@@ -146,35 +152,42 @@ class Giving:
                 return (NOT_ASSIGNED,)
         return ()
 
-    def give(
-        self, connection: Connection, project: Any, here: Here, who: Holder, task: Task
-    ) -> Given:
-        """Lease a task of a query to someone, and write down where the query stands."""
-        token, until = leases.grant(connection, project, here.query.id, who, task, self._clock())
-        return self._given(connection, here, who, task, token, until)
-
-    def _given(
-        self,
-        connection: Connection,
-        here: Here,
-        who: Holder,
-        task: Task,
-        token: UUID,
-        until: float,
-    ) -> Given:
-        query, board = here.query, here.board
-        here.holding.held.append(Held(task.pair, who.user_id, until))
-        left = settle(connection, query, board, here.holding, opened=here.opened)
-        return Given(token, query, task, until, board.shown(task), board.judgments, left)
-
-    def _same_again(
+    def lease(
         self,
         connection: Connection,
         project: Any,
-        who: Holder,
+        locked: LockedQuery,
+        who: LeaseHolder,
+        task: JudgingTask,
+    ) -> LeasedTask:
+        """Lease a task of a query to someone, and write down where the query stands."""
+        token, until = leases.grant(connection, project, locked.query.id, who, task, self._clock())
+        return self._leased(connection, locked, who, task, token, until)
+
+    def _leased(
+        self,
+        connection: Connection,
+        locked: LockedQuery,
+        who: LeaseHolder,
+        task: JudgingTask,
+        token: UUID,
+        until: float,
+    ) -> LeasedTask:
+        query, state = locked.query, locked.state
+        locked.query_leases.held.append(HeldPair(task.pair, who.user_id, until))
+        left = update_query(connection, query, state, locked.query_leases, opened=locked.opened)
+        return LeasedTask(
+            token, query, task, until, state.documents_shown(task), state.judgments, left
+        )
+
+    def _renewed(
+        self,
+        connection: Connection,
+        project: Any,
+        who: LeaseHolder,
         lease: Any,
         now: float,
-    ) -> tuple[Given, Used] | None:
+    ) -> tuple[LeasedTask, UsedStates] | None:
         """What someone holds, for as long as a new task; None if it was given up just now.
 
         A page that is loaded again asks for it while the page before it gives it up.
@@ -183,88 +196,92 @@ class Giving:
         until = leases.renew(connection, project, who, lease.token, now)
         if until is None:
             return None
-        task = Task(lease.left, lease.right, Purpose(lease.purpose))
-        board = self._shelf.take(connection, project, query)
-        given = Given(
+        task = JudgingTask(lease.left, lease.right, Purpose(lease.purpose))
+        state = self._cache.take(connection, project, query)
+        leased = LeasedTask(
             lease.token,
             query,
             task,
             until,
-            board.shown(task),
-            board.judgments,
+            state.documents_shown(task),
+            state.judgments,
             query.expected_left,
         )
-        return given, [(query.id, board)]
+        return leased, [(query.id, state)]
 
-    def _lost(
+    def _regain_lapsed(
         self,
         connection: Connection,
         project: Any,
-        who: Holder,
+        who: LeaseHolder,
         work: OpenWork,
-        boards: Used,
+        states: UsedStates,
         now: float,
-    ) -> Given | None:
+    ) -> LeasedTask | None:
         """The task that someone lost by leaving, if it is still open and nobody has it."""
-        lost = leases.lost_lease(connection, project.id, who.user_id, now)
+        lapsed = leases.last_lapsed_lease(connection, project.id, who.user_id, now)
         query = None
-        if lost is not None:
-            query = _LOCKED_IF_FREE.one(connection, query=lost.query_id)
+        if lapsed is not None:
+            query = _LOCKED_IF_FREE.one(connection, query=lapsed.query_id)
         if query is None:
             return None
-        here = self.at(connection, project, query, now)
-        boards.append((query.id, here.board))
-        lease = _LEASE.one(connection, wanted=lost.token)
+        locked = self.load(connection, project, query, now)
+        states.append((query.id, locked.state))
+        lease = _LEASE.one(connection, key=lapsed.token)
         # Meanwhile it may have been answered, or asked for in another tab.
         if lease is not None and (lease.released or lease.expires_at < now):
-            task = Task(lease.left, lease.right, Purpose(lease.purpose))
-            open_pairs = {each.pair for each in open_to(here.board, here.holding.held, who.user_id)}
-            wanted = task.pair in open_pairs if task.purpose is Purpose.MAIN else bool(open_pairs)
-            if wanted and work.may_judge(query.id):
-                until = leases.give_back(connection, project, who, lease.token, now)
-                return self._given(connection, here, who, task, lease.token, until)
-            leases.not_again(connection, lease.token)
-        settle(connection, query, here.board, here.holding, opened=here.opened)
+            task = JudgingTask(lease.left, lease.right, Purpose(lease.purpose))
+            open_pairs = {
+                each.pair for each in open_to(locked.state, locked.query_leases.held, who.user_id)
+            }
+            still_open = (
+                task.pair in open_pairs if task.purpose is Purpose.MAIN else bool(open_pairs)
+            )
+            if still_open and work.may_judge(query.id):
+                until = leases.regrant(connection, project, who, lease.token, now)
+                return self._leased(connection, locked, who, task, lease.token, until)
+            leases.do_not_return(connection, lease.token)
+        update_query(connection, query, locked.state, locked.query_leases, opened=locked.opened)
         return None
 
     def _search(
         self,
         connection: Connection,
         project: Any,
-        who: Holder,
+        who: LeaseHolder,
         work: OpenWork,
-        boards: Used,
+        states: UsedStates,
         now: float,
-    ) -> Given | None:
+    ) -> LeasedTask | None:
         """A task of a query where a lease ended, or of one with something free."""
         for _ in range(_MOST_TRIES):
             query = work.find_lapsed(now) or work.find()
             if query is None:
                 break
-            here = self.at(connection, project, query, now)
-            given = self._try(connection, project, who, work, here, boards)
-            if given is not None:
-                return given
+            locked = self.load(connection, project, query, now)
+            leased = self._try(connection, project, who, work, locked, states)
+            if leased is not None:
+                return leased
         return None
 
     def _try(
         self,
         connection: Connection,
         project: Any,
-        who: Holder,
+        who: LeaseHolder,
         work: OpenWork,
-        here: Here,
-        boards: Used,
-    ) -> Given | None:
+        locked: LockedQuery,
+        states: UsedStates,
+    ) -> LeasedTask | None:
         """A task of one query, or None; that is noted then."""
-        query, board = here.query, here.board
-        boards.append((query.id, board))
+        query, state = locked.query, locked.state
+        states.append((query.id, state))
         if work.may_judge(query.id):
-            task = self._handing.pick(
-                connection, project, query, board, here.holding.held, who.user_id
+            task = self._selector.pick(
+                connection, project, query, state, locked.query_leases.held, who.user_id
             )
             if task is not None:
-                return self.give(connection, project, here, who, task)
-        settle(connection, query, board, here.holding, opened=here.opened)
+                return self.lease(connection, project, locked, who, task)
+        update_query(connection, query, state, locked.query_leases, opened=locked.opened)
         work.exhaust(query.id)
         return None

@@ -1,11 +1,11 @@
-"""Open work: which query may have something for someone, found without a look at finished ones.
+"""Open work: finds a query that may have a task for someone without reading finished ones.
 
-A query in which something is free is `available`, and carries the number of the transaction in
-which something in it last became free (`changed`). Whoever finds nothing for themselves in such a
-query notes its number (`Exhausted`) and is not led there again until it has another. And everyone
-has a place in the index of what is available up to which no query has anything for them (`Judge`):
-a search begins right after it. So the next task costs the same however many queries there are,
-whether this person, others or nobody has finished them.
+A query with an unleased task is `available`, and stores the number of the transaction in which a
+task last became free (`changed`). When someone finds no task for themselves in such a query, that
+number is recorded (`Exhausted`) and the query is skipped for them until the number changes. Each
+assessor also has a position in the index of available queries before which nothing is left for
+them (`AssessorProgress`); a search starts right after it. So finding the next task costs the same
+however many queries there are and whoever has finished them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 
 from podium.studio.store.prepared import Prepared
-from podium.studio.store.tables import Assigned, Exhausted, Judge, Query
+from podium.studio.store.tables import AssessorProgress, Exhausted, Query, QueryAssignment
 from podium.studio.store.transaction_ids import oldest_running, transaction_number
 
 _USER = bindparam("user", type_=BigInteger)
@@ -42,13 +42,13 @@ _LAST_ID = 2**62
 def _place(assigned_only: bool) -> tuple[Any, Any]:
     """Up to where someone has found nothing: the columns of a number and of an id."""
     if assigned_only:
-        return Judge.assigned_changed, Judge.assigned_id
-    return Judge.open_changed, Judge.open_id
+        return AssessorProgress.assigned_changed, AssessorProgress.assigned_id
+    return AssessorProgress.open_changed, AssessorProgress.open_id
 
 
 def _unseen(assigned_only: bool, *columns: Any) -> Select[Any]:
     """The first query that may have something for someone."""
-    mine = Judge.user_id == _USER, Judge.project_id == _PROJECT
+    mine = AssessorProgress.user_id == _USER, AssessorProgress.project_id == _PROJECT
     after = [
         func.coalesce(select(column).where(*mine).scalar_subquery(), 0)
         for column in _place(assigned_only)
@@ -64,7 +64,9 @@ def _unseen(assigned_only: bool, *columns: Any) -> Select[Any]:
         ),
     ]
     if assigned_only:
-        conditions.append(_each(Assigned.user_id == _USER, Assigned.query_id == Query.id))
+        conditions.append(
+            _each(QueryAssignment.user_id == _USER, QueryAssignment.query_id == Query.id)
+        )
     return select(*columns).where(*conditions).order_by(Query.changed, Query.id).limit(1)
 
 
@@ -101,21 +103,27 @@ _FIRST_LEASE = Prepared(
     )
 )
 _IS_ASSIGNED = Prepared(
-    select(Assigned.query_id).where(Assigned.user_id == _USER, Assigned.query_id == bindparam("q"))
+    select(QueryAssignment.query_id).where(
+        QueryAssignment.user_id == _USER, QueryAssignment.query_id == bindparam("q")
+    )
 )
 _ASSIGNED = Prepared(
-    select(Assigned.query_id)
-    .join(Query, Query.id == Assigned.query_id)
-    .where(Assigned.user_id == _USER, Query.project_id == _PROJECT)
+    select(QueryAssignment.query_id)
+    .join(Query, Query.id == QueryAssignment.query_id)
+    .where(QueryAssignment.user_id == _USER, Query.project_id == _PROJECT)
     .limit(1)
 )
 _UNDONE = Prepared(
     select(Query.id).where(Query.project_id == _PROJECT, Query.done.is_(False)).limit(1)
 )
 _UNDONE_ASSIGNED = Prepared(
-    select(Assigned.query_id)
-    .join(Query, Query.id == Assigned.query_id)
-    .where(Assigned.user_id == _USER, Assigned.done.is_(False), Query.project_id == _PROJECT)
+    select(QueryAssignment.query_id)
+    .join(Query, Query.id == QueryAssignment.query_id)
+    .where(
+        QueryAssignment.user_id == _USER,
+        QueryAssignment.done.is_(False),
+        Query.project_id == _PROJECT,
+    )
     .limit(1)
 )
 
@@ -139,7 +147,7 @@ def _advance(insert: Any, assigned_only: bool) -> Prepared:
     """Note up to where there is nothing for someone; another tab may have come further."""
     changed, last = _place(assigned_only)
     others = _place(not assigned_only)
-    statement = insert(Judge).values(
+    statement = insert(AssessorProgress).values(
         user_id=_USER,
         project_id=_PROJECT,
         judgments=literal_column("0"),
@@ -150,7 +158,7 @@ def _advance(insert: Any, assigned_only: bool) -> Prepared:
     further = [statement.excluded[column.key] for column in (changed, last)]
     return Prepared(
         statement.on_conflict_do_update(
-            index_elements=[Judge.user_id, Judge.project_id],
+            index_elements=[AssessorProgress.user_id, AssessorProgress.project_id],
             set_={changed.key: further[0], last.key: further[1]},
             where=tuple_(*further) > tuple_(changed, last),
         )
@@ -248,7 +256,7 @@ class OpenWork:
         return bool(_ASSIGNED.rows(self._connection, **self._who))
 
 
-def open_again(connection: Connection, *where: Any) -> int:
+def reopen_queries(connection: Connection, *where: Any) -> int:
     """Let everyone look at queries anew, because more may be open to them; returns how many."""
     statement = update(Query).where(Query.done.is_(False), *where)
     return int(
@@ -256,15 +264,15 @@ def open_again(connection: Connection, *where: Any) -> int:
     )
 
 
-def begin_anew_if_restored(connection: Connection) -> None:
+def reset_if_restored(connection: Connection) -> None:
     """Forget how far people have looked if their numbers are of another database server.
 
     Where a backup was loaded into a new server, its transactions count from the start again.
     """
     number = transaction_number()
-    ahead = or_(Judge.open_changed > number, Judge.assigned_changed > number)
+    ahead = or_(AssessorProgress.open_changed > number, AssessorProgress.assigned_changed > number)
     found = connection.execute(
-        update(Judge).where(ahead).values(open_changed=0, assigned_changed=0)
+        update(AssessorProgress).where(ahead).values(open_changed=0, assigned_changed=0)
     )
     if found.rowcount:
         connection.execute(delete(Exhausted))

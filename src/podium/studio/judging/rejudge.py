@@ -18,16 +18,16 @@ from sqlalchemy import Connection, Engine, select
 from podium.studio.accounts.audit import record
 from podium.studio.accounts.identity import Member
 from podium.studio.errors import RefusedError
-from podium.studio.judging.judged import judged
-from podium.studio.judging.leases import held_leases
-from podium.studio.judging.log import append_undo, settle
+from podium.studio.judging.judged import load_judged_query
+from podium.studio.judging.leases import active_leases
+from podium.studio.judging.log import append_undo, update_query
 from podium.studio.store.database import in_transaction
 from podium.studio.store.enums import Kind, Mode, Purpose
 from podium.studio.store.tables import Project, Query
 from podium.studio.store.tokens import new_token
 
 
-def ask_again(engine: Engine, who: Member, query_id: int, loop: Sequence[int]) -> int:
+def rejudge(engine: Engine, who: Member, query_id: int, loop: Sequence[int]) -> int:
     """Take back what everyone said of neighbours in a loop; returns how many verdicts that were.
 
     Args:
@@ -47,33 +47,33 @@ def ask_again(engine: Engine, who: Member, query_id: int, loop: Sequence[int]) -
             raise RefusedError(404, "There is no such query.")
         if who.project.mode != Mode.PAIRS:
             raise RefusedError(409, "Only pairs can be asked again.")
-        return _take_back(connection, who, query, loop)
+        return _undo_verdicts(connection, who, query, loop)
 
     return in_transaction(engine, work)
 
 
-def _take_back(connection: Connection, who: Member, query: Any, loop: Sequence[int]) -> int:
+def _undo_verdicts(connection: Connection, who: Member, query: Any, loop: Sequence[int]) -> int:
     pairs = {frozenset(pair) for pair in zip(loop, [*loop[1:], loop[0]], strict=True)}
     project = connection.execute(
         select(Project.__table__).where(Project.id == who.project.id)
     ).one()
-    found = judged(connection, project, query)
-    gone = {said.undoes for said in found.log if said.kind is Kind.UNDO}
+    judged = load_judged_query(connection, project, query)
+    undone = {entry.undoes for entry in judged.log if entry.kind is Kind.UNDO}
     verdicts = [
-        said
-        for said in found.log
-        if said.kind is Kind.VERDICT
-        and said.purpose is Purpose.MAIN
-        and {said.left, said.right} in pairs
-        and said.place not in gone
+        entry
+        for entry in judged.log
+        if entry.kind is Kind.VERDICT
+        and entry.purpose is Purpose.MAIN
+        and {entry.left, entry.right} in pairs
+        and entry.place not in undone
     ]
     if not verdicts:
         raise RefusedError(404, "Nobody's verdict on these documents stands.")
     now, token = time.time(), new_token()
     reason = f"asked again by {who.person.id}"
-    append_undo(connection, found.board, query, verdicts, token, now, reason)
-    holding = held_leases(connection, query.id, now)
-    settle(connection, query, found.board, holding, opened=True)
+    append_undo(connection, judged.state, query, verdicts, token, now, reason)
+    query_leases = active_leases(connection, query.id, now)
+    update_query(connection, query, judged.state, query_leases, opened=True)
     record(
         connection, who.person.id, who.project.id, "asked again",
         query=query.name, documents=list(loop), verdicts=len(verdicts),

@@ -14,8 +14,8 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, select
 
-from podium.studio.judging.modes import Said, new_panel
-from podium.studio.judging.query_state import Board, Document
+from podium.studio.judging.modes import QueryLogEntry, new_mode
+from podium.studio.judging.query_state import Document, QueryState
 from podium.studio.store.enums import Kind, Purpose
 from podium.studio.store.tables import Candidate, LogEntry, Ranking
 
@@ -61,23 +61,25 @@ _SETTINGS = (
 """What a board is made from, besides its query; restoring a backup changes the incarnation."""
 
 
-def log_of(connection: Connection, query_id: int, *, seen: int = 0) -> Iterator[Said]:
+def read_log(connection: Connection, query_id: int, *, seen: int = 0) -> Iterator[QueryLogEntry]:
     """A query's log as boards take it, without the entries that were seen before."""
     for row in connection.execute(_LATER, {"query": query_id, "seen": seen}):
         place, user, kind, left, right, value, undoes, purpose, *rest = row
-        yield Said(place, user, Kind(kind), left, right, value, undoes, Purpose(purpose), *rest)
+        yield QueryLogEntry(
+            place, user, Kind(kind), left, right, value, undoes, Purpose(purpose), *rest
+        )
 
 
-def new_board(connection: Connection, project: Any, query: Any) -> Board:
+def new_query_state(connection: Connection, project: Any, query: Any) -> QueryState:
     """A query's board before anything was said."""
     documents = tuple(Document(*row) for row in connection.execute(_DOCUMENTS, {"query": query.id}))
     rankings = connection.execute(_RANKINGS, {"query": query.id}).all()
     items = [document.item for document in documents]
-    panel = new_panel(project, query.ordered, items, [name for name, _ in rankings])
-    return Board(panel, documents, tuple(tuple(ranked) for _, ranked in rankings))
+    mode = new_mode(project, query.ordered, items, [name for name, _ in rankings])
+    return QueryState(mode, documents, tuple(tuple(ranked) for _, ranked in rankings))
 
 
-class Shelf:
+class StateCache:
     """Boards by query; the one that was used longest ago makes room.
 
     Args:
@@ -86,11 +88,11 @@ class Shelf:
 
     def __init__(self, size: int = 4096) -> None:
         self._size = size
-        self._boards: OrderedDict[int, Board] = OrderedDict()
+        self._states: OrderedDict[int, QueryState] = OrderedDict()
         self._settings: dict[int, tuple[Any, ...]] = {}
         self._lock = Lock()
 
-    def take(self, connection: Connection, project: Any, query: Any) -> Board:
+    def take(self, connection: Connection, project: Any, query: Any) -> QueryState:
         """A query's board as the database has it; nobody else in this process has it until `put`.
 
         Args:
@@ -100,23 +102,23 @@ class Shelf:
         """
         settings = tuple(getattr(project, name) for name in _SETTINGS)
         with self._lock:
-            board = self._boards.pop(query.id, None)
+            state = self._states.pop(query.id, None)
             if self._settings.get(query.id) != settings:
                 # Another process changed the project before anyone had answered.
-                board = None
+                state = None
                 self._settings[query.id] = settings
-        if board is None or board.seen > query.entries:
-            board = new_board(connection, project, query)
-        if board.seen < query.entries:
-            for said in log_of(connection, query.id, seen=board.seen):
-                board.take(said)
-        return board
+        if state is None or state.seen > query.entries:
+            state = new_query_state(connection, project, query)
+        if state.seen < query.entries:
+            for entry in read_log(connection, query.id, seen=state.seen):
+                state.apply(entry)
+        return state
 
-    def put(self, query_id: int, board: Board) -> None:
+    def put(self, query_id: int, state: QueryState) -> None:
         """Put a board back, once what it took is committed."""
         with self._lock:
-            self._boards[query_id] = board
-            self._boards.move_to_end(query_id)
-            while len(self._boards) > self._size:
-                oldest, _ = self._boards.popitem(last=False)
+            self._states[query_id] = state
+            self._states.move_to_end(query_id)
+            while len(self._states) > self._size:
+                oldest, _ = self._states.popitem(last=False)
                 self._settings.pop(oldest, None)

@@ -10,12 +10,12 @@ from uuid import UUID
 
 from sqlalchemy import Connection, select
 
-from podium.studio.judging.leases import Held
-from podium.studio.judging.modes import Task
+from podium.studio.judging.leases import HeldPair
+from podium.studio.judging.modes import JudgingTask
 from podium.studio.judging.open_work import OpenWork
-from podium.studio.judging.query_state import Board
+from podium.studio.judging.query_state import QueryState
 from podium.studio.store.enums import Mode, Purpose
-from podium.studio.store.tables import Gold, LogEntry, Query, Tally
+from podium.studio.store.tables import Gold, JudgmentCount, LogEntry, Query
 
 _REPEAT_AFTER = 5
 """How many answers lie at least between a pair and its repetition."""
@@ -26,7 +26,7 @@ LATER = 15.0
 
 
 @dataclass(frozen=True)
-class Nothing:
+class NoTask:
     """Why there is no task.
 
     Attributes:
@@ -42,82 +42,82 @@ class Nothing:
     problems: tuple[str, ...] = ()
 
 
-class Handing:
+class TaskSelector:
     """Chooses tasks.
 
     Args:
-        chance: Draws whether a pair is a check, and which.
+        rng: Draws whether a pair is a check, and which.
     """
 
-    def __init__(self, chance: random.Random) -> None:
-        self._chance = chance
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
 
     def pick(
         self,
         connection: Connection,
         project: Any,
         query: Any,
-        board: Board,
-        held: list[Held],
+        state: QueryState,
+        held: list[HeldPair],
         user_id: int,
-    ) -> Task | None:
+    ) -> JudgingTask | None:
         """A task of a query for someone, or None: now and then a check in the place of a task."""
         mine = {each.pair for each in held if each.user_id == user_id}
-        main = next(open_to(board, held, user_id), None)
+        main = next(open_to(state, held, user_id), None)
         if main is None or project.mode != Mode.PAIRS:
             return main
-        check = self._check(connection, project, query, board, user_id)
+        check = self._check(connection, project, query, state, user_id)
         return main if check is None or check.pair in mine else check
 
     def _check(
-        self, connection: Connection, project: Any, query: Any, board: Board, user_id: int
-    ) -> Task | None:
-        drawn = self._chance.random()
+        self, connection: Connection, project: Any, query: Any, state: QueryState, user_id: int
+    ) -> JudgingTask | None:
+        drawn = self._rng.random()
         if drawn < project.gold_rate:
-            met = board.met(user_id, Purpose.GOLD)
+            met = state.asked_pairs(user_id, Purpose.GOLD)
             rows = connection.execute(
                 select(Gold.left, Gold.right).where(Gold.query_id == query.id)
             ).all()
-            tasks = [Task(row.left, row.right, Purpose.GOLD) for row in rows]
+            tasks = [JudgingTask(row.left, row.right, Purpose.GOLD) for row in rows]
             tasks = [task for task in tasks if task.pair not in met]
             if not tasks:
                 return None
-            task = self._chance.choice(tasks)
-            if self._chance.random() < 0.5:
-                return Task(task.right, task.left, Purpose.GOLD)
+            task = self._rng.choice(tasks)
+            if self._rng.random() < 0.5:
+                return JudgingTask(task.right, task.left, Purpose.GOLD)
             return task
         if drawn < project.gold_rate + project.repeat_rate:
-            again = board.repeatable(user_id, after=_REPEAT_AFTER)
-            return self._chance.choice(again) if again else None
+            again = state.repeatable(user_id, after=_REPEAT_AFTER)
+            return self._rng.choice(again) if again else None
         return None
 
 
-def open_to(board: Board, held: list[Held], user_id: int) -> Iterator[Task]:
+def open_to(state: QueryState, held: list[HeldPair], user_id: int) -> Iterator[JudgingTask]:
     """What can be asked of someone now: neither theirs already nor held by enough others."""
     mine = {each.pair for each in held if each.user_id == user_id}
     counts: dict[tuple[int, int], int] = {}
     for each in held:
         counts[each.pair] = counts.get(each.pair, 0) + 1
-    for task in board.open(user_id):
-        if task.pair not in mine and board.panel.missing(task) > counts.get(task.pair, 0):
+    for task in state.open(user_id):
+        if task.pair not in mine and state.mode.missing(task) > counts.get(task.pair, 0):
             yield task
 
 
-def why_nothing(work: OpenWork, now: float) -> Nothing:
+def no_task_reason(work: OpenWork, now: float) -> NoTask:
     """Why nothing could be handed out: it is done, or others are at it, or must be.
 
     Whether what is left is blocked is not looked into here.
     """
     if work.has_unseen:  # others had them locked at this very moment, or there are many to look at
-        return Nothing("wait", _AT_ONCE)
+        return NoTask("wait", _AT_ONCE)
     if work.is_done:
-        return Nothing("done")
+        return NoTask("done")
     if work.mine_is_done:
-        return Nothing("yours-done")
+        return NoTask("yours-done")
     expiry = work.first_lease_end
     if expiry is not None:
-        return Nothing("wait", min(max(expiry - now, _AT_ONCE), _SOON))
-    return Nothing("wait", LATER)
+        return NoTask("wait", min(max(expiry - now, _AT_ONCE), _SOON))
+    return NoTask("wait", LATER)
 
 
 def query_to_undo(
@@ -136,9 +136,13 @@ def query_to_undo(
             )
         )
     return connection.scalar(
-        select(Tally.query_id)
-        .join(Query, Query.id == Tally.query_id)
-        .where(Tally.user_id == user_id, Tally.last_at > 0, Query.project_id == project_id)
-        .order_by(Tally.last_at.desc())
+        select(JudgmentCount.query_id)
+        .join(Query, Query.id == JudgmentCount.query_id)
+        .where(
+            JudgmentCount.user_id == user_id,
+            JudgmentCount.last_at > 0,
+            Query.project_id == project_id,
+        )
+        .order_by(JudgmentCount.last_at.desc())
         .limit(1)
     )

@@ -12,15 +12,15 @@ from podium.judging import balance, rotate
 from podium.studio.accounts.audit import record
 from podium.studio.accounts.identity import Member
 from podium.studio.errors import RefusedError
-from podium.studio.judging.blocked import check_shares
-from podium.studio.judging.open_work import open_again
-from podium.studio.store.tables import Assigned, Membership, Query, User
+from podium.studio.judging.blocked import check_assignments
+from podium.studio.judging.open_work import reopen_queries
+from podium.studio.store.tables import Membership, Query, QueryAssignment, User
 
 Method = Literal["balance", "rotate"]
 _AT_ONCE = 1000
 
 
-def share_out(
+def assign_queries(
     connection: Connection,
     who: Member,
     people: Sequence[int],
@@ -72,8 +72,8 @@ def share_out(
     before = {
         (row.query_id, row.user_id)
         for row in connection.execute(
-            select(Assigned.query_id, Assigned.user_id)
-            .join(Query, Query.id == Assigned.query_id)
+            select(QueryAssignment.query_id, QueryAssignment.user_id)
+            .join(Query, Query.id == QueryAssignment.query_id)
             .where(Query.project_id == who.project.id, Query.done.is_(False))
         )
     }
@@ -84,13 +84,13 @@ def share_out(
         for query in queries
     ]
     for begin in range(0, len(rows), _AT_ONCE):
-        connection.execute(insert(Assigned), rows[begin : begin + _AT_ONCE])
-    check_shares(connection, who.project)
+        connection.execute(insert(QueryAssignment), rows[begin : begin + _AT_ONCE])
+    check_assignments(connection, who.project)
     # Whoever got a query looks at it, also if they had passed it before it was theirs.
     new = {row["query_id"] for row in rows if (row["query_id"], row["user_id"]) not in before}
     changed = sorted(new)
     for begin in range(0, len(changed), _AT_ONCE):
-        open_again(connection, Query.id.in_(changed[begin : begin + _AT_ONCE]))
+        reopen_queries(connection, Query.id.in_(changed[begin : begin + _AT_ONCE]))
     counts = {int(name): len(queries) for name, queries in shares.items()}
     record(
         connection, who.person.id, who.project.id, "shared the queries out",
@@ -109,17 +109,17 @@ def unassign(connection: Connection, who: Member, person: int | None) -> int:
     return gone
 
 
-def shares_of(connection: Connection, project_id: int) -> list[Any]:
+def assignment_counts(connection: Connection, project_id: int) -> list[Any]:
     """What everyone has: number, name, role, queries, and what these are expected to take yet."""
     mine = (
         select(
-            Assigned.user_id,
+            QueryAssignment.user_id,
             func.count().label("queries"),
             func.sum(Query.expected_left).label("left"),
         )
-        .join(Query, Query.id == Assigned.query_id)
+        .join(Query, Query.id == QueryAssignment.query_id)
         .where(Query.project_id == project_id)
-        .group_by(Assigned.user_id)
+        .group_by(QueryAssignment.user_id)
         .subquery()
     )
     return list(
@@ -145,7 +145,7 @@ def _clear(
     queries = select(Query.id).where(Query.project_id == project_id)
     if only_open:
         queries = queries.where(Query.done.is_(False))
-    statement = delete(Assigned).where(Assigned.query_id.in_(queries))
+    statement = delete(QueryAssignment).where(QueryAssignment.query_id.in_(queries))
     if person is not None:
-        statement = statement.where(Assigned.user_id == person)
+        statement = statement.where(QueryAssignment.user_id == person)
     return int(connection.execute(statement).rowcount)

@@ -9,9 +9,9 @@ from sqlalchemy import Connection, delete, exists, func, select, update
 
 from podium.studio.accounts.audit import record
 from podium.studio.errors import RefusedError, first_problem
-from podium.studio.judging.blocked import check_shares
-from podium.studio.judging.modes import new_panel
-from podium.studio.judging.open_work import open_again
+from podium.studio.judging.blocked import check_assignments
+from podium.studio.judging.modes import new_mode
+from podium.studio.judging.open_work import reopen_queries
 from podium.studio.projects.service import JUDGING, ProjectSettings
 from podium.studio.store.tables import Candidate, Lease, Project, Query
 from podium.studio.store.transaction_ids import transaction_number
@@ -97,10 +97,10 @@ def change_project(
     project = connection.execute(select(Project.__table__).where(Project.id == project_id)).one()
     if answered:
         # What was settled stays settled; whoever asks next works out what is left.
-        open_again(connection, Query.project_id == project_id)
+        reopen_queries(connection, Query.project_id == project_id)
     elif fixed:
         _start_over(connection, project)
-    check_shares(connection, project)
+    check_assignments(connection, project)
     return project
 
 
@@ -153,13 +153,13 @@ def _start_over(connection: Connection, project: Any) -> None:
         sizes.setdefault((ordered, count), []).append(query_id)
     for (ordered, count), queries in sizes.items():
         # Queries of one size are alike before anything is known of them.
-        panel = new_panel(project, ordered, [str(place) for place in range(count)], ["a", "b"])
+        mode = new_mode(project, ordered, [str(place) for place in range(count)], ["a", "b"])
         state = {
-            "free": len(panel.tasks(None)),
-            "available": bool(panel.tasks(None)),
+            "free": len(mode.tasks(None)),
+            "available": bool(mode.tasks(None)),
             "changed": transaction_number(),
             "lease_expiry": None,
-            "expected_left": panel.expected_left(),
+            "expected_left": mode.expected_left(),
         }
         for begin in range(0, len(queries), 500):
             some = queries[begin : begin + 500]

@@ -13,7 +13,7 @@ from podium.studio.store.tables import Membership, Project, Query
 
 
 @dataclass(frozen=True)
-class Standing:
+class ProjectProgress:
     """How far a project is.
 
     Attributes:
@@ -35,7 +35,7 @@ class Standing:
         """The share of all judgments that is made, from 0 to 1.
 
         Example:
-            >>> Standing(queries=2, done=1, judgments=30, expected_left=10.0).share
+            >>> ProjectProgress(queries=2, done=1, judgments=30, expected_left=10.0).share
             0.75
         """
         if self.queries and self.done == self.queries:
@@ -53,15 +53,15 @@ _FIGURES = (
 )
 
 
-def standing_of(connection: Connection, project_id: int) -> Standing:
+def project_progress(connection: Connection, project_id: int) -> ProjectProgress:
     """How far a project is."""
     row = connection.execute(select(*_FIGURES).where(Query.project_id == project_id)).one()
-    return _standing(row)
+    return _progress_of(row)
 
 
 def projects_of(
     connection: Connection, user_id: int, *, every: bool = False
-) -> list[tuple[Any, str, Standing]]:
+) -> list[tuple[Any, str, ProjectProgress]]:
     """Someone's projects, newest first: each project's row, their role there, how far it is.
 
     Args:
@@ -77,16 +77,16 @@ def projects_of(
         .order_by(Project.id.desc())
     ).all()
     figures = {
-        row[0]: _standing(row[1:])
+        row[0]: _progress_of(row[1:])
         for row in connection.execute(
             select(Query.project_id, *_FIGURES)
             .where(Query.project_id.in_([row.id for row in rows]))
             .group_by(Query.project_id)
         )
     }
-    return [(row, row.role, figures.get(row.id, Standing(0, 0, 0, 0.0))) for row in rows]
+    return [(row, row.role, figures.get(row.id, ProjectProgress(0, 0, 0, 0.0))) for row in rows]
 
 
-def _standing(figures: Sequence[Any]) -> Standing:
+def _progress_of(figures: Sequence[Any]) -> ProjectProgress:
     queries, done, judgments, left, entries = figures
-    return Standing(queries, int(done), int(judgments), float(left), int(entries))
+    return ProjectProgress(queries, int(done), int(judgments), float(left), int(entries))

@@ -16,7 +16,7 @@ from podium.errors import DataError
 from podium.judging.algorithms import ALGORITHMS, CAREFUL
 from podium.studio.accounts.audit import record
 from podium.studio.errors import RefusedError
-from podium.studio.judging.modes import new_panel
+from podium.studio.judging.modes import new_mode
 from podium.studio.store.enums import Mode, Role
 from podium.studio.store.sanitizing import sanitized
 from podium.studio.store.tables import Candidate, Membership, Project, Query, Ranking
@@ -166,7 +166,7 @@ def add_query(
     ordered = all(candidate.score is not None for candidate in entry.candidates)
     candidates = sorted(entry.candidates, key=lambda each: -(each.score or 0.0) if ordered else 0)
     items = [candidate.document_id for candidate in candidates]
-    panel = new_panel(project, ordered, items, list(rankings or {}))
+    mode = new_mode(project, ordered, items, list(rankings or {}))
     query_id = connection.execute(
         insert(Query)
         .values(
@@ -176,12 +176,12 @@ def add_query(
             description=storable(entry.description),
             ordered=ordered,
             entries=0,
-            free=len(panel.tasks(None)),
-            available=bool(panel.tasks(None)),
+            free=len(mode.tasks(None)),
+            available=bool(mode.tasks(None)),
             changed=transaction_number(),
             judgments=0,
-            done=not panel.tasks(None),
-            expected_left=panel.expected_left(),
+            done=not mode.tasks(None),
+            expected_left=mode.expected_left(),
         )
         .returning(Query.id)
     ).scalar_one()

@@ -26,7 +26,7 @@ _CHANCE = 1e-4
 
 
 @dataclass(frozen=True)
-class Watched:
+class AssessorStats:
     """What is known of someone's judging.
 
     Attributes:
@@ -42,32 +42,32 @@ class Watched:
     recent: Sequence[Sequence[float]] = ()
 
 
-def flags_of(watched: Watched) -> list[str]:
+def quality_flags(watched: AssessorStats) -> list[str]:
     """Why someone should be talked to, if there is a reason.
 
     Example:
-        >>> flags_of(Watched(gold=(20, 8)))
+        >>> quality_flags(AssessorStats(gold=(20, 8)))
         ['Got 8 of 20 gold pairs right; careful people get nearly all.']
-        >>> flags_of(Watched(gold=(4, 1)))  # far too few to tell
+        >>> quality_flags(AssessorStats(gold=(4, 1)))  # far too few to tell
         []
     """
     found = []
     asked, right = watched.gold
-    if asked >= _FEWEST_CHECKS and highest_share(right, asked) < _CARELESS:
+    if asked >= _FEWEST_CHECKS and wilson_upper(right, asked) < _CARELESS:
         found.append(f"Got {right} of {asked} gold pairs right; careful people get nearly all.")
     asked, same = watched.again
-    if asked >= _FEWEST_CHECKS and highest_share(same, asked) < _CARELESS:
+    if asked >= _FEWEST_CHECKS and wilson_upper(same, asked) < _CARELESS:
         found.append(f"Said the same of only {same} of {asked} pairs that came back.")
     found += _one_sided(*watched.sides)
     found += _too_fast(watched.recent)
     return found
 
 
-def highest_share(hits: int, tries: int, z: float = 1.96) -> float:
+def wilson_upper(hits: int, tries: int, z: float = 1.96) -> float:
     """The upper end of Wilson's 95 % interval of a share.
 
     Example:
-        >>> round(highest_share(5, 10), 2)
+        >>> round(wilson_upper(5, 10), 2)
         0.76
     """
     share = hits / tries
@@ -85,7 +85,7 @@ def _one_sided(left: int, ties: int, right: int) -> list[str]:
             side = "left" if left > right else "right"
             return [f"Chose {side} in {most} of {strict} pairs; sides are drawn at random."]
     total = strict + ties
-    if total >= _FEWEST_SIDES and 1 - highest_share(strict, total) > 0.8:
+    if total >= _FEWEST_SIDES and 1 - wilson_upper(strict, total) > 0.8:
         return [f"Called {ties} of {total} pairs equal."]
     return []
 
@@ -97,7 +97,7 @@ def _too_fast(recent: Sequence[Sequence[float]]) -> list[str]:
     characters = np.minimum([each[2] for each in recent], 2 * _FIRST_LINES)
     needed = np.maximum(characters / _CHARACTERS_A_SECOND, 0.5)
     hasty = int((seconds < needed).sum())
-    if 1 - highest_share(len(recent) - hasty, len(recent)) > 0.4:
+    if 1 - wilson_upper(len(recent) - hasty, len(recent)) > 0.4:
         return [
             f"{hasty} of the latest {len(recent)} judgments were quicker than the texts can be "
             "looked at."

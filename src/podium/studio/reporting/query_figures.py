@@ -8,8 +8,8 @@ from typing import Any
 from podium.judging import Outcome, Verdict
 from podium.judging.agreement import self_consistency
 from podium.judging.seeded_hash import draw
-from podium.studio.judging.judged import Judged
-from podium.studio.judging.modes import PairsPanel, Said
+from podium.studio.judging.judged import JudgedQuery
+from podium.studio.judging.modes import PairsMode, QueryLogEntry
 from podium.studio.store.enums import Kind, Purpose
 
 RECENT = 40
@@ -18,8 +18,8 @@ _MOST_LOOPS = 10
 _VALUED = (Kind.VERDICT, Kind.GRADE, Kind.SIDE_BY_SIDE)
 
 
-def figures_of(
-    judged: Judged, gold: Mapping[tuple[int, int], int], lengths: Sequence[int]
+def query_figures(
+    judged: JudgedQuery, gold: Mapping[tuple[int, int], int], lengths: Sequence[int]
 ) -> dict[str, Any]:
     """What a query adds, as JSON.
 
@@ -28,8 +28,10 @@ def figures_of(
         gold: The outcomes that are known, lower place first.
         lengths: How long each document's text is.
     """
-    gone = {said.undoes for said in judged.log if said.kind is Kind.UNDO}
-    stands = [said for said in judged.log if said.place not in gone and said.kind is not Kind.UNDO]
+    gone = {entry.undoes for entry in judged.log if entry.kind is Kind.UNDO}
+    stands = [
+        entry for entry in judged.log if entry.place not in gone and entry.kind is not Kind.UNDO
+    ]
     return {
         "units": _units(stands),
         "again": _again(stands),
@@ -40,30 +42,30 @@ def figures_of(
     }
 
 
-def _units(stands: Sequence[Said]) -> list[list[Any]]:
+def _units(stands: Sequence[QueryLogEntry]) -> list[list[Any]]:
     """What several people judged: the pair (or item), and what each said.
 
     Which document of a pair is the first is drawn. With the better ranked one always first, most
     verdicts would say first, and kappa would take their agreement for chance.
     """
-    said: dict[tuple[int, int], dict[int, int]] = {}
+    entry: dict[tuple[int, int], dict[int, int]] = {}
     for each in stands:
         if each.kind in _VALUED and each.purpose is Purpose.MAIN and each.left is not None:
             pair, value = _oriented(each)
             turned = pair[1] >= 0 and draw(0, "first", *pair) < 0.5
-            said.setdefault(pair, {})[each.user] = -value if turned else value
-    return [[*pair, list(votes.items())] for pair, votes in said.items() if len(votes) > 1]
+            entry.setdefault(pair, {})[each.user] = -value if turned else value
+    return [[*pair, list(votes.items())] for pair, votes in entry.items() if len(votes) > 1]
 
 
-def _oriented(said: Said) -> tuple[tuple[int, int], int]:
+def _oriented(entry: QueryLogEntry) -> tuple[tuple[int, int], int]:
     """A pair with the lower place first, and the value turned round to fit."""
-    left, right, value = said.left or 0, said.right, said.value or 0
+    left, right, value = entry.left or 0, entry.right, entry.value or 0
     if right is None:
         return (left, -1), value
     return ((left, right), value) if left < right else ((right, left), -value)
 
 
-def _again(stands: Sequence[Said]) -> dict[str, list[int]]:
+def _again(stands: Sequence[QueryLogEntry]) -> dict[str, list[int]]:
     """To each person how often they judged a pair again, and how often they said the same."""
     verdicts = [
         Verdict(str(each.left), str(each.right), Outcome(each.value or 0), str(each.user))
@@ -73,7 +75,9 @@ def _again(stands: Sequence[Said]) -> dict[str, list[int]]:
     return {who: [again, same] for who, (again, same) in self_consistency({"": verdicts}).items()}
 
 
-def _gold(stands: Sequence[Said], gold: Mapping[tuple[int, int], int]) -> dict[str, list[int]]:
+def _gold(
+    stands: Sequence[QueryLogEntry], gold: Mapping[tuple[int, int], int]
+) -> dict[str, list[int]]:
     """To each person how many gold pairs they were asked, and how many they got right."""
     found: dict[str, list[int]] = {}
     for each in stands:
@@ -86,7 +90,7 @@ def _gold(stands: Sequence[Said], gold: Mapping[tuple[int, int], int]) -> dict[s
     return found
 
 
-def _sides(stands: Sequence[Said]) -> dict[str, list[int]]:
+def _sides(stands: Sequence[QueryLogEntry]) -> dict[str, list[int]]:
     """To each person how often they chose left, neither and right, as it was on the screen."""
     found: dict[str, list[int]] = {}
     for each in stands:
@@ -96,7 +100,7 @@ def _sides(stands: Sequence[Said]) -> dict[str, list[int]]:
     return found
 
 
-def _recent(log: Sequence[Said], lengths: Sequence[int]) -> dict[str, list[list[float]]]:
+def _recent(log: Sequence[QueryLogEntry], lengths: Sequence[int]) -> dict[str, list[list[float]]]:
     """To each person their latest judgments: when, how long it took, how long the texts are."""
     found: dict[str, list[list[float]]] = {}
     for each in log:
@@ -112,13 +116,13 @@ def _recent(log: Sequence[Said], lengths: Sequence[int]) -> dict[str, list[list[
     return {who: latest[-RECENT:] for who, latest in found.items()}
 
 
-def _loops(judged: Judged) -> list[dict[str, Any]]:
+def _loops(judged: JudgedQuery) -> list[dict[str, Any]]:
     """Verdicts that go round: places of documents, each judged better than the next."""
-    panel = judged.board.panel
-    if not isinstance(panel, PairsPanel):
+    mode = judged.state.mode
+    if not isinstance(mode, PairsMode):
         return []
     places = {item: place for place, item in enumerate(judged.items)}
     return [
         {"loop": [places[item] for item in found.loop]}
-        for found in panel.session.contradictions()[:_MOST_LOOPS]
+        for found in mode.session.contradictions()[:_MOST_LOOPS]
     ]

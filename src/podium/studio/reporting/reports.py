@@ -13,21 +13,21 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, delete, exists, func, insert, or_, select, update
 
-from podium.studio.jobs.queue import State, Work, enqueue
-from podium.studio.judging.judged import judged
-from podium.studio.projects.progress import standing_of
+from podium.studio.jobs.queue import JobContext, State, enqueue
+from podium.studio.judging.judged import load_judged_query
+from podium.studio.projects.progress import project_progress
 from podium.studio.projects.service import project_row
-from podium.studio.reporting.query_figures import figures_of
-from podium.studio.reporting.summary import Summary
+from podium.studio.reporting.query_figures import query_figures
+from podium.studio.reporting.summary import ReportBuilder
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.tables import (
     Candidate,
     Gold,
     Job,
+    JudgmentCount,
     Query,
     QueryFigures,
     Report,
-    Tally,
     User,
 )
 
@@ -54,7 +54,7 @@ def is_stale(report: Any, entries: int, now: float) -> bool:
     return bool(report.entries != entries and report.made_at < now - _EVERY)
 
 
-def ask_for_report(engine: Engine, project_id: int, user_id: int) -> bool:
+def request_report(engine: Engine, project_id: int, user_id: int) -> bool:
     """Have a report made, unless that is under way; returns whether it was asked for."""
 
     def work(connection: Connection) -> bool:
@@ -75,21 +75,21 @@ def ask_for_report(engine: Engine, project_id: int, user_id: int) -> bool:
     return in_transaction(engine, work)
 
 
-def run_report(work: Work) -> None:
+def run_report(work: JobContext) -> None:
     """Do a report job."""
     project = reading(work.engine, lambda c: project_row(c, work.job.project_id))
-    standing = reading(work.engine, lambda c: standing_of(c, project.id))
-    _read_what_moved(work, project)
-    summary = Summary()
+    progress = reading(work.engine, lambda c: project_progress(c, project.id))
+    _refresh_changed_queries(work, project)
+    summary = ReportBuilder()
     for row in _all_figures(work.engine, project.id):
         summary.add(row.query_id, row.name, row.content)
     content = summary.content(project.mode)
     content |= reading(work.engine, lambda c: _times(c, project.id))
-    before = reading(work.engine, lambda c: report_of(c, project.id))
+    previous = reading(work.engine, lambda c: report_of(c, project.id))
     now = time.time()
-    history = list(before.content.get("history", [])) if before is not None else []
+    history = list(previous.content.get("history", [])) if previous is not None else []
     if not history or now - history[-1][0] >= _POINT_EVERY:
-        history.append([now, standing.judgments])
+        history.append([now, progress.judgments])
     content["history"] = history[-_POINTS:]
 
     def keep(connection: Connection) -> None:
@@ -101,7 +101,7 @@ def run_report(work: Work) -> None:
                 project_id=project.id,
                 kind=KIND,
                 content=content,
-                entries=standing.entries,
+                entries=progress.entries,
                 made_at=now,
             )
         )
@@ -112,10 +112,10 @@ def run_report(work: Work) -> None:
     in_transaction(work.engine, keep)
 
 
-def _read_what_moved(work: Work, project: Any) -> None:
+def _refresh_changed_queries(work: JobContext, project: Any) -> None:
     after = 0
     while True:
-        rows = reading(work.engine, lambda c, after=after: _moved(c, project.id, after))  # type: ignore[misc]
+        rows = reading(work.engine, lambda c, after=after: _changed_queries(c, project.id, after))  # type: ignore[misc]
         if not rows:
             return
         for query in rows:
@@ -123,7 +123,7 @@ def _read_what_moved(work: Work, project: Any) -> None:
         after = rows[-1].id
 
 
-def _moved(connection: Connection, project_id: int, after: int) -> list[Any]:
+def _changed_queries(connection: Connection, project_id: int, after: int) -> list[Any]:
     return list(
         connection.execute(
             select(Query.__table__)
@@ -141,7 +141,7 @@ def _moved(connection: Connection, project_id: int, after: int) -> list[Any]:
 
 
 def _refresh(connection: Connection, project: Any, query: Any) -> None:
-    found = judged(connection, project, query)
+    judged = load_judged_query(connection, project, query)
     gold = {
         (min(row.left, row.right), max(row.left, row.right)): row.outcome
         if row.left < row.right
@@ -155,7 +155,7 @@ def _refresh(connection: Connection, project: Any, query: Any) -> None:
         .where(Candidate.query_id == query.id)
         .order_by(Candidate.place)
     ).all()
-    values = {"entries": len(found.log), "content": figures_of(found, gold, lengths)}
+    values = {"entries": len(judged.log), "content": query_figures(judged, gold, lengths)}
     changed = connection.execute(
         update(QueryFigures).where(QueryFigures.query_id == query.id).values(**values)
     )
@@ -191,28 +191,30 @@ def _times(connection: Connection, project_id: int) -> dict[str, Any]:
         select(
             User.id,
             User.name,
-            func.sum(Tally.judgments).label("judgments"),
-            func.sum(Tally.seconds).label("seconds"),
-            func.max(Tally.last_at).label("last_at"),
+            func.sum(JudgmentCount.judgments).label("judgments"),
+            func.sum(JudgmentCount.seconds).label("seconds"),
+            func.max(JudgmentCount.last_at).label("last_at"),
         )
-        .join(Tally, Tally.user_id == User.id)
-        .join(Query, Query.id == Tally.query_id)
-        .where(Query.project_id == project_id, Tally.judgments > 0)
+        .join(JudgmentCount, JudgmentCount.user_id == User.id)
+        .join(Query, Query.id == JudgmentCount.query_id)
+        .where(Query.project_id == project_id, JudgmentCount.judgments > 0)
         .group_by(User.id, User.name)
-        .order_by(func.sum(Tally.judgments).desc(), User.id)
+        .order_by(func.sum(JudgmentCount.judgments).desc(), User.id)
     ).all()
     slowest = connection.execute(
         select(
             Query.id,
             Query.name,
             Query.text,
-            func.sum(Tally.judgments).label("judgments"),
-            func.sum(Tally.seconds).label("seconds"),
+            func.sum(JudgmentCount.judgments).label("judgments"),
+            func.sum(JudgmentCount.seconds).label("seconds"),
         )
-        .join(Tally, Tally.query_id == Query.id)
-        .where(Query.project_id == project_id, Tally.judgments > 0)
+        .join(JudgmentCount, JudgmentCount.query_id == Query.id)
+        .where(Query.project_id == project_id, JudgmentCount.judgments > 0)
         .group_by(Query.id, Query.name, Query.text)
-        .order_by((func.sum(Tally.seconds) / func.sum(Tally.judgments)).desc(), Query.id)
+        .order_by(
+            (func.sum(JudgmentCount.seconds) / func.sum(JudgmentCount.judgments)).desc(), Query.id
+        )
         .limit(_SLOWEST)
     ).all()
     return {

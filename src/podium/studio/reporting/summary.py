@@ -14,7 +14,7 @@ from podium.judging.agreement import (
     fleiss_kappa,
     krippendorff_alpha,
 )
-from podium.studio.reporting.flags import Watched, flags_of
+from podium.studio.reporting.flags import AssessorStats, quality_flags
 from podium.studio.store.enums import Mode
 
 _MOST_LOOPS = 50
@@ -25,11 +25,11 @@ _LARGEST_BOOTSTRAP = 20_000
 _LATEST = 60
 
 
-class Summary:
+class ReportBuilder:
     """Gathers figures, query by query.
 
     Example:
-        >>> summary = Summary()
+        >>> summary = ReportBuilder()
         >>> summary.add(7, "q1", {"units": [[0, 1, [[1, 1], [2, 1]]]], "again": {}, "gold": {},
         ...     "sides": {}, "recent": {}, "loops": []})
         >>> summary.content("pairs")["agreement"]["overall"]
@@ -86,8 +86,8 @@ class Summary:
         again = self._again.get(who, [0, 0])
         sides = self._sides.get(who, [0, 0, 0])
         recent = self._recent.get(who, [])
-        flags = flags_of(
-            Watched(
+        flags = quality_flags(
+            AssessorStats(
                 (gold[0], gold[1]), (again[0], again[1]), (sides[0], sides[1], sides[2]), recent
             )
         )

@@ -18,27 +18,27 @@ _NOT_READY = 0
 """What psycopg sends a waiting operation when there is nothing to read or write yet."""
 
 
-class NoAnswerError(psycopg.OperationalError):
+class DatabaseTimeoutError(psycopg.OperationalError):
     """The database did not answer in time; asking it again at once would only wait again."""
 
 
-class AnsweringConnection(psycopg.Connection[Any]):
+class TimedConnection(psycopg.Connection[Any]):
     """A connection whose operations end in time.
 
     Attributes:
-        answer_seconds: How long an operation may take; None for as long as it needs.
+        timeout_seconds: How long an operation may take; None for as long as it needs.
     """
 
-    answer_seconds: float | None = None
+    timeout_seconds: float | None = None
 
     def wait(self, gen: PQGen[RV], interval: float = _LOOK_EVERY, *more: Any, **named: Any) -> RV:
         """Wait for an operation."""
-        if self.answer_seconds is None:
+        if self.timeout_seconds is None:
             return super().wait(gen, interval, *more, **named)
         try:
-            limited = _limited(gen, self.answer_seconds)
+            limited = _limited(gen, self.timeout_seconds)
             return super().wait(limited, interval, *more, **named)
-        except NoAnswerError:
+        except DatabaseTimeoutError:
             self.close()  # whatever it was doing, nobody can tell what state it is in
             raise
 
@@ -50,7 +50,7 @@ def _limited(gen: PQGen[RV], seconds: float) -> Generator[Any, Any, RV]:
         while True:
             ready = yield wanted
             if ready == _NOT_READY and time.monotonic() > end:
-                raise NoAnswerError(f"the database did not answer in {seconds:g} seconds")
+                raise DatabaseTimeoutError(f"the database did not answer in {seconds:g} seconds")
             wanted = gen.send(ready)
     except StopIteration as ended:
         found: RV = ended.value

@@ -13,9 +13,9 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import NullPool
 
 from podium.studio.settings import Settings
-from podium.studio.store.connection import AnsweringConnection, NoAnswerError
+from podium.studio.store.connection import DatabaseTimeoutError, TimedConnection
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 _ATTEMPTS = 5
 _RETRY_SECONDS = 8.0
@@ -66,10 +66,10 @@ def connect(settings: Settings, *, seconds: float | None = None, pooled: bool = 
     )
 
     @event.listens_for(engine, "do_connect")
-    def _connect(_dialect: Any, _record: Any, words: Any, named: Any) -> AnsweringConnection:
-        connection = AnsweringConnection.connect(*words, **named)
+    def _connect(_dialect: Any, _record: Any, words: Any, named: Any) -> TimedConnection:
+        connection = TimedConnection.connect(*words, **named)
         # The server gives statements up first, and says so; this is for one that hangs.
-        connection.answer_seconds = None if seconds is None else seconds + 1
+        connection.timeout_seconds = None if seconds is None else seconds + 1
         return connection
 
     return engine
@@ -88,7 +88,7 @@ def _limits(settings: Settings, seconds: float | None) -> dict[str, str]:
     return {"options": " ".join(f"-c {name}={value}" for name, value in limits.items())}
 
 
-def in_transaction(engine: Engine, work: Callable[[Connection], Found]) -> Found:
+def in_transaction(engine: Engine, work: Callable[[Connection], Result]) -> Result:
     """Do something in one transaction; once more if the connection broke or two met in a deadlock.
 
     What is done must be safe to repeat, because a commit whose answer was lost may have happened:
@@ -112,7 +112,7 @@ def in_transaction(engine: Engine, work: Callable[[Connection], Found]) -> Found
     raise AssertionError("unreachable")
 
 
-def reading(engine: Engine, work: Callable[[Connection], Found]) -> Found:
+def reading(engine: Engine, work: Callable[[Connection], Result]) -> Result:
     """Read something; each statement sees what is committed when it starts.
 
     Example:
@@ -131,7 +131,7 @@ def _reader(engine: Engine) -> Engine:
 
 def _passes(error: DBAPIError) -> bool:
     """Whether trying again may help."""
-    if isinstance(error.orig, NoAnswerError):
+    if isinstance(error.orig, DatabaseTimeoutError):
         return False
     if error.connection_invalidated or getattr(error.orig, "sqlstate", None) in _RETRIED:
         return True

@@ -22,8 +22,8 @@ from sqlalchemy import text as sql
 from sqlalchemy.orm import Mapped, mapped_column
 
 from podium.studio.store.table_base import Base as Base
+from podium.studio.store.work_tables import AssessorProgress as AssessorProgress
 from podium.studio.store.work_tables import Exhausted as Exhausted
-from podium.studio.store.work_tables import Judge as Judge
 
 
 class User(Base):
@@ -240,7 +240,7 @@ class Gold(Base):
     outcome: Mapped[int] = mapped_column(SmallInteger)
 
 
-class Assigned(Base):
+class QueryAssignment(Base):
     """A query that someone is to judge."""
 
     __tablename__ = "assigned"
@@ -326,7 +326,7 @@ class LogEntry(Base):
     seconds: Mapped[float]
 
 
-class Tally(Base):
+class JudgmentCount(Base):
     """How much someone has judged of a query, so that no dashboard has to count the log.
 
     As `Query.judgments`, it has only answers that stand.

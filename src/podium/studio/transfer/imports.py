@@ -13,7 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from podium.errors import DataError
 from podium.studio.accounts.audit import record
-from podium.studio.jobs.queue import LostError, State, Work, files_folder, new_file
+from podium.studio.jobs.queue import JobContext, JobLostError, State, files_folder, new_file
 from podium.studio.judging.gold import add_gold, read_gold
 from podium.studio.projects.service import MOST_QUERIES, add_query, check_unchanged, project_row
 from podium.studio.settings import Settings
@@ -21,7 +21,7 @@ from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Mode
 from podium.studio.store.tables import Job, Query
 from podium.studio.transfer.readers import (
-    Read,
+    ImportedQuery,
     Upload,
     counted,
     opened,
@@ -45,13 +45,13 @@ def keep(settings: Settings, stream: IO[bytes], name: str) -> list[str]:
     return [path.name, name[:200] or "upload"]
 
 
-def run_import(work: Work) -> None:
+def run_import(work: JobContext) -> None:
     """Do an import job."""
     try:
         # A search engine may take its time: no transaction waits for it.
         fetched = _fetched(work) if work.job.parameters["source"] == "engine" else None
         added = in_transaction(work.engine, lambda c: _put_in(c, work, fetched))
-    except LostError:
+    except JobLostError:
         if _was_cancelled(work):
             drop_files(work.settings, work.job)
         raise
@@ -77,7 +77,7 @@ def _analyze(engine: Engine) -> None:
         connection.execute(text("ANALYZE queries, candidates, rankings"))
 
 
-def _was_cancelled(work: Work) -> bool:
+def _was_cancelled(work: JobContext) -> bool:
     state = reading(work.engine, lambda c: c.scalar(select(Job.state).where(Job.id == work.job.id)))
     return state == State.CANCELLED
 
@@ -90,7 +90,7 @@ def drop_files(settings: Settings, job: Any) -> None:
                 upload.path.unlink()
 
 
-def _put_in(connection: Connection, work: Work, fetched: list[Read] | None) -> int:
+def _put_in(connection: Connection, work: JobContext, fetched: list[ImportedQuery] | None) -> int:
     """Put everything in; returns how many queries were added."""
     job = work.job
     project = project_row(connection, job.project_id)
@@ -106,7 +106,7 @@ def _put_in(connection: Connection, work: Work, fetched: list[Read] | None) -> i
 
 
 def _add_all(
-    connection: Connection, project: Any, work: Work, fetched: list[Read] | None
+    connection: Connection, project: Any, work: JobContext, fetched: list[ImportedQuery] | None
 ) -> dict[str, int]:
     known = set(connection.scalars(select(Query.name).where(Query.project_id == project.id)))
     added = skipped = 0
@@ -132,7 +132,7 @@ def _add_all(
     return {"added": added, "skipped": skipped, "queries": int(total or 0)}
 
 
-def _fetched(work: Work) -> list[Read]:
+def _fetched(work: JobContext) -> list[ImportedQuery]:
     search = EngineSearch(**work.job.parameters["search"])
     asked = list(queries_of(io.BytesIO(search.queries.encode())))
     found = []
@@ -142,7 +142,7 @@ def _fetched(work: Work) -> list[Read]:
     return found
 
 
-def _entries(work: Work) -> Iterator[Read]:
+def _entries(work: JobContext) -> Iterator[ImportedQuery]:
     parameters = work.job.parameters
     files = {
         role: _uploads(work.settings, uploads) for role, uploads in parameters["files"].items()

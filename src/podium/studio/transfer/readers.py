@@ -39,7 +39,7 @@ class Upload:
 
 
 @dataclass(frozen=True)
-class Asked:
+class QueryText:
     """A query in words."""
 
     query_id: str
@@ -48,7 +48,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Read:
+class ImportedQuery:
     """A query that was read, with the rankings of its candidates where there are several."""
 
     entry: CandidateList
@@ -99,17 +99,17 @@ def opened(upload: Upload, most: int = MOST_BYTES) -> Iterator[IO[bytes]]:
         yield limited
 
 
-def read_candidates(upload: Upload) -> Iterator[Read]:
+def read_candidates(upload: Upload) -> Iterator[ImportedQuery]:
     """Queries with their candidates, from Podium's JSONL."""
     with opened(upload) as stream:
         for number, entry in enumerate(read_jsonl(stream)):
             _check_count(number + 1)
-            yield Read(entry)
+            yield ImportedQuery(entry)
 
 
 def read_runs(
     runs: Sequence[Upload], documents: Upload, queries: Upload | None, depth: int
-) -> Iterator[Read]:
+) -> Iterator[ImportedQuery]:
     """Queries from TREC runs and the texts of the documents in them.
 
     Args:
@@ -138,21 +138,21 @@ def read_runs(
     }
     texts = _read_documents(documents, wanted)
     for query in names:
-        yield _of_runs(asked.get(query, Asked(query, query)), tables, texts, documents.name)
+        yield _of_runs(asked.get(query, QueryText(query, query)), tables, texts, documents.name)
 
 
-def read_queries(upload: Upload) -> Iterator[Asked]:
+def read_queries(upload: Upload) -> Iterator[QueryText]:
     """Queries in words: JSONL, or lines of id, tab, words."""
     with opened(upload) as stream:
         yield from queries_of(stream)
 
 
-def queries_of(stream: IO[bytes]) -> Iterator[Asked]:
+def queries_of(stream: IO[bytes]) -> Iterator[QueryText]:
     r"""Queries in words, from a stream.
 
     Example:
         >>> list(queries_of(io.BytesIO(b"q1\tred shoes\n")))
-        [Asked(query_id='q1', query='red shoes', description='')]
+        [QueryText(query_id='q1', query='red shoes', description='')]
     """
     seen: set[str] = set()
     for number, line in numbered_lines(stream):
@@ -171,7 +171,7 @@ def queries_of(stream: IO[bytes]) -> Iterator[Asked]:
         yield asked
 
 
-def _asked(line: bytes, stream: Any, number: int) -> Asked:
+def _asked(line: bytes, stream: Any, number: int) -> QueryText:
     name = getattr(stream, "name", None)
     if line.lstrip().startswith(b"{"):
         content = next(iter(json_lines(io.BytesIO(line), dict)))
@@ -180,13 +180,13 @@ def _asked(line: bytes, stream: Any, number: int) -> Asked:
             raise DataError(
                 "is no query", path=name, line=number, hint="Give query_id, query, description."
             )
-        return Asked(**values)
+        return QueryText(**values)
     words = _decoded(line, name, number).split("\t")
     if len(words) not in (2, 3):
         raise DataError(
             f"has {len(words)} columns", path=name, line=number, hint="Write id, tab, words."
         )
-    return Asked(*(word.strip() for word in words))
+    return QueryText(*(word.strip() for word in words))
 
 
 def _best(run: Rankings, depth: int) -> dict[str, list[tuple[str, float]]]:
@@ -237,11 +237,11 @@ def _document(line: bytes, source: str, number: int) -> tuple[str, dict[str, str
 
 
 def _of_runs(
-    asked: Asked,
+    asked: QueryText,
     tables: Mapping[str, Mapping[str, list[tuple[str, float]]]],
     texts: Mapping[str, dict[str, Any]],
     source: str,
-) -> Read:
+) -> ImportedQuery:
     ranked = {
         name: table[asked.query_id] for name, table in tables.items() if asked.query_id in table
     }
@@ -260,7 +260,7 @@ def _of_runs(
     )
     entry = CandidateList(asked.query_id, asked.query, candidates, asked.description)
     rankings = {name: [document for document, _ in each] for name, each in ranked.items()}
-    return Read(entry, rankings if len(rankings) > 1 else {})
+    return ImportedQuery(entry, rankings if len(rankings) > 1 else {})
 
 
 def _decoded(line: bytes, name: Any, number: int) -> str:
@@ -277,7 +277,7 @@ def _check_count(count: int) -> None:
         raise DataError(f"there are more than {MOST_QUERIES} queries", hint="Split them.")
 
 
-def counted(entries: Iterable[Read]) -> Iterator[Read]:
+def counted(entries: Iterable[ImportedQuery]) -> Iterator[ImportedQuery]:
     """Pass queries on, and refuse when all their texts are more than a project should hold."""
     size = 0
     for read in entries:

@@ -21,7 +21,7 @@ from podium.data import Candidate, CandidateList
 from podium.data.json_lines import parse_json
 from podium.errors import DataError
 from podium.studio.errors import RefusedError
-from podium.studio.transfer.readers import DEEPEST, Asked, Read
+from podium.studio.transfer.readers import DEEPEST, ImportedQuery, QueryText
 
 _SECONDS = 20.0
 _MOST_BYTES = 32 << 20
@@ -205,7 +205,9 @@ def _solr_parsers(value: Any, name: str = "") -> Iterator[str]:
             yield from _LOCAL_TYPE.findall(rest)
 
 
-def fetch(search: EngineSearch, asked: Sequence[Asked], engines: Sequence[str]) -> Iterator[Read]:
+def fetch(
+    search: EngineSearch, asked: Sequence[QueryText], engines: Sequence[str]
+) -> Iterator[ImportedQuery]:
     """Each query's candidates, best first."""
     template = check_search(search, engines)
     entry = urlsplit(allowed(search.url, engines))
@@ -222,7 +224,7 @@ def fetch(search: EngineSearch, asked: Sequence[Asked], engines: Sequence[str]) 
                 # The query's words may choose a parser as well.
                 _check_parsers(request, f"query {each.query_id!r}")
             found = _ask(client, search.url, request)
-            yield Read(_candidates(search, each, found))
+            yield ImportedQuery(_candidates(search, each, found))
 
 
 def _ask(client: httpx.Client, url: str, request: Any) -> Any:
@@ -255,7 +257,7 @@ def _ask(client: httpx.Client, url: str, request: Any) -> Any:
     return parse_json(bytes(body))
 
 
-def _candidates(search: EngineSearch, asked: Asked, found: Any) -> CandidateList:
+def _candidates(search: EngineSearch, asked: QueryText, found: Any) -> CandidateList:
     try:
         if search.kind == "solr":
             hits = [(str(_field(doc, search.id_field or "id")), doc) for doc in

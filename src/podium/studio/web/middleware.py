@@ -53,7 +53,7 @@ class _TooLargeError(Exception):
     pass
 
 
-class Wrapping:
+class RequestMiddleware:
     """Wraps the application.
 
     Args:

@@ -147,7 +147,7 @@ def change_password(request: Request, who: AnyPerson, change: PasswordChange) ->
         throttling.take_back(connection, who.id, who.email, address)
 
     # Whoever found a browser unlocked must not guess the password there.
-    in_transaction(engine, lambda c: throttling.count_try(c, who.email, address))
+    in_transaction(engine, lambda c: throttling.count_attempt(c, who.email, address))
     in_transaction(engine, work)
 
 

@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from podium.studio.accounts.identity import Member
-from podium.studio.judging.blocked import Blocked, blocked_work
-from podium.studio.judging.rejudge import ask_again as take_back
-from podium.studio.projects.progress import Standing, standing_of
+from podium.studio.judging.blocked import BlockedQueries, blocked_work
+from podium.studio.judging.rejudge import rejudge
+from podium.studio.projects.progress import ProjectProgress, project_progress
 from podium.studio.reporting import reports
 from podium.studio.store.database import reading
 from podium.studio.web.access import AManager
@@ -65,28 +65,28 @@ def report(request: Request, who: AManager) -> ReportOut:
 @router.post("/ask-again", operation_id="ask_again")
 def ask_again(request: Request, who: AManager, wanted: AskAgain) -> AskedAgain:
     """Take back everyone's verdicts on a pair, or of a loop, so that they are asked again."""
-    count = take_back(request.app.state.engine, who, wanted.query, wanted.loop)
+    count = rejudge(request.app.state.engine, who, wanted.query, wanted.loop)
     return AskedAgain(verdicts=count)
 
 
-def blocked_now(request: Request, who: Member) -> list[Blocked]:
+def blocked_now(request: Request, who: Member) -> list[BlockedQueries]:
     """What nobody can judge; a project that is paused hands nothing out anyway."""
     if who.project.paused:
         return []
     return reading(request.app.state.engine, lambda c: blocked_work(c, who.project))
 
 
-def present(request: Request, who: Member) -> tuple[Standing, Any]:
+def present(request: Request, who: Member) -> tuple[ProjectProgress, Any]:
     """How far a project is, and its last report; a newer one is asked for if there is need."""
     engine = request.app.state.engine
 
-    def work(connection: Connection) -> tuple[Standing, Any]:
-        return standing_of(connection, who.project.id), reports.report_of(
+    def work(connection: Connection) -> tuple[ProjectProgress, Any]:
+        return project_progress(connection, who.project.id), reports.report_of(
             connection, who.project.id
         )
 
-    standing, row = reading(engine, work)
-    stale = reports.is_stale(row, standing.entries, time.time())
-    if stale and reports.ask_for_report(engine, who.project.id, who.person.id):
+    progress, row = reading(engine, work)
+    stale = reports.is_stale(row, progress.entries, time.time())
+    if stale and reports.request_report(engine, who.project.id, who.person.id):
         request.app.state.worker.nudge()
-    return standing, row
+    return progress, row

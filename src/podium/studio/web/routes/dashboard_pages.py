@@ -53,7 +53,7 @@ def ask(request: Request, who: AManager, form: FormValues) -> Response:
 
 
 def _values(request: Request, who: Member) -> dict[str, Any]:
-    standing, row = present(request, who)
+    progress, row = present(request, who)
     content: dict[str, Any] = row.content if row is not None else {}
     loops = content.get("loops", [])
 
@@ -64,9 +64,9 @@ def _values(request: Request, who: Member) -> dict[str, Any]:
 
     names, titles = reading(request.app.state.engine, work)
     now = time.time()
-    pace: Pace = pace_of(standing, content, now)
+    pace: Pace = pace_of(progress, content, now)
     return {
-        "standing": standing,
+        "progress": progress,
         "report": content,
         "made_at": row.made_at if row is not None else None,
         "age": int(now - row.made_at) if row is not None else None,

@@ -17,7 +17,7 @@ from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Mode
 from podium.studio.store.tables import Job
 from podium.studio.transfer.exports import KIND as EXPORT
-from podium.studio.transfer.exports import ExportOrder, download_name
+from podium.studio.transfer.exports import ExportOptions, download_name
 from podium.studio.transfer.imports import KIND as IMPORT
 from podium.studio.transfer.imports import Source, drop_files, keep
 from podium.studio.transfer.readers import DEEPEST
@@ -83,10 +83,10 @@ def import_from_engine(request: Request, who: AManager, search: EngineSearch) ->
 
 
 @router.post("/exports", status_code=202, operation_id="export")
-def export(request: Request, who: AManager, order: ExportOrder) -> JobOut:
+def export(request: Request, who: AManager, options: ExportOptions) -> JobOut:
     """Write what the project came to into a file, to be fetched when it is done."""
-    order.check(Mode(who.project.mode))
-    return _queue(request, who, EXPORT, order.model_dump())
+    options.check(Mode(who.project.mode))
+    return _queue(request, who, EXPORT, options.model_dump())
 
 
 @router.get("/jobs", operation_id="list_jobs")

@@ -13,11 +13,11 @@ from sqlalchemy import Connection, select
 from podium.studio.accounts.identity import Member
 from podium.studio.errors import RefusedError
 from podium.studio.judging.answers import CHOICES
-from podium.studio.judging.judgment_counts import judged_by
-from podium.studio.judging.leases import RENEW_EVERY, Holder
-from podium.studio.judging.next_task import Given, Next, Used
+from podium.studio.judging.judgment_counts import user_judgments
+from podium.studio.judging.leases import RENEW_EVERY, LeaseHolder
+from podium.studio.judging.next_task import LeasedTask, NextTask, UsedStates
 from podium.studio.judging.query_state import Document
-from podium.studio.judging.service import Desk, Taken
+from podium.studio.judging.service import AnswerResult, JudgingService
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Mode
 from podium.studio.store.tables import Candidate, Query
@@ -35,23 +35,23 @@ class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
-class _FromTab(_Body):
+class _TabRequest(_Body):
     tab: Tab
     renews: bool = False
     """Whether this tab will renew the task every `renew_seconds`: then the lease is short, and
     ends soon after the last renewal. Without, the task is held for the project's `lease_seconds`.
     """
 
-    def holder(self, user_id: int) -> Holder:
+    def holder(self, user_id: int) -> LeaseHolder:
         """Whose tab it is."""
-        return Holder(user_id, self.tab, self.renews)
+        return LeaseHolder(user_id, self.tab, self.renews)
 
 
-class Ask(_FromTab):
+class NextRequest(_TabRequest):
     """Ask for a task."""
 
 
-class Answer(_FromTab):
+class AnswerRequest(_TabRequest):
     """Answer a task."""
 
     token: UUID
@@ -61,20 +61,20 @@ class Answer(_FromTab):
     more: bool = True
 
 
-class TakeBack(_FromTab):
+class UndoRequest(_TabRequest):
     """Take an answer back, by default the last."""
 
     token: UUID
     answer: UUID | None = None
 
 
-class Renewal(_FromTab):
+class RenewalRequest(_TabRequest):
     """Keep a task: someone is still at it."""
 
     token: UUID
 
 
-class Release(_Body):
+class ReleaseRequest(_Body):
     """Give a task up unanswered."""
 
     token: UUID
@@ -165,9 +165,9 @@ class DocumentOut(BaseModel):
     terms: list[str]
 
 
-def _desk(request: Request) -> Desk:
-    desk: Desk = request.app.state.desk
-    return desk
+def _service(request: Request) -> JudgingService:
+    service: JudgingService = request.app.state.service
+    return service
 
 
 # The three that people wait for look up who asks in the transaction that does the work: apart, the
@@ -175,26 +175,26 @@ def _desk(request: Request) -> Desk:
 
 
 @router.post("/next", response_model=NextOut)
-def next_task(request: Request, project: Number, ask: Ask) -> Response:
+def next_task(request: Request, project: Number, ask: NextRequest) -> Response:
     """A task for a browser tab: the one that it holds, or a new one."""
-    desk = _desk(request)
+    service = _service(request)
 
-    def work(connection: Connection) -> tuple[NextOut, Used]:
+    def work(connection: Connection) -> tuple[NextOut, UsedStates]:
         who = member_in(connection, request, project)
-        found, boards = desk.next_in(connection, who.project, ask.holder(who.person.id))
-        return _worded(connection, who, found), boards
+        found, states = service.next_in(connection, who.project, ask.holder(who.person.id))
+        return _worded(connection, who, found), states
 
-    return _json(desk.carry_out(work))
+    return _json(service.transact(work))
 
 
 @router.post("/answers", response_model=AnswerOut)
-def answer(request: Request, project: Number, given: Answer) -> Response:
+def answer(request: Request, project: Number, given: AnswerRequest) -> Response:
     """Answer a task. The same answer sent again is one answer, and not an error."""
-    desk = _desk(request)
+    service = _service(request)
 
-    def work(connection: Connection) -> tuple[tuple[str, Taken, NextOut | None], Used]:
+    def work(connection: Connection) -> tuple[tuple[str, AnswerResult, NextOut | None], UsedStates]:
         who = member_in(connection, request, project)
-        (taken, found), boards = desk.answer_in(
+        (taken, found), states = service.answer_in(
             connection,
             who.project,
             given.holder(who.person.id),
@@ -205,9 +205,9 @@ def answer(request: Request, project: Number, given: Answer) -> Response:
             more=given.more,
         )
         after = None if found is None else _worded(connection, who, found)
-        return (who.project.mode, taken, after), boards
+        return (who.project.mode, taken, after), states
 
-    mode, taken, after = desk.carry_out(work)
+    mode, taken, after = service.transact(work)
     request.app.state.metrics.judged(mode, repeated=taken.repeated, late=taken.late)
     return _json(
         AnswerOut(repeated=taken.repeated, late=taken.late, counts=taken.counts, next=after)
@@ -215,51 +215,51 @@ def answer(request: Request, project: Number, given: Answer) -> Response:
 
 
 @router.post("/undo", response_model=NextOut)
-def undo(request: Request, project: Number, wanted: TakeBack) -> Response:
+def undo(request: Request, project: Number, wanted: UndoRequest) -> Response:
     """Take back an answer; the same is asked again, if it can be."""
-    desk = _desk(request)
+    service = _service(request)
 
-    def work(connection: Connection) -> tuple[NextOut, Used]:
+    def work(connection: Connection) -> tuple[NextOut, UsedStates]:
         who = member_in(connection, request, project)
-        found, boards = desk.undo_in(
+        found, states = service.undo_in(
             connection, who.project, wanted.holder(who.person.id), wanted.token, wanted.answer
         )
-        return _worded(connection, who, found), boards
+        return _worded(connection, who, found), states
 
-    return _json(desk.carry_out(work))
+    return _json(service.transact(work))
 
 
 @router.post("/renew", response_model=RenewalOut)
-def renew(request: Request, project: Number, wanted: Renewal) -> Response:
+def renew(request: Request, project: Number, wanted: RenewalRequest) -> Response:
     """Keep a task for a while, because someone is at it."""
-    desk = _desk(request)
+    service = _service(request)
 
     def work(connection: Connection) -> RenewalOut:
         who = member_in(connection, request, project)
         holder = wanted.holder(who.person.id)
-        until = desk.renew_in(connection, who.project, holder, wanted.token)
+        until = service.renew_in(connection, who.project, holder, wanted.token)
         return RenewalOut(expires_at=until)
 
     return _json(in_transaction(request.app.state.engine, work))
 
 
 @router.post("/release", response_model=ReleaseOut)
-def release(request: Request, project: Number, wanted: Release) -> Response:
+def release(request: Request, project: Number, wanted: ReleaseRequest) -> Response:
     """Give a task up unanswered, so that others need not wait for it."""
     return _json(ReleaseOut(released=released(request, project, wanted)))
 
 
-def released(request: Request, project: int, wanted: Release) -> bool:
+def released(request: Request, project: int, wanted: ReleaseRequest) -> bool:
     """Give a task up; returns whether it is free for others now."""
-    desk = _desk(request)
+    service = _service(request)
 
-    def work(connection: Connection) -> tuple[bool, Used]:
+    def work(connection: Connection) -> tuple[bool, UsedStates]:
         who = member_in(connection, request, project)
-        return desk.release_in(
+        return service.release_in(
             connection, who.project, who.person.id, wanted.token, wanted.expires_at
         )
 
-    return desk.carry_out(work)
+    return service.transact(work)
 
 
 @router.get("/queries/{query}/documents/{place}")
@@ -300,10 +300,10 @@ def _document(request: Request, who: Member, query: int, place: int) -> Any:
     return row
 
 
-def _worded(connection: Connection, who: Member, found: Next) -> NextOut:
-    if not isinstance(found, Given):
+def _worded(connection: Connection, who: Member, found: NextTask) -> NextOut:
+    if not isinstance(found, LeasedTask):
         return NextOut(state=found.why, wait_seconds=found.seconds, problems=list(found.problems))
-    judged, seconds = judged_by(connection, who.project.id, who.person.id)
+    judged, seconds = user_judgments(connection, who.project.id, who.person.id)
     query, mode = found.query, Mode(who.project.mode)
     return NextOut(
         state="task",

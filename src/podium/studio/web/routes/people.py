@@ -64,7 +64,7 @@ class NewInvitationOut(BaseModel):
     link: str
 
 
-class ShareOrder(_Body):
+class AssignmentOptions(_Body):
     """How to share the queries out."""
 
     people: list[Annotated[int, Field(ge=1, lt=2**62)]] = Field(default=[], max_length=1000)
@@ -151,7 +151,7 @@ def revoke(request: Request, who: AManager, invitation: Number) -> None:
 @router.get("/assignment", operation_id="get_assignment")
 def assignment(request: Request, who: AManager) -> list[ShareOut]:
     """How many queries each member was assigned."""
-    rows = reading(request.app.state.engine, lambda c: sharing.shares_of(c, who.project.id))
+    rows = reading(request.app.state.engine, lambda c: sharing.assignment_counts(c, who.project.id))
     return [
         ShareOut(user=row.id, name=row.name, queries=row.queries, expected_left=row.left)
         for row in rows
@@ -159,13 +159,13 @@ def assignment(request: Request, who: AManager) -> list[ShareOut]:
 
 
 @router.post("/assignment", operation_id="assign")
-def assign(request: Request, who: AManager, order: ShareOrder) -> list[ShareOut]:
+def assign(request: Request, who: AManager, options: AssignmentOptions) -> list[ShareOut]:
     """Share the queries that are not done among members, in place of what they had."""
 
     def work(connection: Connection) -> None:
-        sharing.share_out(
-            connection, who, order.people, method=order.method, copies=order.copies,
-            seed=order.seed,
+        sharing.assign_queries(
+            connection, who, options.people, method=options.method, copies=options.copies,
+            seed=options.seed,
         )  # fmt: skip
 
     in_transaction(request.app.state.engine, work)

@@ -22,7 +22,7 @@ from podium.studio.web.access import AManager, AnyPerson
 from podium.studio.web.forms import FormValues, read_csrf
 from podium.studio.web.pages import render
 from podium.studio.web.routes.judging import Number
-from podium.studio.web.routes.people import InvitationIn, RoleIn, ShareOrder, join_link
+from podium.studio.web.routes.people import AssignmentOptions, InvitationIn, RoleIn, join_link
 from podium.studio.web.routes.project_pages import render_project
 
 router = APIRouter(dependencies=[Depends(read_csrf)], include_in_schema=False)
@@ -97,11 +97,16 @@ def assign(
     """Share the queries out."""
     values = {name: form[name] for name in ("method", "copies", "seed") if name in form}
     try:
-        order = ShareOrder.model_validate({**values, "people": people or []})
+        options = AssignmentOptions.model_validate({**values, "people": people or []})
         in_transaction(
             request.app.state.engine,
-            lambda c: sharing.share_out(
-                c, who, order.people, method=order.method, copies=order.copies, seed=order.seed
+            lambda c: sharing.assign_queries(
+                c,
+                who,
+                options.people,
+                method=options.method,
+                copies=options.copies,
+                seed=options.seed,
             ),
         )
     except (ValidationError, RefusedError) as error:
@@ -188,7 +193,7 @@ def _people_page(
 def _assignment_page(
     request: Request, who: Member, *, problem: str = "", status: int = 200
 ) -> Response:
-    rows = reading(request.app.state.engine, lambda c: sharing.shares_of(c, who.project.id))
+    rows = reading(request.app.state.engine, lambda c: sharing.assignment_counts(c, who.project.id))
     values = {"shares": rows, "problem": problem}
     return render_project(request, who, "assignment.html", values, status=status)
 

@@ -20,7 +20,7 @@ from podium.studio.projects.changes import (
     settings_of,
 )
 from podium.studio.projects.guidelines import guidelines_html
-from podium.studio.projects.progress import projects_of, standing_of
+from podium.studio.projects.progress import project_progress, projects_of
 from podium.studio.projects.service import ProjectSettings, create_project
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Mode, Role
@@ -79,10 +79,10 @@ def project_home(request: Request, who: AnyMember) -> Response:
     """An assessor's start: what to look for, and where to begin. Managers see the figures."""
     if who.may(Role.MANAGER):
         return RedirectResponse(f"/projects/{who.project.id}/dashboard", 303)
-    standing = reading(request.app.state.engine, lambda c: standing_of(c, who.project.id))
+    progress = reading(request.app.state.engine, lambda c: project_progress(c, who.project.id))
     guidelines = guidelines_html(who.project.guidelines)
     return render_project(
-        request, who, "project_home.html", {"guidelines": guidelines, "standing": standing}
+        request, who, "project_home.html", {"guidelines": guidelines, "progress": progress}
     )
 
 
@@ -171,7 +171,7 @@ def _settings_page(
     request: Request, who: Member, values: dict[str, Any], problem: str = "", status: int = 200
 ) -> Response:
     def work(connection: Connection) -> tuple[bool, bool]:
-        queries = standing_of(connection, who.project.id).queries
+        queries = project_progress(connection, who.project.id).queries
         return has_answers(connection, who.project.id), queries > 0
 
     fixed, has_queries = reading(request.app.state.engine, work)

@@ -15,7 +15,7 @@ from podium.studio.projects.changes import (
     delete_project,
     settings_of,
 )
-from podium.studio.projects.progress import Standing, projects_of, standing_of
+from podium.studio.projects.progress import ProjectProgress, project_progress, projects_of
 from podium.studio.projects.service import ProjectSettings, create_project, project_row
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Mode, Role
@@ -27,7 +27,7 @@ router = APIRouter(prefix="/api/v1", tags=["projects"])
 _PAGE = 1000
 
 
-class Progress(BaseModel):
+class ProjectProgressOut(BaseModel):
     """How far a project is."""
 
     queries: int
@@ -37,7 +37,7 @@ class Progress(BaseModel):
     share: float
 
 
-class Shown(BaseModel):
+class AssessorSettings(BaseModel):
     """What assessors may know of how a project is judged; checks are to come unannounced."""
 
     name: str
@@ -53,8 +53,8 @@ class ProjectOut(BaseModel):
     role: Role
     paused: bool
     created_at: float
-    settings: ProjectSettings | Shown
-    progress: Progress
+    settings: ProjectSettings | AssessorSettings
+    progress: ProjectProgressOut
 
 
 class QueryOut(BaseModel):
@@ -78,7 +78,7 @@ class Confirmation(BaseModel):
 def list_projects(request: Request, who: AnyPerson) -> list[ProjectOut]:
     """Your projects, newest first."""
     found = reading(request.app.state.engine, lambda c: projects_of(c, who.id, every=who.is_admin))
-    return [_shown(row, role, standing) for row, role, standing in found]
+    return [_project_out(row, role, progress) for row, role, progress in found]
 
 
 @router.post("/projects", status_code=201, operation_id="create_project")
@@ -88,7 +88,7 @@ def create(request: Request, who: AnAdmin, settings: ProjectSettings) -> Project
     def work(connection: Connection) -> ProjectOut:
         project_id = create_project(connection, who.id, settings)
         row = project_row(connection, project_id)
-        return _shown(row, Role.OWNER, standing_of(connection, project_id))
+        return _project_out(row, Role.OWNER, project_progress(connection, project_id))
 
     return in_transaction(request.app.state.engine, work)
 
@@ -96,8 +96,8 @@ def create(request: Request, who: AnAdmin, settings: ProjectSettings) -> Project
 @router.get("/projects/{project}", operation_id="get_project")
 def get(request: Request, who: AnyMember) -> ProjectOut:
     """A project of yours."""
-    standing = reading(request.app.state.engine, lambda c: standing_of(c, who.project.id))
-    return _shown(who.project, who.role, standing)
+    progress = reading(request.app.state.engine, lambda c: project_progress(c, who.project.id))
+    return _project_out(who.project, who.role, progress)
 
 
 @router.patch("/projects/{project}", operation_id="change_project")
@@ -107,7 +107,7 @@ def change(request: Request, who: AManager, changes: ProjectChange) -> ProjectOu
 
     def work(connection: Connection) -> ProjectOut:
         row = change_project(connection, who.person.id, who.project.id, wanted)
-        return _shown(row, who.role, standing_of(connection, who.project.id))
+        return _project_out(row, who.role, project_progress(connection, who.project.id))
 
     return in_transaction(request.app.state.engine, work)
 
@@ -151,24 +151,26 @@ def list_queries(
     ]
 
 
-def _settings(row: Any, role: Role) -> ProjectSettings | Shown:
+def _settings(row: Any, role: Role) -> ProjectSettings | AssessorSettings:
     if role is Role.ASSESSOR:
-        return Shown(name=row.name, mode=Mode(row.mode), k=row.k, guidelines=row.guidelines)
+        return AssessorSettings(
+            name=row.name, mode=Mode(row.mode), k=row.k, guidelines=row.guidelines
+        )
     return settings_of(row)
 
 
-def _shown(row: Any, role: str, standing: Standing) -> ProjectOut:
+def _project_out(row: Any, role: str, progress: ProjectProgress) -> ProjectOut:
     return ProjectOut(
         id=row.id,
         role=Role(role),
         paused=row.paused,
         created_at=row.created_at,
         settings=_settings(row, Role(role)),
-        progress=Progress(
-            queries=standing.queries,
-            done=standing.done,
-            judgments=standing.judgments,
-            expected_left=standing.expected_left,
-            share=standing.share,
+        progress=ProjectProgressOut(
+            queries=progress.queries,
+            done=progress.done,
+            judgments=progress.judgments,
+            expected_left=progress.expected_left,
+            share=progress.share,
         ),
     )

@@ -69,7 +69,7 @@ def sign_in(
         return user_id
 
     try:
-        in_transaction(engine, lambda c: throttling.count_try(c, email, address))
+        in_transaction(engine, lambda c: throttling.count_attempt(c, email, address))
         user_id = in_transaction(engine, work)
     except RefusedError as error:
         _LOG.warning("sign-in", outcome="throttled", address=address)

@@ -13,12 +13,12 @@ from podium.studio.accounts.identity import Member
 from podium.studio.errors import first_problem
 from podium.studio.store.enums import Mode
 from podium.studio.transfer.exports import KIND as EXPORT
-from podium.studio.transfer.exports import ExportOrder
+from podium.studio.transfer.exports import ExportOptions
 from podium.studio.transfer.imports import KIND as IMPORT
 from podium.studio.transfer.imports import Source
 from podium.studio.transfer.readers import DEEPEST
 from podium.studio.transfer.search_engines import DEFAULTS, EngineSearch
-from podium.studio.transfer.writers import FITS, WAYS
+from podium.studio.transfer.writers import EXPORT_CONTENTS, EXPORT_FORMATS
 from podium.studio.web.access import AManager, UploadRoute
 from podium.studio.web.forms import FormValues, read_csrf
 from podium.studio.web.routes import jobs
@@ -83,11 +83,11 @@ def export(request: Request, who: AManager, form: FormValues) -> Response:
     """Ask for an export."""
     content, _, wanted = form.get("what", "").partition("/")
     try:
-        order = ExportOrder.model_validate(
+        options = ExportOptions.model_validate(
             {"content": content, "format": wanted, "ties": "ties" in form,
              "only_done": "only_done" in form}
         )  # fmt: skip
-        jobs.export(request, who, order)
+        jobs.export(request, who, options)
     except ValidationError as error:
         return _export_page(request, who, first_problem(error))
     except PodiumError as error:
@@ -129,7 +129,9 @@ def _export_page(request: Request, who: Member, problem: str = "") -> Response:
         "kind": EXPORT,
         "jobs": jobs.jobs_of(request, who, [EXPORT]),
         "choices": [
-            (content, form) for content in FITS[Mode(who.project.mode)] for form in WAYS[content]
+            (content, form)
+            for content in EXPORT_CONTENTS[Mode(who.project.mode)]
+            for form in EXPORT_FORMATS[content]
         ],
     }
     return render_project(request, who, "export.html", values, status=422 if problem else 200)
