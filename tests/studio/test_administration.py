@@ -74,7 +74,7 @@ def test_accounts_are_listed_and_changed_by_administrators_only(engine, address,
         assert admin.get(path).status_code == 403
     actions = reading(engine, lambda c: c.scalars(select(AuditRecord.action)).all())
     for action in ("disabled an account", "enabled an account", "reset a password",
-                   "ended sessions and tokens", "made an administrator"):  # fmt: skip
+                   "ended sessions and API tokens", "appointed an administrator"):  # fmt: skip
         assert action in actions
 
 

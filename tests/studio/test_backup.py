@@ -119,7 +119,7 @@ def test_a_damaged_backup_is_refused(engine, database, empty, tmp_path):
         file.writestr("manifest.json", json.dumps({**manifest, "log_digest": digest}))
         file.writestr("database.dump", dump)
     other = connect(Settings(database=empty))
-    with pytest.raises(DataError, match="not as it was"):
+    with pytest.raises(DataError, match="differs from the backup"):
         restore(other, Settings(database=empty), wrong)
     other.dispose()
 

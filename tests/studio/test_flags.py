@@ -43,7 +43,7 @@ def test_careless_people_are():
     (flag,) = quality_flags(AssessorStats(sides=(1, 99, 1)))
     assert "Called 99 of 101 pairs equal" in flag
     (flag,) = quality_flags(AssessorStats(recent=times(*[0.8] * 30)))
-    assert "quicker than the texts" in flag
+    assert "faster than the texts" in flag
     assert (
         quality_flags(AssessorStats(recent=times(*[0.8] * 30, characters=40.0))) == []
     )  # they are short

@@ -161,7 +161,7 @@ def test_the_worker_goes_on_after_any_error(engine, database, project, tmp_path,
     assert worker.is_alive()
     assert b"podium_workers 1.0" in metrics.text()
     add(engine, project)
-    worker.nudge()
+    worker.wake()
     assert done.wait(20)
     wait_until(lambda: b'podium_jobs_total{kind="test",outcome="done"} 1.0' in metrics.text())
     worker.stop()
@@ -217,7 +217,7 @@ def test_a_job_that_was_cancelled_stops_and_is_not_taken(engine, project):
         work.progress(0.6)
     with pytest.raises(JobLostError):
         in_transaction(engine, lambda c: work.finish(c, {}))
-    with pytest.raises(RefusedError, match="ended already"):
+    with pytest.raises(RefusedError, match="already ended"):
         in_transaction(engine, lambda c: cancel(c, work.job))
     assert {row(engine, number).state for number in (waiting, running)} == {"cancelled"}
 

@@ -94,7 +94,7 @@ def test_invitations_over_rest(engine, address):
         audit = client.get(f"/api/v1/projects/{project}/audit").json()
         assert [each["action"] for each in audit][:2] == [
             "revoked an invitation",
-            "made an invitation",
+            "created an invitation",
         ]
         later = client.get(
             f"/api/v1/projects/{project}/audit", params={"before": audit[0]["id"], "limit": 1}
@@ -148,8 +148,8 @@ def test_the_pages_about_people(engine, address):
         assert "Assign queries" in browser.get(f"{home}/assignment").text
         assert browser.submit(f"{home}/assignment/remove", {"user": str(bob)}).status_code == 303
         page = browser.get(f"{home}/audit").text
-        assert "shared the queries out" in page
-        assert "took assignments back" in page
+        assert "assigned the queries" in page
+        assert "removed assignments" in page
         assert browser.submit(f"{home}/people/{bob}/remove").status_code == 303
 
 

@@ -19,7 +19,7 @@ from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.tables import Candidate, Gold, Query, Ranking
 from podium.studio.store.tokens import new_token
 from podium.studio.transfer import imports as import_jobs
-from podium.studio.transfer.readers import Upload, opened
+from podium.studio.transfer.readers import Upload, open_upload
 from tests.studio.factories import PASSWORD, make_people, make_project
 from tests.studio.http_client import Browser, ended, program, row_of
 from tests.studio.postgres import wait_until
@@ -126,7 +126,10 @@ def test_a_large_import_renews_the_statistics_of_the_database(engine, address, m
 def test_a_small_file_cannot_stand_for_a_huge_one(tmp_path):
     path = tmp_path / "bomb"
     path.write_bytes(gzip.compress(b"x" * 5_000_000))
-    with pytest.raises(ValueError, match="bomb"), opened(Upload(path, "bomb"), most=1000) as stream:
+    with (
+        pytest.raises(ValueError, match="bomb"),
+        open_upload(Upload(path, "bomb"), most=1000) as stream,
+    ):
         stream.read(10_000)
 
 

@@ -26,7 +26,7 @@ _HOST = "127.0.0.1"
 
 
 def run_demo(settings: Settings, port: int, browser: bool) -> None:
-    """Serve this machine's user: tables, account, project and a way in are all there at once."""
+    """Serve a demonstration on this machine, with tables, account, project and a sign-in link."""
     set_up_logs("WARNING", readable=True)
     engine = connect(settings)
     upgrade(engine)
@@ -39,7 +39,7 @@ def run_demo(settings: Settings, port: int, browser: bool) -> None:
     app.state.one_time[digest(secret)] = admin
     link = f"{address}/sign-in/once/{secret}"
     typer.echo(f"Podium Studio is at {address}, with everything in {settings.database}.")
-    typer.echo(f"Sign in, once, by {link}")
+    typer.echo(f"Sign in (once) at {link}")
     typer.echo("Press Ctrl-C to stop.")
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
     if browser:
@@ -58,7 +58,7 @@ def run_server(
     engine.dispose()
     if present != newest:
         raise DataError(
-            f"the database's tables are of revision {present or 'none'}, not {newest}",
+            f"the database's tables are at revision {present or 'none'}, not {newest}",
             hint="Run podium studio migrate first, or add --migrate.",
         )
     set_up_logs()
@@ -89,13 +89,13 @@ def _serve(settings: Settings, host: str, port: int, workers: int) -> None:
 
 def _listen(port: int) -> socket.socket:
     """A socket at a port, or at any that is free if that one is taken."""
-    found = socket.socket()
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        found.bind((_HOST, port))
+        listener.bind((_HOST, port))
     except OSError:
-        found.bind((_HOST, 0))
-    return found
+        listener.bind((_HOST, 0))
+    return listener
 
 
 def _open(server: uvicorn.Server, link: str) -> None:

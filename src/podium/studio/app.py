@@ -84,7 +84,7 @@ def create_app(settings: Settings) -> FastAPI:
     probe = connect(settings, seconds=_PROBE_SECONDS, pooled=False)
     metrics = Metrics(engine)
     kinds = {"import": run_import, "export": run_export, "report": run_report}
-    worker = Worker(settings, kinds, metrics, tidying=(forget_expired, delete_old_leases))
+    worker = Worker(settings, kinds, metrics, cleanups=(forget_expired, delete_old_leases))
 
     @asynccontextmanager
     async def running(_app: FastAPI) -> AsyncIterator[None]:
@@ -160,16 +160,14 @@ def _answer_errors(app: FastAPI) -> None:
     async def _not_storable(request: Request, error: Exception) -> Response:
         # Such a value comes with the request: asking again would come to the same.
         structlog.get_logger("podium.studio").warning("unstorable value", **describe_error(error))
-        return _worded(
-            request, 422, "A value cannot be stored: it has characters that are no text."
-        )
+        return _worded(request, 422, "A value cannot be stored: it contains invalid characters.")
 
     @app.exception_handler(DBAPIError)
     @app.exception_handler(PoolTimeoutError)
     async def _no_database(request: Request, error: Exception) -> Response:
         structlog.get_logger("podium.studio").error("database", **describe_error(error))
         request.app.state.metrics.database_failed(type(error).__name__)
-        problem = "The database cannot be reached: the page tries again by itself."
+        problem = "The database cannot be reached. The page retries automatically."
         return _worded(request, 503, problem, {"Retry-After": "1"})
 
 

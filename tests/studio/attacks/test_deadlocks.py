@@ -144,8 +144,8 @@ def test_what_all_have_skipped_is_told(engine, judge):
         after["problems"]
         == told(first)
         == [
-            "1 query is blocked: everyone who can judge has judged or skipped what is left. "
-            "Invite someone else, or ask those who skipped pairs to take that back."
+            "1 query is blocked: everyone who can judge has already judged or skipped "
+            "the remaining pairs. Invite someone else, or ask those who skipped pairs to undo that."
         ]
     )
     assert first.undo()["state"] == "task"

@@ -47,7 +47,7 @@ def test_who_is_assigned_nothing_is_told_so_and_what_to_do(engine, judge):
     ann, bob = make_people(engine, 2)
     project = make_project(engine, [ann, bob], queries=2, items=2, k=1, assigned_only=True)
     owner, second = judge(ann, project), judge(bob, project)
-    remedy = "Assign the queries on the page Assignment, or let everyone judge all of them."
+    remedy = "Assign the queries under Assignments, or let everyone judge all queries."
     nobody = second.next()
     assert (nobody["state"], nobody["wait_seconds"]) == ("blocked", 15.0)
     assert nobody["problems"] == [f"2 queries are blocked: nobody is assigned. {remedy}"]

@@ -272,7 +272,7 @@ def judge_out_of_date(stage: Stage, page: Page) -> None:
 
 @scene()
 def judge_gone(stage: Stage, page: Page) -> None:
-    page.route("**/next", lambda route: _refuse(route, 404, "There is no such project."))
+    page.route("**/next", lambda route: _refuse(route, 404, "The project does not exist."))
     Judging(page, bees_project(stage.engine, stage.ann)).open().wait_for("gone")
 
 

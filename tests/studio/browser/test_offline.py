@@ -108,7 +108,7 @@ def test_a_server_in_trouble_is_asked_again(engine, tab, status):
 def test_an_answer_that_nobody_wants_is_let_go(engine, tab):
     in_transaction(engine, lambda c: c.execute(delete(Lease)))
     tab.answer("ArrowLeft")
-    expect(tab.page.locator('[data-part="notice"]')).to_contain_text("There is no such task.")
+    expect(tab.page.locator('[data-part="notice"]')).to_contain_text("The task does not exist.")
     tab.ready()
     assert (answers(engine), kept(tab)) == ([], 0)
 

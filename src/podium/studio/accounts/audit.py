@@ -1,4 +1,4 @@
-"""Who changed what."""
+"""The audit log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def record(
     action: str,
     **details: Any,
 ) -> None:
-    """Write down that someone did something, in the transaction in which they do it."""
+    """Record an action in the audit log, in the transaction that performs it."""
     connection.execute(
         insert(AuditRecord).values(
             at=time.time(),

@@ -1,4 +1,4 @@
-"""Who belongs to a project: members and their roles, invitations, and what was done by whom."""
+"""Members of a project and their roles, invitations, API tokens and the audit log."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from podium.studio.store.tables import (
 
 
 def members_of(connection: Connection, project_id: int) -> list[Any]:
-    """The members of a project, owners first: number, name, address and its check, role."""
+    """The members of a project, owners first."""
     rows = connection.execute(
         select(User.id, User.name, User.email, User.email_verified, Membership.role)
         .join(Membership, Membership.user_id == User.id)
@@ -40,7 +40,7 @@ def set_role(connection: Connection, who: Member, user_id: int, role: Role) -> N
     """Give a member another role; nobody gives or takes more than they have."""
     present = _role_of(connection, who, user_id)
     if not who.may(role) or not who.may(present):
-        raise RefusedError(403, "Only owners may make owners, or change them.")
+        raise RefusedError(403, "Only owners may appoint owners or change their role.")
     if present is Role.OWNER and role is not Role.OWNER:
         _check_other_owner(connection, who.project.id)
     connection.execute(
@@ -54,10 +54,10 @@ def set_role(connection: Connection, who: Member, user_id: int, role: Role) -> N
 
 
 def remove_member(connection: Connection, who: Member, user_id: int) -> None:
-    """Take someone out of a project. What they judged stays; what they hold is free again.
+    """Remove someone from a project. Their judgments stay; their leases end.
 
-    The project's invitations end, unless people leave by themselves: whoever was removed could come
-    back by a link, with the same account or with another.
+    The project's invitations are revoked, unless the member leaves on their own: otherwise a
+    removed member could rejoin through a link, with the same account or another.
     """
     present = _role_of(connection, who, user_id)
     if not who.may(present):
@@ -70,7 +70,7 @@ def remove_member(connection: Connection, who: Member, user_id: int) -> None:
     freed = connection.scalars(select(Lease.query_id).where(*held)).all()
     if freed:
         connection.execute(update(Lease).where(*held).values(released=True, expires_at=now))
-        # Whoever looks for something free next sees what is free there.
+        # The next search for open work looks at these queries.
         connection.execute(update(Query).where(Query.id.in_(freed)).values(lease_expiry=0.0))
     connection.execute(
         delete(QueryAssignment).where(
@@ -94,15 +94,15 @@ def remove_member(connection: Connection, who: Member, user_id: int) -> None:
 
 
 def make_invitation(connection: Connection, who: Member, role: Role, uses: int, days: float) -> str:
-    """The secret of a new invitation, which is shown once."""
+    """Create an invitation and return its secret, which is shown once."""
     if not who.may(role):
         raise RefusedError(403, "Only owners may invite owners.")
-    record(connection, who.person.id, who.project.id, "made an invitation", role=role.value)
+    record(connection, who.person.id, who.project.id, "created an invitation", role=role.value)
     return invite(connection, who.project.id, role, uses=uses, days=days)
 
 
 def invitations_of(connection: Connection, project_id: int) -> list[Any]:
-    """The invitations that still hold."""
+    """The active invitations."""
     return list(
         connection.execute(
             select(Invitation.id, Invitation.role, Invitation.uses_left, Invitation.expires_at)
@@ -117,19 +117,19 @@ def invitations_of(connection: Connection, project_id: int) -> list[Any]:
 
 
 def revoke_invitation(connection: Connection, who: Member, invitation_id: int) -> None:
-    """End an invitation."""
+    """Revoke an invitation."""
     gone = connection.execute(
         delete(Invitation).where(
             Invitation.id == invitation_id, Invitation.project_id == who.project.id
         )
     )
     if gone.rowcount == 0:
-        raise RefusedError(404, "There is no such invitation.")
+        raise RefusedError(404, "The invitation does not exist.")
     record(connection, who.person.id, who.project.id, "revoked an invitation")
 
 
 def tokens_of(connection: Connection, user_id: int) -> list[Any]:
-    """Someone's API tokens, without what opens anything."""
+    """Someone's API tokens, without their secrets."""
     return list(
         connection.execute(
             select(ApiToken.id, ApiToken.name, ApiToken.created_at, ApiToken.expires_at)
@@ -140,12 +140,12 @@ def tokens_of(connection: Connection, user_id: int) -> list[Any]:
 
 
 def revoke_token(connection: Connection, user_id: int, token_id: int) -> None:
-    """End an API token of someone's."""
+    """Revoke one of someone's API tokens."""
     gone = connection.execute(
         delete(ApiToken).where(ApiToken.id == token_id, ApiToken.user_id == user_id)
     )
     if gone.rowcount == 0:
-        raise RefusedError(404, "There is no such token.")
+        raise RefusedError(404, "The API token does not exist.")
     record(connection, user_id, None, "revoked an API token")
 
 
@@ -176,12 +176,12 @@ def _role_of(connection: Connection, who: Member, user_id: int) -> Role:
         .with_for_update()
     )
     if role is None:
-        raise RefusedError(404, "There is no such member.")
+        raise RefusedError(404, "The member does not exist.")
     return Role(role)
 
 
 def _check_other_owner(connection: Connection, project_id: int) -> None:
-    # Both of two owners who leave at the same time would see the other one stay.
+    # Two owners who leave at the same time would each see the other one stay.
     connection.execute(
         select(Membership.user_id)
         .where(Membership.project_id == project_id, Membership.role == Role.OWNER.value)
@@ -194,4 +194,4 @@ def _check_other_owner(connection: Connection, project_id: int) -> None:
         )
     )
     if (owners or 0) < 2:
-        raise RefusedError(409, "A project needs an owner: make someone else one first.")
+        raise RefusedError(409, "A project needs an owner: make another member an owner first.")

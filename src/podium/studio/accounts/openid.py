@@ -1,4 +1,4 @@
-"""An OpenID provider: where it sends people, and what it says of who comes back."""
+"""Sign-in with an OpenID provider: authorization URL and verified identity."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "E
 _KEPT_SECONDS = 3600.0
 _AGAIN_SECONDS = 30.0
 _LEEWAY = 60
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 _SECONDS = 10.0
 """How long an answer of the provider may take."""
 
 
 @dataclass(frozen=True)
 class OpenIDIdentity:
-    """Who someone is, by the word of the provider.
+    """Someone's identity as verified by the provider.
 
     Attributes:
-        subject: The provider's name for them, with the provider's own.
-        email: Their address, only if the provider has verified it.
-        name: What they are called.
+        subject: The issuer and the subject identifier.
+        email: Their address, empty unless the provider has verified it.
+        name: Their display name.
     """
 
     subject: str
@@ -171,7 +171,7 @@ class OpenIDProvider:
             ):
                 for chunk in answer.iter_bytes():
                     body += chunk
-                    if len(body) > _MOST_BYTES or time.monotonic() > end:
+                    if len(body) > _MAX_BYTES or time.monotonic() > end:
                         raise _unusable()
             content = json.loads(body) if answer.status_code == 200 else None
         except (httpx.HTTPError, ValueError, RecursionError) as error:
@@ -182,4 +182,4 @@ class OpenIDProvider:
 
 
 def _unusable() -> RefusedError:
-    return RefusedError(502, "Your organisation's sign-in did not work: try again.")
+    return RefusedError(502, "Signing in with your organisation failed. Try again.")

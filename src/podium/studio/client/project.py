@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from podium.studio.client.client import StudioClient
 
 _RENEW_EVERY = 15.0
-"""How often a program that judges says that it is still at it, in seconds."""
+"""How often a program that judges renews its lease, in seconds."""
 _LOOK_AGAIN = 5.0
-"""How soon to look whether a project that is paused goes on, in seconds."""
+"""How often to check whether a paused project has been resumed, in seconds."""
 
 
 class StudioProject:
     """A project of a studio.
 
     Attributes:
-        about: What the studio told of it: id, role, settings, progress.
+        about: The project as JSON: id, role, settings, progress.
     """
 
     def __init__(self, studio: StudioClient, about: dict[str, Any]) -> None:
@@ -57,7 +57,7 @@ class StudioProject:
         self._studio.send("DELETE", self._path, json={"name": name})
 
     def import_candidates(self, source: str | Path | Iterable[CandidateList]) -> dict[str, Any]:
-        """Put queries with their candidates into the project, and wait until they are in.
+        """Import queries with their candidates, and wait until the import is done.
 
         Args:
             source: A JSONL file, or lists of candidates.
@@ -80,18 +80,18 @@ class StudioProject:
         *,
         depth: int = 50,
     ) -> dict[str, Any]:
-        """Put the queries of TREC runs into the project, with the texts of their documents."""
+        """Import the queries of TREC runs, with the texts of their documents."""
         files = [("runs", Path(run)) for run in runs] + [("documents", Path(documents))]
         if queries is not None:
             files.append(("queries", Path(queries)))
         return self._upload("runs", files, depth=depth)
 
     def import_gold(self, source: str | Path) -> dict[str, Any]:
-        """Put gold pairs into the project, from JSONL."""
+        """Import gold pairs from JSONL."""
         return self._upload("gold", [("gold", Path(source))])
 
     def import_from_engine(self, **search: Any) -> dict[str, Any]:
-        """Put queries into the project with candidates that a search engine finds for them.
+        """Import queries with candidates from a search engine.
 
         Args:
             search: The fields of `podium.studio.transfer.search_engines.EngineSearch`: url, …
@@ -101,37 +101,37 @@ class StudioProject:
         return result
 
     def next(self, *, wait: float | None = 60.0) -> StudioTask | None:
-        """What to judge next, or None if there is nothing (for now).
+        """The next task, or None if there is none (for now).
 
         Args:
             wait: For how many seconds to wait for others at most, where what they do may open
                 something; None is as long as it takes.
         """
-        return self._asked(self._next(), wait)
+        return self._wait_for_task(self._next(), wait)
 
     def answer(
-        self, asked: StudioTask, choice: str, *, seconds: float = 0.0, wait: float | None = 60.0
+        self, task: StudioTask, choice: str, *, seconds: float = 0.0, wait: float | None = 60.0
     ) -> StudioTask | None:
-        """Answer, and get what to judge next, or None if there is nothing (for now)."""
-        return self._asked(self._answer(asked, choice, seconds), wait)
+        """Answer a task, and get the next one, or None if there is none (for now)."""
+        return self._wait_for_task(self._answer(task, choice, seconds), wait)
 
     def undo(self) -> StudioTask | None:
-        """Take back your last answer; the same is asked again."""
-        wanted = {"token": str(uuid4()), "tab": self._tab}
-        return self._asked(self._studio.call("POST", f"{self._path}/undo", json=wanted), 60.0)
+        """Undo your last answer; the same task is returned."""
+        body = {"token": str(uuid4()), "tab": self._tab}
+        return self._wait_for_task(self._studio.call("POST", f"{self._path}/undo", json=body), 60.0)
 
-    def release(self, asked: StudioTask) -> None:
-        """Give a task up unanswered, so that others need not wait for it."""
-        self._studio.call("POST", f"{self._path}/release", json={"token": asked.token})
+    def release(self, task: StudioTask) -> None:
+        """Release a task unanswered, so that others need not wait for it."""
+        self._studio.call("POST", f"{self._path}/release", json={"token": task.token})
 
     def judge(self, choose: Callable[[StudioTask], str], *, wait: float | None = None) -> int:
-        """Judge until there is nothing left to you; returns how many answers that took.
+        """Judge until no task is left for you; returns the number of answers.
 
         Where the rest depends on others, it waits for them. A task is kept for as long as `choose`
         takes, and given up if it fails.
 
         Args:
-            choose: Gives one of the choices of what is asked: a model, say.
+            choose: Returns one of the task's choices, for example by a model.
             wait: For how many seconds to wait for others at a time, and while the project is
                 paused; None is as long as it takes.
 
@@ -140,19 +140,19 @@ class StudioProject:
         """
         count = 0
         with LeaseRenewer(self._renew, _RENEW_EVERY) as renewing:
-            asked = self._asked(self._next(renews=True), wait, renews=True)
-            while asked is not None:
-                renewing.token = asked.token
+            task = self._wait_for_task(self._next(renews=True), wait, renews=True)
+            while task is not None:
+                renewing.token = task.token
                 begun = time.monotonic()
                 try:
-                    choice = choose(asked)
+                    choice = choose(task)
                 except BaseException:
-                    self.release(asked)
+                    self.release(task)
                     raise
-                answer = self._answer(asked, choice, time.monotonic() - begun, renews=True)
+                answer = self._answer(task, choice, time.monotonic() - begun, renews=True)
                 renewing.token = None
                 count += 1
-                asked = self._asked(answer, wait, renews=True)
+                task = self._wait_for_task(answer, wait, renews=True)
         return count
 
     def export(
@@ -164,7 +164,7 @@ class StudioProject:
         only_done: bool = False,
         ties: bool = False,
     ) -> dict[str, Any]:
-        """Write what the project came to into a file.
+        """Export the project's results to a file.
 
         Args:
             target: The file, or an open stream.
@@ -196,7 +196,7 @@ class StudioProject:
         return read_parquet(stream, Judgments)
 
     def preferences(self) -> Preferences:
-        """The verdicts on pairs that stand."""
+        """The verdicts on pairs that were not undone."""
         stream = io.BytesIO()
         self.export(stream, "preferences", "pairs-parquet")
         stream.seek(0)
@@ -204,27 +204,27 @@ class StudioProject:
 
     def _next(self, *, renews: bool = False) -> dict[str, Any]:
         ask = {"tab": self._tab, "renews": renews}
-        found: dict[str, Any] = self._studio.call("POST", f"{self._path}/next", json=ask)
-        return found
+        response: dict[str, Any] = self._studio.call("POST", f"{self._path}/next", json=ask)
+        return response
 
     def _answer(
-        self, asked: StudioTask, choice: str, seconds: float, *, renews: bool = False
+        self, task: StudioTask, choice: str, seconds: float, *, renews: bool = False
     ) -> dict[str, Any]:
-        given = {
-            "token": asked.token,
+        body = {
+            "token": task.token,
             "choice": choice,
             "seconds": seconds,
             "tab": self._tab,
             "renews": renews,
         }
-        answer = self._studio.call("POST", f"{self._path}/answers", json=given)
+        answer = self._studio.call("POST", f"{self._path}/answers", json=body)
         return answer["next"] or {"state": "paused"}
 
     def _renew(self, token: str) -> None:
-        wanted = {"token": token, "tab": self._tab, "renews": True}
-        self._studio.call("POST", f"{self._path}/renew", json=wanted)
+        body = {"token": token, "tab": self._tab, "renews": True}
+        self._studio.call("POST", f"{self._path}/renew", json=body)
 
-    def _asked(
+    def _wait_for_task(
         self, answer: dict[str, Any], wait: float | None, *, renews: bool = False
     ) -> StudioTask | None:
         end = math.inf if wait is None else time.monotonic() + wait

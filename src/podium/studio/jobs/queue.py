@@ -1,7 +1,7 @@
-"""Work that takes longer than a request: it waits in a table until a server's worker takes it.
+"""The job queue: work that takes longer than a request, stored in a table until a worker claims it.
 
-A worker says every few seconds that it is at it. What a worker began that says nothing any more
-is begun again by another, and the one that was given up can no longer finish it.
+A worker sends heartbeats while it runs a job. When they stop, another worker claims the job, and
+the first one can no longer finish it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DEAD_AFTER = 30.0
 _MOST_ATTEMPTS = 3
 MOST_UNDER_WAY = 20
 """How many jobs of one kind may wait or run in a project at the same time."""
-MOST_FILES = 50
+MAX_FILES = 50
 """How many files of exports a project keeps; the oldest make room."""
 
 
@@ -183,13 +183,13 @@ def claim(connection: Connection, worker: str, kinds: list[str]) -> Any:
 
 def cancel(connection: Connection, job: Any) -> None:
     """End a job that is not done; a worker that is at it notices in a few seconds and stops."""
-    found = connection.execute(
+    updated = connection.execute(
         update(Job)
         .where(Job.id == job.id, Job.state.in_(UNDER_WAY))
         .values(state=State.CANCELLED.value, error="It was cancelled.")
     )
-    if found.rowcount == 0:
-        raise RefusedError(409, "It has ended already.")
+    if updated.rowcount == 0:
+        raise RefusedError(409, "It has already ended.")
 
 
 def make_room(connection: Connection, project_id: int) -> list[str]:
@@ -198,7 +198,7 @@ def make_room(connection: Connection, project_id: int) -> list[str]:
         select(Job.id, Job.file)
         .where(Job.project_id == project_id, Job.file.is_not(None))
         .order_by(Job.id.desc())
-        .offset(MOST_FILES - 1)
+        .offset(MAX_FILES - 1)
     ).all()
     connection.execute(update(Job).where(Job.id.in_([row.id for row in rows])).values(file=None))
     return [row.file for row in rows]

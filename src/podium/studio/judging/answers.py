@@ -26,12 +26,12 @@ CHOICES: dict[Mode, tuple[str, ...]] = {
     Mode.GRADES: (*_GRADES, SKIP),
     Mode.RANKINGS: (*_POINTS, SKIP),
 }
-"""To each judging screen what can be answered there."""
+"""The possible answers in each judging mode."""
 
 
 @dataclass(frozen=True)
 class AnswerEntry:
-    """One entry of an answer: most have one; that both documents are bad has two."""
+    """A log entry that an answer adds; most answers add one, "both are bad" adds two."""
 
     kind: Kind
     left: int
@@ -40,7 +40,7 @@ class AnswerEntry:
 
 
 def answer_entries(mode: Mode, task: JudgingTask, choice: str) -> list[AnswerEntry] | None:
-    """The entries that an answer to a task adds, or None if the screen has no such answer.
+    """The log entries that an answer adds, or None if the mode has no such answer.
 
     Bad marks on repeated and gold pairs are verdicts: the point of those is to compare.
 

@@ -1,8 +1,8 @@
-"""Work that nobody can do: what is blocked, why, and what would unblock it.
+"""Blocked work: queries that nobody can finish, why, and what would unblock them.
 
-Pairs that several people judge need that many people, each query its own where people judge only
-what is assigned to them. And whatever all have skipped is left for nobody. ``careful`` needs nobody
-in particular: it ends when those who judge have judged every pair, even with budget left.
+Pairs judged by several people need that many assessors; where people judge assigned queries only,
+each query needs that many assignees. Pairs that everyone has skipped are blocked too. ``careful``
+is never short of people: it ends when the assessors have judged every pair, even with budget left.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from podium.studio.store.tables import (
 )
 
 _KEPT_SECONDS = 5.0
-"""How long what was found holds: people who wait ask again and again."""
-_ASSIGN = "Assign the queries on the page Assignment, or let everyone judge all of them."
+"""How long the result is cached: pages that wait ask every few seconds."""
+_ASSIGN = "Assign the queries under Assignments, or let everyone judge all queries."
 NOT_ASSIGNED = f"No query is assigned to you. {_ASSIGN}"
 
 
 @dataclass(frozen=True)
 class BlockedQueries:
-    """Queries that wait for people who are not there.
+    """Queries that are blocked for the same reason.
 
     Attributes:
         queries: How many.
-        why: What keeps them.
+        why: The reason.
         remedy: What would unblock them.
     """
 
@@ -51,15 +51,15 @@ class BlockedQueries:
 
 @dataclass(frozen=True)
 class BlockedSummary:
-    """What is blocked in a project, as assessors are told.
+    """What is blocked in a project, as shown to assessors.
 
     Attributes:
-        words: What is blocked, why, and what would unblock it.
-        is_all: Whether that is everything that is left, so that nobody can go on.
+        messages: What is blocked, why, and what would unblock it.
+        blocks_everything: Whether all remaining work is blocked.
     """
 
-    words: tuple[str, ...]
-    is_all: bool
+    messages: tuple[str, ...]
+    blocks_everything: bool
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class _CachedSummary:
 
 
 class BlockedWork:
-    """Finds what is blocked, for people who wait, at most every few seconds.
+    """Finds blocked work for pages that wait, cached for a few seconds.
 
     Args:
         clock: Tells the time in seconds since 1970.
@@ -83,7 +83,7 @@ class BlockedWork:
     def problems(self, connection: Connection, project: Any) -> BlockedSummary:
         """What is blocked in a project."""
         now = self._clock()
-        # A manager who was told the remedy and changed the settings is not to be told it again.
+        # A manager who has just followed the advice must not see it again.
         settings = people_needed(project), bool(project.assigned_only)
         kept = self._kept.get(project.id)
         if (
@@ -103,12 +103,12 @@ def _problems(connection: Connection, project: Any) -> BlockedSummary:
         .select_from(Query)
         .where(Query.project_id == project.id, Query.done.is_(False))
     )
-    is_all = sum(each.queries for each in blocked) >= int(open_queries or 0)
-    return BlockedSummary(tuple(map(str, blocked)), bool(blocked) and is_all)
+    blocks_everything = sum(each.queries for each in blocked) >= int(open_queries or 0)
+    return BlockedSummary(tuple(map(str, blocked)), bool(blocked) and blocks_everything)
 
 
 def people_needed(project: Any) -> int:
-    """How many people each query of a project takes at the least.
+    """The minimum number of assessors for each query of a project.
 
     Example:
         >>> from types import SimpleNamespace
@@ -125,14 +125,16 @@ def people_needed(project: Any) -> int:
 def blocked_work(connection: Connection, project: Any) -> list[BlockedQueries]:
     """What is blocked in a project."""
     people = int(connection.scalar(_members(project.id)) or 0)
-    short = _short_of_people(connection, project, None if project.assigned_only else people)
-    if not short:
+    understaffed = _understaffed_queries(
+        connection, project, None if project.assigned_only else people
+    )
+    if not understaffed:
         return _nothing_for_anyone(connection, project, people)
-    found = []
-    alone = sum(each.queries for each in short if each.people == 0)
+    blocked = []
+    alone = sum(each.queries for each in understaffed if each.people == 0)
     if alone:
-        found.append(BlockedQueries(alone, "nobody is assigned.", _ASSIGN))
-    others = [each for each in short if each.people]
+        blocked.append(BlockedQueries(alone, "nobody is assigned.", _ASSIGN))
+    others = [each for each in understaffed if each.people]
     if others:
         needed, most = people_needed(project), max(each.people for each in others)
         can = "can judge"
@@ -140,21 +142,23 @@ def blocked_work(connection: Connection, project: Any) -> list[BlockedQueries]:
             can = "is assigned" if most == 1 else "are assigned"
         why = f"{needed} people are needed, and only {most} {can}."
         count = sum(each.queries for each in others)
-        found.append(BlockedQueries(count, why, _remedy(project, needed)))
-    return found
+        blocked.append(BlockedQueries(count, why, _remedy(project, needed)))
+    return blocked
 
 
 def check_assignments(connection: Connection, project: Any) -> None:
-    """Refuse assignments with which nobody could finish a query.
+    """Refuse assignments with which a query could not be finished.
 
-    Queries that are assigned to nobody are no problem here: they may be yet.
+    Queries assigned to nobody are accepted: they may be assigned later.
     """
     if not project.assigned_only:
         return
-    short = [each for each in _short_of_people(connection, project, None) if each.people]
-    if short:
-        needed, fewest = people_needed(project), min(each.people for each in short)
-        count = sum(each.queries for each in short)
+    understaffed = [
+        each for each in _understaffed_queries(connection, project, None) if each.people
+    ]
+    if understaffed:
+        needed, fewest = people_needed(project), min(each.people for each in understaffed)
+        count = sum(each.queries for each in understaffed)
         raise RefusedError(
             422,
             f"{needed} people must judge a query, but {count:,} would be assigned to fewer: "
@@ -164,7 +168,7 @@ def check_assignments(connection: Connection, project: Any) -> None:
 
 @dataclass(frozen=True)
 class _Understaffed:
-    """Queries that are open to fewer people than they need."""
+    """Queries with fewer assessors than they need."""
 
     queries: int
     people: int
@@ -192,7 +196,7 @@ def _assigned() -> Any:
     )
 
 
-def _short_of_people(
+def _understaffed_queries(
     connection: Connection, project: Any, people: int | None
 ) -> list[_Understaffed]:
     """Queries that are not done and that fewer people may judge than they need.
@@ -215,7 +219,7 @@ def _short_of_people(
 
 
 def _nothing_for_anyone(connection: Connection, project: Any, people: int) -> list[BlockedQueries]:
-    """Queries in which everyone who may judge them has looked, and found nothing left to judge."""
+    """Queries in which nobody who may judge them has an open task."""
     looked = (
         select(func.count())
         .select_from(Exhausted)
@@ -242,8 +246,8 @@ def _nothing_for_anyone(connection: Connection, project: Any, people: int) -> li
     )
     if not count:
         return []
-    why = "everyone who can judge has judged or skipped what is left."
-    remedy = "Invite someone else, or ask those who skipped pairs to take that back."
+    why = "everyone who can judge has already judged or skipped the remaining pairs."
+    remedy = "Invite someone else, or ask those who skipped pairs to undo that."
     return [BlockedQueries(int(count), why, remedy)]
 
 

@@ -1,4 +1,4 @@
-"""Pairs whose outcome is known, which are mixed in to see who is careful."""
+"""Gold pairs: pairs with a known outcome, asked as checks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class GoldPair:
 
 
 def read_gold(stream: IO[bytes]) -> list[GoldPair]:
-    r"""Pairs from JSONL, a pair a line.
+    r"""Read gold pairs from JSONL, one per line.
 
     Example:
         >>> import io
@@ -35,23 +35,23 @@ def read_gold(stream: IO[bytes]) -> list[GoldPair]:
         >>> read_gold(io.BytesIO(line))
         [GoldPair(query_id='q1', left='a', right='b', outcome=1)]
     """
-    found: list[GoldPair] = []
+    pairs: list[GoldPair] = []
     for pair in json_lines(stream, _pair):
-        found.append(pair)
-        if len(found) > MOST:
-            raise DataError(f"there are more than {MOST} gold pairs", hint="Fewer will do.")
-    return found
+        pairs.append(pair)
+        if len(pairs) > MOST:
+            raise DataError(f"there are more than {MOST} gold pairs", hint="Import fewer.")
+    return pairs
 
 
 def add_gold(connection: Connection, project: Any, pairs: list[GoldPair]) -> int:
-    """Put gold pairs into a project; returns how many were not there yet."""
+    """Add gold pairs to a project; returns how many were new."""
     if project.mode != Mode.PAIRS:
-        raise DataError("gold pairs are for projects that judge pairs", hint="Make one.")
+        raise DataError("only projects that judge pairs take gold pairs", hint="Create one.")
     by_query: dict[str, list[GoldPair]] = {}
     for pair in pairs:
         by_query.setdefault(pair.query_id, []).append(pair)
     added = 0
-    for name, known in by_query.items():
+    for name, gold_pairs in by_query.items():
         query_id = connection.scalar(
             select(Query.id).where(Query.project_id == project.id, Query.name == name)
         )
@@ -60,20 +60,20 @@ def add_gold(connection: Connection, project: Any, pairs: list[GoldPair]) -> int
         rows = connection.execute(
             select(Candidate.item, Candidate.place).where(Candidate.query_id == query_id)
         ).all()
-        places: dict[str, int] = {row.item: row.place for row in rows}
+        positions: dict[str, int] = {row.item: row.place for row in rows}
         present = {
             frozenset((row.left, row.right))
             for row in connection.execute(
                 select(Gold.left, Gold.right).where(Gold.query_id == query_id)
             )
         }
-        for pair in known:
+        for pair in gold_pairs:
             for item in (pair.left, pair.right):
-                if item not in places:
+                if item not in positions:
                     raise DataError(
                         f"query {name!r} has no document {item!r}", hint="See its candidates."
                     )
-            left, right = places[pair.left], places[pair.right]
+            left, right = positions[pair.left], positions[pair.right]
             if frozenset((left, right)) not in present:
                 present.add(frozenset((left, right)))
                 connection.execute(
@@ -86,18 +86,18 @@ def add_gold(connection: Connection, project: Any, pairs: list[GoldPair]) -> int
 
 
 def _pair(content: dict[str, Any]) -> GoldPair:
-    texts = [content.get(name) for name in ("query_id", "left", "right")]
+    ids = [content.get(name) for name in ("query_id", "left", "right")]
     outcome = content.get("outcome")
-    known = isinstance(outcome, str | int) and not isinstance(outcome, bool)
+    is_known = isinstance(outcome, str | int) and not isinstance(outcome, bool)
     if set(content) != {"query_id", "left", "right", "outcome"} or not all(
-        isinstance(text, str) for text in texts
+        isinstance(text, str) for text in ids
     ):
-        raise DataError("is no gold pair", hint="Give query_id, left, right and outcome.")
-    if not known or outcome not in _OUTCOMES:
+        raise DataError("is not a valid gold pair", hint="Give query_id, left, right and outcome.")
+    if not is_known or outcome not in _OUTCOMES:
         raise DataError(f"the outcome is {outcome!r}", hint='Give "left", "tie" or "right".')
-    if any("\0" in str(text) for text in texts):
-        raise DataError("an id has a NUL character", hint="No document has such an id.")
-    if texts[1] == texts[2]:
-        raise DataError("a document is compared with itself", hint="Name two.")
-    query_id, left, right = map(str, texts)
+    if any("\0" in str(text) for text in ids):
+        raise DataError("an id contains a NUL character", hint="Remove it.")
+    if ids[1] == ids[2]:
+        raise DataError("a document is compared with itself", hint="Name two different documents.")
+    query_id, left, right = map(str, ids)
     return GoldPair(query_id, left, right, _OUTCOMES[outcome])

@@ -1,4 +1,4 @@
-"""What was said of a query and what it came to, read back from its log."""
+"""Judged queries read from the database: log, labels and preferences."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _PAGE = 50
 
 @dataclass(frozen=True)
 class JudgedQuery:
-    """A query with all that was said of it.
+    """A query with its log and resulting state.
 
     Attributes:
         query: The query's row.
         items: Its documents by id.
-        log: What was said, with the row's number of the person.
-        state: What it came to.
+        log: Its log entries.
+        state: The state after the whole log.
     """
 
     query: Any
@@ -41,9 +41,9 @@ class JudgedQuery:
 
     @property
     def is_judged(self) -> bool:
-        """Whether any judgment stands, checks left out.
+        """Whether any judgment counts, checks excluded.
 
-        If all were skipped or taken back, the top k is the prior ranking's, and nobody's judgment.
+        If all were skipped or undone, the top k is that of the prior ranking.
         """
         return bool(standing(self.state.mode.log))
 
@@ -62,7 +62,7 @@ class JudgedQuery:
         return Judgments.from_columns([self.query.name] * len(items), items, values)
 
     def preferences(self) -> Preferences | None:
-        """The verdicts that stand, or those that grades imply; None if there is none."""
+        """Verdicts that were not undone, or those that grades imply; None if there are none."""
         log = self.state.mode.log
         if isinstance(self.state.mode, GradesMode):
             log = tuple(inferred_verdicts(log))
@@ -70,12 +70,12 @@ class JudgedQuery:
             return None
         try:
             return log_preferences({self.query.name: log})
-        except ValueError:  # all were taken back
+        except ValueError:  # all were undone
             return None
 
 
 def judged_queries(engine: Engine, project: Any, *, only_done: bool) -> Iterator[JudgedQuery]:
-    """The queries of a project that anything was said of, a few at a time."""
+    """Iterate over the queries of a project that have log entries, a page at a time."""
     after = 0
     while True:
         page = reading(engine, lambda c, after=after: _page(c, project, after, only_done))  # type: ignore[misc]
@@ -100,7 +100,7 @@ def _page(connection: Connection, project: Any, after: int, only_done: bool) -> 
 
 
 def load_judged_query(connection: Connection, project: Any, query: Any) -> JudgedQuery:
-    """A query with all that was said of it."""
+    """Load a query with its log and resulting state."""
     state = new_query_state(connection, project, query)
     log = list(read_log(connection, query.id))
     for entry in log:

@@ -1,4 +1,4 @@
-"""How much everyone has judged, counted as they go: answers that stand, and their seconds."""
+"""Running totals of judgments and seconds per assessor, updated with each answer."""
 
 from __future__ import annotations
 
@@ -73,15 +73,15 @@ def count_judgment(
     seconds: float,
     last_at: float,
 ) -> None:
-    """Count an answer of someone's, or that it was taken back.
+    """Add an answer to the totals, or subtract undone ones.
 
     Args:
         connection: The transaction.
         query: The query's row.
         user_id: Whose answer.
-        judgments: 1 if it is a judgment that counts, 0 if not, less if some were taken back.
+        judgments: 1 for a judgment that counts, 0 for one that does not, negative for undone ones.
         seconds: How long those took.
-        last_at: When the last answer was given that they have not taken back; 0 if there is none.
+        last_at: The time of their last answer that was not undone; 0 if there is none.
     """
     name = connection.dialect.name
     values = {"user": user_id, "more": judgments, "spent": seconds}
@@ -90,6 +90,6 @@ def count_judgment(
 
 
 def user_judgments(connection: Connection, project_id: int, user_id: int) -> tuple[int, float]:
-    """How much someone has judged in a project, and how many seconds that took."""
+    """Someone's number of judgments in a project, and the seconds they took."""
     row = _MINE.one(connection, user=user_id, project=project_id)
     return (0, 0.0) if row is None else (int(row.judgments), float(row.seconds))

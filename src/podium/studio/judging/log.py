@@ -1,4 +1,4 @@
-"""What is written when a query moves on: entries of its log, and where it stands."""
+"""Writes to a query: log entries, and the row with its current state."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from podium.studio.store.tables import LogEntry, Query, QueryAssignment
 from podium.studio.store.transaction_ids import transaction_number
 
 _FORECAST_EVERY = 16
-"""After how many entries the number of judgments left is worked out anew."""
+"""The number of judgments left is estimated again after this many entries."""
 
 _INSERT = Prepared(insert(LogEntry))
 
@@ -65,7 +65,7 @@ def append(
     at: float,
     seconds: float,
 ) -> None:
-    """Add an answer's entries to a query's log, and tell its board."""
+    """Append an answer's entries to a query's log, and apply them to its state."""
     for number, part in enumerate(parts):
         spent = seconds if number == 0 else 0.0
         entry = QueryLogEntry(
@@ -85,11 +85,11 @@ def append_undo(
     at: float,
     reason: str | None = None,
 ) -> None:
-    """Add that some entries no longer stand, each in the name of who made it; tell the board."""
+    """Append undo entries, each in the name of the entry's author, and apply them to the state."""
     for number, entry in enumerate(undone):
         undo = QueryLogEntry(
             state.seen, entry.user, Kind.UNDO, None, None, None,
-            entry.place, entry.purpose, True, token, at, 0.0,
+            entry.position, entry.purpose, True, token, at, 0.0,
         )  # fmt: skip
         _INSERT.run(connection, **_row(undo, query.id, number, False, reason))
         state.apply(undo)
@@ -113,14 +113,14 @@ def update_query(
     *,
     opened: bool = False,
 ) -> float:
-    """Write down where a query stands; returns about how many judgments are left.
+    """Update a query's row to its state; returns the estimated number of judgments left.
 
     Args:
         connection: The transaction.
         query: The query's row, as it was read under its lock.
-        state: The query's board.
-        query_leases: Who holds what of it.
-        opened: Whether something may be open to someone that the board cannot tell.
+        state: The query's state.
+        query_leases: Its active leases.
+        opened: Whether tasks may have become available in a way that the state cannot tell.
     """
     missing = state.missing()
     done = not missing
@@ -134,10 +134,10 @@ def update_query(
     ):
         left = state.mode.expected_left()
     else:
-        # What was taken back is needed again.
+        # Undone judgments are needed again.
         left = max(left - (state.judgments - query.judgments), 1.0)
     free = _free(missing, query_leases)
-    # The board is asked first, so that it remembers what was missing.
+    # `opened_more` comes first: it remembers what is missing for the next call.
     more = state.opened_more(missing, query.entries) or query_leases.freed or opened
     more = more or not query.available
     statement = _UPDATE_AND_REOPEN if free and more else _UPDATE
@@ -158,16 +158,15 @@ def update_query(
 
 
 def _free(missing: dict[tuple[int, int], int], query_leases: QueryLeases) -> int:
-    """How many tasks are left for others while some are held."""
+    """The number of open tasks that nobody has leased."""
     held = Counter(each.pair for each in query_leases.held)
     return sum(max(count - held[pair], 0) for pair, count in missing.items())
 
 
 def _look_again_at(query: Any, query_leases: QueryLeases) -> float | None:
-    """When to look for leases that ended.
+    """When to look for expired leases.
 
-    What is written down already stays if it is not too late: a new value each time would be a new
-    entry of an index each time.
+    The stored time is kept if it is early enough: each new value would add an index entry.
     """
     first = min((each.expires_at for each in query_leases.held), default=None)
     if first is None or query.lease_expiry is None:
@@ -180,7 +179,7 @@ def _row(
 ) -> dict[str, Any]:
     return {
         "query_id": query_id,
-        "place": entry.place,
+        "place": entry.position,
         "user_id": entry.user,
         "kind": entry.kind.value,
         "left": entry.left,

@@ -1,4 +1,4 @@
-"""The three ways of judging a query, over `podium.judging`: what can be asked, what was said."""
+"""The three judging modes over `podium.judging`: open tasks and log entries of a query."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from podium.judging.seeded_hash import draw
 from podium.studio.store.enums import Kind, Mode, Purpose
 
 NO_ITEM = -1
-"""Stands for the right side where one item is graded."""
+"""The right side of a task that grades a single item."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgingTask:
-    """What someone is asked: two places to compare, or one to grade."""
+    """A task: two positions to compare, or one to grade."""
 
     left: int
     right: int = NO_ITEM
@@ -36,15 +36,15 @@ class JudgingTask:
 
     @property
     def pair(self) -> tuple[int, int]:
-        """The same for both ways round."""
+        """The pair regardless of sides."""
         return (min(self.left, self.right), max(self.left, self.right))
 
 
 @dataclass(frozen=True, slots=True)
 class QueryLogEntry:
-    """An entry of a query's log, as the table has it."""
+    """An entry of a query's log, as stored."""
 
-    place: int
+    position: int
     user: int
     kind: Kind
     left: int | None
@@ -59,24 +59,24 @@ class QueryLogEntry:
 
     @property
     def is_judgment(self) -> bool:
-        """Whether it is a judgment that counts, for its own sake or as a check."""
+        """Whether it is a judgment that counts, checks included."""
         return self.counts and self.kind not in (Kind.SKIP, Kind.UNDO)
 
 
 class JudgingMode(Protocol):
-    """One way of judging a query."""
+    """How a query is judged: its open tasks and what its log entries mean."""
 
     def tasks(self, assessor: str | None) -> list[JudgingTask]:
-        """What can be asked now, of a person or of anyone."""
+        """Tasks that are open to one assessor, or to anyone if `assessor` is None."""
 
     def missing(self, task: JudgingTask) -> int:
-        """How many people may be asked this at the same time."""
+        """How many assessors may hold this task at the same time."""
 
     def entry(self, entry: QueryLogEntry) -> Entry:
-        """What was said, in the words of `podium.judging`."""
+        """A log entry as an entry of `podium.judging`."""
 
     def add(self, entry: Entry) -> int:
-        """Take an entry, and return its place among those that count."""
+        """Add an entry, and return its index among those that count."""
 
     @property
     def log(self) -> tuple[Entry, ...]:
@@ -91,17 +91,17 @@ class PairsMode:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self._places = {item: place for place, item in enumerate(session.items)}
+        self._positions = {item: position for position, item in enumerate(session.items)}
 
     def tasks(self, assessor: str | None) -> list[JudgingTask]:
         """The session's open pairs."""
         return [
-            JudgingTask(self._places[left], self._places[right])
+            JudgingTask(self._positions[left], self._positions[right])
             for left, right in self.session.open_pairs(assessor)
         ]
 
     def missing(self, task: JudgingTask) -> int:
-        """As many votes as the pair needs and has not."""
+        """The votes that the pair still needs."""
         items = self.session.items
         return self.session.votes_missing(items[task.left], items[task.right])
 
@@ -120,7 +120,7 @@ class PairsMode:
         )
 
     def add(self, entry: Entry) -> int:
-        """Move the session on."""
+        """Add an entry to the session."""
         return self.session.add(entry)
 
     @property
@@ -129,7 +129,7 @@ class PairsMode:
         return self.session.log
 
     def expected_left(self) -> float:
-        """The session's forecast, over few draws: a progress bar needs no more."""
+        """The session's forecast from few simulations, enough for a progress bar."""
         return self.session.expected_left(draws=2)
 
 
@@ -138,14 +138,14 @@ class GradesMode:
 
     def __init__(self, session: GradingSession) -> None:
         self.session = session
-        self._places = {item: place for place, item in enumerate(session.items)}
+        self._positions = {item: position for position, item in enumerate(session.items)}
 
     def tasks(self, assessor: str | None) -> list[JudgingTask]:
         """The items that need more grades."""
-        return [JudgingTask(self._places[item]) for item in self.session.open_items(assessor)]
+        return [JudgingTask(self._positions[item]) for item in self.session.open_items(assessor)]
 
     def missing(self, task: JudgingTask) -> int:
-        """As many grades as the item needs and has not."""
+        """The grades that the item still needs."""
         item = self.session.items[task.left]
         return self.session.people - len(self.session.grades()[item])
 
@@ -155,7 +155,7 @@ class GradesMode:
         return Grade(item, entry.value or 0, str(entry.user), entry.at, entry.seconds)
 
     def add(self, entry: Entry) -> int:
-        """Take a grade."""
+        """Add a grade."""
         return self.session.add(entry)
 
     @property
@@ -179,7 +179,7 @@ class RankingsMode:
         self._log: list[Entry] = []
 
     def tasks(self, assessor: str | None) -> list[JudgingTask]:
-        """Two rankings that too few have compared, on sides drawn at random."""
+        """Pairs of rankings that need more verdicts, on random sides."""
         voters = self._voters()
         tasks = []
         for one, other in combinations(range(len(self._names)), 2):
@@ -190,7 +190,7 @@ class RankingsMode:
         return tasks
 
     def missing(self, task: JudgingTask) -> int:
-        """As many verdicts as the two need and have not."""
+        """The verdicts that the two rankings still need."""
         return self._people - len(self._voters().get(task.pair, ()))
 
     def entry(self, entry: QueryLogEntry) -> Entry:
@@ -199,7 +199,7 @@ class RankingsMode:
         return SideBySide(left, right, entry.value or 0, str(entry.user), entry.at, entry.seconds)
 
     def add(self, entry: Entry) -> int:
-        """Take a verdict."""
+        """Add a verdict."""
         self._log.append(entry)
         return len(self._log) - 1
 
@@ -213,12 +213,12 @@ class RankingsMode:
         return float(sum(self.missing(task) for task in self.tasks(None)))
 
     def _voters(self) -> dict[tuple[int, int], set[str]]:
-        places = {name: place for place, name in enumerate(self._names)}
+        positions = {name: position for position, name in enumerate(self._names)}
         tasks: dict[tuple[int, int], set[str]] = {}
-        for place in standing(self._log):
-            entry = self._log[place]
+        for position in standing(self._log):
+            entry = self._log[position]
             if isinstance(entry, SideBySide):
-                one, other = sorted((places[entry.left], places[entry.right]))
+                one, other = sorted((positions[entry.left], positions[entry.right]))
                 tasks.setdefault((one, other), set()).add(entry.assessor)
         return tasks
 
@@ -226,7 +226,7 @@ class RankingsMode:
 def new_mode(
     project: Any, ordered: bool, items: Sequence[str], rankings: Sequence[str]
 ) -> JudgingMode:
-    """The panel of a query by its project's settings.
+    """Create the judging mode of a query from its project's settings.
 
     Args:
         project: A row of the projects.

@@ -1,4 +1,4 @@
-"""Handing out: the task that someone holds, the one they lost, or another, of any query."""
+"""Finds the next task: the one a tab holds, one that lapsed, or a new one of any query."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from podium.studio.store.enums import Purpose
 from podium.studio.store.prepared import Prepared
 from podium.studio.store.tables import Lease, Query
 
-_MOST_TRIES = 50
-"""How many queries one request looks at; the next one goes on from there."""
+_MAX_TRIES = 50
+"""How many queries one request looks at; the next request continues from there."""
 
 _QUERY = select(Query.__table__).where(Query.id == bindparam("query"))
 _LOCKED = Prepared(_QUERY.with_for_update())
@@ -40,16 +40,16 @@ _LEASE = Prepared(select(Lease.__table__).where(Lease.token == bindparam("key"))
 
 @dataclass(frozen=True)
 class LeasedTask:
-    """A task that someone holds now.
+    """A task that is leased to someone.
 
     Attributes:
-        token: Names the answer.
+        token: Identifies the answer.
         query: The query's row.
-        task: What is asked.
-        expires_at: Until when nobody else is asked this.
-        sides: What is shown on each side: documents with their places.
-        judged: How many judgments of the query stand.
-        left: About how many judgments it still needs.
+        task: The task.
+        expires_at: When the lease expires.
+        sides: The documents on each side, with their positions.
+        judged: The number of judgments of the query.
+        left: The estimated number of judgments it still needs.
     """
 
     token: UUID
@@ -64,12 +64,12 @@ class LeasedTask:
 NextTask = LeasedTask | NoTask
 
 UsedStates = list[tuple[int, QueryState]]
-"""The boards that a transaction moved on, by query."""
+"""The states that a transaction used, by query."""
 
 
 @dataclass
 class LockedQuery:
-    """A query whose row is locked, with its board and who holds what of it."""
+    """A query whose row is locked, with its state and active leases."""
 
     query: Any
     state: QueryState
@@ -78,12 +78,12 @@ class LockedQuery:
 
 
 class TaskDispatcher:
-    """Finds a task for whoever asks, and leases it to them.
+    """Finds a task for an assessor, and leases it to them.
 
     Args:
-        cache: The boards.
-        clock: Tells the time in seconds since 1970.
-        rng: Draws whether a pair is a check, and which.
+        cache: The query states.
+        clock: Returns the time in seconds since 1970.
+        rng: Decides at random when to ask a check, and which.
     """
 
     def __init__(self, cache: StateCache, clock: Callable[[], float], rng: random.Random) -> None:
@@ -93,18 +93,18 @@ class TaskDispatcher:
         self._blocked = BlockedWork(clock)
 
     def load(self, connection: Connection, project: Any, query: Any, now: float) -> LockedQuery:
-        """A query whose row is locked, with its board and its leases."""
+        """Load the state and leases of a query whose row is locked."""
         state = self._cache.take(connection, project, query)
-        # Leases that were given up are not held any more: only the row says that they were.
+        # Released leases are not active any more: only the row tells that there were some.
         opened = query.lease_expiry == 0.0
         return LockedQuery(query, state, active_leases(connection, query.id, now), opened)
 
     def next_task(
         self, connection: Connection, project: Any, who: LeaseHolder, locked: LockedQuery | None
     ) -> tuple[NextTask, UsedStates]:
-        """The next task: of the query at hand if it has one, else of another.
+        """The next task, of the given query if it has one, else of another.
 
-        Boards are returned with it, to be put back after the commit.
+        The states used are returned too, to be put back after the commit.
         """
         now = self._clock()
         states: UsedStates = []
@@ -120,7 +120,7 @@ class TaskDispatcher:
         leased: LeasedTask | None = None
         if locked is not None:
             leased = self._try(connection, project, who, work, locked, states)
-        if leased is None and len(held) < leases.MOST_TABS:
+        if leased is None and len(held) < leases.MAX_LEASES:
             leased = self._regain_lapsed(connection, project, who, work, states, now)
             leased = leased or self._search(connection, project, who, work, states, now)
         work.advance()
@@ -128,7 +128,7 @@ class TaskDispatcher:
             return leased, states
         held = leases.user_leases(connection, project.id, who.user_id, now)
         if held:
-            # Rather the same in two tabs than nothing: its answer is one answer.
+            # Better the same task in two tabs than none: it is answered once.
             renewed = self._renewed(connection, project, who, held[0], now)
             if renewed is not None:
                 return renewed[0], [*states, *renewed[1]]
@@ -141,13 +141,13 @@ class TaskDispatcher:
     def _problems(
         self, connection: Connection, project: Any, work: OpenWork, no_task: NoTask
     ) -> tuple[str, ...]:
-        """What keeps someone who finds nothing from going on until a manager changes something."""
+        """Why an assessor without a task cannot go on until a manager changes something."""
         if no_task == NoTask("wait", LATER):
-            return self._blocked.problems(connection, project).words
+            return self._blocked.problems(connection, project).messages
         if no_task.why == "yours-done":
             blocked = self._blocked.problems(connection, project)
-            if blocked.is_all:
-                return blocked.words
+            if blocked.blocks_everything:
+                return blocked.messages
             if not work.is_anything_assigned:
                 return (NOT_ASSIGNED,)
         return ()
@@ -160,7 +160,7 @@ class TaskDispatcher:
         who: LeaseHolder,
         task: JudgingTask,
     ) -> LeasedTask:
-        """Lease a task of a query to someone, and write down where the query stands."""
+        """Lease a task of a query to someone, and update the query's row."""
         token, until = leases.grant(connection, project, locked.query.id, who, task, self._clock())
         return self._leased(connection, locked, who, task, token, until)
 
@@ -188,9 +188,9 @@ class TaskDispatcher:
         lease: Any,
         now: float,
     ) -> tuple[LeasedTask, UsedStates] | None:
-        """What someone holds, for as long as a new task; None if it was given up just now.
+        """Renew an active lease; None if it was released meanwhile.
 
-        A page that is loaded again asks for it while the page before it gives it up.
+        A page that is reloaded asks for its task while the previous page releases it.
         """
         query = _LOCKED.one(connection, query=lease.query_id)
         until = leases.renew(connection, project, who, lease.token, now)
@@ -218,7 +218,7 @@ class TaskDispatcher:
         states: UsedStates,
         now: float,
     ) -> LeasedTask | None:
-        """The task that someone lost by leaving, if it is still open and nobody has it."""
+        """The task that someone left unanswered, if it is still open and nobody holds it."""
         lapsed = leases.last_lapsed_lease(connection, project.id, who.user_id, now)
         query = None
         if lapsed is not None:
@@ -253,8 +253,8 @@ class TaskDispatcher:
         states: UsedStates,
         now: float,
     ) -> LeasedTask | None:
-        """A task of a query where a lease ended, or of one with something free."""
-        for _ in range(_MOST_TRIES):
+        """A task of a query with an expired lease, or of one with open tasks."""
+        for _ in range(_MAX_TRIES):
             query = work.find_lapsed(now) or work.find()
             if query is None:
                 break
@@ -273,7 +273,7 @@ class TaskDispatcher:
         locked: LockedQuery,
         states: UsedStates,
     ) -> LeasedTask | None:
-        """A task of one query, or None; that is noted then."""
+        """A task of one query, or None, which is recorded as exhausted for this person."""
         query, state = locked.query, locked.state
         states.append((query.id, state))
         if work.may_judge(query.id):

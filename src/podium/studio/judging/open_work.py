@@ -39,25 +39,25 @@ _LAST_ID = 2**62
 """Above every id."""
 
 
-def _place(assigned_only: bool) -> tuple[Any, Any]:
-    """Up to where someone has found nothing: the columns of a number and of an id."""
+def _position_columns(assigned_only: bool) -> tuple[Any, Any]:
+    """The columns of the position before which someone has no open work."""
     if assigned_only:
         return AssessorProgress.assigned_changed, AssessorProgress.assigned_id
     return AssessorProgress.open_changed, AssessorProgress.open_id
 
 
 def _unseen(assigned_only: bool, *columns: Any) -> Select[Any]:
-    """The first query that may have something for someone."""
+    """The first query that may have a task for someone."""
     mine = AssessorProgress.user_id == _USER, AssessorProgress.project_id == _PROJECT
     after = [
         func.coalesce(select(column).where(*mine).scalar_subquery(), 0)
-        for column in _place(assigned_only)
+        for column in _position_columns(assigned_only)
     ]
     conditions = [
         Query.project_id == _PROJECT,
         Query.available,
         tuple_(Query.changed, Query.id) > tuple_(*after),
-        ~_each(
+        ~_exists_per_query(
             Exhausted.user_id == _USER,
             Exhausted.query_id == Query.id,
             Exhausted.changed == Query.changed,
@@ -65,22 +65,24 @@ def _unseen(assigned_only: bool, *columns: Any) -> Select[Any]:
     ]
     if assigned_only:
         conditions.append(
-            _each(QueryAssignment.user_id == _USER, QueryAssignment.query_id == Query.id)
+            _exists_per_query(
+                QueryAssignment.user_id == _USER, QueryAssignment.query_id == Query.id
+            )
         )
     return select(*columns).where(*conditions).order_by(Query.changed, Query.id).limit(1)
 
 
-def _each(*conditions: Any) -> Any:
-    """Whether there is a row, looked up for one query after the other.
+def _exists_per_query(*conditions: Any) -> Any:
+    """An EXISTS that is evaluated query by query.
 
-    The offset of none keeps PostgreSQL from making it a join of all rows: it cannot know that the
-    first few queries will do.
+    OFFSET 0 keeps PostgreSQL from turning it into a join over all rows: the planner cannot know
+    that the first few queries suffice.
     """
     return exists(select(literal_column("1")).where(*conditions).offset(0))
 
 
 def _locked(statement: Select[Any]) -> Prepared:
-    """Those that others have locked are passed: they are at it."""
+    """Skip queries that other transactions have locked."""
     return Prepared(statement.with_for_update(skip_locked=True, of=Query))
 
 
@@ -144,9 +146,9 @@ def _note(insert: Any) -> Prepared:
 
 
 def _advance(insert: Any, assigned_only: bool) -> Prepared:
-    """Note up to where there is nothing for someone; another tab may have come further."""
-    changed, last = _place(assigned_only)
-    others = _place(not assigned_only)
+    """Record someone's position, unless another tab has advanced it further."""
+    changed, last = _position_columns(assigned_only)
+    others = _position_columns(not assigned_only)
     statement = insert(AssessorProgress).values(
         user_id=_USER,
         project_id=_PROJECT,
@@ -175,7 +177,7 @@ _ADVANCE = {
 
 
 class OpenWork:
-    """What may be open to someone in a project, in one transaction.
+    """Searches for queries with open work for one person, within a transaction.
 
     Args:
         connection: The transaction.
@@ -190,14 +192,14 @@ class OpenWork:
         self._noted = False
 
     def find(self) -> Any:
-        """The next query that may have something, its row locked; None if there is none.
+        """The next query that may have a task, with its row locked; None if there is none.
 
-        Give it to `exhaust` if it has nothing, or it is found again.
+        Pass it to `exhaust` if it has no task, or it is found again.
         """
         return _FIND[self._assigned_only].one(self._connection, **self._who)
 
     def find_lapsed(self, now: float) -> Any:
-        """A query with a lease that may have ended, its row locked, whoever may judge it."""
+        """A query with a possibly expired lease, with its row locked, whoever may judge it."""
         return _LAPSED.one(self._connection, project=self._who["project"], now=now)
 
     def may_judge(self, query_id: int) -> bool:
@@ -207,19 +209,19 @@ class OpenWork:
         )
 
     def exhaust(self, query_id: int) -> None:
-        """Note that a query, as it stands in the database, has nothing for this person."""
+        """Record that a query, in its current state, has no task for this person."""
         _NOTE[self._connection.dialect.name].run(
             self._connection, user=self._who["user"], q=query_id
         )
         self._noted = True
 
     def advance(self) -> None:
-        """Begin after what has nothing for this person the next time, if there is more of it."""
+        """Start the next search after the queries that have no task for this person."""
         if not self._noted:
             return
         self._noted = False
-        # Transactions that still run may bring queries with a lower number: not beyond the oldest.
-        # It is asked for first: what ended before it is seen by the statement after it.
+        # Running transactions may add queries with a lower number, so never go past the oldest one.
+        # It is read first: the next statement sees everything that was committed before it.
         oldest = _OLDEST.one(self._connection, project=self._who["project"]).oldest
         until, last = oldest - 1, _LAST_ID
         first = _UNSEEN[self._assigned_only].one(self._connection, **self._who)
@@ -230,12 +232,12 @@ class OpenWork:
 
     @property
     def has_unseen(self) -> bool:
-        """Whether any query may have something, also if someone else has locked it."""
+        """Whether any query may have a task, including queries that others have locked."""
         return bool(_UNSEEN[self._assigned_only].rows(self._connection, **self._who))
 
     @property
     def first_lease_end(self) -> float | None:
-        """When the first lease of the project may end; None if nobody holds anything."""
+        """When the first lease of the project may expire; None if there are none."""
         row = _FIRST_LEASE.one(self._connection, project=self._who["project"])
         return None if row.expiry is None else float(row.expiry)
 
@@ -257,7 +259,7 @@ class OpenWork:
 
 
 def reopen_queries(connection: Connection, *where: Any) -> int:
-    """Let everyone look at queries anew, because more may be open to them; returns how many."""
+    """Make queries available to everyone again; returns how many."""
     statement = update(Query).where(Query.done.is_(False), *where)
     return int(
         connection.execute(statement.values(available=True, changed=transaction_number())).rowcount
@@ -265,14 +267,14 @@ def reopen_queries(connection: Connection, *where: Any) -> int:
 
 
 def reset_if_restored(connection: Connection) -> None:
-    """Forget how far people have looked if their numbers are of another database server.
+    """Reset search positions whose transaction numbers come from another database server.
 
-    Where a backup was loaded into a new server, its transactions count from the start again.
+    A backup loaded into a new server starts with low transaction numbers again.
     """
     number = transaction_number()
     ahead = or_(AssessorProgress.open_changed > number, AssessorProgress.assigned_changed > number)
-    found = connection.execute(
+    updated = connection.execute(
         update(AssessorProgress).where(ahead).values(open_changed=0, assigned_changed=0)
     )
-    if found.rowcount:
+    if updated.rowcount:
         connection.execute(delete(Exhausted))

@@ -1,7 +1,7 @@
-"""A query's state, worked out from its log: what can be asked now, of whom, and what came of it.
+"""A query's state, computed from its log: which tasks are open, to whom, and the result so far.
 
-A board knows no database. It takes the log's entries in order, whatever they are, and passes on
-to `podium.judging` those that count; checks (repeated and gold pairs) and skips stay with it.
+`QueryState` does not use the database. It applies log entries in order and passes those that count
+on to `podium.judging`; checks (repeated and gold pairs) and skips it tracks itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from podium.studio.store.enums import Kind, Purpose
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a screen must know of a document before it asks for its text."""
+    """What a judging page shows of a document before it loads the text."""
 
     reference: int
     item: str
@@ -31,27 +31,27 @@ class Document:
 
 @dataclass
 class _AssessorState:
-    """What a board remembers of someone."""
+    """One assessor's answers and skips."""
 
     answers: list[QueryLogEntry] = field(default_factory=list)
-    """What they said and did not take back, oldest first."""
+    """Their answers that were not undone, oldest first."""
     skipped: set[tuple[int, int]] = field(default_factory=set)
 
 
 class QueryState:
-    """The state of a query.
+    """The judging state of a query.
 
     Args:
-        mode: The way it is judged.
-        documents: What is judged, by place.
-        rankings: The places in each ranking, where those are compared.
-        log: What was said so far.
+        mode: The judging mode.
+        documents: The documents, by position.
+        rankings: The document positions of each ranking, if rankings are compared.
+        log: The entries so far.
 
     Attributes:
-        mode: The way it is judged.
-        documents: What is judged, by place.
-        seen: How many entries of the log it has taken.
-        judgments: How many answers stand: neither skipped, nor taken back, nor too late to count.
+        mode: The judging mode.
+        documents: The documents, by position.
+        seen: The number of log entries applied.
+        judgments: The number of answers that count: not skips, not undone, not too late.
     """
 
     def __init__(
@@ -73,9 +73,9 @@ class QueryState:
             self.apply(entry)
 
     def apply(self, entry: QueryLogEntry) -> None:
-        """Take the next entry of the log."""
-        if entry.place != self.seen:
-            raise AssertionError(f"entry {entry.place} came after {self.seen} others")
+        """Apply the next entry of the log."""
+        if entry.position != self.seen:
+            raise AssertionError(f"log entry {entry.position} applied after {self.seen} entries")
         self.seen += 1
         assessor = self._assessor(entry.user)
         if entry.kind is Kind.UNDO:
@@ -86,36 +86,36 @@ class QueryState:
         if entry.kind is Kind.SKIP:
             assessor.skipped.add(_pair(entry))
         elif entry.counts and entry.purpose is Purpose.MAIN:
-            self._indices[entry.place] = self.mode.add(self.mode.entry(entry))
+            self._indices[entry.position] = self.mode.add(self.mode.entry(entry))
 
     def documents_shown(self, task: JudgingTask) -> list[list[tuple[int, Document]]]:
-        """What a screen shows on each side: documents with their places."""
+        """The documents to show on each side, with their positions."""
         sides = [side for side in (task.left, task.right) if side != NO_ITEM]
         places = [self._rankings[side] if self._rankings else (side,) for side in sides]
-        return [[(place, self.documents[place]) for place in side] for side in places]
+        return [[(position, self.documents[position]) for position in side] for side in places]
 
     def open(self, user: int | None) -> list[JudgingTask]:
-        """What can be asked now, of a person or of anyone, to move the query on."""
+        """Tasks that are open to one assessor, or to anyone if `user` is None."""
         tasks = self.mode.tasks(None if user is None else str(user))
         skipped = self._assessors[user].skipped if user in self._assessors else ()
         return [task for task in tasks if task.pair not in skipped] if skipped else tasks
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to ask."""
+        """Whether no task is left."""
         return not self.mode.tasks(None)
 
     def missing(self) -> dict[tuple[int, int], int]:
-        """To each pair that can be asked now how many people must still judge it."""
+        """The number of judgments each open pair still needs."""
         return {task.pair: self.mode.missing(task) for task in self.mode.tasks(None)}
 
     def opened_more(self, missing: dict[tuple[int, int], int], since: int) -> bool:
-        """Whether more can be asked than when the log had so many entries.
+        """Whether more tasks are open than when the log had `since` entries.
 
-        It knows only if it was told what was missing then; otherwise more may be open.
+        If the number of missing judgments at that time is unknown, returns True.
 
         Args:
-            missing: What is missing now.
+            missing: The judgments that are missing now.
             since: The number of entries.
         """
         previous, self._offered = self._offered, (self.seen, missing)
@@ -124,46 +124,46 @@ class QueryState:
         return any(count > previous[1].get(pair, 0) for pair, count in missing.items())
 
     def has_answered(self, user: int, pair: tuple[int, int], parts: Sequence[AnswerEntry]) -> bool:
-        """Whether someone has answered this already, in another tab say.
+        """Whether someone has already answered this task, for example in another tab.
 
-        They have if they judged the same pair. Whoever marked a document as bad has judged its
-        pairs too, but may still mark the other one.
+        They have if they judged the same pair. Marking a document as bad also judges its pairs,
+        but the other document may still be marked.
         """
-        entry = [
+        entries = [
             each
             for each in self._assessor(user).answers
             if each.counts and each.purpose is Purpose.MAIN and each.kind is not Kind.SKIP
         ]
-        if any(each.kind is not Kind.BAD and _pair(each) == pair for each in entry):
+        if any(each.kind is not Kind.BAD and _pair(each) == pair for each in entries):
             return True
-        bad = {each.left for each in entry if each.kind is Kind.BAD}
+        bad = {each.left for each in entries if each.kind is Kind.BAD}
         return bool(bad) and all(
             part.left in bad if part.kind is Kind.BAD else not bad.isdisjoint(pair)
             for part in parts
         )
 
     def last_at(self, user: int) -> float:
-        """When someone gave the last answer that they have not taken back; 0 if there is none."""
+        """The time of someone's last answer that was not undone; 0 if there is none."""
         return max((entry.at for entry in self._assessor(user).answers), default=0.0)
 
     def last_answer(self, user: int) -> list[QueryLogEntry]:
-        """What someone said last and did not take back: all entries of that answer."""
+        """The entries of someone's last answer that was not undone."""
         answers = self._assessor(user).answers
         if not answers:
             return []
         return [entry for entry in answers if entry.token == answers[-1].token]
 
     def answered(self, user: int, token: Any) -> list[QueryLogEntry]:
-        """The entries of one answer of someone's, if they stand."""
+        """The entries of one of someone's answers that were not undone."""
         return [entry for entry in self._assessor(user).answers if entry.token == token]
 
     def repeatable(self, user: int, *, after: int) -> list[JudgingTask]:
-        """Pairs that someone judged a while ago and once only, with their sides exchanged."""
-        entry = self._assessor(user).answers
-        again = {_pair(each) for each in entry if each.purpose is Purpose.REPEAT}
+        """Pairs that someone judged once, at least `after` answers ago, with sides swapped."""
+        entries = self._assessor(user).answers
+        again = {_pair(each) for each in entries if each.purpose is Purpose.REPEAT}
         return [
             JudgingTask(each.right, each.left, Purpose.REPEAT)
-            for each in entry[: max(len(entry) - after, 0)]
+            for each in entries[: max(len(entries) - after, 0)]
             if each.kind is Kind.VERDICT
             and each.purpose is Purpose.MAIN
             and each.left is not None
@@ -172,26 +172,26 @@ class QueryState:
         ]
 
     def asked_pairs(self, user: int, purpose: Purpose) -> set[tuple[int, int]]:
-        """The pairs that someone was asked for a purpose."""
+        """The pairs that someone has judged for a given purpose."""
         return {_pair(entry) for entry in self._assessor(user).answers if entry.purpose is purpose}
 
     def _assessor(self, user: int) -> _AssessorState:
         return self._assessors.setdefault(user, _AssessorState())
 
     def _apply_undo(self, undo: QueryLogEntry) -> None:
-        place = undo.undoes
-        assert place is not None
+        position = undo.undoes
+        assert position is not None
         assessor = self._assessor(undo.user)
-        undone = next((entry for entry in assessor.answers if entry.place == place), None)
+        undone = next((entry for entry in assessor.answers if entry.position == position), None)
         if undone is None:
-            return  # it was taken back before
+            return  # already undone
         assessor.answers.remove(undone)
         self.judgments -= undone.is_judgment and not self.answered(undo.user, undone.token)
         if undone.kind is Kind.SKIP:
             assessor.skipped.discard(_pair(undone))
-        elif place in self._indices:
+        elif position in self._indices:
             who = str(undo.user)
-            self.mode.add(Undo(self._indices[place], who, undo.at, undo.seconds))
+            self.mode.add(Undo(self._indices[position], who, undo.at, undo.seconds))
 
 
 def _pair(entry: QueryLogEntry) -> tuple[int, int]:

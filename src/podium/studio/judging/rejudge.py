@@ -1,10 +1,10 @@
-"""Asking again: all verdicts of a loop are taken back, so that the algorithm needs them anew.
+"""Rejudging: undo all verdicts of a loop, so that they are asked again.
 
-All of them, because nobody knows which one is wrong: of a loop less one, the rest implies the
-answer, and nobody would be asked.
+All of them, because nobody knows which one is wrong: if one verdict of a loop is missing, the
+others imply it, and it would not be asked.
 
-The log only grows: each verdict is undone by an entry in the name of whoever gave it, with a
-reason that says who wanted it, and the audit log has it too.
+The log is append-only: each verdict is undone by an entry in the name of its author, with the
+manager who requested it as the reason; the audit log records it too.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from podium.studio.store.tokens import new_token
 
 
 def rejudge(engine: Engine, who: Member, query_id: int, loop: Sequence[int]) -> int:
-    """Take back what everyone said of neighbours in a loop; returns how many verdicts that were.
+    """Undo everyone's verdicts on neighbours in a loop; returns the number of verdicts.
 
     Args:
         engine: The database.
-        who: The manager who wants it.
+        who: The manager who requests it.
         query_id: The query.
-        loop: Places of documents, the last of which is a neighbour of the first; two are a pair.
+        loop: Positions of documents; the last one is a neighbour of the first. Two are a pair.
     """
 
     def work(connection: Connection) -> int:
@@ -44,9 +44,9 @@ def rejudge(engine: Engine, who: Member, query_id: int, loop: Sequence[int]) -> 
             .with_for_update()
         ).one_or_none()
         if query is None:
-            raise RefusedError(404, "There is no such query.")
+            raise RefusedError(404, "The query does not exist.")
         if who.project.mode != Mode.PAIRS:
-            raise RefusedError(409, "Only pairs can be asked again.")
+            raise RefusedError(409, "Only pairs can be judged again.")
         return _undo_verdicts(connection, who, query, loop)
 
     return in_transaction(engine, work)
@@ -65,17 +65,17 @@ def _undo_verdicts(connection: Connection, who: Member, query: Any, loop: Sequen
         if entry.kind is Kind.VERDICT
         and entry.purpose is Purpose.MAIN
         and {entry.left, entry.right} in pairs
-        and entry.place not in undone
+        and entry.position not in undone
     ]
     if not verdicts:
-        raise RefusedError(404, "Nobody's verdict on these documents stands.")
+        raise RefusedError(404, "There are no verdicts on these documents to undo.")
     now, token = time.time(), new_token()
-    reason = f"asked again by {who.person.id}"
+    reason = f"undone by {who.person.id}"
     append_undo(connection, judged.state, query, verdicts, token, now, reason)
     query_leases = active_leases(connection, query.id, now)
     update_query(connection, query, judged.state, query_leases, opened=True)
     record(
-        connection, who.person.id, who.project.id, "asked again",
+        connection, who.person.id, who.project.id, "requested new judgments",
         query=query.name, documents=list(loop), verdicts=len(verdicts),
     )  # fmt: skip
     return len(verdicts)

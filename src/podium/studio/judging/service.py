@@ -1,8 +1,8 @@
-"""The desk where tasks are handed out and answers taken: each call is one transaction.
+"""The judging service: leases tasks to assessors and records answers, one transaction per call.
 
-A task that was handed out is a lease with a token, and the token names its answer: the same answer
-sent twice is one, and whose lease ran out can still answer. A query's row is locked while its log
-grows, so entries of a query are in one order everywhere.
+A lease has a token that identifies its answer, so sending the same answer twice records it once,
+and an answer may arrive after the lease has expired. A query's row is locked while its log grows,
+so all processes see its entries in the same order.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ _RECORDED = Prepared(
 
 @dataclass(frozen=True)
 class AnswerResult:
-    """What became of an answer.
+    """The outcome of submitting an answer.
 
     Attributes:
-        repeated: Whether it had been taken before: the same answer, sent again.
-        late: Whether its lease had run out.
-        counts: Whether it takes part: neither late to what was asked of others, nor what the same
-            person has answered already.
+        repeated: Whether the same answer had been recorded before.
+        late: Whether its lease had expired.
+        counts: Whether it counts: it does not if it is late and the task went to someone else, or
+            if the same person has already answered it.
     """
 
     repeated: bool
@@ -76,12 +76,12 @@ class AnswerResult:
 
 
 class JudgingService:
-    """Hands out tasks and takes answers.
+    """Leases tasks and records answers.
 
     Args:
         engine: The database.
-        clock: Tells the time in seconds since 1970.
-        rng: Draws whether a pair is a check, and which.
+        clock: Returns the time in seconds since 1970.
+        rng: Decides at random when to ask a check, and which.
     """
 
     def __init__(
@@ -98,18 +98,18 @@ class JudgingService:
         self._numbers_are_ours = False
 
     def transact(self, work: Callable[[Connection], tuple[Result, UsedStates]]) -> Result:
-        """Run a transaction, and put the boards that it used back once it is committed."""
+        """Run a transaction, and return the states it used to the cache after the commit."""
         if not self._numbers_are_ours:
             in_transaction(self._engine, reset_if_restored)
             self._numbers_are_ours = True
         try:
-            found, states = in_transaction(self._engine, work)
+            outcome, states = in_transaction(self._engine, work)
         except IntegrityError:
-            # Two of the same answer met: by now the other is in, and this one finds it.
-            found, states = in_transaction(self._engine, work)
+            # The same answer was recorded concurrently: on the second attempt it is found.
+            outcome, states = in_transaction(self._engine, work)
         for query_id, state in states:
             self._cache.put(query_id, state)
-        return found
+        return outcome
 
     def next(self, project: Any, user_id: int, tab: str, *, renews: bool = False) -> NextTask:
         """As `next_in`, in a transaction of its own."""
@@ -141,12 +141,12 @@ class JudgingService:
     def next_in(
         self, connection: Connection, project: Any, who: LeaseHolder
     ) -> tuple[NextTask, UsedStates]:
-        """A task for someone's browser tab: the one it holds, one they lost, or another.
+        """The next task for a browser tab: the one it holds, one that lapsed, or a new one.
 
         Args:
             connection: The transaction.
             project: The project's row.
-            who: Who asks.
+            who: Who asks, and from which tab.
         """
         if project.paused:
             return NoTask("paused"), []
@@ -164,7 +164,7 @@ class JudgingService:
         reason: str | None = None,
         more: bool = True,
     ) -> tuple[tuple[AnswerResult, NextTask | None], UsedStates]:
-        """Take an answer, and hand out the next task at once.
+        """Record an answer, and lease the next task.
 
         Args:
             connection: The transaction.
@@ -172,22 +172,22 @@ class JudgingService:
             who: Who answers, and which browser tab the next task is for.
             token: Of the lease.
             choice: One of `podium.studio.judging.answers.CHOICES`.
-            seconds: How long it took, breaks left out.
+            seconds: How long it took, without breaks.
             reason: Why it was skipped, if it was.
-            more: Whether to hand out another task.
+            more: Whether to lease another task.
         """
         lease = _LEASE.one(connection, key=token)
         if lease is not None and lease.project_id != project.id:
             raise RefusedError(404, "This task belongs to another project.")
-        # Two of the same answer may both see the lease; only one of them finds it to remove.
+        # Two copies of an answer may both see the lease; only one of them removes it.
         if lease is None or not leases.remove(connection, token):
             result = self._recorded(connection, project, who.user_id, token)
             if not more or project.paused:
                 return (result, None), []
-            task_given, states = self._dispatcher.next_task(connection, project, who, None)
-            return (result, task_given), states
+            next_task, states = self._dispatcher.next_task(connection, project, who, None)
+            return (result, next_task), states
         if lease.user_id != who.user_id:
-            raise RefusedError(403, "This pair was given to someone else.")
+            raise RefusedError(403, "This task was assigned to someone else.")
         task = JudgingTask(lease.left, lease.right, Purpose(lease.purpose))
         answer_parts = answer_entries(Mode(project.mode), task, choice)
         if answer_parts is None:
@@ -212,14 +212,14 @@ class JudgingService:
             connection, lease, who.user_id,
             judgments=int(judged), seconds=spent if judged else 0.0, last_at=now,
         )  # fmt: skip
-        # What was held and is not judged is free for others.
+        # A task that was leased and is still open is available to others.
         locked.opened = locked.opened or not judged or task.purpose is not Purpose.MAIN
         result = AnswerResult(False, late, counts)
         if not more or project.paused:
             update_query(connection, lease, state, locked.query_leases, opened=locked.opened)
             return (result, None), [(lease.id, state)]
-        task_given, states = self._dispatcher.next_task(connection, project, who, locked)
-        return (result, task_given), states
+        next_task, states = self._dispatcher.next_task(connection, project, who, locked)
+        return (result, next_task), states
 
     def undo_in(
         self,
@@ -229,22 +229,22 @@ class JudgingService:
         token: UUID,
         answer: UUID | None = None,
     ) -> tuple[NextTask, UsedStates]:
-        """Take back an answer of someone's, by default the last, and ask the same again.
+        """Undo an answer, by default the last one, and lease the same task again.
 
-        While the project is paused, it is taken back and nothing is asked.
+        While the project is paused, the answer is undone and no task is leased.
 
         Args:
             connection: The transaction.
             project: The project's row.
-            who: Whose answer, and which browser tab to ask.
-            token: Names this undo: the same undo sent twice is one.
+            who: Whose answer, and which tab the task is for.
+            token: Identifies this undo, so that sending it twice has no effect.
             answer: The token of the answer.
         """
         if _RECORDED.one(connection, key=token) is not None:
             return self.next_in(connection, project, who)
         query_id = query_to_undo(connection, project.id, who.user_id, answer)
         if query_id is None:
-            raise RefusedError(404, "There is nothing to take back.")
+            raise RefusedError(404, "There is nothing to undo.")
         now = self._clock()
         query = _QUERY.one(connection, query=query_id)
         state = self._cache.take(connection, project, query)
@@ -255,7 +255,7 @@ class JudgingService:
         )
         if not undone:
             self._cache.put(query.id, state)
-            raise RefusedError(404, "There is nothing to take back.")
+            raise RefusedError(404, "There is nothing to undo.")
         append_undo(connection, state, query, undone, token, now)
         leases.release_tab(connection, who.user_id, who.tab, now)
         locked = LockedQuery(query, state, active_leases(connection, query.id, now), opened=True)
@@ -272,7 +272,7 @@ class JudgingService:
     def renew_in(
         self, connection: Connection, project: Any, who: LeaseHolder, token: UUID
     ) -> float | None:
-        """Keep a task, because someone is at it; until when, or None if it has gone to others."""
+        """Renew a lease; returns its new expiry, or None if the task has gone to someone else."""
         return leases.renew(connection, project, who, token, self._clock())
 
     def release_in(
@@ -283,14 +283,15 @@ class JudgingService:
         token: UUID,
         expires_at: float | None = None,
     ) -> tuple[bool, UsedStates]:
-        """Give a task up, so that others need not wait; returns whether it is free now.
+        """Release a lease before it expires; returns whether the task is now available to others.
 
-        A task that another tab of the same person shows is free once that tab does not renew it.
+        A task shown in another tab of the same person becomes available once that tab stops
+        renewing it.
 
         Args:
             connection: The transaction.
             project: The project's row.
-            user_id: Who had it.
+            user_id: Who holds the lease.
             token: Of the lease.
             expires_at: When it ends, as whoever gives it up was told. If it ends later by now, it
                 was asked for again since, by the same page loaded anew say: then it stays.
@@ -316,23 +317,23 @@ class JudgingService:
         return not lease.shared, [(lease.id, locked.state)]
 
     def query_state(self, connection: Connection, project: Any, query: Any) -> QueryState:
-        """A query's board for reading; it is not put back."""
+        """A query's current state, for reading only."""
         return self._cache.take(connection, project, query)
 
     def _recorded(
         self, connection: Connection, project: Any, user_id: int, token: UUID
     ) -> AnswerResult:
-        """An answer whose lease is gone: it was taken before, or it never was a task."""
+        """The result of an answer that was recorded before; an error if there is none."""
         row = _RECORDED.one(connection, key=token)
         if row is None or row.project_id != project.id:
-            raise RefusedError(404, "There is no such task.")
+            raise RefusedError(404, "The task does not exist.")
         if row.user_id != user_id:
-            raise RefusedError(403, "This pair was given to someone else.")
+            raise RefusedError(403, "This task was assigned to someone else.")
         return AnswerResult(True, row.late, row.counts)
 
 
 def _still_counts(state: QueryState, task: JudgingTask, user_id: int, held: list[HeldPair]) -> bool:
-    """Whether a late answer still counts: nobody else was asked, and it is still open."""
+    """Whether a late answer still counts: the task is open and nobody else holds it."""
     if task.purpose is not Purpose.MAIN:
         return True
     if any(each.pair == task.pair and each.user_id != user_id for each in held):
@@ -341,7 +342,7 @@ def _still_counts(state: QueryState, task: JudgingTask, user_id: int, held: list
 
 
 def _task_of(undone: list[QueryLogEntry], state: QueryState, user_id: int) -> JudgingTask | None:
-    """The task that an answer that was taken back had answered, if it can be asked again."""
+    """The task of an undone answer, if it can be asked again."""
     first = undone[0]
     if first.purpose is not Purpose.MAIN and first.left is not None and first.right is not None:
         return JudgingTask(first.left, first.right, first.purpose)

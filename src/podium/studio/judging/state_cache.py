@@ -1,8 +1,8 @@
-"""The boards of queries that were in use lately, so that most answers need no replay.
+"""A cache of recently used query states, so that most answers need no replay of the log.
 
-A board is taken off the shelf while a transaction works with it and put back after the commit. If
-the transaction fails it is not put back, so no board is ever ahead of the database; one that is
-behind, because another process went on, catches up by the entries that it has not seen.
+A state is taken out of the cache while a transaction uses it and put back after the commit. If the
+transaction fails it is not put back, so no cached state is ever ahead of the database. A state that
+is behind, because another process added entries, catches up by reading those entries.
 """
 
 from __future__ import annotations
@@ -58,20 +58,20 @@ _RANKINGS = (
 _SETTINGS = (
     "mode", "k", "algorithm", "seed", "budget", "overlap_share", "overlap_assessors", "incarnation",
 )  # fmt: skip
-"""What a board is made from, besides its query; restoring a backup changes the incarnation."""
+"""Project settings that a query's state depends on; restoring a backup changes `incarnation`."""
 
 
 def read_log(connection: Connection, query_id: int, *, seen: int = 0) -> Iterator[QueryLogEntry]:
-    """A query's log as boards take it, without the entries that were seen before."""
+    """Read a query's log from entry `seen` on."""
     for row in connection.execute(_LATER, {"query": query_id, "seen": seen}):
-        place, user, kind, left, right, value, undoes, purpose, *rest = row
+        position, user, kind, left, right, value, undoes, purpose, *rest = row
         yield QueryLogEntry(
-            place, user, Kind(kind), left, right, value, undoes, Purpose(purpose), *rest
+            position, user, Kind(kind), left, right, value, undoes, Purpose(purpose), *rest
         )
 
 
 def new_query_state(connection: Connection, project: Any, query: Any) -> QueryState:
-    """A query's board before anything was said."""
+    """The state of a query with an empty log."""
     documents = tuple(Document(*row) for row in connection.execute(_DOCUMENTS, {"query": query.id}))
     rankings = connection.execute(_RANKINGS, {"query": query.id}).all()
     items = [document.item for document in documents]
@@ -80,10 +80,10 @@ def new_query_state(connection: Connection, project: Any, query: Any) -> QuerySt
 
 
 class StateCache:
-    """Boards by query; the one that was used longest ago makes room.
+    """Query states by query id; the least recently used one is evicted.
 
     Args:
-        size: How many boards to keep.
+        size: The maximum number of states.
     """
 
     def __init__(self, size: int = 4096) -> None:
@@ -93,7 +93,7 @@ class StateCache:
         self._lock = Lock()
 
     def take(self, connection: Connection, project: Any, query: Any) -> QueryState:
-        """A query's board as the database has it; nobody else in this process has it until `put`.
+        """Take a query's current state; no other thread gets it before `put`.
 
         Args:
             connection: A transaction in which the query's row is locked.
@@ -115,7 +115,7 @@ class StateCache:
         return state
 
     def put(self, query_id: int, state: QueryState) -> None:
-        """Put a board back, once what it took is committed."""
+        """Return a state to the cache once its entries are committed."""
         with self._lock:
             self._states[query_id] = state
             self._states.move_to_end(query_id)

@@ -1,4 +1,4 @@
-"""Which task of a query goes to whom, and why there is none."""
+"""Selects a task of a query for an assessor, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from podium.studio.store.enums import Mode, Purpose
 from podium.studio.store.tables import Gold, JudgmentCount, LogEntry, Query
 
 _REPEAT_AFTER = 5
-"""How many answers lie at least between a pair and its repetition."""
+"""The minimum number of answers between a pair and its repetition."""
 _AT_ONCE = 0.5
 _SOON = 5.0
 LATER = 15.0
-"""When to ask again if others must judge first, and nobody is at it."""
+"""Seconds until the next request if others must judge first and nobody holds a task."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class NoTask:
     """Why there is no task.
 
     Attributes:
-        why: ``wait`` if what others do may open something, ``paused`` if the project is,
+        why: ``wait`` if answers of others may open a task, ``paused`` if the project is paused,
             ``yours-done`` if every query that the person may judge is done, ``done`` if all are,
-            ``blocked`` if a manager of the project has to change something first.
+            ``blocked`` if a manager has to change something first.
         seconds: After how many seconds to ask again.
         problems: What is blocked, why, and what would unblock it.
     """
@@ -43,10 +43,10 @@ class NoTask:
 
 
 class TaskSelector:
-    """Chooses tasks.
+    """Selects tasks.
 
     Args:
-        rng: Draws whether a pair is a check, and which.
+        rng: Decides at random when to ask a check, and which.
     """
 
     def __init__(self, rng: random.Random) -> None:
@@ -61,7 +61,7 @@ class TaskSelector:
         held: list[HeldPair],
         user_id: int,
     ) -> JudgingTask | None:
-        """A task of a query for someone, or None: now and then a check in the place of a task."""
+        """A task of a query for someone, or None; sometimes a check instead of an open task."""
         mine = {each.pair for each in held if each.user_id == user_id}
         main = next(open_to(state, held, user_id), None)
         if main is None or project.mode != Mode.PAIRS:
@@ -93,7 +93,7 @@ class TaskSelector:
 
 
 def open_to(state: QueryState, held: list[HeldPair], user_id: int) -> Iterator[JudgingTask]:
-    """What can be asked of someone now: neither theirs already nor held by enough others."""
+    """Tasks open to someone: not leased to them, nor to as many others as the task needs."""
     mine = {each.pair for each in held if each.user_id == user_id}
     counts: dict[tuple[int, int], int] = {}
     for each in held:
@@ -104,11 +104,11 @@ def open_to(state: QueryState, held: list[HeldPair], user_id: int) -> Iterator[J
 
 
 def no_task_reason(work: OpenWork, now: float) -> NoTask:
-    """Why nothing could be handed out: it is done, or others are at it, or must be.
+    """Why no task could be leased: all is done, or others hold or must judge what is left.
 
-    Whether what is left is blocked is not looked into here.
+    Whether the remaining work is blocked is not checked here.
     """
-    if work.has_unseen:  # others had them locked at this very moment, or there are many to look at
+    if work.has_unseen:  # others have them locked right now, or there are more to look at
         return NoTask("wait", _AT_ONCE)
     if work.is_done:
         return NoTask("done")
@@ -123,7 +123,7 @@ def no_task_reason(work: OpenWork, now: float) -> NoTask:
 def query_to_undo(
     connection: Connection, project_id: int, user_id: int, answer: UUID | None
 ) -> int | None:
-    """The query of an answer of someone's, or of the last one that they can take back."""
+    """The query of one of someone's answers, or of their last one that can be undone."""
     if answer is not None:
         return connection.scalar(
             select(LogEntry.query_id)

@@ -1,4 +1,4 @@
-"""Who judges which queries: shared out evenly, and taken back."""
+"""Assignment of queries to assessors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def assign_queries(
     copies: int = 1,
     seed: int = 0,
 ) -> dict[int, int]:
-    """Share the queries that are not done among people, in place of what they had.
+    """Assign the unfinished queries to people, replacing earlier assignments.
 
     Args:
         connection: A transaction.
@@ -50,7 +50,7 @@ def assign_queries(
     )
     chosen = sorted(set(people) or members)
     if not set(chosen) <= members:
-        raise RefusedError(422, "Queries can be shared among members only.")
+        raise RefusedError(422, "Queries can be assigned to members of the project only.")
     work = {
         str(query): left
         for query, left in connection.execute(
@@ -63,8 +63,8 @@ def assign_queries(
     shares: dict[str, list[str]] = {name: [] for name in names}
     try:
         if method == "rotate":
-            for one in rotate(list(work), names, modes=("all",), rounds=copies, seed=seed):
-                shares[one.assessor].append(one.query)
+            for assignment in rotate(list(work), names, modes=("all",), rounds=copies, seed=seed):
+                shares[assignment.assessor].append(assignment.query)
         else:
             shares = balance(work, names, copies=copies, seed=seed)
     except PodiumError as error:
@@ -93,7 +93,7 @@ def assign_queries(
         reopen_queries(connection, Query.id.in_(changed[begin : begin + _AT_ONCE]))
     counts = {int(name): len(queries) for name, queries in shares.items()}
     record(
-        connection, who.person.id, who.project.id, "shared the queries out",
+        connection, who.person.id, who.project.id, "assigned the queries",
         people=chosen, method=method, copies=copies, queries=len(work),
     )  # fmt: skip
     return counts
@@ -103,7 +103,7 @@ def unassign(connection: Connection, who: Member, person: int | None) -> int:
     """Take queries back from someone, or from everyone; returns how many assignments that were."""
     gone = _clear(connection, who.project.id, person=person)
     record(
-        connection, who.person.id, who.project.id, "took assignments back",
+        connection, who.person.id, who.project.id, "removed assignments",
         user=person, assignments=gone,
     )  # fmt: skip
     return gone

@@ -77,7 +77,7 @@ def change_project(
     if "mode" in changed and connection.scalar(
         select(exists().where(Query.project_id == project_id))
     ):
-        raise RefusedError(409, "There are queries: the way of judging them stays as it is.")
+        raise RefusedError(409, "The judging mode cannot be changed once the project has queries.")
     raised = []
     if answered:
         if before["budget"] is None:

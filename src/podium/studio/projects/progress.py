@@ -1,4 +1,4 @@
-"""Where projects stand, from the queries' rows; the log of judgments is never counted."""
+"""Progress of projects, from the queries' rows; the log is never counted."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from podium.studio.store.tables import Membership, Project, Query
 
 @dataclass(frozen=True)
 class ProjectProgress:
-    """How far a project is.
+    """The progress of a project.
 
     Attributes:
-        queries: How many queries it has.
+        queries: The number of queries.
         done: How many of them are done.
-        judgments: How many judgments stand.
-        expected_left: About how many judgments are still needed.
-        entries: How many entries their logs have, what was taken back and skipped among them.
+        judgments: The number of judgments that count.
+        expected_left: The estimated number of judgments still needed.
+        entries: The number of log entries, including undone ones and skips.
     """
 
     queries: int
@@ -32,7 +32,7 @@ class ProjectProgress:
 
     @property
     def share(self) -> float:
-        """The share of all judgments that is made, from 0 to 1.
+        """The share of judgments made, from 0 to 1.
 
         Example:
             >>> ProjectProgress(queries=2, done=1, judgments=30, expected_left=10.0).share
@@ -54,7 +54,7 @@ _FIGURES = (
 
 
 def project_progress(connection: Connection, project_id: int) -> ProjectProgress:
-    """How far a project is."""
+    """The progress of a project."""
     row = connection.execute(select(*_FIGURES).where(Query.project_id == project_id)).one()
     return _progress_of(row)
 
@@ -62,7 +62,7 @@ def project_progress(connection: Connection, project_id: int) -> ProjectProgress
 def projects_of(
     connection: Connection, user_id: int, *, every: bool = False
 ) -> list[tuple[Any, str, ProjectProgress]]:
-    """Someone's projects, newest first: each project's row, their role there, how far it is.
+    """Someone's projects, newest first: row, role and progress.
 
     Args:
         connection: Where to look.

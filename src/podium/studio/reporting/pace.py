@@ -1,4 +1,4 @@
-"""When a project will be done, if it goes on like this."""
+"""The pace of a project, and its estimated end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SHORTEST = 120.0
 
 @dataclass(frozen=True)
 class Pace:
-    """How fast it goes.
+    """The pace of a project.
 
     Attributes:
         seconds: What a judgment takes on average; None if there is none.
@@ -30,7 +30,7 @@ class Pace:
 
 
 def pace_of(progress: ProjectProgress, report: dict[str, Any], now: float) -> Pace:
-    """How fast a project goes, by the times and the counts of its reports.
+    """The pace of a project, from its progress and report.
 
     Example:
         >>> report = {"times": [{"judgments": 10, "seconds": 60.0}], "history": [[0.0, 0]]}

@@ -1,8 +1,8 @@
-"""A project's report: what takes too long to work out while a page waits.
+"""A project's report: figures that take too long to compute while a page waits.
 
-The worker reads only the queries whose logs have grown, keeps what each adds, and puts all of it
-together. A report is made when someone looks, at most every few seconds, and only if there is
-anything new.
+The worker reads only the queries whose logs have grown, stores the figures of each, and combines
+them. A report is made when someone opens the dashboard, at most every few seconds, and only if
+there is anything new.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ def report_of(connection: Connection, project_id: int) -> Any:
 
 
 def is_stale(report: Any, entries: int, now: float) -> bool:
-    """Whether a report should be made anew."""
+    """Whether a newer report should be made."""
     if report is None:
         return True
     return bool(report.entries != entries and report.made_at < now - _EVERY)
 
 
 def request_report(engine: Engine, project_id: int, user_id: int) -> bool:
-    """Have a report made, unless that is under way; returns whether it was asked for."""
+    """Queue a report job unless there is one already; returns whether it was queued."""
 
     def work(connection: Connection) -> bool:
         waiting = connection.scalar(
@@ -76,7 +76,7 @@ def request_report(engine: Engine, project_id: int, user_id: int) -> bool:
 
 
 def run_report(work: JobContext) -> None:
-    """Do a report job."""
+    """Run a report job."""
     project = reading(work.engine, lambda c: project_row(c, work.job.project_id))
     progress = reading(work.engine, lambda c: project_progress(c, project.id))
     _refresh_changed_queries(work, project)

@@ -1,4 +1,4 @@
-"""All queries' figures put together: agreement, care, contradictions."""
+"""A project's report from its queries' figures: agreement, quality checks, contradictions."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from podium.judging.agreement import (
 from podium.studio.reporting.flags import AssessorStats, quality_flags
 from podium.studio.store.enums import Mode
 
-_MOST_LOOPS = 50
-_MOST_COUPLES = 100
-_FEWEST_SHARED = 10
+_MAX_LOOPS = 50
+_MAX_COUPLES = 100
+_MIN_SHARED = 10
 """Kappas of fewer things that two people both judged say nothing."""
 _LARGEST_BOOTSTRAP = 20_000
 _LATEST = 60
 
 
 class ReportBuilder:
-    """Gathers figures, query by query.
+    """Builds a report, query by query.
 
     Example:
         >>> summary = ReportBuilder()
@@ -49,7 +49,7 @@ class ReportBuilder:
         self._loop_count = 0
 
     def add(self, query: int, name: str, figures: dict[str, Any]) -> None:
-        """Take a query's figures."""
+        """Add a query's figures."""
         for _, _, votes in figures["units"]:
             for user, value in votes:
                 self._units.append(self._unit_count)
@@ -68,7 +68,7 @@ class ReportBuilder:
             both = sorted([*self._recent.get(who, []), *latest])
             self._recent[who] = both[-_LATEST:]
         self._loop_count += len(figures["loops"])
-        for loop in figures["loops"][: _MOST_LOOPS - len(self._loops)]:
+        for loop in figures["loops"][: _MAX_LOOPS - len(self._loops)]:
             self._loops.append({"query": query, "query_id": name, **loop})
 
     def content(self, mode: str) -> dict[str, Any]:
@@ -102,7 +102,7 @@ class ReportBuilder:
         names = tuple(str(person) for person in people)
         ballots = Ballots(units, raters, values, names)
         level = "nominal" if mode == Mode.PAIRS else "ordinal"
-        found: dict[str, Any] = {
+        agreement: dict[str, Any] = {
             "units": self._unit_count,
             "alpha": krippendorff_alpha(ballots, level),  # type: ignore[arg-type]
             "fleiss": fleiss_kappa(ballots),
@@ -110,18 +110,18 @@ class ReportBuilder:
         }
         if self._unit_count <= _LARGEST_BOOTSTRAP:
             interval = bootstrap(fleiss_kappa, ballots, draws=200)
-            found["fleiss_interval"] = [interval.low, interval.high]
+            agreement["fleiss_interval"] = [interval.low, interval.high]
         if mode == Mode.GRADES:
-            found |= {"table": None, "overall": _same_share(ballots), "without_ties": None}
+            agreement |= {"table": None, "overall": _same_share(ballots), "without_ties": None}
         else:
             table = Agreement.of(Ballots(units, raters, np.sign(values), names))
             strict = sum(table.ratio(ties=False))
-            found |= {
+            agreement |= {
                 "table": table.table.tolist(),
                 "overall": table.overall,
                 "without_ties": table.without_ties if strict else None,
             }
-        return {"agreement": found, "couples": _couples(ballots)}
+        return {"agreement": agreement, "couples": _couples(ballots)}
 
 
 def _same_share(ballots: Ballots) -> float:
@@ -135,15 +135,15 @@ def _couples(ballots: Ballots) -> list[dict[str, Any]]:
     """Cohen's kappa of every two people who judged enough of the same things."""
     order = np.lexsort((ballots.raters, ballots.units))
     units, raters, values = ballots.units[order], ballots.raters[order], ballots.values[order]
-    found: dict[tuple[int, int], tuple[list[float], list[float]]] = {}
+    shared_votes: dict[tuple[int, int], tuple[list[float], list[float]]] = {}
     most = int(np.bincount(units).max())
     for shift in range(1, most):
         together = np.flatnonzero(units[shift:] == units[:-shift])
-        for place in together.tolist():
-            couple = (int(raters[place]), int(raters[place + shift]))
-            one, other = found.setdefault(couple, ([], []))
-            one.append(values[place])
-            other.append(values[place + shift])
+        for index in together.tolist():
+            couple = (int(raters[index]), int(raters[index + shift]))
+            one, other = shared_votes.setdefault(couple, ([], []))
+            one.append(values[index])
+            other.append(values[index + shift])
     couples = [
         {
             "one": int(ballots.rater_names[first]),
@@ -151,8 +151,8 @@ def _couples(ballots: Ballots) -> list[dict[str, Any]]:
             "units": len(one),
             "kappa": cohen_kappa(one, other),
         }
-        for (first, second), (one, other) in found.items()
-        if len(one) >= _FEWEST_SHARED
+        for (first, second), (one, other) in shared_votes.items()
+        if len(one) >= _MIN_SHARED
     ]
     couples.sort(key=lambda couple: -couple["units"])
-    return couples[:_MOST_COUPLES]
+    return couples[:_MAX_COUPLES]

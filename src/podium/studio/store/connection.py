@@ -36,22 +36,22 @@ class TimedConnection(psycopg.Connection[Any]):
         if self.timeout_seconds is None:
             return super().wait(gen, interval, *more, **named)
         try:
-            limited = _limited(gen, self.timeout_seconds)
+            limited = _with_deadline(gen, self.timeout_seconds)
             return super().wait(limited, interval, *more, **named)
         except DatabaseTimeoutError:
             self.close()  # whatever it was doing, nobody can tell what state it is in
             raise
 
 
-def _limited(gen: PQGen[RV], seconds: float) -> Generator[Any, Any, RV]:
+def _with_deadline(gen: PQGen[RV], seconds: float) -> Generator[Any, Any, RV]:
     end = time.monotonic() + seconds
     try:
-        wanted = next(gen)
+        waiting_for = next(gen)
         while True:
-            ready = yield wanted
+            ready = yield waiting_for
             if ready == _NOT_READY and time.monotonic() > end:
                 raise DatabaseTimeoutError(f"the database did not answer in {seconds:g} seconds")
-            wanted = gen.send(ready)
+            waiting_for = gen.send(ready)
     except StopIteration as ended:
-        found: RV = ended.value
-        return found
+        result: RV = ended.value
+        return result

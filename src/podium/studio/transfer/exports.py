@@ -43,7 +43,7 @@ class ExportOptions(BaseModel):
     """Whether documents that were judged equal get equal labels."""
 
     def check(self, mode: Mode) -> None:
-        """Refuse what a project of some mode has not, and formats that do not fit."""
+        """Refuse content and formats that do not fit the judging mode."""
         if self.content not in EXPORT_CONTENTS[mode]:
             raise RefusedError(
                 422,
@@ -56,7 +56,7 @@ class ExportOptions(BaseModel):
 
 
 def run_export(work: JobContext) -> None:
-    """Do an export job."""
+    """Run an export job."""
     options = ExportOptions(**work.job.parameters)
     project = reading(work.engine, lambda c: project_row(c, work.job.project_id))
     total = reading(work.engine, lambda c: project_progress(c, project.id)).queries
@@ -92,7 +92,7 @@ def run_export(work: JobContext) -> None:
 
 
 def download_name(project: Any, job: Any) -> str:
-    """What a browser calls an exported file."""
+    """The file name of a downloaded export."""
     words = re.sub(r"[^A-Za-z0-9]+", "-", project.name).strip("-").lower() or "project"
     suffix = job.file[job.file.rindex(".") :]
     return f"{words[:60]}-{job.parameters['content']}-{job.id}{suffix}"
@@ -101,7 +101,7 @@ def download_name(project: Any, job: Any) -> str:
 def _with_progress(
     work: JobContext, queries: Iterable[JudgedQuery], total: int, exported: list[str]
 ) -> Iterator[JudgedQuery]:
-    """Tell how far an export is, and note the queries that have something to export."""
+    """Report progress, and collect the names of exported queries."""
     for count, each in enumerate(queries, start=1):
         yield each
         if each.is_judged or work.job.parameters.get("content") == "log":

@@ -1,4 +1,4 @@
-"""What a project came to, query by query, in the formats of `podium.data`."""
+"""Writes a project's results, query by query, in the formats of `podium.data`."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from podium.studio.store.tables import Candidate as CandidateRow
 
 @dataclass(frozen=True)
 class ExportFormat:
-    """A way to write something.
+    """An export file format.
 
     Attributes:
-        suffix: Of the file's name.
-        write: Writes what it is given a part at a time, and returns how many rows that were.
+        suffix: The file name suffix.
+        write: Writes records to a stream, and returns the number of rows.
     """
 
     suffix: str
@@ -118,20 +118,20 @@ EXPORT_FORMATS: dict[str, dict[str, ExportFormat]] = {
     "totals": {"jsonl": ExportFormat(".jsonl", _write_lines)},
     "log": {"jsonl": ExportFormat(".jsonl", _write_lines)},
 }
-"""To each content the formats it can be written in."""
+"""The formats of each kind of content."""
 
 EXPORT_CONTENTS: dict[Mode, tuple[str, ...]] = {
     Mode.PAIRS: ("labels", "preferences", "log"),
     Mode.GRADES: ("grades", "preferences", "log"),
     Mode.RANKINGS: ("totals", "log"),
 }
-"""What can be exported of a project of each mode."""
+"""The content that each judging mode can export."""
 
 
 def export_records(
     engine: Engine, queries: Iterable[JudgedQuery], content: str, form: str, *, ties: bool
 ) -> Iterator[Any]:
-    """What an export writes, query by query: the whole log, or queries with judgments alone."""
+    """The records of an export, query by query; only the log includes queries without judgments."""
     for each in queries:
         if content == "log":
             yield from log_lines(each)
@@ -140,9 +140,9 @@ def export_records(
         elif content == "totals":
             yield from _totals(each)
         elif content == "preferences":
-            found = each.preferences()
-            if found is not None:
-                yield found
+            preferences = each.preferences()
+            if preferences is not None:
+                yield preferences
         elif form == "jsonl":
             yield reading(engine, lambda c, each=each: _with_texts(c, each, ties))  # type: ignore[misc]
         else:

@@ -1,7 +1,7 @@
-"""Who is asking, and what they may do: every route names the role that it needs.
+"""Authentication and authorization: every route names the role that it needs.
 
-A browser comes with a cookie, a program with an API token. With a cookie, whatever changes
-something must repeat a word that only our own pages know, so that no other site can ask for it.
+Browsers send a session cookie, programs an API token. With a cookie, a request that changes
+something must also carry the CSRF token, which only our own pages know.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def _identify(columns: Sequence[Any]) -> dict[str, Prepared]:
-    """Statements that find who holds a cookie or a token, and the project that is asked for.
+    """Statements that find the person of a session or token, together with the project.
 
     One statement for both, because every answer waits for it.
     """
 
-    def found_by(key: Any, expires_at: Any, user_id: Any, csrf: Any) -> Prepared:
+    def by_key(key: Any, expires_at: Any, user_id: Any, csrf: Any) -> Prepared:
         return Prepared(
             select(
                 User.id.label("person_id"),
@@ -65,10 +65,10 @@ def _identify(columns: Sequence[Any]) -> dict[str, Prepared]:
         )
 
     return {
-        "cookie": found_by(
+        "cookie": by_key(
             AuthSession.key, AuthSession.expires_at, AuthSession.user_id, AuthSession.csrf
         ),
-        "token": found_by(
+        "token": by_key(
             ApiToken.key, ApiToken.expires_at, ApiToken.user_id, literal("").label("csrf")
         ),
     }
@@ -81,13 +81,13 @@ _SHORT = _identify([column for column in _COLUMNS if column.name != "guidelines"
 
 
 def person_of(request: Request) -> Person | None:
-    """Who sent a request, or None; refuses a change that no page of ours asked for."""
-    row = reading(request.app.state.engine, lambda c: _found(c, request, 0, _SHORT))
+    """The person who sent a request, or None; refuses changes without a valid CSRF token."""
+    row = reading(request.app.state.engine, lambda c: _find_row(c, request, 0, _SHORT))
     return None if row is None else _person(row)
 
 
 def signed_in(request: Request) -> Person:
-    """Who sent a request; nobody is refused but strangers."""
+    """The signed-in person who sent a request; others are refused."""
     person = person_of(request)
     if person is None:
         raise RefusedError(401, "Sign in first.")
@@ -95,12 +95,12 @@ def signed_in(request: Request) -> Person:
 
 
 def member(request: Request, project: int) -> Member:
-    """Who sent a request about a project of theirs; others are not told that there is one."""
+    """The member who sent a request about a project; to others the project does not exist."""
     return reading(request.app.state.engine, lambda c: _member(c, request, project, _WHOLE))
 
 
 def member_in(connection: Connection, request: Request, project: int) -> Member:
-    """As `member`, in the transaction that takes an answer; the project has no guidelines then."""
+    """As `member`, within a transaction; the project's guidelines are not loaded."""
     return _member(connection, request, project, _SHORT)
 
 
@@ -123,11 +123,15 @@ class UploadRoute(APIRoute):
 
 
 def _check_manager(request: Request) -> None:
-    named = request.path_params["project"]
-    project = int(named) if named.isascii() and named.isdigit() and len(named) < 19 else 0
+    path_value = request.path_params["project"]
+    project = (
+        int(path_value)
+        if path_value.isascii() and path_value.isdigit() and len(path_value) < 19
+        else 0
+    )
 
     def work(connection: Connection) -> Member:
-        return _member(connection, request, project, _SHORT, forged=True)
+        return _member(connection, request, project, _SHORT, skip_csrf=True)
 
     _at_least(reading(request.app.state.engine, work), Role.MANAGER)
 
@@ -138,25 +142,25 @@ def _member(
     project: int,
     statements: dict[str, Prepared],
     *,
-    forged: bool = False,
+    skip_csrf: bool = False,
 ) -> Member:
     # Numbers that no row can have are no project, instead of an error of the database.
     number = project if 0 < project < 2**62 else 0
-    row = _found(connection, request, number, statements, forged=forged)
+    row = _find_row(connection, request, number, statements, skip_csrf=skip_csrf)
     if row is None:
         raise RefusedError(401, "Sign in first.")
     if row.id is None:
-        raise RefusedError(404, "There is no such project.")
+        raise RefusedError(404, "The project does not exist.")
     return Member(_person(row), Role(row.role or Role.OWNER), row)
 
 
-def _found(
+def _find_row(
     connection: Connection,
     request: Request,
     project: int,
     statements: dict[str, Prepared],
     *,
-    forged: bool = False,
+    skip_csrf: bool = False,
 ) -> Any:
     """The row of who asks, or None.
 
@@ -165,14 +169,14 @@ def _found(
         request: What they sent.
         project: The project they ask about, or 0.
         statements: How to look.
-        forged: Whether it is found even if another site's page may have sent the request.
+        skip_csrf: Whether it is found even if another site's page may have sent the request.
     """
     header = request.headers.get("authorization", "")
     if header.lower().startswith("bearer "):
         key = digest(header[7:].strip())
         row = statements["token"].one(connection, key=key, now=time.time(), project=project)
         if row is None:
-            raise RefusedError(401, "This API token is unknown or too old.")
+            raise RefusedError(401, "This API token is not valid or has expired.")
         request.state.user = row.person_id
         return row
     secret = cookie(request, COOKIE)
@@ -181,10 +185,10 @@ def _found(
     row = statements["cookie"].one(connection, key=digest(secret), now=time.time(), project=project)
     if row is not None:
         request.state.user = row.person_id
-    if row is not None and request.method not in _SAFE and not forged:
-        told = request.headers.get("x-csrf-token") or str(getattr(request.state, "csrf", ""))
-        if not hmac.compare_digest(told.encode(), row.csrf.encode()):
-            raise RefusedError(403, "This page is out of date: load it again.")
+    if row is not None and request.method not in _SAFE and not skip_csrf:
+        sent_csrf = request.headers.get("x-csrf-token") or str(getattr(request.state, "csrf", ""))
+        if not hmac.compare_digest(sent_csrf.encode(), row.csrf.encode()):
+            raise RefusedError(403, "This page is out of date: reload the page.")
     return row
 
 
@@ -192,14 +196,14 @@ def _person(row: Any) -> Person:
     return Person(row.person_id, row.person_name, row.email, row.is_admin, row.csrf)
 
 
-def manager(found: Annotated[Member, Depends(member)]) -> Member:
+def manager(asker: Annotated[Member, Depends(member)]) -> Member:
     """Who sent a request that only managers and owners may send."""
-    return _at_least(found, Role.MANAGER)
+    return _at_least(asker, Role.MANAGER)
 
 
-def owner(found: Annotated[Member, Depends(member)]) -> Member:
+def owner(asker: Annotated[Member, Depends(member)]) -> Member:
     """Who sent a request that only owners may send."""
-    return _at_least(found, Role.OWNER)
+    return _at_least(asker, Role.OWNER)
 
 
 def admin(person: Annotated[Person, Depends(signed_in)]) -> Person:
@@ -209,10 +213,10 @@ def admin(person: Annotated[Person, Depends(signed_in)]) -> Person:
     return person
 
 
-def _at_least(found: Member, role: Role) -> Member:
-    if not found.may(role):
-        raise RefusedError(403, f"Only a project's {role.value}s may do this.")
-    return found
+def _at_least(asker: Member, role: Role) -> Member:
+    if not asker.may(role):
+        raise RefusedError(403, f"Only {role.value}s of the project may do this.")
+    return asker
 
 
 AnyPerson = Annotated[Person, Depends(signed_in)]

@@ -44,7 +44,7 @@ def render(
     person: Person | None = None,
     status: int = 200,
 ) -> HTMLResponse:
-    """A page.
+    """Render a page.
 
     Args:
         request: Which page is asked for.

@@ -1,4 +1,4 @@
-"""What every answer to a program looks like when something is wrong."""
+"""Error responses of the API."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def _problem(description: str) -> dict[str, Any]:
 
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
-    400: _problem("The request cannot be read."),
-    401: _problem("Nobody signed in, or the API token is too old."),
+    400: _problem("The request is malformed."),
+    401: _problem("You are not signed in, or the API token has expired."),
     403: _problem("Your role does not allow this."),
-    404: _problem("There is no such thing, or it is not yours to see."),
-    409: _problem("It does not fit with what is there."),
+    404: _problem("Not found, or you do not have access to it."),
+    409: _problem("The request conflicts with the current state."),
     413: _problem("The request is too large."),
     422: _problem("A value is missing or wrong."),
-    429: _problem("Too much at once: try again later."),
+    429: _problem("Too many requests: try again later."),
     503: _problem("The database cannot be reached: try again."),
 }
 """The refusals of every route, for the API's description."""

@@ -1,4 +1,4 @@
-"""How a project is going, for programs, and asking a pair again."""
+"""API routes for a project's report, and for rejudging pairs."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def report(request: Request, who: AManager) -> ReportOut:
 
 
 @router.post("/ask-again", operation_id="ask_again")
-def ask_again(request: Request, who: AManager, wanted: AskAgain) -> AskedAgain:
+def ask_again(request: Request, who: AManager, body: AskAgain) -> AskedAgain:
     """Take back everyone's verdicts on a pair, or of a loop, so that they are asked again."""
-    count = rejudge(request.app.state.engine, who, wanted.query, wanted.loop)
+    count = rejudge(request.app.state.engine, who, body.query, body.loop)
     return AskedAgain(verdicts=count)
 
 
@@ -88,5 +88,5 @@ def present(request: Request, who: Member) -> tuple[ProjectProgress, Any]:
     progress, row = reading(engine, work)
     stale = reports.is_stale(row, progress.entries, time.time())
     if stale and reports.request_report(engine, who.project.id, who.person.id):
-        request.app.state.worker.nudge()
+        request.app.state.worker.wake()
     return progress, row

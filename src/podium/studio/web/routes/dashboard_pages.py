@@ -45,8 +45,8 @@ def ask(request: Request, who: AManager, form: FormValues) -> Response:
     """Have the verdicts of a loop asked again."""
     places = form.get("loop", "").split(",")
     try:
-        wanted = AskAgain.model_validate({"query": form.get("query"), "loop": places})
-        ask_again(request, who, wanted)
+        body = AskAgain.model_validate({"query": form.get("query"), "loop": places})
+        ask_again(request, who, body)
     except ValidationError as error:
         raise RefusedError(422, first_problem(error)) from error
     return RedirectResponse(f"/projects/{who.project.id}/dashboard", 303)
@@ -82,11 +82,11 @@ def _titles(connection: Connection, loops: list[dict[str, Any]]) -> dict[tuple[i
     queries = {loop["query"] for loop in loops}
     if not queries:
         return {}
-    wanted = {(loop["query"], place) for loop in loops for place in loop["loop"]}
+    body = {(loop["query"], place) for loop in loops for place in loop["loop"]}
     rows = connection.execute(
         select(Candidate.query_id, Candidate.place, Candidate.item, Candidate.title).where(
             Candidate.query_id.in_(queries),
-            Candidate.place.in_({place for _, place in wanted}),
+            Candidate.place.in_({place for _, place in body}),
         )
     ).all()
     return {(row.query_id, row.place): row.title or row.item for row in rows}

@@ -175,88 +175,88 @@ def _service(request: Request) -> JudgingService:
 
 
 @router.post("/next", response_model=NextOut)
-def next_task(request: Request, project: Number, ask: NextRequest) -> Response:
+def next_task(request: Request, project: Number, body: NextRequest) -> Response:
     """A task for a browser tab: the one that it holds, or a new one."""
     service = _service(request)
 
     def work(connection: Connection) -> tuple[NextOut, UsedStates]:
         who = member_in(connection, request, project)
-        found, states = service.next_in(connection, who.project, ask.holder(who.person.id))
-        return _worded(connection, who, found), states
+        outcome, states = service.next_in(connection, who.project, body.holder(who.person.id))
+        return _next_out(connection, who, outcome), states
 
     return _json(service.transact(work))
 
 
 @router.post("/answers", response_model=AnswerOut)
-def answer(request: Request, project: Number, given: AnswerRequest) -> Response:
+def answer(request: Request, project: Number, answer_request: AnswerRequest) -> Response:
     """Answer a task. The same answer sent again is one answer, and not an error."""
     service = _service(request)
 
     def work(connection: Connection) -> tuple[tuple[str, AnswerResult, NextOut | None], UsedStates]:
         who = member_in(connection, request, project)
-        (taken, found), states = service.answer_in(
+        (result, outcome), states = service.answer_in(
             connection,
             who.project,
-            given.holder(who.person.id),
-            given.token,
-            given.choice,
-            seconds=given.seconds,
-            reason=given.reason,
-            more=given.more,
+            answer_request.holder(who.person.id),
+            answer_request.token,
+            answer_request.choice,
+            seconds=answer_request.seconds,
+            reason=answer_request.reason,
+            more=answer_request.more,
         )
-        after = None if found is None else _worded(connection, who, found)
-        return (who.project.mode, taken, after), states
+        next_out = None if outcome is None else _next_out(connection, who, outcome)
+        return (who.project.mode, result, next_out), states
 
-    mode, taken, after = service.transact(work)
-    request.app.state.metrics.judged(mode, repeated=taken.repeated, late=taken.late)
+    mode, result, next_out = service.transact(work)
+    request.app.state.metrics.judged(mode, repeated=result.repeated, late=result.late)
     return _json(
-        AnswerOut(repeated=taken.repeated, late=taken.late, counts=taken.counts, next=after)
+        AnswerOut(repeated=result.repeated, late=result.late, counts=result.counts, next=next_out)
     )
 
 
 @router.post("/undo", response_model=NextOut)
-def undo(request: Request, project: Number, wanted: UndoRequest) -> Response:
+def undo(request: Request, project: Number, body: UndoRequest) -> Response:
     """Take back an answer; the same is asked again, if it can be."""
     service = _service(request)
 
     def work(connection: Connection) -> tuple[NextOut, UsedStates]:
         who = member_in(connection, request, project)
-        found, states = service.undo_in(
-            connection, who.project, wanted.holder(who.person.id), wanted.token, wanted.answer
+        outcome, states = service.undo_in(
+            connection, who.project, body.holder(who.person.id), body.token, body.answer
         )
-        return _worded(connection, who, found), states
+        return _next_out(connection, who, outcome), states
 
     return _json(service.transact(work))
 
 
 @router.post("/renew", response_model=RenewalOut)
-def renew(request: Request, project: Number, wanted: RenewalRequest) -> Response:
+def renew(request: Request, project: Number, body: RenewalRequest) -> Response:
     """Keep a task for a while, because someone is at it."""
     service = _service(request)
 
     def work(connection: Connection) -> RenewalOut:
         who = member_in(connection, request, project)
-        holder = wanted.holder(who.person.id)
-        until = service.renew_in(connection, who.project, holder, wanted.token)
+        holder = body.holder(who.person.id)
+        until = service.renew_in(connection, who.project, holder, body.token)
         return RenewalOut(expires_at=until)
 
     return _json(in_transaction(request.app.state.engine, work))
 
 
 @router.post("/release", response_model=ReleaseOut)
-def release(request: Request, project: Number, wanted: ReleaseRequest) -> Response:
+def release(request: Request, project: Number, body: ReleaseRequest) -> Response:
     """Give a task up unanswered, so that others need not wait for it."""
-    return _json(ReleaseOut(released=released(request, project, wanted)))
+    return _json(ReleaseOut(released=released(request, project, body)))
 
 
-def released(request: Request, project: int, wanted: ReleaseRequest) -> bool:
+def released(request: Request, project: int, body: ReleaseRequest) -> bool:
     """Give a task up; returns whether it is free for others now."""
     service = _service(request)
 
     def work(connection: Connection) -> tuple[bool, UsedStates]:
         who = member_in(connection, request, project)
         return service.release_in(
-            connection, who.project, who.person.id, wanted.token, wanted.expires_at
+            connection, who.project, who.person.id, body.token, body.expires_at
         )
 
     return service.transact(work)
@@ -296,31 +296,38 @@ def _document(request: Request, who: Member, query: int, place: int) -> Any:
 
     row = reading(request.app.state.engine, work) if 0 <= place < 2**31 else None
     if row is None:
-        raise RefusedError(404, "There is no such document.")
+        raise RefusedError(404, "The document does not exist.")
     return row
 
 
-def _worded(connection: Connection, who: Member, found: NextTask) -> NextOut:
-    if not isinstance(found, LeasedTask):
-        return NextOut(state=found.why, wait_seconds=found.seconds, problems=list(found.problems))
+def _next_out(connection: Connection, who: Member, outcome: NextTask) -> NextOut:
+    if not isinstance(outcome, LeasedTask):
+        return NextOut(
+            state=outcome.why,
+            wait_seconds=outcome.seconds,
+            problems=list(outcome.problems),
+        )
     judged, seconds = user_judgments(connection, who.project.id, who.person.id)
-    query, mode = found.query, Mode(who.project.mode)
+    query, mode = outcome.query, Mode(who.project.mode)
     return NextOut(
         state="task",
         task=TaskOut(
-            token=found.token,
+            token=outcome.token,
             mode=mode,
             query_id=query.id,
             query=query.text,
             description=query.description,
             sides=[
-                Side(documents=[_ref(document) for _, document in side]) for side in found.sides
+                Side(documents=[_ref(document) for _, document in side]) for side in outcome.sides
             ],
             choices=list(CHOICES[mode]),
-            expires_at=found.expires_at,
+            expires_at=outcome.expires_at,
         ),
         progress=Progress(
-            judged=judged, seconds=seconds, query_judged=found.judged, query_left=found.left
+            judged=judged,
+            seconds=seconds,
+            query_judged=outcome.judged,
+            query_left=outcome.left,
         ),
     )
 
@@ -335,6 +342,6 @@ def _ref(document: Document) -> DocumentRef:
     )
 
 
-def _json(found: BaseModel) -> Response:
+def _json(model: BaseModel) -> Response:
     """A response at once: FastAPI would check once more what is checked already."""
-    return Response(found.model_dump_json(), media_type="application/json")
+    return Response(model.model_dump_json(), media_type="application/json")

@@ -116,10 +116,10 @@ def judge(request: Request, who: AnyMember) -> HTMLResponse:
 def leave(request: Request, project: Number, form: FormValues) -> Response:
     """Give the page's task up: the browser sends this while the page goes away."""
     try:
-        wanted = ReleaseRequest.model_validate(
+        body = ReleaseRequest.model_validate(
             {name: form.get(name) for name in ReleaseRequest.model_fields}
         )
     except ValidationError as error:
         raise RefusedError(422, first_problem(error)) from error
-    released(request, project, wanted)
+    released(request, project, body)
     return Response(status_code=204)

@@ -90,7 +90,7 @@ def _come_back(request: Request, code: str, state: str, error: str) -> Response:
     except RefusedError:
         _LOG.warning("sign-in", outcome="refused by OpenID", address=address)
         raise
-    _LOG.info("sign-in", outcome="signed in by OpenID", user=user_id, address=address)
+    _LOG.info("sign-in", outcome="signed in with OpenID", user=user_id, address=address)
     response = start_session(request, user_id, to)
     drop_cookie(request, response, _COOKIE)
     return response
@@ -112,11 +112,11 @@ def _account(connection: Connection, settings: Settings, identity: OpenIDIdentit
         user_id = accounts.add_user(
             connection, identity.email, identity.name, None, subject=identity.subject, verified=True
         )
-        record(connection, user_id, None, "made an account by OpenID")
+        record(connection, user_id, None, "created an account with OpenID")
         return user_id
     if known.disabled:
         raise RefusedError(403, "This account is disabled.")
-    record(connection, known.id, None, "signed in by OpenID")
+    record(connection, known.id, None, "signed in with OpenID")
     return int(known.id)
 
 

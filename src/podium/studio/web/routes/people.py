@@ -109,9 +109,9 @@ def members(request: Request, who: AManager) -> list[MemberOut]:
 
 
 @router.patch("/members/{user}", status_code=204, operation_id="set_role")
-def set_role(request: Request, who: AManager, user: Number, wanted: RoleIn) -> None:
+def set_role(request: Request, who: AManager, user: Number, body: RoleIn) -> None:
     """Give a member another role."""
-    in_transaction(request.app.state.engine, lambda c: people.set_role(c, who, user, wanted.role))
+    in_transaction(request.app.state.engine, lambda c: people.set_role(c, who, user, body.role))
 
 
 @router.delete("/members/{user}", status_code=204, operation_id="remove_member")
@@ -133,11 +133,11 @@ def invitations(request: Request, who: AManager) -> list[InvitationOut]:
 
 
 @router.post("/invitations", status_code=201, operation_id="invite")
-def invite(request: Request, who: AManager, wanted: InvitationIn) -> NewInvitationOut:
+def invite(request: Request, who: AManager, body: InvitationIn) -> NewInvitationOut:
     """Make a link that makes whoever opens it a member."""
     secret = in_transaction(
         request.app.state.engine,
-        lambda c: people.make_invitation(c, who, wanted.role, wanted.uses, wanted.days),
+        lambda c: people.make_invitation(c, who, body.role, body.uses, body.days),
     )
     return NewInvitationOut(link=join_link(request, secret))
 

@@ -64,10 +64,10 @@ def remove(request: Request, who: AManager, user: Number) -> Response:
 def invite(request: Request, who: AManager, form: FormValues) -> Response:
     """Make an invitation; its link is shown on the page that answers, and never again."""
     try:
-        wanted = InvitationIn.model_validate(form)
+        body = InvitationIn.model_validate(form)
         secret = in_transaction(
             request.app.state.engine,
-            lambda c: people.make_invitation(c, who, wanted.role, wanted.uses, wanted.days),
+            lambda c: people.make_invitation(c, who, body.role, body.uses, body.days),
         )
     except (ValidationError, RefusedError) as error:
         return _people_page(request, who, **_problem(error))
@@ -152,7 +152,7 @@ def make_token(request: Request, who: AnyPerson, form: FormValues) -> Response:
         )
 
     def work(connection: Connection) -> str:
-        record(connection, who.id, None, "made an API token", name=name)
+        record(connection, who.id, None, "created an API token", name=name)
         return new_api_token(connection, who.id, name, int(days))
 
     secret = in_transaction(request.app.state.engine, work)

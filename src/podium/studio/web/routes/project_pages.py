@@ -50,8 +50,8 @@ def render_project(
 @router.get("/")
 def home(request: Request, who: AnyPerson) -> Response:
     """One's projects."""
-    found = reading(request.app.state.engine, lambda c: projects_of(c, who.id, every=who.is_admin))
-    return render(request, "projects.html", {"projects": found}, person=who)
+    rows = reading(request.app.state.engine, lambda c: projects_of(c, who.id, every=who.is_admin))
+    return render(request, "projects.html", {"projects": rows}, person=who)
 
 
 @router.get("/projects/new")

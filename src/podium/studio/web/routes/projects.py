@@ -77,8 +77,8 @@ class Confirmation(BaseModel):
 @router.get("/projects", operation_id="list_projects")
 def list_projects(request: Request, who: AnyPerson) -> list[ProjectOut]:
     """Your projects, newest first."""
-    found = reading(request.app.state.engine, lambda c: projects_of(c, who.id, every=who.is_admin))
-    return [_project_out(row, role, progress) for row, role, progress in found]
+    rows = reading(request.app.state.engine, lambda c: projects_of(c, who.id, every=who.is_admin))
+    return [_project_out(row, role, progress) for row, role, progress in rows]
 
 
 @router.post("/projects", status_code=201, operation_id="create_project")
@@ -103,10 +103,10 @@ def get(request: Request, who: AnyMember) -> ProjectOut:
 @router.patch("/projects/{project}", operation_id="change_project")
 def change(request: Request, who: AManager, changes: ProjectChange) -> ProjectOut:
     """Change settings, pause or resume. How pairs are chosen is fixed once there are judgments."""
-    wanted = changes.model_dump(mode="json", exclude_unset=True)
+    values = changes.model_dump(mode="json", exclude_unset=True)
 
     def work(connection: Connection) -> ProjectOut:
-        row = change_project(connection, who.person.id, who.project.id, wanted)
+        row = change_project(connection, who.person.id, who.project.id, values)
         return _project_out(row, who.role, project_progress(connection, who.project.id))
 
     return in_transaction(request.app.state.engine, work)

@@ -16,7 +16,7 @@ from podium.studio.transfer.exports import KIND as EXPORT
 from podium.studio.transfer.exports import ExportOptions
 from podium.studio.transfer.imports import KIND as IMPORT
 from podium.studio.transfer.imports import Source
-from podium.studio.transfer.readers import DEEPEST
+from podium.studio.transfer.readers import MAX_DEPTH
 from podium.studio.transfer.search_engines import DEFAULTS, EngineSearch
 from podium.studio.transfer.writers import EXPORT_CONTENTS, EXPORT_FORMATS
 from podium.studio.web.access import AManager, UploadRoute
@@ -50,7 +50,7 @@ def import_files(
     documents: Annotated[UploadFile | None, File()] = None,
     queries: Annotated[UploadFile | None, File()] = None,
     gold: Annotated[UploadFile | None, File()] = None,
-    depth: Annotated[int, Form(ge=1, le=DEEPEST)] = 50,
+    depth: Annotated[int, Form(ge=1, le=MAX_DEPTH)] = 50,
 ) -> Response:
     """Import what was sent."""
     try:
@@ -81,10 +81,10 @@ def export_page(request: Request, who: AManager) -> Response:
 @router.post("/export")
 def export(request: Request, who: AManager, form: FormValues) -> Response:
     """Ask for an export."""
-    content, _, wanted = form.get("what", "").partition("/")
+    content, _, export_format = form.get("what", "").partition("/")
     try:
         options = ExportOptions.model_validate(
-            {"content": content, "format": wanted, "ties": "ties" in form,
+            {"content": content, "format": export_format, "ties": "ties" in form,
              "only_done": "only_done" in form}
         )  # fmt: skip
         jobs.export(request, who, options)
@@ -98,15 +98,15 @@ def export(request: Request, who: AManager, form: FormValues) -> Response:
 @router.post("/jobs/{job}/cancel")
 def cancel(request: Request, who: AManager, job: Number) -> Response:
     """End an import or export that waits or runs."""
-    found = jobs.cancel_job(request, who, job)
-    return RedirectResponse(f"/projects/{who.project.id}/{found.kind}", 303)
+    cancelled = jobs.cancel_job(request, who, job)
+    return RedirectResponse(f"/projects/{who.project.id}/{cancelled.kind}", 303)
 
 
 @router.get("/jobs/{kind}")
 def jobs_fragment(request: Request, who: AManager, kind: str) -> Response:
     """The list of jobs, which the pages fetch again and again while something is under way."""
-    found = jobs.jobs_of(request, who, [kind if kind in (IMPORT, EXPORT) else IMPORT])
-    return render_project(request, who, "jobs.html", {"jobs": found, "kind": kind})
+    job = jobs.jobs_of(request, who, [kind if kind in (IMPORT, EXPORT) else IMPORT])
+    return render_project(request, who, "jobs.html", {"jobs": job, "kind": kind})
 
 
 def _import_page(request: Request, who: Member, problem: str = "") -> Response:
@@ -118,7 +118,7 @@ def _import_page(request: Request, who: Member, problem: str = "") -> Response:
         "rankings": who.project.mode == Mode.RANKINGS,
         "pairs": who.project.mode == Mode.PAIRS,
         "defaults": DEFAULTS,
-        "deepest": DEEPEST,
+        "deepest": MAX_DEPTH,
     }
     return render_project(request, who, "import.html", values, status=422 if problem else 200)
 
