@@ -161,7 +161,7 @@ def _statement(report: Report, url: str) -> None:
     """What running a statement by SQLAlchemy costs beside the driver's own."""
     engine = connect(Settings(database=url))
     statement = select(Lease.token, Lease.left, Lease.right).where(Lease.query_id == bindparam("q"))
-    prepared = Prepared(statement)
+    prepared = Prepared(statement, lambda *columns: columns)
     with engine.connect() as connection:
         ways = {
             "sqlalchemy": lambda: [

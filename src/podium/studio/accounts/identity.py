@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from podium.studio.store.enums import Role
+from podium.studio.store.rows import ProjectRow
 
 _RANK = {Role.ASSESSOR: 0, Role.MANAGER: 1, Role.OWNER: 2}
 
@@ -41,7 +41,7 @@ class Member:
 
     person: Person
     role: Role
-    project: Any
+    project: ProjectRow
 
     def may(self, role: Role) -> bool:
         """Whether their role includes the given one."""

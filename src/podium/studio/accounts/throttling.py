@@ -11,21 +11,18 @@ from __future__ import annotations
 
 import ipaddress
 import time
-from typing import Any
 
 from sqlalchemy import Connection, case, delete, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from podium.studio.errors import RefusedError
 from podium.studio.store.tables import KnownAddress, SignInFailure, User
+from podium.studio.store.upsert import INSERTS
 
 FREE = {"pair": 5, "address": 20, "account": 50}
 """Failed attempts before there is a delay, which then doubles up to a limit."""
 MAX_WAIT = 900.0
 WINDOW = 3600.0
 """Seconds without a failure after which counting starts over."""
-
-_INSERT: dict[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
 
 
 def count_attempt(connection: Connection, email: str, address: str) -> None:
@@ -64,7 +61,7 @@ def take_back(connection: Connection, user_id: int, email: str, address: str) ->
                 ),
             )
         )
-    statement = _INSERT[connection.dialect.name](KnownAddress).values(
+    statement = INSERTS[connection.dialect.name](KnownAddress).values(
         user_id=user_id, address=network(address), last_at=time.time()
     )
     connection.execute(
@@ -105,7 +102,7 @@ def _keys(connection: Connection, email: str, address: str) -> list[tuple[str, s
 
 def _add_one(connection: Connection, key: str, now: float) -> int | None:
     """Increment a counter and return it; None during a delay."""
-    statement = _INSERT[connection.dialect.name](SignInFailure).values(
+    statement = INSERTS[connection.dialect.name](SignInFailure).values(
         key=key, count=1, locked_until=0.0, last_at=now
     )
     over = SignInFailure.last_at < now - WINDOW

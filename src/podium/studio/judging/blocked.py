@@ -16,6 +16,7 @@ from sqlalchemy import Connection, Select, func, literal, select
 from podium.judging.algorithms import CAREFUL
 from podium.studio.errors import RefusedError
 from podium.studio.store.enums import Mode
+from podium.studio.store.rows import ProjectRow
 from podium.studio.store.tables import (
     Exhausted,
     Membership,
@@ -80,7 +81,7 @@ class BlockedWork:
         self._clock = clock
         self._kept: dict[int, _CachedSummary] = {}
 
-    def problems(self, connection: Connection, project: Any) -> BlockedSummary:
+    def problems(self, connection: Connection, project: ProjectRow) -> BlockedSummary:
         """What is blocked in a project."""
         now = self._clock()
         # A manager who has just followed the advice must not see it again.
@@ -96,7 +97,7 @@ class BlockedWork:
         return kept.problems
 
 
-def _problems(connection: Connection, project: Any) -> BlockedSummary:
+def _problems(connection: Connection, project: ProjectRow) -> BlockedSummary:
     blocked = blocked_work(connection, project)
     open_queries = connection.scalar(
         select(func.count())
@@ -107,7 +108,7 @@ def _problems(connection: Connection, project: Any) -> BlockedSummary:
     return BlockedSummary(tuple(map(str, blocked)), bool(blocked) and blocks_everything)
 
 
-def people_needed(project: Any) -> int:
+def people_needed(project: ProjectRow) -> int:
     """The minimum number of assessors for each query of a project.
 
     Example:
@@ -122,7 +123,7 @@ def people_needed(project: Any) -> int:
     return int(project.overlap_assessors) if project.overlap_share > 0 and not careful else 1
 
 
-def blocked_work(connection: Connection, project: Any) -> list[BlockedQueries]:
+def blocked_work(connection: Connection, project: ProjectRow) -> list[BlockedQueries]:
     """What is blocked in a project."""
     people = int(connection.scalar(_members(project.id)) or 0)
     understaffed = _understaffed_queries(
@@ -146,7 +147,7 @@ def blocked_work(connection: Connection, project: Any) -> list[BlockedQueries]:
     return blocked
 
 
-def check_assignments(connection: Connection, project: Any) -> None:
+def check_assignments(connection: Connection, project: ProjectRow) -> None:
     """Refuse assignments with which a query could not be finished.
 
     Queries assigned to nobody are accepted: they may be assigned later.
@@ -197,7 +198,7 @@ def _assigned() -> Any:
 
 
 def _understaffed_queries(
-    connection: Connection, project: Any, people: int | None
+    connection: Connection, project: ProjectRow, people: int | None
 ) -> list[_Understaffed]:
     """Queries that are not done and that fewer people may judge than they need.
 
@@ -218,7 +219,9 @@ def _understaffed_queries(
     return [_Understaffed(count, have) for have, count in rows if have < needed]
 
 
-def _nothing_for_anyone(connection: Connection, project: Any, people: int) -> list[BlockedQueries]:
+def _nothing_for_anyone(
+    connection: Connection, project: ProjectRow, people: int
+) -> list[BlockedQueries]:
     """Queries in which nobody who may judge them has an open task."""
     looked = (
         select(func.count())
@@ -251,7 +254,7 @@ def _nothing_for_anyone(connection: Connection, project: Any, people: int) -> li
     return [BlockedQueries(int(count), why, remedy)]
 
 
-def _remedy(project: Any, needed: int) -> str:
+def _remedy(project: ProjectRow, needed: int) -> str:
     lower = "lower the number of people who judge a pair in the settings"
     if project.assigned_only:
         return f"Assign each query to {needed} people, or {lower}."

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, insert, select
 from podium.data.json_lines import json_lines
 from podium.errors import DataError
 from podium.studio.store.enums import Mode
+from podium.studio.store.rows import ProjectRow
 from podium.studio.store.tables import Candidate, Gold, Query
 
 _OUTCOMES = {"left": 1, "tie": 0, "right": -1, 1: 1, 0: 0, -1: -1}
@@ -43,7 +44,7 @@ def read_gold(stream: IO[bytes]) -> list[GoldPair]:
     return pairs
 
 
-def add_gold(connection: Connection, project: Any, pairs: list[GoldPair]) -> int:
+def add_gold(connection: Connection, project: ProjectRow, pairs: list[GoldPair]) -> int:
     """Add gold pairs to a project; returns how many were new."""
     if project.mode != Mode.PAIRS:
         raise DataError("only projects that judge pairs take gold pairs", hint="Create one.")

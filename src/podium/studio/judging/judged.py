@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from sqlalchemy import Connection, Engine, select
@@ -17,6 +16,7 @@ from podium.studio.judging.query_state import QueryState
 from podium.studio.judging.state_cache import new_query_state, read_log
 from podium.studio.store.database import reading
 from podium.studio.store.enums import Kind
+from podium.studio.store.rows import ProjectRow, QueryRow, fetch_all
 from podium.studio.store.tables import Query
 
 _PAGE = 50
@@ -34,7 +34,7 @@ class JudgedQuery:
         state: The state after the whole log.
     """
 
-    query: Any
+    query: QueryRow
     items: list[str]
     log: list[QueryLogEntry]
     state: QueryState
@@ -74,7 +74,9 @@ class JudgedQuery:
             return None
 
 
-def judged_queries(engine: Engine, project: Any, *, only_done: bool) -> Iterator[JudgedQuery]:
+def judged_queries(
+    engine: Engine, project: ProjectRow, *, only_done: bool
+) -> Iterator[JudgedQuery]:
     """Iterate over the queries of a project that have log entries, a page at a time."""
     after = 0
     while True:
@@ -85,7 +87,9 @@ def judged_queries(engine: Engine, project: Any, *, only_done: bool) -> Iterator
         after = page[-1].query.id
 
 
-def _page(connection: Connection, project: Any, after: int, only_done: bool) -> list[JudgedQuery]:
+def _page(
+    connection: Connection, project: ProjectRow, after: int, only_done: bool
+) -> list[JudgedQuery]:
     statement = (
         select(Query.__table__)
         .where(Query.project_id == project.id, Query.id > after, Query.entries > 0)
@@ -95,11 +99,12 @@ def _page(connection: Connection, project: Any, after: int, only_done: bool) -> 
     if only_done:
         statement = statement.where(Query.done)
     return [
-        load_judged_query(connection, project, row) for row in connection.execute(statement).all()
+        load_judged_query(connection, project, row)
+        for row in fetch_all(connection, statement, QueryRow)
     ]
 
 
-def load_judged_query(connection: Connection, project: Any, query: Any) -> JudgedQuery:
+def load_judged_query(connection: Connection, project: ProjectRow, query: QueryRow) -> JudgedQuery:
     """Load a query with its log and resulting state."""
     state = new_query_state(connection, project, query)
     log = list(read_log(connection, query.id))

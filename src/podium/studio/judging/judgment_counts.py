@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, literal_column, select
-from sqlalchemy.dialects import postgresql, sqlite
 
-from podium.studio.store.prepared import Prepared
+from podium.studio.store.prepared import Prepared, PreparedWrite
+from podium.studio.store.rows import QueryRow
 from podium.studio.store.tables import AssessorProgress, JudgmentCount
+from podium.studio.store.upsert import INSERTS, Insert
 
 
-def _of_query(insert: Any) -> Prepared:
+def _of_query(insert: Insert) -> PreparedWrite:
     statement = insert(JudgmentCount).values(
         query_id=bindparam("query"),
         user_id=bindparam("user"),
@@ -19,7 +20,7 @@ def _of_query(insert: Any) -> Prepared:
         seconds=bindparam("spent"),
         last_at=bindparam("last"),
     )
-    return Prepared(
+    return PreparedWrite(
         statement.on_conflict_do_update(
             index_elements=[JudgmentCount.query_id, JudgmentCount.user_id],
             set_={
@@ -31,7 +32,7 @@ def _of_query(insert: Any) -> Prepared:
     )
 
 
-def _of_project(insert: Any) -> Prepared:
+def _of_project(insert: Insert) -> PreparedWrite:
     statement = insert(AssessorProgress).values(
         user_id=bindparam("user"),
         project_id=bindparam("project"),
@@ -42,7 +43,7 @@ def _of_project(insert: Any) -> Prepared:
         assigned_changed=literal_column("0"),
         assigned_id=literal_column("0"),
     )
-    return Prepared(
+    return PreparedWrite(
         statement.on_conflict_do_update(
             index_elements=[AssessorProgress.user_id, AssessorProgress.project_id],
             set_={
@@ -53,20 +54,27 @@ def _of_project(insert: Any) -> Prepared:
     )
 
 
-_INSERTS = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
-_OF_QUERY = {name: _of_query(insert) for name, insert in _INSERTS.items()}
-_OF_PROJECT = {name: _of_project(insert) for name, insert in _INSERTS.items()}
+_OF_QUERY = {name: _of_query(insert) for name, insert in INSERTS.items()}
+_OF_PROJECT = {name: _of_project(insert) for name, insert in INSERTS.items()}
+
+
+class _Totals(NamedTuple):
+    judgments: int
+    seconds: float
+
+
 _MINE = Prepared(
     select(AssessorProgress.judgments, AssessorProgress.seconds).where(
         AssessorProgress.user_id == bindparam("user"),
         AssessorProgress.project_id == bindparam("project"),
-    )
+    ),
+    _Totals,
 )
 
 
 def count_judgment(
     connection: Connection,
-    query: Any,
+    query: QueryRow,
     user_id: int,
     *,
     judgments: int,

@@ -11,13 +11,14 @@ a shared task, its lease is only shortened: the other tab's next renewal extends
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple
 from uuid import UUID
 
 from sqlalchemy import Connection, bindparam, delete, insert, or_, select, update
 
 from podium.studio.judging.modes import JudgingTask
-from podium.studio.store.prepared import Prepared
+from podium.studio.store.prepared import Prepared, PreparedWrite
+from podium.studio.store.rows import LeaseRow, ProjectRow
 from podium.studio.store.tables import Lease, Query
 from podium.studio.store.tokens import new_token
 
@@ -33,13 +34,30 @@ KEPT_DAYS = 30.0
 MAX_LEASES = 10
 """The maximum number of leases of one person in a project."""
 
+
+class _HeldRow(NamedTuple):
+    token: UUID
+    left: int
+    right: int
+    user_id: int
+    expires_at: float
+
+
+class LapsedLease(NamedTuple):
+    """The token and query of a lease that ended without an answer."""
+
+    token: UUID
+    query_id: int
+
+
 _HELD = Prepared(
     select(Lease.token, Lease.left, Lease.right, Lease.user_id, Lease.expires_at).where(
         Lease.query_id == bindparam("query"), ~Lease.released
-    )
+    ),
+    _HeldRow,
 )
 # The page may have renewed it since it was read.
-_END = Prepared(
+_END = PreparedWrite(
     update(Lease)
     .where(Lease.token == bindparam("key"), Lease.expires_at < bindparam("now"))
     .values(released=True)
@@ -53,7 +71,8 @@ _OF_USER = Prepared(
         ~Lease.released,
         Lease.expires_at >= bindparam("now"),
     )
-    .order_by(Lease.granted_at.desc())
+    .order_by(Lease.granted_at.desc()),
+    LeaseRow,
 )
 _LOST = Prepared(
     select(Lease.token, Lease.query_id)
@@ -65,9 +84,10 @@ _LOST = Prepared(
         or_(Lease.released, Lease.expires_at < bindparam("now")),
     )
     .order_by(Lease.granted_at.desc())
-    .limit(1)
+    .limit(1),
+    LapsedLease,
 )
-_RENEW = Prepared(
+_RENEW = PreparedWrite(
     update(Lease)
     .where(Lease.token == bindparam("key"), Lease.user_id == bindparam("user"), ~Lease.released)
     .values(
@@ -76,7 +96,7 @@ _RENEW = Prepared(
         shared=or_(Lease.shared, Lease.tab != bindparam("by")),
     )
 )
-_GIVE_BACK = Prepared(
+_GIVE_BACK = PreparedWrite(
     update(Lease)
     .where(Lease.token == bindparam("key"))
     .values(
@@ -87,19 +107,19 @@ _GIVE_BACK = Prepared(
         shared=False,
     )
 )
-_RELEASE = Prepared(
+_RELEASE = PreparedWrite(
     update(Lease)
     .where(Lease.token == bindparam("key"))
     .values(released=True, expires_at=bindparam("now"))
 )
-_SHORTEN = Prepared(
+_SHORTEN = PreparedWrite(
     update(Lease)
     .where(Lease.token == bindparam("key"), Lease.expires_at > bindparam("until"))
     .values(expires_at=bindparam("until"))
 )
-_NOT_AGAIN = Prepared(update(Lease).where(Lease.token == bindparam("key")).values(tab=""))
-_GIVE = Prepared(insert(Lease))
-_REMOVE = Prepared(delete(Lease).where(Lease.token == bindparam("key")))
+_NOT_AGAIN = PreparedWrite(update(Lease).where(Lease.token == bindparam("key")).values(tab=""))
+_GIVE = PreparedWrite(insert(Lease))
+_REMOVE = PreparedWrite(delete(Lease).where(Lease.token == bindparam("key")))
 
 
 @dataclass(frozen=True)
@@ -116,7 +136,7 @@ class LeaseHolder:
     tab: str
     renews: bool = False
 
-    def until(self, project: Any, now: float) -> float:
+    def until(self, project: ProjectRow, now: float) -> float:
         """When a lease granted now expires."""
         longest = float(project.lease_seconds)
         return now + (min(longest, RENEWED_SECONDS) if self.renews else longest)
@@ -158,19 +178,23 @@ def active_leases(connection: Connection, query_id: int, now: float) -> QueryLea
     return query_leases
 
 
-def user_leases(connection: Connection, project_id: int, user_id: int, now: float) -> list[Any]:
+def user_leases(
+    connection: Connection, project_id: int, user_id: int, now: float
+) -> list[LeaseRow]:
     """The active leases of someone in a project, newest first."""
     return _OF_USER.rows(connection, user=user_id, project=project_id, now=now)
 
 
-def last_lapsed_lease(connection: Connection, project_id: int, user_id: int, now: float) -> Any:
+def last_lapsed_lease(
+    connection: Connection, project_id: int, user_id: int, now: float
+) -> LapsedLease | None:
     """The last lease of someone that ended without an answer: its token and query."""
     return _LOST.one(connection, user=user_id, project=project_id, now=now)
 
 
 def grant(
     connection: Connection,
-    project: Any,
+    project: ProjectRow,
     query_id: int,
     who: LeaseHolder,
     task: JudgingTask,
@@ -197,7 +221,7 @@ def grant(
 
 
 def renew(
-    connection: Connection, project: Any, who: LeaseHolder, token: UUID, now: float
+    connection: Connection, project: ProjectRow, who: LeaseHolder, token: UUID, now: float
 ) -> float | None:
     """Extend a lease as if it were new; returns its expiry, or None if it has ended.
 
@@ -216,7 +240,7 @@ def renew(
 
 
 def regrant(
-    connection: Connection, project: Any, who: LeaseHolder, token: UUID, now: float
+    connection: Connection, project: ProjectRow, who: LeaseHolder, token: UUID, now: float
 ) -> float:
     """Grant an ended lease again to the same person, in the tab that asks; returns its expiry."""
     until = who.until(project, now)

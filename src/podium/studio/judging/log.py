@@ -14,18 +14,19 @@ from podium.studio.judging.leases import QueryLeases
 from podium.studio.judging.modes import QueryLogEntry
 from podium.studio.judging.query_state import QueryState
 from podium.studio.store.enums import Kind, Purpose
-from podium.studio.store.prepared import Prepared
+from podium.studio.store.prepared import PreparedWrite
+from podium.studio.store.rows import QueryRow
 from podium.studio.store.tables import LogEntry, Query, QueryAssignment
 from podium.studio.store.transaction_ids import transaction_number
 
 _FORECAST_EVERY = 16
 """The number of judgments left is estimated again after this many entries."""
 
-_INSERT = Prepared(insert(LogEntry))
+_INSERT = PreparedWrite(insert(LogEntry))
 
 
-def _update_statement(changed: Any) -> Prepared:
-    return Prepared(
+def _update_statement(changed: Any) -> PreparedWrite:
+    return PreparedWrite(
         update(Query)
         .where(Query.id == bindparam("query"))
         .values(
@@ -43,7 +44,7 @@ def _update_statement(changed: Any) -> Prepared:
 
 _UPDATE = _update_statement(Query.changed)
 _UPDATE_AND_REOPEN = _update_statement(transaction_number())
-_ASSIGNED_DONE = Prepared(
+_ASSIGNED_DONE = PreparedWrite(
     update(QueryAssignment)
     .where(QueryAssignment.query_id == bindparam("query"))
     .values(done=bindparam("is_done"))
@@ -79,7 +80,7 @@ def append(
 def append_undo(
     connection: Connection,
     state: QueryState,
-    query: Any,
+    query: QueryRow,
     undone: list[QueryLogEntry],
     token: UUID,
     at: float,
@@ -107,7 +108,7 @@ def append_undo(
 
 def update_query(
     connection: Connection,
-    query: Any,
+    query: QueryRow,
     state: QueryState,
     query_leases: QueryLeases,
     *,
@@ -163,7 +164,7 @@ def _free(missing: dict[tuple[int, int], int], query_leases: QueryLeases) -> int
     return sum(max(count - held[pair], 0) for pair, count in missing.items())
 
 
-def _look_again_at(query: Any, query_leases: QueryLeases) -> float | None:
+def _look_again_at(query: QueryRow, query_leases: QueryLeases) -> float | None:
     """When to look for expired leases.
 
     The stored time is kept if it is early enough: each new value would add an index entry.

@@ -21,6 +21,7 @@ from podium.judging import (
 )
 from podium.judging.seeded_hash import draw
 from podium.studio.store.enums import Kind, Mode, Purpose
+from podium.studio.store.rows import ProjectRow
 
 NO_ITEM = -1
 """The right side of a task that grades a single item."""
@@ -224,7 +225,7 @@ class RankingsMode:
 
 
 def new_mode(
-    project: Any, ordered: bool, items: Sequence[str], rankings: Sequence[str]
+    project: ProjectRow, ordered: bool, items: Sequence[str], rankings: Sequence[str]
 ) -> JudgingMode:
     """Create the judging mode of a query from its project's settings.
 

@@ -27,15 +27,16 @@ from podium.studio.judging.task_selection import (
 )
 from podium.studio.store.enums import Purpose
 from podium.studio.store.prepared import Prepared
+from podium.studio.store.rows import LeaseRow, ProjectRow, QueryRow
 from podium.studio.store.tables import Lease, Query
 
 _MAX_TRIES = 50
 """How many queries one request looks at; the next request continues from there."""
 
 _QUERY = select(Query.__table__).where(Query.id == bindparam("query"))
-_LOCKED = Prepared(_QUERY.with_for_update())
-_LOCKED_IF_FREE = Prepared(_QUERY.with_for_update(skip_locked=True))
-_LEASE = Prepared(select(Lease.__table__).where(Lease.token == bindparam("key")))
+_LOCKED = Prepared(_QUERY.with_for_update(), QueryRow)
+_LOCKED_IF_FREE = Prepared(_QUERY.with_for_update(skip_locked=True), QueryRow)
+_LEASE = Prepared(select(Lease.__table__).where(Lease.token == bindparam("key")), LeaseRow)
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class LeasedTask:
     """
 
     token: UUID
-    query: Any
+    query: QueryRow
     task: JudgingTask
     expires_at: float
     sides: list[list[tuple[int, Document]]]
@@ -71,7 +72,7 @@ UsedStates = list[tuple[int, QueryState]]
 class LockedQuery:
     """A query whose row is locked, with its state and active leases."""
 
-    query: Any
+    query: QueryRow
     state: QueryState
     query_leases: QueryLeases
     opened: bool = False
@@ -92,7 +93,9 @@ class TaskDispatcher:
         self._selector = TaskSelector(rng)
         self._blocked = BlockedWork(clock)
 
-    def load(self, connection: Connection, project: Any, query: Any, now: float) -> LockedQuery:
+    def load(
+        self, connection: Connection, project: ProjectRow, query: QueryRow, now: float
+    ) -> LockedQuery:
         """Load the state and leases of a query whose row is locked."""
         state = self._cache.take(connection, project, query)
         # Released leases are not active any more: only the row tells that there were some.
@@ -100,7 +103,11 @@ class TaskDispatcher:
         return LockedQuery(query, state, active_leases(connection, query.id, now), opened)
 
     def next_task(
-        self, connection: Connection, project: Any, who: LeaseHolder, locked: LockedQuery | None
+        self,
+        connection: Connection,
+        project: ProjectRow,
+        who: LeaseHolder,
+        locked: LockedQuery | None,
     ) -> tuple[NextTask, UsedStates]:
         """The next task, of the given query if it has one, else of another.
 
@@ -139,7 +146,7 @@ class TaskDispatcher:
         return no_task, states
 
     def _problems(
-        self, connection: Connection, project: Any, work: OpenWork, no_task: NoTask
+        self, connection: Connection, project: ProjectRow, work: OpenWork, no_task: NoTask
     ) -> tuple[str, ...]:
         """Why an assessor without a task cannot go on until a manager changes something."""
         if no_task == NoTask("wait", LATER):
@@ -155,7 +162,7 @@ class TaskDispatcher:
     def lease(
         self,
         connection: Connection,
-        project: Any,
+        project: ProjectRow,
         locked: LockedQuery,
         who: LeaseHolder,
         task: JudgingTask,
@@ -183,16 +190,16 @@ class TaskDispatcher:
     def _renewed(
         self,
         connection: Connection,
-        project: Any,
+        project: ProjectRow,
         who: LeaseHolder,
-        lease: Any,
+        lease: LeaseRow,
         now: float,
     ) -> tuple[LeasedTask, UsedStates] | None:
         """Renew an active lease; None if it was released meanwhile.
 
         A page that is reloaded asks for its task while the previous page releases it.
         """
-        query = _LOCKED.one(connection, query=lease.query_id)
+        query = _LOCKED.only(connection, query=lease.query_id)
         until = leases.renew(connection, project, who, lease.token, now)
         if until is None:
             return None
@@ -212,7 +219,7 @@ class TaskDispatcher:
     def _regain_lapsed(
         self,
         connection: Connection,
-        project: Any,
+        project: ProjectRow,
         who: LeaseHolder,
         work: OpenWork,
         states: UsedStates,
@@ -220,9 +227,9 @@ class TaskDispatcher:
     ) -> LeasedTask | None:
         """The task that someone left unanswered, if it is still open and nobody holds it."""
         lapsed = leases.last_lapsed_lease(connection, project.id, who.user_id, now)
-        query = None
-        if lapsed is not None:
-            query = _LOCKED_IF_FREE.one(connection, query=lapsed.query_id)
+        if lapsed is None:
+            return None
+        query = _LOCKED_IF_FREE.one(connection, query=lapsed.query_id)
         if query is None:
             return None
         locked = self.load(connection, project, query, now)
@@ -247,7 +254,7 @@ class TaskDispatcher:
     def _search(
         self,
         connection: Connection,
-        project: Any,
+        project: ProjectRow,
         who: LeaseHolder,
         work: OpenWork,
         states: UsedStates,
@@ -267,7 +274,7 @@ class TaskDispatcher:
     def _try(
         self,
         connection: Connection,
-        project: Any,
+        project: ProjectRow,
         who: LeaseHolder,
         work: OpenWork,
         locked: LockedQuery,

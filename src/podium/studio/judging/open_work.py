@@ -10,10 +10,12 @@ however many queries there are and whoever has finished them.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
+    ColumnElement,
     Connection,
     Select,
     bindparam,
@@ -27,11 +29,13 @@ from sqlalchemy import (
     tuple_,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import InstrumentedAttribute
 
-from podium.studio.store.prepared import Prepared
+from podium.studio.store.prepared import Prepared, PreparedWrite
+from podium.studio.store.rows import AnyRow, ProjectRow, QueryRow
 from podium.studio.store.tables import AssessorProgress, Exhausted, Query, QueryAssignment
 from podium.studio.store.transaction_ids import oldest_running, transaction_number
+from podium.studio.store.upsert import INSERTS, Insert
 
 _USER = bindparam("user", type_=BigInteger)
 _PROJECT = bindparam("project", type_=BigInteger)
@@ -39,11 +43,18 @@ _LAST_ID = 2**62
 """Above every id."""
 
 
-def _position_columns(assigned_only: bool) -> tuple[Any, Any]:
+def _position_columns(
+    assigned_only: bool,
+) -> tuple[InstrumentedAttribute[int], InstrumentedAttribute[int]]:
     """The columns of the position before which someone has no open work."""
     if assigned_only:
         return AssessorProgress.assigned_changed, AssessorProgress.assigned_id
     return AssessorProgress.open_changed, AssessorProgress.open_id
+
+
+class _Position(NamedTuple):
+    changed: int
+    id: int
 
 
 def _unseen(assigned_only: bool, *columns: Any) -> Select[Any]:
@@ -72,7 +83,7 @@ def _unseen(assigned_only: bool, *columns: Any) -> Select[Any]:
     return select(*columns).where(*conditions).order_by(Query.changed, Query.id).limit(1)
 
 
-def _exists_per_query(*conditions: Any) -> Any:
+def _exists_per_query(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
     """An EXISTS that is evaluated query by query.
 
     OFFSET 0 keeps PostgreSQL from turning it into a join over all rows: the planner cannot know
@@ -81,18 +92,20 @@ def _exists_per_query(*conditions: Any) -> Any:
     return exists(select(literal_column("1")).where(*conditions).offset(0))
 
 
-def _locked(statement: Select[Any]) -> Prepared:
+def _locked(statement: Select[Any]) -> Prepared[QueryRow]:
     """Skip queries that other transactions have locked."""
-    return Prepared(statement.with_for_update(skip_locked=True, of=Query))
+    return Prepared(statement.with_for_update(skip_locked=True, of=Query), QueryRow)
 
 
-def _both(make: Any) -> dict[bool, Prepared]:
+def _both(make: Callable[[bool], Prepared[AnyRow]]) -> dict[bool, Prepared[AnyRow]]:
     return {assigned_only: make(assigned_only) for assigned_only in (False, True)}
 
 
 _FIND = _both(lambda assigned_only: _locked(_unseen(assigned_only, Query.__table__)))
-_UNSEEN = _both(lambda assigned_only: Prepared(_unseen(assigned_only, Query.changed, Query.id)))
-_OLDEST = Prepared(select(oldest_running(_PROJECT).label("oldest")))
+_UNSEEN = _both(
+    lambda assigned_only: Prepared(_unseen(assigned_only, Query.changed, Query.id), _Position)
+)
+_OLDEST = Prepared(select(oldest_running(_PROJECT)), int)
 _LAPSED = _locked(
     select(Query.__table__)
     .where(Query.project_id == _PROJECT, Query.lease_expiry < bindparam("now"))
@@ -100,23 +113,27 @@ _LAPSED = _locked(
     .limit(1)
 )
 _FIRST_LEASE = Prepared(
-    select(func.min(Query.lease_expiry).label("expiry")).where(
-        Query.project_id == _PROJECT, Query.lease_expiry.is_not(None)
-    )
+    select(Query.lease_expiry)
+    .where(Query.project_id == _PROJECT, Query.lease_expiry.is_not(None))
+    .order_by(Query.lease_expiry)
+    .limit(1),
+    float,
 )
 _IS_ASSIGNED = Prepared(
     select(QueryAssignment.query_id).where(
         QueryAssignment.user_id == _USER, QueryAssignment.query_id == bindparam("q")
-    )
+    ),
+    int,
 )
 _ASSIGNED = Prepared(
     select(QueryAssignment.query_id)
     .join(Query, Query.id == QueryAssignment.query_id)
     .where(QueryAssignment.user_id == _USER, Query.project_id == _PROJECT)
-    .limit(1)
+    .limit(1),
+    int,
 )
 _UNDONE = Prepared(
-    select(Query.id).where(Query.project_id == _PROJECT, Query.done.is_(False)).limit(1)
+    select(Query.id).where(Query.project_id == _PROJECT, Query.done.is_(False)).limit(1), int
 )
 _UNDONE_ASSIGNED = Prepared(
     select(QueryAssignment.query_id)
@@ -126,18 +143,19 @@ _UNDONE_ASSIGNED = Prepared(
         QueryAssignment.done.is_(False),
         Query.project_id == _PROJECT,
     )
-    .limit(1)
+    .limit(1),
+    int,
 )
 
 
-def _note(insert: Any) -> Prepared:
+def _note(insert: Insert) -> PreparedWrite:
     statement = insert(Exhausted).from_select(
         ["user_id", "query_id", "changed"],
         select(cast(_USER, BigInteger), Query.id, Query.changed).where(
             Query.id == bindparam("q"), Query.available
         ),
     )
-    return Prepared(
+    return PreparedWrite(
         statement.on_conflict_do_update(
             index_elements=[Exhausted.user_id, Exhausted.query_id],
             set_={"changed": statement.excluded.changed},
@@ -145,7 +163,7 @@ def _note(insert: Any) -> Prepared:
     )
 
 
-def _advance(insert: Any, assigned_only: bool) -> Prepared:
+def _advance(insert: Insert, assigned_only: bool) -> PreparedWrite:
     """Record someone's position, unless another tab has advanced it further."""
     changed, last = _position_columns(assigned_only)
     others = _position_columns(not assigned_only)
@@ -158,7 +176,7 @@ def _advance(insert: Any, assigned_only: bool) -> Prepared:
         **{other.key: literal_column("0") for other in others},
     )
     further = [statement.excluded[column.key] for column in (changed, last)]
-    return Prepared(
+    return PreparedWrite(
         statement.on_conflict_do_update(
             index_elements=[AssessorProgress.user_id, AssessorProgress.project_id],
             set_={changed.key: further[0], last.key: further[1]},
@@ -167,11 +185,10 @@ def _advance(insert: Any, assigned_only: bool) -> Prepared:
     )
 
 
-_INSERTS = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
-_NOTE = {name: _note(insert) for name, insert in _INSERTS.items()}
+_NOTE = {name: _note(insert) for name, insert in INSERTS.items()}
 _ADVANCE = {
     (name, assigned_only): _advance(insert, assigned_only)
-    for name, insert in _INSERTS.items()
+    for name, insert in INSERTS.items()
     for assigned_only in (False, True)
 }
 
@@ -185,20 +202,20 @@ class OpenWork:
         user_id: Who looks for work.
     """
 
-    def __init__(self, connection: Connection, project: Any, user_id: int) -> None:
+    def __init__(self, connection: Connection, project: ProjectRow, user_id: int) -> None:
         self._connection = connection
         self._assigned_only = bool(project.assigned_only)
         self._who = {"user": user_id, "project": project.id}
         self._noted = False
 
-    def find(self) -> Any:
+    def find(self) -> QueryRow | None:
         """The next query that may have a task, with its row locked; None if there is none.
 
         Pass it to `exhaust` if it has no task, or it is found again.
         """
         return _FIND[self._assigned_only].one(self._connection, **self._who)
 
-    def find_lapsed(self, now: float) -> Any:
+    def find_lapsed(self, now: float) -> QueryRow | None:
         """A query with a possibly expired lease, with its row locked, whoever may judge it."""
         return _LAPSED.one(self._connection, project=self._who["project"], now=now)
 
@@ -222,7 +239,7 @@ class OpenWork:
         self._noted = False
         # Running transactions may add queries with a lower number, so never go past the oldest one.
         # It is read first: the next statement sees everything that was committed before it.
-        oldest = _OLDEST.one(self._connection, project=self._who["project"]).oldest
+        oldest = _OLDEST.only(self._connection, project=self._who["project"])
         until, last = oldest - 1, _LAST_ID
         first = _UNSEEN[self._assigned_only].one(self._connection, **self._who)
         if first is not None and first.changed <= until:
@@ -238,8 +255,7 @@ class OpenWork:
     @property
     def first_lease_end(self) -> float | None:
         """When the first lease of the project may expire; None if there are none."""
-        row = _FIRST_LEASE.one(self._connection, project=self._who["project"])
-        return None if row.expiry is None else float(row.expiry)
+        return _FIRST_LEASE.one(self._connection, project=self._who["project"])
 
     @property
     def is_done(self) -> bool:
@@ -258,7 +274,7 @@ class OpenWork:
         return bool(_ASSIGNED.rows(self._connection, **self._who))
 
 
-def reopen_queries(connection: Connection, *where: Any) -> int:
+def reopen_queries(connection: Connection, *where: ColumnElement[bool]) -> int:
     """Make queries available to everyone again; returns how many."""
     statement = update(Query).where(Query.done.is_(False), *where)
     return int(

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from sqlalchemy import Connection, Engine, select
 
@@ -23,6 +22,7 @@ from podium.studio.judging.leases import active_leases
 from podium.studio.judging.log import append_undo, update_query
 from podium.studio.store.database import in_transaction
 from podium.studio.store.enums import Kind, Mode, Purpose
+from podium.studio.store.rows import ProjectRow, QueryRow, fetch_one
 from podium.studio.store.tables import Project, Query
 from podium.studio.store.tokens import new_token
 
@@ -38,11 +38,10 @@ def rejudge(engine: Engine, who: Member, query_id: int, loop: Sequence[int]) -> 
     """
 
     def work(connection: Connection) -> int:
-        query = connection.execute(
-            select(Query.__table__)
-            .where(Query.id == query_id, Query.project_id == who.project.id)
-            .with_for_update()
-        ).one_or_none()
+        statement = select(Query.__table__).where(
+            Query.id == query_id, Query.project_id == who.project.id
+        )
+        query = fetch_one(connection, statement.with_for_update(), QueryRow)
         if query is None:
             raise RefusedError(404, "The query does not exist.")
         if who.project.mode != Mode.PAIRS:
@@ -52,11 +51,12 @@ def rejudge(engine: Engine, who: Member, query_id: int, loop: Sequence[int]) -> 
     return in_transaction(engine, work)
 
 
-def _undo_verdicts(connection: Connection, who: Member, query: Any, loop: Sequence[int]) -> int:
+def _undo_verdicts(
+    connection: Connection, who: Member, query: QueryRow, loop: Sequence[int]
+) -> int:
     pairs = {frozenset(pair) for pair in zip(loop, [*loop[1:], loop[0]], strict=True)}
-    project = connection.execute(
-        select(Project.__table__).where(Project.id == who.project.id)
-    ).one()
+    statement = select(Project.__table__).where(Project.id == who.project.id)
+    project = ProjectRow(*connection.execute(statement).one())
     judged = load_judged_query(connection, project, query)
     undone = {entry.undoes for entry in judged.log if entry.kind is Kind.UNDO}
     verdicts = [

@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import Connection, Engine, bindparam, select
@@ -33,7 +33,36 @@ from podium.studio.judging.task_selection import NoTask, query_to_undo
 from podium.studio.store.database import Result, in_transaction
 from podium.studio.store.enums import Kind, Mode, Purpose
 from podium.studio.store.prepared import Prepared
+from podium.studio.store.rows import ProjectRow, QueryRow
 from podium.studio.store.tables import Lease, LogEntry, Query
+
+
+class _LeasedQuery:
+    """A lease and its query, from a row with the columns of both."""
+
+    def __init__(self, *columns: Any) -> None:
+        count = len(QueryRow._fields)
+        self.query = QueryRow(*columns[:count])
+        self.lease = _LeaseColumns(*columns[count:])
+
+
+class _LeaseColumns(NamedTuple):
+    user_id: int
+    left: int
+    right: int
+    purpose: str
+    granted_at: float
+    expires_at: float
+    released: bool
+    shared: bool
+
+
+class _RecordedRow(NamedTuple):
+    user_id: int
+    late: bool
+    counts: bool
+    project_id: int
+
 
 _LEASE = Prepared(
     select(
@@ -49,13 +78,17 @@ _LEASE = Prepared(
     )
     .join(Lease, Lease.query_id == Query.id)
     .where(Lease.token == bindparam("key"))
-    .with_for_update(of=Query)
+    .with_for_update(of=Query),
+    _LeasedQuery,
 )
-_QUERY = Prepared(select(Query.__table__).where(Query.id == bindparam("query")).with_for_update())
+_QUERY = Prepared(
+    select(Query.__table__).where(Query.id == bindparam("query")).with_for_update(), QueryRow
+)
 _RECORDED = Prepared(
     select(LogEntry.user_id, LogEntry.late, LogEntry.counts, Query.project_id)
     .join(Query, Query.id == LogEntry.query_id)
-    .where(LogEntry.token == bindparam("key"), LogEntry.part == 0)
+    .where(LogEntry.token == bindparam("key"), LogEntry.part == 0),
+    _RecordedRow,
 )
 
 
@@ -111,13 +144,21 @@ class JudgingService:
             self._cache.put(query_id, state)
         return outcome
 
-    def next(self, project: Any, user_id: int, tab: str, *, renews: bool = False) -> NextTask:
+    def next(
+        self, project: ProjectRow, user_id: int, tab: str, *, renews: bool = False
+    ) -> NextTask:
         """As `next_in`, in a transaction of its own."""
         who = LeaseHolder(user_id, tab, renews)
         return self.transact(lambda connection: self.next_in(connection, project, who))
 
     def answer(
-        self, project: Any, user_id: int, *answer: Any, tab: str, renews: bool = False, **more: Any
+        self,
+        project: ProjectRow,
+        user_id: int,
+        *answer: Any,
+        tab: str,
+        renews: bool = False,
+        **more: Any,
     ) -> tuple[AnswerResult, NextTask | None]:
         """As `answer_in`, in a transaction of its own."""
         who = LeaseHolder(user_id, tab, renews)
@@ -125,21 +166,23 @@ class JudgingService:
             lambda connection: self.answer_in(connection, project, who, *answer, **more)
         )
 
-    def undo(self, project: Any, user_id: int, token: UUID, tab: str, *undo: Any) -> NextTask:
+    def undo(
+        self, project: ProjectRow, user_id: int, token: UUID, tab: str, *undo: Any
+    ) -> NextTask:
         """As `undo_in`, in a transaction of its own."""
         who = LeaseHolder(user_id, tab)
         return self.transact(
             lambda connection: self.undo_in(connection, project, who, token, *undo)
         )
 
-    def release(self, project: Any, user_id: int, *lease: Any) -> bool:
+    def release(self, project: ProjectRow, user_id: int, *lease: Any) -> bool:
         """As `release_in`, in a transaction of its own."""
         return self.transact(
             lambda connection: self.release_in(connection, project, user_id, *lease)
         )
 
     def next_in(
-        self, connection: Connection, project: Any, who: LeaseHolder
+        self, connection: Connection, project: ProjectRow, who: LeaseHolder
     ) -> tuple[NextTask, UsedStates]:
         """The next task for a browser tab: the one it holds, one that lapsed, or a new one.
 
@@ -155,7 +198,7 @@ class JudgingService:
     def answer_in(
         self,
         connection: Connection,
-        project: Any,
+        project: ProjectRow,
         who: LeaseHolder,
         token: UUID,
         choice: str,
@@ -176,26 +219,26 @@ class JudgingService:
             reason: Why it was skipped, if it was.
             more: Whether to lease another task.
         """
-        lease = _LEASE.one(connection, key=token)
-        if lease is not None and lease.project_id != project.id:
+        leased = _LEASE.one(connection, key=token)
+        if leased is not None and leased.query.project_id != project.id:
             raise RefusedError(404, "This task belongs to another project.")
         # Two copies of an answer may both see the lease; only one of them removes it.
-        if lease is None or not leases.remove(connection, token):
+        if leased is None or not leases.remove(connection, token):
             result = self._recorded(connection, project, who.user_id, token)
             if not more or project.paused:
                 return (result, None), []
             next_task, states = self._dispatcher.next_task(connection, project, who, None)
             return (result, next_task), states
+        query, lease = leased.query, leased.lease
         if lease.user_id != who.user_id:
             raise RefusedError(403, "This task was assigned to someone else.")
         task = JudgingTask(lease.left, lease.right, Purpose(lease.purpose))
         answer_parts = answer_entries(Mode(project.mode), task, choice)
         if answer_parts is None:
-            raise RefusedError(422, f"{choice!r} is no answer here.")
+            raise RefusedError(422, f"{choice!r} is not a valid answer here.")
         now = self._clock()
         late = bool(lease.released) or lease.expires_at < now
-        # The row holds the query's columns too.
-        locked = self._dispatcher.load(connection, project, lease, now)
+        locked = self._dispatcher.load(connection, project, query, now)
         state = locked.state
         counts = not late or _still_counts(state, task, who.user_id, locked.query_leases.held)
         if task.purpose is Purpose.MAIN and state.has_answered(
@@ -204,27 +247,27 @@ class JudgingService:
             counts = False
         spent = max(min(seconds, now - lease.granted_at), 0.0)
         append(
-            connection, state, lease.id, who.user_id, answer_parts, task.purpose, token,
+            connection, state, query.id, who.user_id, answer_parts, task.purpose, token,
             late=late, counts=counts, reason=reason, at=now, seconds=spent,
         )  # fmt: skip
         judged = counts and answer_parts[0].kind is not Kind.SKIP
         count_judgment(
-            connection, lease, who.user_id,
+            connection, query, who.user_id,
             judgments=int(judged), seconds=spent if judged else 0.0, last_at=now,
         )  # fmt: skip
         # A task that was leased and is still open is available to others.
         locked.opened = locked.opened or not judged or task.purpose is not Purpose.MAIN
         result = AnswerResult(False, late, counts)
         if not more or project.paused:
-            update_query(connection, lease, state, locked.query_leases, opened=locked.opened)
-            return (result, None), [(lease.id, state)]
+            update_query(connection, query, state, locked.query_leases, opened=locked.opened)
+            return (result, None), [(query.id, state)]
         next_task, states = self._dispatcher.next_task(connection, project, who, locked)
         return (result, next_task), states
 
     def undo_in(
         self,
         connection: Connection,
-        project: Any,
+        project: ProjectRow,
         who: LeaseHolder,
         token: UUID,
         answer: UUID | None = None,
@@ -246,7 +289,7 @@ class JudgingService:
         if query_id is None:
             raise RefusedError(404, "There is nothing to undo.")
         now = self._clock()
-        query = _QUERY.one(connection, query=query_id)
+        query = _QUERY.only(connection, query=query_id)
         state = self._cache.take(connection, project, query)
         undone = (
             state.last_answer(who.user_id)
@@ -270,7 +313,7 @@ class JudgingService:
         return self._dispatcher.next_task(connection, project, who, locked)
 
     def renew_in(
-        self, connection: Connection, project: Any, who: LeaseHolder, token: UUID
+        self, connection: Connection, project: ProjectRow, who: LeaseHolder, token: UUID
     ) -> float | None:
         """Renew a lease; returns its new expiry, or None if the task has gone to someone else."""
         return leases.renew(connection, project, who, token, self._clock())
@@ -278,7 +321,7 @@ class JudgingService:
     def release_in(
         self,
         connection: Connection,
-        project: Any,
+        project: ProjectRow,
         user_id: int,
         token: UUID,
         expires_at: float | None = None,
@@ -296,8 +339,11 @@ class JudgingService:
             expires_at: When it ends, as whoever gives it up was told. If it ends later by now, it
                 was asked for again since, by the same page loaded anew say: then it stays.
         """
-        lease = _LEASE.one(connection, key=token)
-        if lease is None or lease.user_id != user_id or lease.project_id != project.id:
+        leased = _LEASE.one(connection, key=token)
+        if leased is None or leased.query.project_id != project.id:
+            return False, []
+        query, lease = leased.query, leased.lease
+        if lease.user_id != user_id:
             return False, []
         if lease.released or (expires_at is not None and lease.expires_at > expires_at):
             return False, []
@@ -306,22 +352,24 @@ class JudgingService:
             leases.shorten(connection, token, now)
         else:
             leases.release(connection, token, now)
-        locked = self._dispatcher.load(connection, project, lease, now)
+        locked = self._dispatcher.load(connection, project, query, now)
         update_query(
             connection,
-            lease,
+            query,
             locked.state,
             locked.query_leases,
             opened=locked.opened or not lease.shared,
         )
-        return not lease.shared, [(lease.id, locked.state)]
+        return not lease.shared, [(query.id, locked.state)]
 
-    def query_state(self, connection: Connection, project: Any, query: Any) -> QueryState:
+    def query_state(
+        self, connection: Connection, project: ProjectRow, query: QueryRow
+    ) -> QueryState:
         """A query's current state, for reading only."""
         return self._cache.take(connection, project, query)
 
     def _recorded(
-        self, connection: Connection, project: Any, user_id: int, token: UUID
+        self, connection: Connection, project: ProjectRow, user_id: int, token: UUID
     ) -> AnswerResult:
         """The result of an answer that was recorded before; an error if there is none."""
         row = _RECORDED.one(connection, key=token)

@@ -17,6 +17,7 @@ from sqlalchemy import Connection, bindparam, func, select
 from podium.studio.judging.modes import QueryLogEntry, new_mode
 from podium.studio.judging.query_state import Document, QueryState
 from podium.studio.store.enums import Kind, Purpose
+from podium.studio.store.rows import ProjectRow, QueryRow
 from podium.studio.store.tables import Candidate, LogEntry, Ranking
 
 _LATER = (
@@ -70,7 +71,7 @@ def read_log(connection: Connection, query_id: int, *, seen: int = 0) -> Iterato
         )
 
 
-def new_query_state(connection: Connection, project: Any, query: Any) -> QueryState:
+def new_query_state(connection: Connection, project: ProjectRow, query: QueryRow) -> QueryState:
     """The state of a query with an empty log."""
     documents = tuple(Document(*row) for row in connection.execute(_DOCUMENTS, {"query": query.id}))
     rankings = connection.execute(_RANKINGS, {"query": query.id}).all()
@@ -92,7 +93,7 @@ class StateCache:
         self._settings: dict[int, tuple[Any, ...]] = {}
         self._lock = Lock()
 
-    def take(self, connection: Connection, project: Any, query: Any) -> QueryState:
+    def take(self, connection: Connection, project: ProjectRow, query: QueryRow) -> QueryState:
         """Take a query's current state; no other thread gets it before `put`.
 
         Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
 from sqlalchemy import Connection, select
@@ -15,6 +15,7 @@ from podium.studio.judging.modes import JudgingTask
 from podium.studio.judging.open_work import OpenWork
 from podium.studio.judging.query_state import QueryState
 from podium.studio.store.enums import Mode, Purpose
+from podium.studio.store.rows import ProjectRow, QueryRow
 from podium.studio.store.tables import Gold, JudgmentCount, LogEntry, Query
 
 _REPEAT_AFTER = 5
@@ -55,8 +56,8 @@ class TaskSelector:
     def pick(
         self,
         connection: Connection,
-        project: Any,
-        query: Any,
+        project: ProjectRow,
+        query: QueryRow,
         state: QueryState,
         held: list[HeldPair],
         user_id: int,
@@ -70,7 +71,12 @@ class TaskSelector:
         return main if check is None or check.pair in mine else check
 
     def _check(
-        self, connection: Connection, project: Any, query: Any, state: QueryState, user_id: int
+        self,
+        connection: Connection,
+        project: ProjectRow,
+        query: QueryRow,
+        state: QueryState,
+        user_id: int,
     ) -> JudgingTask | None:
         drawn = self._rng.random()
         if drawn < project.gold_rate:

@@ -12,7 +12,8 @@ from podium.studio.errors import RefusedError, first_problem
 from podium.studio.judging.blocked import check_assignments
 from podium.studio.judging.modes import new_mode
 from podium.studio.judging.open_work import reopen_queries
-from podium.studio.projects.service import JUDGING, ProjectSettings
+from podium.studio.projects.service import JUDGING, ProjectSettings, project_row
+from podium.studio.store.rows import ProjectRow
 from podium.studio.store.tables import Candidate, Lease, Project, Query
 from podium.studio.store.transaction_ids import transaction_number
 
@@ -32,7 +33,7 @@ class ProjectChange(ProjectSettings):
     paused: bool = False
 
 
-def settings_of(project: Any) -> ProjectSettings:
+def settings_of(project: ProjectRow) -> ProjectSettings:
     """A project's settings, from its row."""
     values = {name: getattr(project, name) for name in ProjectSettings.model_fields}
     return ProjectSettings(**values)
@@ -47,7 +48,7 @@ def has_answers(connection: Connection, project_id: int) -> bool:
 
 def change_project(
     connection: Connection, user_id: int, project_id: int, changes: dict[str, Any]
-) -> Any:
+) -> ProjectRow:
     """Change a project's settings, and return its row as it is then.
 
     Args:
@@ -57,9 +58,7 @@ def change_project(
         changes: Some of the fields of `ProjectChange`, checked.
     """
     # An import refers to the project's row until it ends: a stronger lock would wait for it.
-    project = connection.execute(
-        select(Project.__table__).where(Project.id == project_id).with_for_update(key_share=True)
-    ).one()
+    project = project_row(connection, project_id, for_change=True)
     before = {**settings_of(project).model_dump(mode="json"), "paused": project.paused}
     changed = {name: value for name, value in changes.items() if before[name] != value}
     if not changed:
@@ -94,7 +93,7 @@ def change_project(
     )
     values_then = {name: [_short(before[name]), _short(changed[name])] for name in sorted(changed)}
     record(connection, user_id, project_id, "changed the settings", **values_then)
-    project = connection.execute(select(Project.__table__).where(Project.id == project_id)).one()
+    project = project_row(connection, project_id)
     if answered:
         # What was settled stays settled; whoever asks next works out what is left.
         reopen_queries(connection, Query.project_id == project_id)
@@ -127,7 +126,7 @@ def _smallest_budget(connection: Connection, project_id: int) -> int:
     return 3 * int(connection.scalar(select(func.min(sizes.c.documents))) or 0)
 
 
-def delete_project(connection: Connection, user_id: int, project: Any, name: str) -> None:
+def delete_project(connection: Connection, user_id: int, project: ProjectRow, name: str) -> None:
     """End a project for good, if whoever asks for it can name it."""
     if name.strip() != project.name:
         raise RefusedError(409, "Type the project's name to delete it with all its judgments.")
@@ -135,7 +134,7 @@ def delete_project(connection: Connection, user_id: int, project: Any, name: str
     record(connection, user_id, project.id, "deleted the project", name=project.name)
 
 
-def _start_over(connection: Connection, project: Any) -> None:
+def _start_over(connection: Connection, project: ProjectRow) -> None:
     """Work out anew what can be asked, where nothing has been answered."""
     connection.execute(
         delete(Lease).where(

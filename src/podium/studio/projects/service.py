@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from sqlalchemy import Connection, func, insert, select
@@ -18,6 +18,7 @@ from podium.studio.accounts.audit import record
 from podium.studio.errors import RefusedError
 from podium.studio.judging.modes import new_mode
 from podium.studio.store.enums import Mode, Role
+from podium.studio.store.rows import ProjectRow, fetch_one
 from podium.studio.store.sanitizing import sanitized
 from podium.studio.store.tables import Candidate, Membership, Project, Query, Ranking
 from podium.studio.store.text import storable
@@ -117,11 +118,12 @@ def create_project(connection: Connection, owner_id: int, settings: ProjectSetti
     return int(project_id)
 
 
-def project_row(connection: Connection, project_id: int) -> Any:
-    """A project's row."""
-    row = connection.execute(
-        select(Project.__table__).where(Project.id == project_id)
-    ).one_or_none()
+def project_row(connection: Connection, project_id: int, *, for_change: bool = False) -> ProjectRow:
+    """A project's row, locked if it is to be changed."""
+    statement = select(Project.__table__).where(Project.id == project_id)
+    if for_change:
+        statement = statement.with_for_update(key_share=True)
+    row = fetch_one(connection, statement, ProjectRow)
     if row is None:
         raise RefusedError(404, "The project does not exist.")
     return row
@@ -131,7 +133,7 @@ JUDGING = ("k", "algorithm", "seed", "budget", "overlap_share", "overlap_assesso
 """Settings that decide which pairs are asked: fixed once there are answers."""
 
 
-def check_unchanged(connection: Connection, project: Any) -> None:
+def check_unchanged(connection: Connection, project: ProjectRow) -> None:
     """Refuse an import if the judging settings have changed since it began; lock them."""
     now = connection.execute(
         select(Project.__table__).where(Project.id == project.id).with_for_update(read=True)
@@ -145,7 +147,7 @@ def check_unchanged(connection: Connection, project: Any) -> None:
 
 def add_query(
     connection: Connection,
-    project: Any,
+    project: ProjectRow,
     entry: CandidateList,
     rankings: Mapping[str, Sequence[str]] | None = None,
 ) -> int:
@@ -214,7 +216,7 @@ def add_query(
 
 def add_queries(
     connection: Connection,
-    project: Any,
+    project: ProjectRow,
     entries: Iterable[CandidateList],
     rankings: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
 ) -> int:

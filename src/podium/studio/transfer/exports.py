@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Connection
@@ -18,6 +18,7 @@ from podium.studio.projects.progress import project_progress
 from podium.studio.projects.service import project_row
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Mode
+from podium.studio.store.rows import JobRow, ProjectRow
 from podium.studio.transfer.writers import EXPORT_CONTENTS, EXPORT_FORMATS, export_records
 
 KIND = "export"
@@ -91,10 +92,11 @@ def run_export(work: JobContext) -> None:
         raise
 
 
-def download_name(project: Any, job: Any) -> str:
+def download_name(project: ProjectRow, job: JobRow) -> str:
     """The file name of a downloaded export."""
     words = re.sub(r"[^A-Za-z0-9]+", "-", project.name).strip("-").lower() or "project"
-    suffix = job.file[job.file.rindex(".") :]
+    file = job.file or ""
+    suffix = file[file.rindex(".") :]
     return f"{words[:60]}-{job.parameters['content']}-{job.id}{suffix}"
 
 

@@ -6,7 +6,7 @@ import io
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import IO, Any, Literal
+from typing import IO, Literal
 
 from sqlalchemy import Connection, Engine, func, select, text
 from sqlalchemy.exc import SQLAlchemyError
@@ -19,6 +19,7 @@ from podium.studio.projects.service import MAX_QUERIES, add_query, check_unchang
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Mode
+from podium.studio.store.rows import JobRow, ProjectRow
 from podium.studio.store.tables import Job, Query
 from podium.studio.transfer.readers import (
     ImportedQuery,
@@ -82,7 +83,7 @@ def _was_cancelled(work: JobContext) -> bool:
     return state == State.CANCELLED
 
 
-def delete_uploads(settings: Settings, job: Any) -> None:
+def delete_uploads(settings: Settings, job: JobRow) -> None:
     """Delete the uploads of an import."""
     for uploads in job.parameters.get("files", {}).values():
         for upload in _uploads(settings, uploads):
@@ -108,7 +109,10 @@ def _import_all(
 
 
 def _add_all(
-    connection: Connection, project: Any, work: JobContext, fetched: list[ImportedQuery] | None
+    connection: Connection,
+    project: ProjectRow,
+    work: JobContext,
+    fetched: list[ImportedQuery] | None,
 ) -> dict[str, int]:
     known = set(connection.scalars(select(Query.name).where(Query.project_id == project.id)))
     added = skipped = 0

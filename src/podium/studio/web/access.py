@@ -15,13 +15,15 @@ from fastapi import Depends, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
-from sqlalchemy import Connection, and_, bindparam, literal, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, literal, or_, select
+from sqlalchemy.orm import InstrumentedAttribute
 
 from podium.studio.accounts.identity import Member, Person
 from podium.studio.errors import RefusedError
 from podium.studio.store.database import reading
 from podium.studio.store.enums import Role
 from podium.studio.store.prepared import Prepared
+from podium.studio.store.rows import ProjectRow
 from podium.studio.store.tables import ApiToken, AuthSession, Membership, Project, User
 from podium.studio.store.tokens import digest
 from podium.studio.web.cookies import cookie
@@ -30,13 +32,39 @@ COOKIE = "podium_session"
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-def _identify(columns: Sequence[Any]) -> dict[str, Prepared]:
+class _Asker:
+    """Who sent a request, and the project it is about, from a row with the columns of both."""
+
+    def __init__(
+        self,
+        user_id: int,
+        name: str,
+        email: str,
+        is_admin: bool,
+        csrf: str,
+        role: str | None,
+        *project: Any,
+    ) -> None:
+        self.person = Person(user_id, name, email, is_admin, csrf)
+        self.role = Role(role or Role.OWNER)
+        self.project = None if project[0] is None else ProjectRow(*project)
+
+
+_Statements = dict[str, Prepared[_Asker]]
+
+
+def _identify(columns: Sequence[ColumnElement[Any]]) -> _Statements:
     """Statements that find the person of a session or token, together with the project.
 
     One statement for both, because every answer waits for it.
     """
 
-    def by_key(key: Any, expires_at: Any, user_id: Any, csrf: Any) -> Prepared:
+    def by_key(
+        key: InstrumentedAttribute[str],
+        expires_at: InstrumentedAttribute[float],
+        user_id: InstrumentedAttribute[int],
+        csrf: ColumnElement[str] | InstrumentedAttribute[str],
+    ) -> Prepared[_Asker]:
         return Prepared(
             select(
                 User.id.label("person_id"),
@@ -61,7 +89,10 @@ def _identify(columns: Sequence[Any]) -> dict[str, Prepared]:
                     or_(Membership.role.is_not(None), User.is_admin.is_(True)),
                 ),
             )
-            .where(key == bindparam("key"), expires_at > bindparam("now"), User.disabled.is_(False))
+            .where(
+                key == bindparam("key"), expires_at > bindparam("now"), User.disabled.is_(False)
+            ),
+            _Asker,
         )
 
     return {
@@ -76,14 +107,14 @@ def _identify(columns: Sequence[Any]) -> dict[str, Prepared]:
 
 _COLUMNS = Project.__table__.columns
 _WHOLE = _identify(list(_COLUMNS))
-_SHORT = _identify([column for column in _COLUMNS if column.name != "guidelines"])
+_SHORT = _identify([literal("") if column.name == "guidelines" else column for column in _COLUMNS])
 """Guidelines can be long, and nobody needs them to take an answer."""
 
 
 def person_of(request: Request) -> Person | None:
     """The person who sent a request, or None; refuses changes without a valid CSRF token."""
     row = reading(request.app.state.engine, lambda c: _find_row(c, request, 0, _SHORT))
-    return None if row is None else _person(row)
+    return None if row is None else row.person
 
 
 def signed_in(request: Request) -> Person:
@@ -140,7 +171,7 @@ def _member(
     connection: Connection,
     request: Request,
     project: int,
-    statements: dict[str, Prepared],
+    statements: _Statements,
     *,
     skip_csrf: bool = False,
 ) -> Member:
@@ -149,20 +180,20 @@ def _member(
     row = _find_row(connection, request, number, statements, skip_csrf=skip_csrf)
     if row is None:
         raise RefusedError(401, "Sign in first.")
-    if row.id is None:
+    if row.project is None:
         raise RefusedError(404, "The project does not exist.")
-    return Member(_person(row), Role(row.role or Role.OWNER), row)
+    return Member(row.person, row.role, row.project)
 
 
 def _find_row(
     connection: Connection,
     request: Request,
     project: int,
-    statements: dict[str, Prepared],
+    statements: _Statements,
     *,
     skip_csrf: bool = False,
-) -> Any:
-    """The row of who asks, or None.
+) -> _Asker | None:
+    """Who asks, or None.
 
     Args:
         connection: Where to look.
@@ -177,23 +208,19 @@ def _find_row(
         row = statements["token"].one(connection, key=key, now=time.time(), project=project)
         if row is None:
             raise RefusedError(401, "This API token is not valid or has expired.")
-        request.state.user = row.person_id
+        request.state.user = row.person.id
         return row
     secret = cookie(request, COOKIE)
     if not secret:
         return None
     row = statements["cookie"].one(connection, key=digest(secret), now=time.time(), project=project)
     if row is not None:
-        request.state.user = row.person_id
+        request.state.user = row.person.id
     if row is not None and request.method not in _SAFE and not skip_csrf:
         sent_csrf = request.headers.get("x-csrf-token") or str(getattr(request.state, "csrf", ""))
-        if not hmac.compare_digest(sent_csrf.encode(), row.csrf.encode()):
+        if not hmac.compare_digest(sent_csrf.encode(), row.person.csrf.encode()):
             raise RefusedError(403, "This page is out of date: reload the page.")
     return row
-
-
-def _person(row: Any) -> Person:
-    return Person(row.person_id, row.person_name, row.email, row.is_admin, row.csrf)
 
 
 def manager(asker: Annotated[Member, Depends(member)]) -> Member:
