@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
 
 import anyio.to_thread
 import structlog
@@ -23,6 +22,7 @@ from podium.studio.accounts.openid import OpenIDProvider
 from podium.studio.accounts.service import forget_expired
 from podium.studio.errors import RefusedError
 from podium.studio.jobs.worker import Worker
+from podium.studio.json_types import JsonObject
 from podium.studio.judging.leases import delete_old_leases
 from podium.studio.judging.service import JudgingService
 from podium.studio.logs import describe_error, set_up_logs
@@ -151,7 +151,7 @@ def _answer_errors(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def _malformed(request: Request, error: RequestValidationError) -> Response:
-        first: dict[str, Any] = error.errors()[0]
+        first: JsonObject = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"][1:])
         return _worded(request, 422, f"{where}: {first['msg']}" if where else str(first["msg"]))
 
@@ -171,7 +171,9 @@ def _answer_errors(app: FastAPI) -> None:
         return _worded(request, 503, problem, {"Retry-After": "1"})
 
 
-def _worded(request: Request, status: int, problem: str, headers: Any = None) -> Response:
+def _worded(
+    request: Request, status: int, problem: str, headers: Mapping[str, str] | None = None
+) -> Response:
     if request.url.path.startswith("/api/") or "text/html" not in request.headers.get("accept", ""):
         return JSONResponse({"detail": problem}, status, headers=headers)
     if status == 401:

@@ -2,20 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 from sqlalchemy import Connection, delete, func, or_, select, update
 
 from podium.studio.accounts.audit import record
 from podium.studio.accounts.service import check_password, end_access, hash_password
 from podium.studio.errors import RefusedError
+from podium.studio.json_types import JsonObject
+from podium.studio.store.rows import UserRow, fetch_all, fetch_one
 from podium.studio.store.tables import AuditRecord, Membership, SignInFailure, User
 from podium.studio.store.tokens import new_secret
 
 _PAGE = 200
 
 
-def accounts(connection: Connection, *, search: str = "", after: int = 0) -> list[Any]:
+class AccountRow(NamedTuple):
+    """An account as administrators see it."""
+
+    id: int
+    name: str
+    email: str
+    email_verified: bool
+    is_admin: bool
+    disabled: bool
+    created_at: float
+    has_password: bool
+    has_openid: bool
+    projects: int
+
+
+class ServerAuditRow(NamedTuple):
+    """An action on the server, and who did it."""
+
+    id: int
+    at: float
+    user_id: int | None
+    project_id: int | None
+    action: str
+    details: JsonObject
+    name: str | None
+
+
+def accounts(connection: Connection, *, search: str = "", after: int = 0) -> list[AccountRow]:
     """Accounts ordered by id, a page at a time, with their number of projects.
 
     Args:
@@ -34,14 +63,13 @@ def accounts(connection: Connection, *, search: str = "", after: int = 0) -> lis
     if search:
         part = f"%{search.lower().replace('%', '')[:200]}%"
         statement = statement.where(or_(func.lower(User.name).like(part), User.email.like(part)))
-    return list(connection.execute(statement.order_by(User.id).limit(_PAGE)).all())
+    return fetch_all(connection, statement.order_by(User.id).limit(_PAGE), AccountRow)
 
 
-def account_numbered(connection: Connection, user_id: int) -> Any:
+def account_numbered(connection: Connection, user_id: int) -> UserRow:
     """An account's row, locked."""
-    row = connection.execute(
-        select(User.__table__).where(User.id == user_id).with_for_update()
-    ).one_or_none()
+    statement = select(User.__table__).where(User.id == user_id).with_for_update()
+    row = fetch_one(connection, statement, UserRow)
     if row is None:
         raise RefusedError(404, "The account does not exist.")
     return row
@@ -134,20 +162,20 @@ def anonymise(connection: Connection, by: int | None, user_id: int) -> None:
     record(connection, by, None, "anonymised an account", user=user_id)
 
 
-def server_audit(connection: Connection, before: int, limit: int) -> list[Any]:
+def server_audit(connection: Connection, before: int, limit: int) -> list[ServerAuditRow]:
     """The server's audit log, newest first, a page at a time."""
-    return list(
-        connection.execute(
-            select(AuditRecord.__table__, User.name)
-            .outerjoin(User, User.id == AuditRecord.user_id)
-            .where(AuditRecord.id < before)
-            .order_by(AuditRecord.id.desc())
-            .limit(limit)
-        ).all()
+    return fetch_all(
+        connection,
+        select(AuditRecord.__table__, User.name)
+        .outerjoin(User, User.id == AuditRecord.user_id)
+        .where(AuditRecord.id < before)
+        .order_by(AuditRecord.id.desc())
+        .limit(limit),
+        ServerAuditRow,
     )
 
 
-def _check_other_admin(connection: Connection, row: Any) -> None:
+def _check_other_admin(connection: Connection, row: UserRow) -> None:
     if not row.is_admin or row.disabled:
         return
     admins = connection.scalars(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from sqlalchemy import Connection, insert
 
@@ -15,7 +14,7 @@ def record(
     user_id: int | None,
     project_id: int | None,
     action: str,
-    **details: Any,
+    **details: object,
 ) -> None:
     """Record an action in the audit log, in the transaction that performs it."""
     connection.execute(

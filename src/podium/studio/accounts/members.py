@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import NamedTuple
 
 from sqlalchemy import Connection, delete, func, select, update
 
@@ -11,7 +11,9 @@ from podium.studio.accounts.audit import record
 from podium.studio.accounts.identity import Member
 from podium.studio.accounts.service import invite
 from podium.studio.errors import RefusedError
+from podium.studio.json_types import JsonObject
 from podium.studio.store.enums import Role
+from podium.studio.store.rows import fetch_all
 from podium.studio.store.tables import (
     ApiToken,
     AuditRecord,
@@ -24,14 +26,55 @@ from podium.studio.store.tables import (
 )
 
 
-def members_of(connection: Connection, project_id: int) -> list[Any]:
+class MemberRow(NamedTuple):
+    """A member of a project."""
+
+    id: int
+    name: str
+    email: str
+    email_verified: bool
+    role: str
+
+
+class ActiveInvitation(NamedTuple):
+    """An invitation that can still be used."""
+
+    id: int
+    role: str
+    uses_left: int
+    expires_at: float
+
+
+class TokenRow(NamedTuple):
+    """An API token, without its secret."""
+
+    id: int
+    name: str
+    created_at: float
+    expires_at: float
+
+
+class AuditRow(NamedTuple):
+    """An action in a project, and who did it."""
+
+    id: int
+    at: float
+    action: str
+    details: JsonObject
+    name: str | None
+    email: str | None
+
+
+def members_of(connection: Connection, project_id: int) -> list[MemberRow]:
     """The members of a project, owners first."""
-    rows = connection.execute(
+    rows = fetch_all(
+        connection,
         select(User.id, User.name, User.email, User.email_verified, Membership.role)
         .join(Membership, Membership.user_id == User.id)
         .where(Membership.project_id == project_id)
-        .order_by(User.name, User.id)
-    ).all()
+        .order_by(User.name, User.id),
+        MemberRow,
+    )
     order = {Role.OWNER.value: 0, Role.MANAGER.value: 1, Role.ASSESSOR.value: 2}
     return sorted(rows, key=lambda row: order[row.role])
 
@@ -101,18 +144,18 @@ def make_invitation(connection: Connection, who: Member, role: Role, uses: int, 
     return invite(connection, who.project.id, role, uses=uses, days=days)
 
 
-def invitations_of(connection: Connection, project_id: int) -> list[Any]:
+def invitations_of(connection: Connection, project_id: int) -> list[ActiveInvitation]:
     """The active invitations."""
-    return list(
-        connection.execute(
-            select(Invitation.id, Invitation.role, Invitation.uses_left, Invitation.expires_at)
-            .where(
-                Invitation.project_id == project_id,
-                Invitation.expires_at > time.time(),
-                Invitation.uses_left > 0,
-            )
-            .order_by(Invitation.id)
-        ).all()
+    return fetch_all(
+        connection,
+        select(Invitation.id, Invitation.role, Invitation.uses_left, Invitation.expires_at)
+        .where(
+            Invitation.project_id == project_id,
+            Invitation.expires_at > time.time(),
+            Invitation.uses_left > 0,
+        )
+        .order_by(Invitation.id),
+        ActiveInvitation,
     )
 
 
@@ -128,14 +171,14 @@ def revoke_invitation(connection: Connection, who: Member, invitation_id: int) -
     record(connection, who.person.id, who.project.id, "revoked an invitation")
 
 
-def tokens_of(connection: Connection, user_id: int) -> list[Any]:
+def tokens_of(connection: Connection, user_id: int) -> list[TokenRow]:
     """Someone's API tokens, without their secrets."""
-    return list(
-        connection.execute(
-            select(ApiToken.id, ApiToken.name, ApiToken.created_at, ApiToken.expires_at)
-            .where(ApiToken.user_id == user_id)
-            .order_by(ApiToken.id)
-        ).all()
+    return fetch_all(
+        connection,
+        select(ApiToken.id, ApiToken.name, ApiToken.created_at, ApiToken.expires_at)
+        .where(ApiToken.user_id == user_id)
+        .order_by(ApiToken.id),
+        TokenRow,
     )
 
 
@@ -149,23 +192,23 @@ def revoke_token(connection: Connection, user_id: int, token_id: int) -> None:
     record(connection, user_id, None, "revoked an API token")
 
 
-def audit_of(connection: Connection, project_id: int, before: int, limit: int) -> list[Any]:
+def audit_of(connection: Connection, project_id: int, before: int, limit: int) -> list[AuditRow]:
     """What was done in a project, newest first, a page at a time."""
-    return list(
-        connection.execute(
-            select(
-                AuditRecord.id,
-                AuditRecord.at,
-                AuditRecord.action,
-                AuditRecord.details,
-                User.name,
-                User.email,
-            )
-            .outerjoin(User, User.id == AuditRecord.user_id)
-            .where(AuditRecord.project_id == project_id, AuditRecord.id < before)
-            .order_by(AuditRecord.id.desc())
-            .limit(limit)
-        ).all()
+    return fetch_all(
+        connection,
+        select(
+            AuditRecord.id,
+            AuditRecord.at,
+            AuditRecord.action,
+            AuditRecord.details,
+            User.name,
+            User.email,
+        )
+        .outerjoin(User, User.id == AuditRecord.user_id)
+        .where(AuditRecord.project_id == project_id, AuditRecord.id < before)
+        .order_by(AuditRecord.id.desc())
+        .limit(limit),
+        AuditRow,
     )
 
 

@@ -17,6 +17,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
 from podium.studio.errors import RefusedError
+from podium.studio.json_types import JsonObject
 from podium.studio.settings import Settings
 
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"]
@@ -50,7 +51,7 @@ class OpenIDProvider:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._lock = Lock()
-        self._about: dict[str, Any] = {}
+        self._about: JsonObject = {}
         self._keys: KeySet | None = None
         self._asked_at = -_KEPT_SECONDS
 
@@ -85,7 +86,7 @@ class OpenIDProvider:
             },
             about,
         )
-        claims: dict[str, Any] = self._verified(str(answer.get("id_token", "")), nonce, answer)
+        claims: JsonObject = self._verified(str(answer.get("id_token", "")), nonce, answer)
         if "email" not in claims and "userinfo_endpoint" in about:
             # Where there is an access token, the standard lets providers tell the rest there.
             login = {"authorization": f"Bearer {answer.get('access_token', '')}"}
@@ -101,7 +102,7 @@ class OpenIDProvider:
             raise _unusable()
         return OpenIDIdentity(subject, email, name[:200])
 
-    def _verified(self, token: str, nonce: str, answer: dict[str, Any]) -> dict[str, Any]:
+    def _verified(self, token: str, nonce: str, answer: JsonObject) -> JsonObject:
         try:
             decoded = self._decoded(token)
             claims = CodeIDToken(
@@ -133,7 +134,7 @@ class OpenIDProvider:
             _, keys = self._known(anew=True)
             return jwt.decode(token, keys, algorithms=_ALGORITHMS)
 
-    def _known(self, *, anew: bool = False) -> tuple[dict[str, Any], KeySet]:
+    def _known(self, *, anew: bool = False) -> tuple[JsonObject, KeySet]:
         # The lock is never held while the provider is asked: it may take its time.
         with self._lock:
             fresh = time.monotonic() - self._asked_at < _KEPT_SECONDS
@@ -148,10 +149,10 @@ class OpenIDProvider:
             self._about, self._keys, self._asked_at = about, keys, time.monotonic()
         return about, keys
 
-    def _get(self, address: str) -> dict[str, Any]:
+    def _get(self, address: str) -> JsonObject:
         return self._ask("GET", address)
 
-    def _post(self, address: str, form: dict[str, str], about: dict[str, Any]) -> dict[str, Any]:
+    def _post(self, address: str, form: dict[str, str], about: JsonObject) -> JsonObject:
         login = (self._settings.oidc_client_id, self._settings.oidc_client_secret)
         methods = about.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
         if not login[1]:
@@ -161,7 +162,7 @@ class OpenIDProvider:
         secret = {"client_id": login[0], "client_secret": login[1]}
         return self._ask("POST", address, data={**form, **secret})
 
-    def _ask(self, method: str, address: str, **more: Any) -> dict[str, Any]:
+    def _ask(self, method: str, address: str, **more: Any) -> JsonObject:
         end = time.monotonic() + _SECONDS
         body = bytearray()
         try:

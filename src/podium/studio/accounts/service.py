@@ -6,7 +6,6 @@ import re
 import time
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
@@ -14,6 +13,7 @@ from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from podium.studio.errors import RefusedError
 from podium.studio.store.enums import Role
+from podium.studio.store.rows import InvitationRow, fetch_one
 from podium.studio.store.tables import (
     ApiToken,
     AuthSession,
@@ -207,17 +207,19 @@ def invite(
     return secret
 
 
-def invitation(connection: Connection, secret: str) -> Any:
+def invitation(connection: Connection, secret: str) -> InvitationRow | None:
     """An active invitation with its row locked, or None."""
-    return connection.execute(
+    return fetch_one(
+        connection,
         select(Invitation.__table__)
         .where(
             Invitation.key == digest(secret),
             Invitation.expires_at > time.time(),
             Invitation.uses_left > 0,
         )
-        .with_for_update()
-    ).one_or_none()
+        .with_for_update(),
+        InvitationRow,
+    )
 
 
 def accept(connection: Connection, secret: str, user_id: int) -> int:

@@ -52,7 +52,7 @@ class StudioClient:
         """A project by its number."""
         return StudioProject(self, self.call("GET", f"/projects/{number}"))
 
-    def create_project(self, name: str, **settings: Any) -> StudioProject:
+    def create_project(self, name: str, **settings: object) -> StudioProject:
         """Create a project; for administrators only.
 
         Args:

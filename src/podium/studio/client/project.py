@@ -15,6 +15,7 @@ from podium.data.atomic import atomic_write
 from podium.data.files import writing
 from podium.studio.client.renewing import LeaseRenewer
 from podium.studio.client.values import StudioDocument, StudioError, StudioTask
+from podium.studio.json_types import JsonObject
 
 if TYPE_CHECKING:
     from podium.studio.client.client import StudioClient
@@ -32,7 +33,7 @@ class StudioProject:
         about: The project as JSON: id, role, settings, progress.
     """
 
-    def __init__(self, studio: StudioClient, about: dict[str, Any]) -> None:
+    def __init__(self, studio: StudioClient, about: JsonObject) -> None:
         self.about = about
         self._studio = studio
         self._path = f"/projects/{about['id']}"
@@ -47,7 +48,7 @@ class StudioProject:
         """The project as it is now."""
         return self._studio.project(self.id)
 
-    def change(self, **settings: Any) -> None:
+    def change(self, **settings: object) -> None:
         """Change settings, or ``paused``."""
         self.about = self._studio.call("PATCH", self._path, json=settings)
 
@@ -56,7 +57,7 @@ class StudioProject:
         name = self.about["settings"]["name"]
         self._studio.send("DELETE", self._path, json={"name": name})
 
-    def import_candidates(self, source: str | Path | Iterable[CandidateList]) -> dict[str, Any]:
+    def import_candidates(self, source: str | Path | Iterable[CandidateList]) -> JsonObject:
         """Import queries with their candidates, and wait until the import is done.
 
         Args:
@@ -79,25 +80,25 @@ class StudioProject:
         queries: str | Path | None = None,
         *,
         depth: int = 50,
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """Import the queries of TREC runs, with the texts of their documents."""
         files = [("runs", Path(run)) for run in runs] + [("documents", Path(documents))]
         if queries is not None:
             files.append(("queries", Path(queries)))
         return self._upload("runs", files, depth=depth)
 
-    def import_gold(self, source: str | Path) -> dict[str, Any]:
+    def import_gold(self, source: str | Path) -> JsonObject:
         """Import gold pairs from JSONL."""
         return self._upload("gold", [("gold", Path(source))])
 
-    def import_from_engine(self, **search: Any) -> dict[str, Any]:
+    def import_from_engine(self, **search: Any) -> JsonObject:
         """Import queries with candidates from a search engine.
 
         Args:
             search: The fields of `podium.studio.transfer.search_engines.EngineSearch`: url, …
         """
         path = f"{self._path}/imports/engine"
-        result: dict[str, Any] = self._wait(self._studio.call("POST", path, json=search))["result"]
+        result: JsonObject = self._wait(self._studio.call("POST", path, json=search))["result"]
         return result
 
     def next(self, *, wait: float | None = 60.0) -> StudioTask | None:
@@ -163,7 +164,7 @@ class StudioProject:
         *,
         only_done: bool = False,
         ties: bool = False,
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """Export the project's results to a file.
 
         Args:
@@ -184,7 +185,7 @@ class StudioProject:
                 self._studio.fetch(path, stream)
         else:
             self._studio.fetch(path, target)
-        result: dict[str, Any] = job["result"]
+        result: JsonObject = job["result"]
         return result
 
     def labels(self, *, only_done: bool = False, ties: bool = False) -> Judgments:
@@ -202,14 +203,14 @@ class StudioProject:
         stream.seek(0)
         return read_parquet(stream, Preferences)
 
-    def _next(self, *, renews: bool = False) -> dict[str, Any]:
+    def _next(self, *, renews: bool = False) -> JsonObject:
         ask = {"tab": self._tab, "renews": renews}
-        response: dict[str, Any] = self._studio.call("POST", f"{self._path}/next", json=ask)
+        response: JsonObject = self._studio.call("POST", f"{self._path}/next", json=ask)
         return response
 
     def _answer(
         self, task: StudioTask, choice: str, seconds: float, *, renews: bool = False
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         body = {
             "token": task.token,
             "choice": choice,
@@ -225,7 +226,7 @@ class StudioProject:
         self._studio.call("POST", f"{self._path}/renew", json=body)
 
     def _wait_for_task(
-        self, answer: dict[str, Any], wait: float | None, *, renews: bool = False
+        self, answer: JsonObject, wait: float | None, *, renews: bool = False
     ) -> StudioTask | None:
         end = math.inf if wait is None else time.monotonic() + wait
         waits = ("wait", "paused") if renews else ("wait",)
@@ -249,7 +250,7 @@ class StudioProject:
             task["token"], task["query"], task["description"], sides, tuple(task["choices"])
         )
 
-    def _document(self, query: int, document: dict[str, Any]) -> StudioDocument:
+    def _document(self, query: int, document: JsonObject) -> StudioDocument:
         path = f"{self._path}/queries/{query}/documents/{document['place']}"
         if document["format"] == "html":
             text = self._studio.send("GET", f"{path}/page").text
@@ -258,8 +259,8 @@ class StudioProject:
         return StudioDocument(document["place"], document["title"], document["url"], text)
 
     def _upload(
-        self, source: str, files: Sequence[tuple[str, Path | IO[bytes]]], **more: Any
-    ) -> dict[str, Any]:
+        self, source: str, files: Sequence[tuple[str, Path | IO[bytes]]], **more: object
+    ) -> JsonObject:
         streams: list[tuple[str, tuple[str, IO[bytes]]]] = []
         try:
             for role, file in files:
@@ -273,10 +274,10 @@ class StudioProject:
         finally:
             for _, (_, stream) in streams:
                 stream.close()
-        result: dict[str, Any] = self._wait(job)["result"]
+        result: JsonObject = self._wait(job)["result"]
         return result
 
-    def _wait(self, job: dict[str, Any]) -> dict[str, Any]:
+    def _wait(self, job: JsonObject) -> JsonObject:
         pause = 0.05
         while job["state"] in ("waiting", "running"):
             time.sleep(pause)

@@ -11,13 +11,14 @@ import time
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
-from sqlalchemy import Connection, Engine, and_, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, and_, func, insert, or_, select, update
 
 from podium.studio.errors import RefusedError
+from podium.studio.json_types import JsonObject
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction
+from podium.studio.store.rows import JobRow, fetch_one
 from podium.studio.store.tables import Job
 from podium.studio.store.tokens import new_secret
 
@@ -64,7 +65,7 @@ class JobContext:
 
     engine: Engine
     settings: Settings
-    job: Any
+    job: JobRow
     share: float = field(default=0.0)
     lost: bool = field(default=False)
 
@@ -74,9 +75,7 @@ class JobContext:
         if self.lost:
             raise JobLostError
 
-    def finish(
-        self, connection: Connection, result: dict[str, Any], file: str | None = None
-    ) -> None:
+    def finish(self, connection: Connection, result: JsonObject, file: str | None = None) -> None:
         """Say in the transaction that does the work that it is done: both hold, or neither."""
         done = connection.execute(
             update(Job)
@@ -113,7 +112,7 @@ class JobContext:
 
 
 def enqueue(
-    connection: Connection, project_id: int, user_id: int, kind: str, parameters: dict[str, Any]
+    connection: Connection, project_id: int, user_id: int, kind: str, parameters: JsonObject
 ) -> int:
     """Put a job into the queue, and return its number."""
     waiting = connection.scalar(
@@ -144,7 +143,7 @@ def enqueue(
     )
 
 
-def claim(connection: Connection, worker: str, kinds: list[str]) -> Any:
+def claim(connection: Connection, worker: str, kinds: list[str]) -> JobRow | None:
     """The oldest job that nobody is at, now this worker's, or None."""
     now = time.time()
     row = connection.execute(
@@ -178,10 +177,10 @@ def claim(connection: Connection, worker: str, kinds: list[str]) -> Any:
     )
     if given_up:
         return None
-    return connection.execute(select(Job.__table__).where(Job.id == row.id)).one()
+    return fetch_one(connection, select(Job.__table__).where(Job.id == row.id), JobRow)
 
 
-def cancel(connection: Connection, job: Any) -> None:
+def cancel(connection: Connection, job: JobRow) -> None:
     """End a job that is not done; a worker that is at it notices in a few seconds and stops."""
     updated = connection.execute(
         update(Job)
@@ -225,5 +224,5 @@ def is_ours(name: str) -> bool:
     return bool(_OURS.fullmatch(name))
 
 
-def _mine(job: Any) -> Any:
+def _mine(job: JobRow) -> ColumnElement[bool]:
     return and_(Job.id == job.id, Job.worker == job.worker, Job.state == State.RUNNING.value)

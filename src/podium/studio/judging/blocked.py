@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, literal, select
+from sqlalchemy import ColumnElement, Connection, Select, func, literal, select
 
 from podium.judging.algorithms import CAREFUL
 from podium.studio.errors import RefusedError
@@ -65,7 +65,7 @@ class BlockedSummary:
 
 @dataclass(frozen=True)
 class _CachedSummary:
-    settings: tuple[Any, ...]
+    settings: tuple[int, bool]
     made_at: float
     problems: BlockedSummary
 
@@ -185,7 +185,7 @@ def _members(project_id: int) -> Select[Any]:
     )
 
 
-def _assigned() -> Any:
+def _assigned() -> ColumnElement[int]:
     """To how many people who can judge it a query is assigned."""
     return (
         select(func.count())

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO
 
 from sqlalchemy import Connection, insert, select
 
 from podium.data.json_lines import json_lines
 from podium.errors import DataError
+from podium.studio.json_types import JsonObject
 from podium.studio.store.enums import Mode
 from podium.studio.store.rows import ProjectRow
 from podium.studio.store.tables import Candidate, Gold, Query
@@ -86,7 +87,7 @@ def add_gold(connection: Connection, project: ProjectRow, pairs: list[GoldPair])
     return added
 
 
-def _pair(content: dict[str, Any]) -> GoldPair:
+def _pair(content: JsonObject) -> GoldPair:
     ids = [content.get(name) for name in ("query_id", "left", "right")]
     outcome = content.get("outcome")
     is_known = isinstance(outcome, str | int) and not isinstance(outcome, bool)

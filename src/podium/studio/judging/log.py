@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, bindparam, insert, update
+from sqlalchemy import ColumnElement, Connection, bindparam, insert, update
+from sqlalchemy.orm import InstrumentedAttribute
 
+from podium.studio.json_types import JsonObject
 from podium.studio.judging.answers import AnswerEntry
 from podium.studio.judging.judgment_counts import count_judgment
 from podium.studio.judging.leases import QueryLeases
@@ -25,7 +26,9 @@ _FORECAST_EVERY = 16
 _INSERT = PreparedWrite(insert(LogEntry))
 
 
-def _update_statement(changed: Any) -> PreparedWrite:
+def _update_statement(
+    changed: InstrumentedAttribute[int] | ColumnElement[int],
+) -> PreparedWrite:
     return PreparedWrite(
         update(Query)
         .where(Query.id == bindparam("query"))
@@ -177,7 +180,7 @@ def _look_again_at(query: QueryRow, query_leases: QueryLeases) -> float | None:
 
 def _row(
     entry: QueryLogEntry, query_id: int, part: int, late: bool, reason: str | None
-) -> dict[str, Any]:
+) -> JsonObject:
     return {
         "query_id": query_id,
         "place": entry.position,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Protocol
+from typing import Protocol
+from uuid import UUID
 
 from podium.judging import (
     Entry,
@@ -54,7 +55,7 @@ class QueryLogEntry:
     undoes: int | None
     purpose: Purpose
     counts: bool
-    token: Any
+    token: UUID
     at: float
     seconds: float
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection, bindparam, select
@@ -115,7 +114,7 @@ class TaskDispatcher:
         """
         now = self._clock()
         states: UsedStates = []
-        held: list[Any] = []
+        held: list[LeaseRow] = []
         if locked is None:
             held = leases.user_leases(connection, project.id, who.user_id, now)
             mine = next((lease for lease in held if lease.tab == who.tab), None)

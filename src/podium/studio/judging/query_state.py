@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from uuid import UUID
 
 from podium.judging import Undo
 from podium.studio.judging.answers import AnswerEntry
@@ -153,7 +153,7 @@ class QueryState:
             return []
         return [entry for entry in answers if entry.token == answers[-1].token]
 
-    def answered(self, user: int, token: Any) -> list[QueryLogEntry]:
+    def answered(self, user: int, token: UUID) -> list[QueryLogEntry]:
         """The entries of one of someone's answers that were not undone."""
         return [entry for entry in self._assessor(user).answers if entry.token == token]
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 from threading import Lock
-from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, select
 
@@ -90,7 +89,7 @@ class StateCache:
     def __init__(self, size: int = 4096) -> None:
         self._size = size
         self._states: OrderedDict[int, QueryState] = OrderedDict()
-        self._settings: dict[int, tuple[Any, ...]] = {}
+        self._settings: dict[int, tuple[object, ...]] = {}
         self._lock = Lock()
 
     def take(self, connection: Connection, project: ProjectRow, query: QueryRow) -> QueryState:

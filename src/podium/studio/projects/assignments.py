@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal, NamedTuple
 
 from sqlalchemy import Connection, delete, func, insert, select
 
@@ -14,6 +14,7 @@ from podium.studio.accounts.identity import Member
 from podium.studio.errors import RefusedError
 from podium.studio.judging.blocked import check_assignments
 from podium.studio.judging.open_work import reopen_queries
+from podium.studio.store.rows import fetch_all
 from podium.studio.store.tables import Membership, Query, QueryAssignment, User
 
 Method = Literal["balance", "rotate"]
@@ -109,8 +110,18 @@ def unassign(connection: Connection, who: Member, person: int | None) -> int:
     return gone
 
 
-def assignment_counts(connection: Connection, project_id: int) -> list[Any]:
-    """What everyone has: number, name, role, queries, and what these are expected to take yet."""
+class AssignmentCount(NamedTuple):
+    """How many queries a member was assigned."""
+
+    id: int
+    name: str
+    role: str
+    queries: int
+    left: float
+
+
+def assignment_counts(connection: Connection, project_id: int) -> list[AssignmentCount]:
+    """How many queries each member was assigned, and the judgments they still need."""
     mine = (
         select(
             QueryAssignment.user_id,
@@ -122,20 +133,20 @@ def assignment_counts(connection: Connection, project_id: int) -> list[Any]:
         .group_by(QueryAssignment.user_id)
         .subquery()
     )
-    return list(
-        connection.execute(
-            select(
-                User.id,
-                User.name,
-                Membership.role,
-                func.coalesce(mine.c.queries, 0).label("queries"),
-                func.coalesce(mine.c.left, 0.0).label("left"),
-            )
-            .join(Membership, Membership.user_id == User.id)
-            .outerjoin(mine, mine.c.user_id == User.id)
-            .where(Membership.project_id == project_id)
-            .order_by(User.name, User.id)
-        ).all()
+    return fetch_all(
+        connection,
+        select(
+            User.id,
+            User.name,
+            Membership.role,
+            func.coalesce(mine.c.queries, 0).label("queries"),
+            func.coalesce(mine.c.left, 0.0).label("left"),
+        )
+        .join(Membership, Membership.user_id == User.id)
+        .outerjoin(mine, mine.c.user_id == User.id)
+        .where(Membership.project_id == project_id)
+        .order_by(User.name, User.id),
+        AssignmentCount,
     )
 
 

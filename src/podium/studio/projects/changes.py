@@ -9,6 +9,7 @@ from sqlalchemy import Connection, delete, exists, func, select, update
 
 from podium.studio.accounts.audit import record
 from podium.studio.errors import RefusedError, first_problem
+from podium.studio.json_types import JsonObject
 from podium.studio.judging.blocked import check_assignments
 from podium.studio.judging.modes import new_mode
 from podium.studio.judging.open_work import reopen_queries
@@ -47,7 +48,7 @@ def has_answers(connection: Connection, project_id: int) -> bool:
 
 
 def change_project(
-    connection: Connection, user_id: int, project_id: int, changes: dict[str, Any]
+    connection: Connection, user_id: int, project_id: int, changes: JsonObject
 ) -> ProjectRow:
     """Change a project's settings, and return its row as it is then.
 
@@ -103,7 +104,7 @@ def change_project(
     return project
 
 
-def _short(value: Any) -> Any:
+def _short(value: object) -> object:
     """A value for the audit log; guidelines are long."""
     return f"{value[:100]}…" if isinstance(value, str) and len(value) > 100 else value
 

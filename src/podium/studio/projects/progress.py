@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import Connection, Integer, and_, cast, func, select
 
 from podium.studio.store.enums import Role
+from podium.studio.store.rows import ProjectRow
 from podium.studio.store.tables import Membership, Project, Query
 
 
@@ -61,7 +61,7 @@ def project_progress(connection: Connection, project_id: int) -> ProjectProgress
 
 def projects_of(
     connection: Connection, user_id: int, *, every: bool = False
-) -> list[tuple[Any, str, ProjectProgress]]:
+) -> list[tuple[ProjectRow, str, ProjectProgress]]:
     """Someone's projects, newest first: row, role and progress.
 
     Args:
@@ -84,9 +84,12 @@ def projects_of(
             .group_by(Query.project_id)
         )
     }
-    return [(row, row.role, figures.get(row.id, ProjectProgress(0, 0, 0, 0.0))) for row in rows]
+    return [
+        (ProjectRow(*row[:-1]), row.role, figures.get(row.id, ProjectProgress(0, 0, 0, 0.0)))
+        for row in rows
+    ]
 
 
-def _progress_of(figures: Sequence[Any]) -> ProjectProgress:
+def _progress_of(figures: Sequence[float]) -> ProjectProgress:
     queries, done, judgments, left, entries = figures
-    return ProjectProgress(queries, int(done), int(judgments), float(left), int(entries))
+    return ProjectProgress(int(queries), int(done), int(judgments), float(left), int(entries))

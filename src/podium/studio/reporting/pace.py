@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from podium.studio.json_types import JsonObject
 from podium.studio.projects.progress import ProjectProgress
 
 _WINDOW = 3600.0
@@ -29,7 +29,7 @@ class Pace:
     end: float | None
 
 
-def pace_of(progress: ProjectProgress, report: dict[str, Any], now: float) -> Pace:
+def pace_of(progress: ProjectProgress, report: JsonObject, now: float) -> Pace:
     """The pace of a project, from its progress and report.
 
     Example:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from podium.judging import Outcome, Verdict
 from podium.judging.agreement import self_consistency
 from podium.judging.seeded_hash import draw
+from podium.studio.json_types import JsonObject
 from podium.studio.judging.judged import JudgedQuery
 from podium.studio.judging.modes import PairsMode, QueryLogEntry
 from podium.studio.store.enums import Kind, Purpose
@@ -20,7 +20,7 @@ _VALUED = (Kind.VERDICT, Kind.GRADE, Kind.SIDE_BY_SIDE)
 
 def query_figures(
     judged: JudgedQuery, gold: Mapping[tuple[int, int], int], lengths: Sequence[int]
-) -> dict[str, Any]:
+) -> JsonObject:
     """A query's figures, as JSON.
 
     Args:
@@ -44,7 +44,7 @@ def query_figures(
     }
 
 
-def _units(entries: Sequence[QueryLogEntry]) -> list[list[Any]]:
+def _units(entries: Sequence[QueryLogEntry]) -> list[list[object]]:
     """Pairs (or items) that several people judged, with their votes.
 
     The first document of a pair is chosen at random. If it were always the better ranked one, most
@@ -118,7 +118,7 @@ def _recent(log: Sequence[QueryLogEntry], lengths: Sequence[int]) -> dict[str, l
     return {who: latest[-RECENT:] for who, latest in counts_by_user.items()}
 
 
-def _loops(judged: JudgedQuery) -> list[dict[str, Any]]:
+def _loops(judged: JudgedQuery) -> list[JsonObject]:
     """Contradictions: loops of documents, each judged better than the next."""
     mode = judged.state.mode
     if not isinstance(mode, PairsMode):

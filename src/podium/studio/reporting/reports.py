@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import NamedTuple
 
 from sqlalchemy import Connection, Engine, delete, exists, func, insert, or_, select, update
 
 from podium.studio.jobs.queue import JobContext, State, enqueue
+from podium.studio.json_types import JsonObject
 from podium.studio.judging.judged import load_judged_query
 from podium.studio.projects.progress import project_progress
 from podium.studio.projects.service import project_row
 from podium.studio.reporting.query_figures import query_figures
 from podium.studio.reporting.summary import ReportBuilder
 from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.rows import ProjectRow, QueryRow, ReportRow, fetch_all, fetch_one
 from podium.studio.store.tables import (
     Candidate,
     Gold,
@@ -40,14 +42,19 @@ _POINTS = 200
 _POINT_EVERY = 60.0
 
 
-def report_of(connection: Connection, project_id: int) -> Any:
+class _FiguresRow(NamedTuple):
+    query_id: int
+    name: str
+    content: JsonObject
+
+
+def report_of(connection: Connection, project_id: int) -> ReportRow | None:
     """The last report of a project, or None."""
-    return connection.execute(
-        select(Report.__table__).where(Report.project_id == project_id, Report.kind == KIND)
-    ).one_or_none()
+    statement = select(Report.__table__).where(Report.project_id == project_id, Report.kind == KIND)
+    return fetch_one(connection, statement, ReportRow)
 
 
-def is_stale(report: Any, entries: int, now: float) -> bool:
+def is_stale(report: ReportRow | None, entries: int, now: float) -> bool:
     """Whether a newer report should be made."""
     if report is None:
         return True
@@ -112,7 +119,7 @@ def run_report(work: JobContext) -> None:
     in_transaction(work.engine, keep)
 
 
-def _refresh_changed_queries(work: JobContext, project: Any) -> None:
+def _refresh_changed_queries(work: JobContext, project: ProjectRow) -> None:
     after = 0
     while True:
         rows = reading(work.engine, lambda c, after=after: _changed_queries(c, project.id, after))  # type: ignore[misc]
@@ -123,24 +130,24 @@ def _refresh_changed_queries(work: JobContext, project: Any) -> None:
         after = rows[-1].id
 
 
-def _changed_queries(connection: Connection, project_id: int, after: int) -> list[Any]:
-    return list(
-        connection.execute(
-            select(Query.__table__)
-            .outerjoin(QueryFigures, QueryFigures.query_id == Query.id)
-            .where(
-                Query.project_id == project_id,
-                Query.id > after,
-                Query.entries > 0,
-                or_(QueryFigures.entries.is_(None), QueryFigures.entries != Query.entries),
-            )
-            .order_by(Query.id)
-            .limit(_PAGE)
-        ).all()
+def _changed_queries(connection: Connection, project_id: int, after: int) -> list[QueryRow]:
+    return fetch_all(
+        connection,
+        select(Query.__table__)
+        .outerjoin(QueryFigures, QueryFigures.query_id == Query.id)
+        .where(
+            Query.project_id == project_id,
+            Query.id > after,
+            Query.entries > 0,
+            or_(QueryFigures.entries.is_(None), QueryFigures.entries != Query.entries),
+        )
+        .order_by(Query.id)
+        .limit(_PAGE),
+        QueryRow,
     )
 
 
-def _refresh(connection: Connection, project: Any, query: Any) -> None:
+def _refresh(connection: Connection, project: ProjectRow, query: QueryRow) -> None:
     judged = load_judged_query(connection, project, query)
     gold = {
         (min(row.left, row.right), max(row.left, row.right)): row.outcome
@@ -163,7 +170,7 @@ def _refresh(connection: Connection, project: Any, query: Any) -> None:
         connection.execute(insert(QueryFigures).values(query_id=query.id, **values))
 
 
-def _all_figures(engine: Engine, project_id: int) -> Iterator[Any]:
+def _all_figures(engine: Engine, project_id: int) -> Iterator[_FiguresRow]:
     after = 0
     while True:
         rows = reading(engine, lambda c, after=after: _figures_page(c, project_id, after))  # type: ignore[misc]
@@ -173,19 +180,19 @@ def _all_figures(engine: Engine, project_id: int) -> Iterator[Any]:
         after = rows[-1].query_id
 
 
-def _figures_page(connection: Connection, project_id: int, after: int) -> list[Any]:
-    return list(
-        connection.execute(
-            select(QueryFigures.query_id, Query.name, QueryFigures.content)
-            .join(Query, Query.id == QueryFigures.query_id)
-            .where(Query.project_id == project_id, QueryFigures.query_id > after)
-            .order_by(QueryFigures.query_id)
-            .limit(500)
-        ).all()
+def _figures_page(connection: Connection, project_id: int, after: int) -> list[_FiguresRow]:
+    return fetch_all(
+        connection,
+        select(QueryFigures.query_id, Query.name, QueryFigures.content)
+        .join(Query, Query.id == QueryFigures.query_id)
+        .where(Query.project_id == project_id, QueryFigures.query_id > after)
+        .order_by(QueryFigures.query_id)
+        .limit(500),
+        _FiguresRow,
     )
 
 
-def _times(connection: Connection, project_id: int) -> dict[str, Any]:
+def _times(connection: Connection, project_id: int) -> JsonObject:
     """Judgments and seconds of everyone, and the queries that take longest, from the tallies."""
     people = connection.execute(
         select(

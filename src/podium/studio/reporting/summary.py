@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from podium.judging.agreement import (
@@ -14,6 +12,7 @@ from podium.judging.agreement import (
     fleiss_kappa,
     krippendorff_alpha,
 )
+from podium.studio.json_types import JsonObject
 from podium.studio.reporting.flags import AssessorStats, quality_flags
 from podium.studio.store.enums import Mode
 
@@ -45,10 +44,10 @@ class ReportBuilder:
         self._gold: dict[str, list[int]] = {}
         self._sides: dict[str, list[int]] = {}
         self._recent: dict[str, list[list[float]]] = {}
-        self._loops: list[dict[str, Any]] = []
+        self._loops: list[JsonObject] = []
         self._loop_count = 0
 
-    def add(self, query: int, name: str, figures: dict[str, Any]) -> None:
+    def add(self, query: int, name: str, figures: JsonObject) -> None:
         """Add a query's figures."""
         for _, _, votes in figures["units"]:
             for user, value in votes:
@@ -71,7 +70,7 @@ class ReportBuilder:
         for loop in figures["loops"][: _MAX_LOOPS - len(self._loops)]:
             self._loops.append({"query": query, "query_id": name, **loop})
 
-    def content(self, mode: str) -> dict[str, Any]:
+    def content(self, mode: str) -> JsonObject:
         """The report."""
         people = sorted({*self._again, *self._gold, *self._sides, *self._recent}, key=int)
         return {
@@ -81,7 +80,7 @@ class ReportBuilder:
             "loop_count": self._loop_count,
         }
 
-    def _care(self, who: str) -> dict[str, Any]:
+    def _care(self, who: str) -> JsonObject:
         gold = self._gold.get(who, [0, 0])
         again = self._again.get(who, [0, 0])
         sides = self._sides.get(who, [0, 0, 0])
@@ -93,7 +92,7 @@ class ReportBuilder:
         )
         return {"gold": gold, "again": again, "sides": sides, "flags": flags}
 
-    def _agreement(self, mode: str) -> dict[str, Any]:
+    def _agreement(self, mode: str) -> JsonObject:
         if not self._units:
             return {"agreement": None, "couples": []}
         people, raters = np.unique(np.array(self._raters, np.int64), return_inverse=True)
@@ -102,7 +101,7 @@ class ReportBuilder:
         names = tuple(str(person) for person in people)
         ballots = Ballots(units, raters, values, names)
         level = "nominal" if mode == Mode.PAIRS else "ordinal"
-        agreement: dict[str, Any] = {
+        agreement: JsonObject = {
             "units": self._unit_count,
             "alpha": krippendorff_alpha(ballots, level),  # type: ignore[arg-type]
             "fleiss": fleiss_kappa(ballots),
@@ -131,7 +130,7 @@ def _same_share(ballots: Ballots) -> float:
     return float((counts * (counts - 1)).sum() / (votes * (votes - 1)).sum())
 
 
-def _couples(ballots: Ballots) -> list[dict[str, Any]]:
+def _couples(ballots: Ballots) -> list[JsonObject]:
     """Cohen's kappa of every two people who judged enough of the same things."""
     order = np.lexsort((ballots.raters, ballots.units))
     units, raters, values = ballots.units[order], ballots.raters[order], ballots.values[order]

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import NullPool
 
+from podium.studio.json_types import JsonObject
 from podium.studio.settings import Settings
 from podium.studio.store.connection import DatabaseTimeoutError, TimedConnection
 
@@ -24,7 +25,7 @@ _CONNECT_SECONDS = 5
 _RETRIED = {"40001", "40P01"}
 """Serialisation failure and deadlock, by PostgreSQL's numbers: trying again is the answer."""
 
-_READING: dict[str, dict[str, Any]] = {
+_READING: dict[str, JsonObject] = {
     "postgresql": {"isolation_level": "AUTOCOMMIT"},  # saves two messages, begin and commit
     "sqlite": {"podium_reads": True},
 }
@@ -45,7 +46,7 @@ def connect(settings: Settings, *, seconds: float | None = None, pooled: bool = 
         )
         _prepare_sqlite(engine)
         return engine
-    pool: dict[str, Any] = {"poolclass": NullPool}
+    pool: JsonObject = {"poolclass": NullPool}
     if pooled:
         pool = {"pool_size": settings.pool_size, "max_overflow": 0, "pool_timeout": 10,
                 "pool_recycle": 3600}  # fmt: skip

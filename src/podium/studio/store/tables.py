@@ -6,7 +6,6 @@ are seconds since 1970, as in `podium.judging`.
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
@@ -21,6 +20,7 @@ from sqlalchemy import (
 from sqlalchemy import text as sql
 from sqlalchemy.orm import Mapped, mapped_column
 
+from podium.studio.json_types import JsonObject
 from podium.studio.store.table_base import Base as Base
 from podium.studio.store.work_tables import AssessorProgress as AssessorProgress
 from podium.studio.store.work_tables import Exhausted as Exhausted
@@ -358,7 +358,7 @@ class AuditRecord(Base):
     user_id: Mapped[int | None]
     project_id: Mapped[int | None]
     action: Mapped[str] = mapped_column(String(100))
-    details: Mapped[dict[str, Any]]
+    details: Mapped[JsonObject]
 
 
 class Job(Base):
@@ -373,7 +373,7 @@ class Job(Base):
     )
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id"))
     kind: Mapped[str] = mapped_column(String(20))
-    parameters: Mapped[dict[str, Any]]
+    parameters: Mapped[JsonObject]
     state: Mapped[str] = mapped_column(String(10))
     progress: Mapped[float] = mapped_column(default=0.0)
     file: Mapped[str | None] = mapped_column(String(400))
@@ -384,7 +384,7 @@ class Job(Base):
     worker: Mapped[str | None] = mapped_column(String(64))
     """The worker that runs it: one whose job was taken over must not finish it."""
     attempts: Mapped[int] = mapped_column(SmallInteger, default=0)
-    result: Mapped[dict[str, Any]]
+    result: Mapped[JsonObject]
     """What it came to, in figures."""
 
 
@@ -397,7 +397,7 @@ class Report(Base):
         ForeignKey("projects.id", ondelete="CASCADE"), primary_key=True
     )
     kind: Mapped[str] = mapped_column(String(20), primary_key=True)
-    content: Mapped[dict[str, Any]]
+    content: Mapped[JsonObject]
     entries: Mapped[int]
     made_at: Mapped[float]
 
@@ -414,4 +414,4 @@ class QueryFigures(Base):
         ForeignKey("queries.id", ondelete="CASCADE"), primary_key=True
     )
     entries: Mapped[int]
-    content: Mapped[dict[str, Any]]
+    content: Mapped[JsonObject]

@@ -16,6 +16,7 @@ from podium.data import Candidate, CandidateList, Rankings, read_jsonl, read_run
 from podium.data.files import numbered_lines
 from podium.data.json_lines import json_lines
 from podium.errors import DataError
+from podium.studio.json_types import JsonObject
 
 MAX_QUERIES = 100_000
 MAX_BYTES = 1 << 30
@@ -173,7 +174,7 @@ def queries_of(stream: IO[bytes]) -> Iterator[QueryText]:
         yield query_text
 
 
-def _parse_query(line: bytes, stream: Any, number: int) -> QueryText:
+def _parse_query(line: bytes, stream: IO[bytes], number: int) -> QueryText:
     name = getattr(stream, "name", None)
     if line.lstrip().startswith(b"{"):
         content = next(iter(json_lines(io.BytesIO(line), dict)))
@@ -205,9 +206,9 @@ def _top_documents(run: Rankings, depth: int) -> dict[str, list[tuple[str, float
     return result
 
 
-def _read_documents(upload: Upload, needed: set[str]) -> dict[str, dict[str, Any]]:
+def _read_documents(upload: Upload, needed: set[str]) -> dict[str, JsonObject]:
     """The texts of the documents that are needed; the rest of a collection is passed over."""
-    result: dict[str, dict[str, Any]] = {}
+    result: dict[str, JsonObject] = {}
     with open_upload(upload) as stream:
         for number, line in numbered_lines(stream):
             if not line.strip():
@@ -247,7 +248,7 @@ def _document(line: bytes, source: str, number: int) -> tuple[str, dict[str, str
 def _from_runs(
     query_text: QueryText,
     tables: Mapping[str, Mapping[str, list[tuple[str, float]]]],
-    documents_by_id: Mapping[str, dict[str, Any]],
+    documents_by_id: Mapping[str, JsonObject],
     source: str,
 ) -> ImportedQuery:
     ranked = {
@@ -274,7 +275,7 @@ def _from_runs(
     return ImportedQuery(entry, rankings if len(rankings) > 1 else {})
 
 
-def _decoded(line: bytes, name: Any, number: int) -> str:
+def _decoded(line: bytes, name: str | None, number: int) -> str:
     try:
         return line.decode()
     except UnicodeError as error:

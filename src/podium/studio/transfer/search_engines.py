@@ -21,6 +21,7 @@ from podium.data import Candidate, CandidateList
 from podium.data.json_lines import parse_json
 from podium.errors import DataError
 from podium.studio.errors import RefusedError
+from podium.studio.json_types import JsonObject
 from podium.studio.transfer.readers import MAX_DEPTH, ImportedQuery, QueryText
 
 _SECONDS = 20.0
@@ -170,7 +171,7 @@ def _check_reads(search: EngineSearch, engine: str) -> None:
         raise RefusedError(422, f"{odd[0]}: set it in the template, not in the URL.")
 
 
-def _check_solr(template: dict[str, Any]) -> None:
+def _check_solr(template: JsonObject) -> None:
     parameters = template.get("params", {})
     if not isinstance(parameters, dict) or any(map(_SOLR_HANDLERS.fullmatch, parameters)):
         raise RefusedError(422, "The template's params must not choose a handler, writer or host.")

@@ -25,6 +25,7 @@ from podium.data.json_lines import json_line
 from podium.data.query_rows import QueryRows
 from podium.judging import side_by_side_totals
 from podium.judging.entries import entry_to_json
+from podium.studio.json_types import JsonObject
 from podium.studio.judging.judged import JudgedQuery
 from podium.studio.store.database import reading
 from podium.studio.store.enums import Kind, Mode
@@ -70,7 +71,7 @@ def _write_parquet(stream: IO[bytes], records: Iterable[QueryRows]) -> int:
     return count
 
 
-def _write_lines(stream: IO[bytes], records: Iterable[dict[str, Any]]) -> int:
+def _write_lines(stream: IO[bytes], records: Iterable[JsonObject]) -> int:
     count = 0
     for record in records:
         stream.write(json_line(record))
@@ -149,10 +150,10 @@ def export_records(
             yield each.labels(ties=ties)
 
 
-def log_lines(each: JudgedQuery) -> Iterator[dict[str, Any]]:
+def log_lines(each: JudgedQuery) -> Iterator[JsonObject]:
     """The whole log of a query: what counts as `podium.judging` writes it, and the rest too."""
     for entry in each.log:
-        line: dict[str, Any] = {"query_id": each.query.name}
+        line: JsonObject = {"query_id": each.query.name}
         if entry.kind in (Kind.UNDO, Kind.SKIP):
             line |= {"kind": entry.kind.value, "assessor": str(entry.user), "at": entry.at}
             if entry.kind is Kind.UNDO:
@@ -163,7 +164,7 @@ def log_lines(each: JudgedQuery) -> Iterator[dict[str, Any]]:
         yield line
 
 
-def _totals(each: JudgedQuery) -> Iterator[dict[str, Any]]:
+def _totals(each: JudgedQuery) -> Iterator[JsonObject]:
     names = ("first_much_better", "first_better", "same", "second_better", "second_much_better")
     for (first, second), counts in side_by_side_totals(each.state.mode.log).items():
         yield {

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic import BaseModel
+
+from podium.studio.json_types import JsonObject
 
 
 class Problem(BaseModel):
@@ -13,13 +13,13 @@ class Problem(BaseModel):
     detail: str
 
 
-def _problem(description: str) -> dict[str, Any]:
+def _problem(description: str) -> JsonObject:
     # As content and not as a model: routes whose answers are no JSON refuse in JSON too.
     schema = Problem.model_json_schema()
     return {"description": description, "content": {"application/json": {"schema": schema}}}
 
 
-PROBLEMS: dict[int | str, dict[str, Any]] = {
+PROBLEMS: dict[int | str, JsonObject] = {
     400: _problem("The request is malformed."),
     401: _problem("You are not signed in, or the API token has expired."),
     403: _problem("Your role does not allow this."),

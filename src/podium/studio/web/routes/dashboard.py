@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from podium.studio.accounts.identity import Member
+from podium.studio.json_types import JsonObject
 from podium.studio.judging.blocked import BlockedQueries, blocked_work
 from podium.studio.judging.rejudge import rejudge
 from podium.studio.projects.progress import ProjectProgress, project_progress
 from podium.studio.reporting import reports
 from podium.studio.store.database import reading
+from podium.studio.store.rows import ReportRow
 from podium.studio.web.access import AManager
 
 router = APIRouter(prefix="/api/v1/projects/{project}", tags=["dashboard"])
@@ -31,7 +33,7 @@ class ReportOut(BaseModel):
     """Up to how many entries of the logs it goes: judgments, what was taken back, and skips."""
     blocked: list[str]
     """What nobody can judge, why, and what would unblock it."""
-    content: dict[str, Any]
+    content: JsonObject
     """Agreement, kappas, care, times, contradictions and the history of the count."""
 
 
@@ -76,11 +78,11 @@ def blocked_now(request: Request, who: Member) -> list[BlockedQueries]:
     return reading(request.app.state.engine, lambda c: blocked_work(c, who.project))
 
 
-def present(request: Request, who: Member) -> tuple[ProjectProgress, Any]:
+def present(request: Request, who: Member) -> tuple[ProjectProgress, ReportRow | None]:
     """How far a project is, and its last report; a newer one is asked for if there is need."""
     engine = request.app.state.engine
 
-    def work(connection: Connection) -> tuple[ProjectProgress, Any]:
+    def work(connection: Connection) -> tuple[ProjectProgress, ReportRow | None]:
         return project_progress(connection, who.project.id), reports.report_of(
             connection, who.project.id
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import RedirectResponse, Response
@@ -13,6 +12,7 @@ from sqlalchemy import Connection, select
 from podium.studio.accounts.identity import Member
 from podium.studio.accounts.members import members_of
 from podium.studio.errors import RefusedError, first_problem
+from podium.studio.json_types import JsonObject
 from podium.studio.reporting.pace import Pace, pace_of
 from podium.studio.store.database import reading
 from podium.studio.store.tables import Candidate
@@ -52,9 +52,9 @@ def ask(request: Request, who: AManager, form: FormValues) -> Response:
     return RedirectResponse(f"/projects/{who.project.id}/dashboard", 303)
 
 
-def _values(request: Request, who: Member) -> dict[str, Any]:
+def _values(request: Request, who: Member) -> JsonObject:
     progress, row = present(request, who)
-    content: dict[str, Any] = row.content if row is not None else {}
+    content: JsonObject = row.content if row is not None else {}
     loops = content.get("loops", [])
 
     def work(connection: Connection) -> tuple[dict[int, str], dict[tuple[int, int], str]]:
@@ -77,7 +77,7 @@ def _values(request: Request, who: Member) -> dict[str, Any]:
     }
 
 
-def _titles(connection: Connection, loops: list[dict[str, Any]]) -> dict[tuple[int, int], str]:
+def _titles(connection: Connection, loops: list[JsonObject]) -> dict[tuple[int, int], str]:
     """What the documents of contradictions are called."""
     queries = {loop["query"] for loop in loops}
     if not queries:

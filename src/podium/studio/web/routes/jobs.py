@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, File, Form, Request, UploadFile
 from fastapi.responses import FileResponse
@@ -13,8 +13,10 @@ from podium.studio.accounts.audit import record
 from podium.studio.accounts.identity import Member
 from podium.studio.errors import RefusedError
 from podium.studio.jobs.queue import State, cancel, enqueue, files_folder
+from podium.studio.json_types import JsonObject
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Mode
+from podium.studio.store.rows import JobRow, fetch_all, fetch_one
 from podium.studio.store.tables import Job
 from podium.studio.transfer.exports import KIND as EXPORT
 from podium.studio.transfer.exports import ExportOptions, download_name
@@ -25,7 +27,7 @@ from podium.studio.transfer.search_engines import EngineSearch, check_search
 from podium.studio.web.access import AManager, UploadRoute
 from podium.studio.web.routes.judging import Number
 
-_PLACE: dict[str, Any] = {"prefix": "/api/v1/projects/{project}", "tags": ["imports and exports"]}
+_PLACE: JsonObject = {"prefix": "/api/v1/projects/{project}", "tags": ["imports and exports"]}
 router = APIRouter(**_PLACE)
 uploads = APIRouter(**_PLACE, route_class=UploadRoute)
 
@@ -44,7 +46,7 @@ class JobOut(BaseModel):
     kind: str
     state: State
     progress: float
-    result: dict[str, Any]
+    result: JsonObject
     error: str | None
     has_file: bool
     created_at: float
@@ -165,12 +167,14 @@ def jobs_of(request: Request, who: Member, kinds: list[str]) -> list[JobOut]:
     """The latest jobs of some kinds."""
     rows = reading(
         request.app.state.engine,
-        lambda c: c.execute(
+        lambda c: fetch_all(
+            c,
             select(Job.__table__)
             .where(Job.project_id == who.project.id, Job.kind.in_(kinds))
             .order_by(Job.id.desc())
-            .limit(_SHOWN)
-        ).all(),
+            .limit(_SHOWN),
+            JobRow,
+        ),
     )
     return [_shown(row) for row in rows]
 
@@ -180,32 +184,34 @@ def _sent(upload: UploadFile | None) -> list[UploadFile]:
     return [upload] if upload is not None and (upload.filename or upload.size) else []
 
 
-def _queue(request: Request, who: Member, kind: str, parameters: dict[str, Any]) -> JobOut:
-    def work(connection: Connection) -> Any:
+def _queue(request: Request, who: Member, kind: str, parameters: JsonObject) -> JobOut:
+    def work(connection: Connection) -> JobRow:
         number = enqueue(connection, who.project.id, who.person.id, kind, parameters)
-        record(connection, who.person.id, who.project.id, f"asked for an {kind}", job=number)
-        return connection.execute(select(Job.__table__).where(Job.id == number)).one()
+        record(connection, who.person.id, who.project.id, f"requested an {kind}", job=number)
+        return JobRow(*connection.execute(select(Job.__table__).where(Job.id == number)).one())
 
     row = in_transaction(request.app.state.engine, work)
     request.app.state.worker.wake()
     return _shown(row)
 
 
-def _job(request: Request, who: Member, job: int) -> Any:
+def _job(request: Request, who: Member, job: int) -> JobRow:
     row = reading(
         request.app.state.engine,
-        lambda c: c.execute(
+        lambda c: fetch_one(
+            c,
             select(Job.__table__).where(
                 Job.id == job, Job.project_id == who.project.id, Job.kind.in_([IMPORT, EXPORT])
-            )
-        ).one_or_none(),
+            ),
+            JobRow,
+        ),
     )
     if row is None:
         raise RefusedError(404, "The job does not exist.")
     return row
 
 
-def _shown(row: Any) -> JobOut:
+def _shown(row: JobRow) -> JobOut:
     return JobOut(
         id=row.id,
         kind=row.kind,

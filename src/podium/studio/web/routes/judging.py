@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal, NamedTuple
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Request
@@ -20,6 +20,7 @@ from podium.studio.judging.query_state import Document
 from podium.studio.judging.service import AnswerResult, JudgingService
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Mode
+from podium.studio.store.rows import fetch_one
 from podium.studio.store.tables import Candidate, Query
 from podium.studio.store.text import storable
 from podium.studio.web.access import AnyMember, member_in
@@ -276,25 +277,27 @@ def document_html(request: Request, who: AnyMember, query: Number, place: int) -
     return document_page(row.title, row.html, terms_of(row.query_text))
 
 
-def _document(request: Request, who: Member, query: int, place: int) -> Any:
-    def work(connection: Connection) -> Any:
-        return connection.execute(
-            select(
-                Candidate.title,
-                Candidate.url,
-                Candidate.text,
-                Candidate.html,
-                Query.text.label("query_text"),
-            )
-            .join(Query, Query.id == Candidate.query_id)
-            .where(
-                Query.project_id == who.project.id,
-                Candidate.query_id == query,
-                Candidate.reference == place,
-            )
-        ).one_or_none()
+class _DocumentRow(NamedTuple):
+    title: str
+    url: str
+    text: str
+    html: str
+    query_text: str
 
-    row = reading(request.app.state.engine, work) if 0 <= place < 2**31 else None
+
+def _document(request: Request, who: Member, query: int, place: int) -> _DocumentRow:
+    statement = (
+        select(Candidate.title, Candidate.url, Candidate.text, Candidate.html, Query.text)
+        .join(Query, Query.id == Candidate.query_id)
+        .where(
+            Query.project_id == who.project.id,
+            Candidate.query_id == query,
+            Candidate.reference == place,
+        )
+    )
+    row = None
+    if 0 <= place < 2**31:
+        row = reading(request.app.state.engine, lambda c: fetch_one(c, statement, _DocumentRow))
     if row is None:
         raise RefusedError(404, "The document does not exist.")
     return row

@@ -6,7 +6,6 @@ import base64
 import hmac
 import json
 from collections.abc import Callable
-from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -21,6 +20,7 @@ from podium.studio.accounts.openid import OpenIDIdentity, OpenIDProvider
 from podium.studio.errors import RefusedError
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction
+from podium.studio.store.rows import UserRow, fetch_one
 from podium.studio.store.tables import User
 from podium.studio.store.tokens import new_secret
 from podium.studio.web.cookies import cookie, drop_cookie, set_cookie
@@ -97,10 +97,9 @@ def _come_back(request: Request, code: str, state: str, error: str) -> Response:
 
 
 def _account(connection: Connection, settings: Settings, identity: OpenIDIdentity, to: str) -> int:
-    """The account of someone whom the provider knows; made if that is allowed."""
-    known = connection.execute(
-        select(User.id, User.disabled).where(User.subject == identity.subject)
-    ).one_or_none()
+    """The account of an OpenID identity, created if that is allowed."""
+    statement = select(User.__table__).where(User.subject == identity.subject)
+    known = fetch_one(connection, statement, UserRow)
     if known is None and identity.email:
         known = _linked(connection, identity)
     if known is None:
@@ -120,13 +119,10 @@ def _account(connection: Connection, settings: Settings, identity: OpenIDIdentit
     return int(known.id)
 
 
-def _linked(connection: Connection, identity: OpenIDIdentity) -> Any:
-    """The account with a verified address, from now on also found by the provider's name."""
-    known = connection.execute(
-        select(User.id, User.disabled, User.subject)
-        .where(User.email == accounts.normal_email(identity.email))
-        .with_for_update()
-    ).one_or_none()
+def _linked(connection: Connection, identity: OpenIDIdentity) -> UserRow | None:
+    """Find the account with a verified address, and link it to the OpenID identity."""
+    statement = select(User.__table__).where(User.email == accounts.normal_email(identity.email))
+    known = fetch_one(connection, statement.with_for_update(), UserRow)
     if known is None:
         return None
     if known.subject is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Request
 from fastapi import Query as Parameter
@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from podium.studio.accounts import members as people
+from podium.studio.json_types import JsonObject
 from podium.studio.projects import assignments as sharing
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
@@ -89,7 +90,7 @@ class AuditOut(BaseModel):
     at: float
     who: str | None
     action: str
-    details: dict[str, Any]
+    details: JsonObject
 
 
 @router.get("/members", operation_id="list_members")

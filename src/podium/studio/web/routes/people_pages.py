@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import RedirectResponse, Response
@@ -14,6 +14,7 @@ from podium.studio.accounts.audit import record
 from podium.studio.accounts.identity import Member, Person
 from podium.studio.accounts.service import new_api_token
 from podium.studio.errors import RefusedError, first_problem
+from podium.studio.json_types import JsonObject
 from podium.studio.projects import assignments as sharing
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
@@ -166,7 +167,7 @@ def revoke_token(request: Request, who: AnyPerson, token: Number) -> Response:
     return RedirectResponse("/tokens", 303)
 
 
-def _problem(error: ValidationError | RefusedError) -> dict[str, Any]:
+def _problem(error: ValidationError | RefusedError) -> JsonObject:
     if isinstance(error, ValidationError):
         return {"problem": first_problem(error), "status": 422}
     return {"problem": error.problem, "status": error.status}
@@ -175,7 +176,7 @@ def _problem(error: ValidationError | RefusedError) -> dict[str, Any]:
 def _people_page(
     request: Request, who: Member, *, problem: str = "", link: str = "", status: int = 200
 ) -> Response:
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> JsonObject:
         return {
             "members": people.members_of(connection, who.project.id),
             "invitations": people.invitations_of(connection, who.project.id),

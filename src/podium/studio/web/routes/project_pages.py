@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Collection
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import RedirectResponse, Response
@@ -10,8 +10,9 @@ from pydantic import ValidationError
 from sqlalchemy import Connection
 
 from podium.judging.algorithms import ALGORITHMS, CAREFUL
-from podium.studio.accounts.identity import Member
+from podium.studio.accounts.identity import Member, Person
 from podium.studio.errors import RefusedError, first_problem
+from podium.studio.json_types import JsonObject
 from podium.studio.projects.changes import (
     ProjectChange,
     change_project,
@@ -35,7 +36,7 @@ _BLANK = ("budget",)
 
 
 def render_project(
-    request: Request, who: Member, template: str, values: dict[str, Any], *, status: int = 200
+    request: Request, who: Member, template: str, values: JsonObject, *, status: int = 200
 ) -> Response:
     """A page inside a project, with the links that a role has."""
     return render(
@@ -145,9 +146,9 @@ def _set_paused(request: Request, who: Member, paused: bool) -> Response:
     return RedirectResponse(f"/projects/{who.project.id}/settings", 303)
 
 
-def _read(form: dict[str, str], names: Any) -> dict[str, Any]:
+def _read(form: dict[str, str], names: Collection[str]) -> JsonObject:
     """A form's fields as a model takes them: a box that is not ticked is not sent at all."""
-    values: dict[str, Any] = {name: form[name] for name in form if name in names}
+    values: JsonObject = {name: form[name] for name in form if name in names}
     for name in _BLANK:
         if name in values and not values[name].strip():
             values[name] = None
@@ -156,19 +157,19 @@ def _read(form: dict[str, str], names: Any) -> dict[str, Any]:
     return values
 
 
-def _choices() -> dict[str, Any]:
+def _choices() -> JsonObject:
     return {"modes": list(Mode), "algorithms": [*ALGORITHMS, CAREFUL]}
 
 
 def _new_page(
-    request: Request, who: Any, values: dict[str, Any], problem: str = "", status: int = 200
+    request: Request, who: Person, values: JsonObject, problem: str = "", status: int = 200
 ) -> Response:
     shown = {"values": values, "problem": problem, "fixed": False, "has_queries": False}
     return render(request, "project_new.html", shown | _choices(), person=who, status=status)
 
 
 def _settings_page(
-    request: Request, who: Member, values: dict[str, Any], problem: str = "", status: int = 200
+    request: Request, who: Member, values: JsonObject, problem: str = "", status: int = 200
 ) -> Response:
     def work(connection: Connection) -> tuple[bool, bool]:
         queries = project_progress(connection, who.project.id).queries

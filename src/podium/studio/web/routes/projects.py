@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Request
 from fastapi import Query as Parameter
@@ -19,6 +19,7 @@ from podium.studio.projects.progress import ProjectProgress, project_progress, p
 from podium.studio.projects.service import ProjectSettings, create_project, project_row
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Mode, Role
+from podium.studio.store.rows import ProjectRow, QueryRow, fetch_all
 from podium.studio.store.tables import Query
 from podium.studio.web.access import AManager, AnAdmin, AnOwner, AnyMember, AnyPerson
 
@@ -131,12 +132,14 @@ def list_queries(
     """The project's queries in the order of their ids, a page at a time."""
     rows = reading(
         request.app.state.engine,
-        lambda c: c.execute(
+        lambda c: fetch_all(
+            c,
             select(Query.__table__)
             .where(Query.project_id == who.project.id, Query.id > after)
             .order_by(Query.id)
-            .limit(limit)
-        ).all(),
+            .limit(limit),
+            QueryRow,
+        ),
     )
     return [
         QueryOut(
@@ -151,7 +154,7 @@ def list_queries(
     ]
 
 
-def _settings(row: Any, role: Role) -> ProjectSettings | AssessorSettings:
+def _settings(row: ProjectRow, role: Role) -> ProjectSettings | AssessorSettings:
     if role is Role.ASSESSOR:
         return AssessorSettings(
             name=row.name, mode=Mode(row.mode), k=row.k, guidelines=row.guidelines
@@ -159,7 +162,7 @@ def _settings(row: Any, role: Role) -> ProjectSettings | AssessorSettings:
     return settings_of(row)
 
 
-def _project_out(row: Any, role: str, progress: ProjectProgress) -> ProjectOut:
+def _project_out(row: ProjectRow, role: str, progress: ProjectProgress) -> ProjectOut:
     return ProjectOut(
         id=row.id,
         role=Role(role),

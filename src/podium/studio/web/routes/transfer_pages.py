@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, File, Form, Request, UploadFile
 from fastapi.responses import RedirectResponse, Response
@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from podium.errors import PodiumError
 from podium.studio.accounts.identity import Member
 from podium.studio.errors import first_problem
+from podium.studio.json_types import JsonObject
 from podium.studio.store.enums import Mode
 from podium.studio.transfer.exports import KIND as EXPORT
 from podium.studio.transfer.exports import ExportOptions
@@ -25,7 +26,7 @@ from podium.studio.web.routes import jobs
 from podium.studio.web.routes.judging import Number
 from podium.studio.web.routes.project_pages import render_project
 
-_PLACE: dict[str, Any] = {
+_PLACE: JsonObject = {
     "prefix": "/projects/{project}",
     "dependencies": [Depends(read_csrf)],
     "include_in_schema": False,
