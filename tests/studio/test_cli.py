@@ -119,7 +119,7 @@ def test_from_an_empty_database_to_labels_without_a_server(database, tmp_path):
     podium("migrate")
     assert "no account" in podium("project", "create", "Shoes", "--owner", "a@b.c", fails=True)
     podium("user", "add", "Ann@example.org", "--name", "Ann", "--admin", given=PASSWORD + "\n")
-    assert "There is an account" in podium(
+    assert "An account with this address already exists" in podium(
         "user", "add", "ann@example.org", "--no-password", fails=True
     )
     owner = ["--owner", "ann@example.org"]

@@ -187,7 +187,7 @@ def test_a_contradiction_is_asked_again(engine, address):
     service = JudgingService(engine)
     judge_all(engine, project, ann, service=service)
     log = reading(engine, lambda c: c.execute(select(LogEntry.kind, LogEntry.reason)).all())
-    assert ("undo", f"asked again by {ann}") in [tuple(row) for row in log]
+    assert ("undo", f"undone by {ann}") in [tuple(row) for row in log]
     assert make_report(engine, project, ann).content["loop_count"] == 0
 
 

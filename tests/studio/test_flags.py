@@ -37,7 +37,7 @@ def test_careless_people_are():
     (flag,) = quality_flags(AssessorStats(gold=(20, 8)))
     assert "8 of 20 gold pairs" in flag
     (flag,) = quality_flags(AssessorStats(again=(30, 15)))
-    assert "15 of 30 pairs" in flag
+    assert "15 of 30 repeated pairs" in flag
     (flag,) = quality_flags(AssessorStats(sides=(45, 3, 5)))
     assert "Chose left in 45 of 50" in flag
     (flag,) = quality_flags(AssessorStats(sides=(1, 99, 1)))
@@ -53,7 +53,7 @@ def test_who_has_become_much_quicker():
     steady = [9.0, 12.0, 15.0, 11.0, 10.0, 14.0, 13.0, 8.0] * 5
     hurried = [4.2, 4.4, 4.8, 4.1, 4.6] * 4
     (flag,) = quality_flags(AssessorStats(recent=times(*steady, *hurried)))
-    assert "much quicker: 4.4 s" in flag
+    assert "much faster: 4.4 s" in flag
     assert quality_flags(AssessorStats(recent=times(*steady, *steady[:20]))) == []
 
 

@@ -64,8 +64,8 @@ def test_only_assigned_queries(engine, service, clock):
         "blocked",
         15.0,
         (
-            "No query is assigned to you. Assign the queries on the page Assignment, or let "
-            "everyone judge all of them.",
+            "No query is assigned to you. Assign the queries under Assignments, or let "
+            "everyone judge all queries.",
         ),
     )
     given = service.next(project, bob, "t")
@@ -76,8 +76,8 @@ def test_only_assigned_queries(engine, service, clock):
         "blocked",
         15.0,
         (
-            "1 query is blocked: nobody is assigned. Assign the queries on the page Assignment, "
-            "or let everyone judge all of them.",
+            "1 query is blocked: nobody is assigned. Assign the queries under Assignments, "
+            "or let everyone judge all queries.",
         ),
     )
 

@@ -83,7 +83,7 @@ def test_candidates_from_jsonl_compressed_or_not(engine, address, files):
     ("content", "problem"),
     [
         (b"\x00\x01\x02", "is not JSON"),
-        (b"", "no query in it"),
+        (b"", "contains no queries"),
         (lines(QUERY, {"query": "no id"}), "candidates, line 2: a query lacks"),
         (gzip.compress(lines(QUERY))[:-4], "damaged or cut short"),
         (lines(QUERY, {**QUERY, "query_id": "q2", "candidates": []}), "has 0 documents"),

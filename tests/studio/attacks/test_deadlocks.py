@@ -29,8 +29,8 @@ def test_one_person_a_query_cannot_be_assigned_where_two_must_judge(engine, judg
     )
     owner = judge(ann, project)
     assert told(owner) == [
-        "4 queries are blocked: nobody is assigned. Assign the queries on the page Assignment, "
-        "or let everyone judge all of them."
+        "4 queries are blocked: nobody is assigned. Assign the queries under Assignments, "
+        "or let everyone judge all queries."
     ]
     refused = owner.post("assignment", people=[ann, bob])
     assert refused.status_code == 422

@@ -115,7 +115,7 @@ def allowed(url: str, engines: Sequence[str]) -> str:
         'http://search:9200/'
         >>> allowed("http://search:9200@elsewhere/shop", ["http://search:9200/"])
         Traceback (most recent call last):
-        podium.studio.errors.RefusedError: This server may not call that search engine: ...
+        podium.studio.errors.RefusedError: This server may not call that search engine. ...
     """
     requested = _parts(url)
     for engine in engines:
