@@ -146,17 +146,17 @@ class Crowd:
             task.result()
 
     async def _assess(self, number: int, token: str) -> None:
-        chance = random.Random(f"{self.seed} {number}")
+        rng = random.Random(f"{self.seed} {number}")
         tab = f"tab{number}"
         lines = [Line(port, token) for port in self.ports]
         try:
-            await self._assess_on(lines, number, tab, chance)
+            await self._assess_on(lines, number, tab, rng)
         finally:
             for line in lines:
                 line.cut()
 
     async def _assess_on(
-        self, lines: list[Line], number: int, tab: str, chance: random.Random
+        self, lines: list[Line], number: int, tab: str, rng: random.Random
     ) -> None:
         line_number = number
         path = f"/api/v1/projects/{self.project}"
@@ -168,14 +168,14 @@ class Crowd:
             line = lines[line_number % len(lines)]
             try:
                 if waiting is not None and given is not None:
-                    if self.cuts and chance.random() < self.cuts:
+                    if self.cuts and rng.random() < self.cuts:
                         await self._send_and_cut(line, waiting)
                     started = time.perf_counter()
                     answer = await line.post(f"{path}/answers", waiting)
                     self.seconds.append(time.perf_counter() - started)
                     self.answered.append(time.monotonic())
                     given.answered_at, given.counts = time.time(), answer["counts"]
-                    if self.again and chance.random() < self.again:
+                    if self.again and rng.random() < self.again:
                         await line.post(f"{path}/answers", waiting)
                     waiting, state = None, answer["next"]
                 elif state is None:
@@ -187,7 +187,7 @@ class Crowd:
                     break
                 if state["state"] != "task":
                     waiting_since = waiting_since or time.time()
-                    await asyncio.sleep(state["wait_seconds"] * chance.uniform(0.5, 1))
+                    await asyncio.sleep(state["wait_seconds"] * rng.uniform(0.5, 1))
                     state = None
                     continue
                 if waiting_since is not None:
@@ -195,9 +195,9 @@ class Crowd:
                     waiting_since = None
                 task = state["task"]
                 given = self._note(task, number)
-                drawn = chance.random()
+                drawn = rng.random()
                 if drawn < self.leave + self.close:
-                    tab = f"tab{number}-{chance.getrandbits(32)}"
+                    tab = f"tab{number}-{rng.getrandbits(32)}"
                     given.left_at = time.time()
                     given.closed = drawn >= self.leave
                     state = None
@@ -220,7 +220,7 @@ class Crowd:
                     raise
                 line.cut()
                 line_number += 1
-                await asyncio.sleep(chance.uniform(0.05, 0.3))
+                await asyncio.sleep(rng.uniform(0.05, 0.3))
 
     async def _send_and_cut(self, line: Line, waiting: dict[str, Any]) -> None:
         """Send an answer and hang up before the server says anything."""

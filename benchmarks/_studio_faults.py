@@ -13,8 +13,8 @@ from uuid import UUID
 from sqlalchemy import select
 
 from benchmarks._studio_crowd import Crowd, Seen
-from benchmarks._studio_house import Server, furnish, running
-from podium.studio.judging.service import Desk
+from benchmarks._studio_server import Server, create_data, running
+from podium.studio.judging.service import JudgingService
 from podium.studio.projects.service import project_row
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, reading
@@ -83,16 +83,16 @@ def judge_under_faults(
     """
     with Postgres() as postgres:
         url = postgres.create("faults")
-        project, tokens = furnish(
+        project, tokens = create_data(
             url, people=people, queries=queries, items=items, k=k, lease_seconds=lease
         )
         servers = [Server(url, free_port()) for _ in range(2)]
-        chance = random.Random(seed)
+        rng = random.Random(seed)
         crowd = Crowd(
             project,
             [server.port for server in servers],
             tokens,
-            think=lambda: chance.uniform(0.25, 1.75) * think,
+            think=lambda: rng.uniform(0.25, 1.75) * think,
             cuts=0.05,
             again=0.05,
             leave=0.02,
@@ -104,7 +104,7 @@ def judge_under_faults(
         started = time.monotonic()
         with running(servers):
             done = asyncio.run(
-                _judge_and_kill(crowd, servers, postgres, server_kills, database_kills, chance)
+                _judge_and_kill(crowd, servers, postgres, server_kills, database_kills, rng)
             )
         seconds = time.monotonic() - started
         return _verdict(url, project, k, crowd, done, seconds)
@@ -116,25 +116,25 @@ async def _judge_and_kill(
     postgres: Postgres,
     server_kills: int,
     database_kills: int,
-    chance: random.Random,
+    rng: random.Random,
 ) -> tuple[int, int]:
     judging = asyncio.create_task(crowd.judge())
     plan = ["server"] * server_kills + ["database"] * database_kills
-    chance.shuffle(plan)
+    rng.shuffle(plan)
     done = {"server": 0, "database": 0}
     for what in plan:
-        await asyncio.sleep(chance.uniform(0.2, 1.5))
+        await asyncio.sleep(rng.uniform(0.2, 1.5))
         if judging.done():
             break
         if what == "server":
-            server = chance.choice(servers)
+            server = rng.choice(servers)
             # One that is still starting would not be missed by anyone.
             await asyncio.to_thread(server.wait)
             await asyncio.to_thread(server.kill)
             server.start()
         else:
             await asyncio.to_thread(postgres.stop)
-            await asyncio.sleep(chance.uniform(0.0, 0.5))
+            await asyncio.sleep(rng.uniform(0.0, 0.5))
             await asyncio.to_thread(postgres.start)
         done[what] += 1
     await judging
@@ -231,7 +231,7 @@ def _blocked(crowd: Crowd) -> int:
 def _wrong(url: str, project_id: int, k: int) -> int:
     """Queries that are not done, or whose top k is not the true one."""
     engine = connect(Settings(database=url))
-    service = Desk(engine)
+    service = JudgingService(engine)
     truth = tuple(f"d{number:03}" for number in range(k))
 
     def work(connection: object) -> int:
@@ -239,8 +239,8 @@ def _wrong(url: str, project_id: int, k: int) -> int:
         rows = connection.execute(select(Query.__table__)).all()  # type: ignore[attr-defined]
         wrong = 0
         for query in rows:
-            board = service.board(connection, project, query)  # type: ignore[arg-type]
-            result = board.panel.session.result()  # type: ignore[attr-defined]
+            state = service.query_state(connection, project, query)  # type: ignore[arg-type]
+            result = state.mode.session.result()  # type: ignore[attr-defined]
             wrong += not (query.done and result.complete and result.top == truth)
         return wrong
 

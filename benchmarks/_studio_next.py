@@ -8,8 +8,8 @@ from typing import Any
 
 from sqlalchemy import Engine, text
 
-from benchmarks._studio_house import furnish
-from podium.studio.judging.service import Desk, Given
+from benchmarks._studio_server import create_data
+from podium.studio.judging.service import JudgingService, LeasedTask
 from podium.studio.projects.service import ProjectSettings, create_project, project_row
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction, reading
@@ -29,7 +29,7 @@ def seconds_to_the_next_task(url: str, answers: int) -> dict[int, float]:
         url: An empty database.
         answers: How many answers there are in each project.
     """
-    furnish(url, people=2, queries=1, items=2)
+    create_data(url, people=2, queries=1, items=2)
     engine = connect(Settings(database=url))
     judges = {count: _Judge(engine, _project(engine, count, answers + 20)) for count in (FEW, MANY)}
     for judge in judges.values():
@@ -47,19 +47,19 @@ class _Judge:
     """One person who judges in one project."""
 
     def __init__(self, engine: Engine, project: int) -> None:
-        self._service = Desk(engine)
+        self._service = JudgingService(engine)
         self._project = reading(engine, lambda c: project_row(c, project))
         self._lease = self._service.next(self._project, _PERSON, "tab")
 
     def answer(self) -> float:
         """Answer, and tell how long it took until the next task was there."""
-        assert isinstance(self._lease, Given)
+        assert isinstance(self._lease, LeasedTask)
         begun = time.perf_counter()
         _, lease = self._service.answer(
             self._project, _PERSON, self._lease.token, "left", seconds=1.0, tab="tab"
         )
         took = time.perf_counter() - begun
-        assert isinstance(lease, Given)
+        assert isinstance(lease, LeasedTask)
         assert lease.query.id != self._lease.query.id
         self._lease = lease
         return took

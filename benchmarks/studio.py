@@ -24,8 +24,8 @@ from benchmarks._studio_crowd import Crowd
 from benchmarks._studio_disturbance import Disturbance, hanging_provider
 from benchmarks._studio_engine import bare_engine
 from benchmarks._studio_faults import judge_under_faults
-from benchmarks._studio_house import Server, furnish, running
 from benchmarks._studio_next import FEW, MANY, seconds_to_the_next_task
+from benchmarks._studio_server import Server, create_data, running
 from podium.studio.projects.service import ProjectSettings, create_project
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction
@@ -76,9 +76,9 @@ def main() -> None:
 
 def _load(report: Report, postgres: Postgres, size: Size) -> None:
     url = postgres.create("studio")
-    project, tokens = furnish(url, people=size.people, queries=size.queries, items=_ITEMS)
+    project, tokens = create_data(url, people=size.people, queries=size.queries, items=_ITEMS)
     bare = postgres.create("bare")
-    furnish(bare, people=size.people, queries=size.queries, items=_ITEMS)
+    create_data(bare, people=size.people, queries=size.queries, items=_ITEMS)
     report.note(
         f"{size.people:,} assessors, {size.queries:,} queries of {_ITEMS} documents, "
         f"{_WORKERS} server processes, PostgreSQL 15 with fsync"
@@ -126,7 +126,7 @@ def _disturbed(report: Report, postgres: Postgres, size: Size, quick: bool) -> N
     """The time of an answer while the server imports, exports, cleans and waits for a provider."""
     people, seconds = (50, 2) if quick else (200, 30)
     url = postgres.create("disturbed")
-    project, tokens = furnish(url, people=people, queries=size.queries, items=_ITEMS)
+    project, tokens = create_data(url, people=people, queries=size.queries, items=_ITEMS)
     engine = connect(Settings(database=url))
     other = in_transaction(
         engine, lambda c: create_project(c, 1, ProjectSettings(name="Other", k=10))
@@ -161,7 +161,7 @@ def _statement(report: Report, url: str) -> None:
     """What running a statement by SQLAlchemy costs beside the driver's own."""
     engine = connect(Settings(database=url))
     statement = select(Lease.token, Lease.left, Lease.right).where(Lease.query_id == bindparam("q"))
-    prepared = Prepared(statement)
+    prepared = Prepared(statement, lambda *columns: columns)
     with engine.connect() as connection:
         ways = {
             "sqlalchemy": lambda: [
@@ -195,9 +195,9 @@ def _judge(crowd: Crowd, seconds: float) -> float:
 
 def _paced(crowd: Crowd, rate: float, seconds: float) -> list[float]:
     """Let everyone judge at a rate between them; the seconds that each answer took."""
-    chance = random.Random(1)
+    rng = random.Random(1)
     mean = len(crowd.tokens) / rate
-    crowd.think = lambda: min(chance.expovariate(1 / mean), 4 * mean)
+    crowd.think = lambda: min(rng.expovariate(1 / mean), 4 * mean)
     # Everyone asks for a task at once in the beginning: that time does not count.
     start = time.monotonic() + len(crowd.tokens) / _FIRST_TASKS
     crowd.seconds.clear()

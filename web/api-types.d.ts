@@ -8,10 +8,23 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
-         * Answer
+         * AnswerOut
+         * @description What became of an answer, and what comes next.
+         */
+        AnswerOut: {
+            /** Repeated */
+            repeated: boolean;
+            /** Late */
+            late: boolean;
+            /** Counts */
+            counts: boolean;
+            next: components["schemas"]["NextOut"] | null;
+        };
+        /**
+         * AnswerRequest
          * @description Answer a task.
          */
-        Answer: {
+        AnswerRequest: {
             /** Tab */
             tab: string;
             /**
@@ -35,32 +48,6 @@ export interface components {
              * @default true
              */
             more: boolean;
-        };
-        /**
-         * AnswerOut
-         * @description What became of an answer, and what comes next.
-         */
-        AnswerOut: {
-            /** Repeated */
-            repeated: boolean;
-            /** Late */
-            late: boolean;
-            /** Counts */
-            counts: boolean;
-            next: components["schemas"]["NextOut"] | null;
-        };
-        /**
-         * Ask
-         * @description Ask for a task.
-         */
-        Ask: {
-            /** Tab */
-            tab: string;
-            /**
-             * Renews
-             * @default false
-             */
-            renews: boolean;
         };
         /**
          * DocumentOut
@@ -130,6 +117,19 @@ export interface components {
             progress?: components["schemas"]["Progress"] | null;
         };
         /**
+         * NextRequest
+         * @description Ask for a task.
+         */
+        NextRequest: {
+            /** Tab */
+            tab: string;
+            /**
+             * Renews
+             * @default false
+             */
+            renews: boolean;
+        };
+        /**
          * Progress
          * @description How far one is, and the query is.
          */
@@ -144,10 +144,18 @@ export interface components {
             query_left: number;
         };
         /**
-         * Release
+         * ReleaseOut
+         * @description Whether the task is free for others now: it was held until now, and not by another tab.
+         */
+        ReleaseOut: {
+            /** Released */
+            released: boolean;
+        };
+        /**
+         * ReleaseRequest
          * @description Give a task up unanswered.
          */
-        Release: {
+        ReleaseRequest: {
             /**
              * Token
              * Format: uuid
@@ -155,32 +163,6 @@ export interface components {
             token: string;
             /** Expires At */
             expires_at?: number | null;
-        };
-        /**
-         * ReleaseOut
-         * @description Whether the task was still held.
-         */
-        ReleaseOut: {
-            /** Released */
-            released: boolean;
-        };
-        /**
-         * Renewal
-         * @description Keep a task: someone is still at it.
-         */
-        Renewal: {
-            /** Tab */
-            tab: string;
-            /**
-             * Renews
-             * @default false
-             */
-            renews: boolean;
-            /**
-             * Token
-             * Format: uuid
-             */
-            token: string;
         };
         /**
          * RenewalOut
@@ -191,18 +173,10 @@ export interface components {
             expires_at: number | null;
         };
         /**
-         * Side
-         * @description One side of a task: a document, or the documents of a whole ranking.
+         * RenewalRequest
+         * @description Keep a task: someone is still at it.
          */
-        Side: {
-            /** Documents */
-            documents: components["schemas"]["DocumentRef"][];
-        };
-        /**
-         * TakeBack
-         * @description Take an answer back, by default the last.
-         */
-        TakeBack: {
+        RenewalRequest: {
             /** Tab */
             tab: string;
             /**
@@ -215,8 +189,14 @@ export interface components {
              * Format: uuid
              */
             token: string;
-            /** Answer */
-            answer?: string | null;
+        };
+        /**
+         * Side
+         * @description One side of a task: a document, or the documents of a whole ranking.
+         */
+        Side: {
+            /** Documents */
+            documents: components["schemas"]["DocumentRef"][];
         };
         /**
          * TaskOut
@@ -246,6 +226,26 @@ export interface components {
              * @default 15
              */
             renew_seconds: number;
+        };
+        /**
+         * UndoRequest
+         * @description Take an answer back, by default the last.
+         */
+        UndoRequest: {
+            /** Tab */
+            tab: string;
+            /**
+             * Renews
+             * @default false
+             */
+            renews: boolean;
+            /**
+             * Token
+             * Format: uuid
+             */
+            token: string;
+            /** Answer */
+            answer?: string | null;
         };
         /** ValidationError */
         ValidationError: {

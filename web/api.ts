@@ -11,7 +11,7 @@ export type Progress = Schemas["Progress"];
 export type NextResult = Schemas["NextOut"];
 export type AnswerResult = Schemas["AnswerOut"];
 /** An answer as the page keeps it; the client adds what is about the request. */
-export type Answer = Omit<Schemas["Answer"], "renews" | "more">;
+export type Answer = Omit<Schemas["AnswerRequest"], "renews" | "more">;
 
 /** The server answered with an error status. */
 export class HttpError extends Error {
@@ -50,23 +50,23 @@ export class Api {
   // This page renews its tasks, so their leases are short: see src/podium/studio/judging/leases.py.
 
   next(tab: string): Promise<NextResult> {
-    const body: Schemas["Ask"] = { tab, renews: true };
+    const body: Schemas["NextRequest"] = { tab, renews: true };
     return this.post("/next", body);
   }
 
   answer(answer: Answer, more: boolean): Promise<AnswerResult> {
-    const body: Schemas["Answer"] = { ...answer, more, renews: true };
+    const body: Schemas["AnswerRequest"] = { ...answer, more, renews: true };
     return this.post("/answers", body);
   }
 
   undo(token: string, tab: string, answer: string | null): Promise<NextResult> {
-    const body: Schemas["TakeBack"] = { token, tab, answer, renews: true };
+    const body: Schemas["UndoRequest"] = { token, tab, answer, renews: true };
     return this.post("/undo", body);
   }
 
   /** Renew the lease of a task. Returns its new expiry, or null if the task is no longer ours. */
   async renew(token: string, tab: string): Promise<number | null> {
-    const body: Schemas["Renewal"] = { token, tab, renews: true };
+    const body: Schemas["RenewalRequest"] = { token, tab, renews: true };
     const renewal = await this.post<Schemas["RenewalOut"]>("/renew", body);
     return renewal.expires_at;
   }

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import Engine
 
-from podium.studio.judging.service import Desk
+from podium.studio.judging.service import JudgingService
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect
 from podium.studio.store.migrate import upgrade
-from tests.studio.desks import ByNumber, Clock
+from tests.studio.judging_helpers import ByNumber, Clock
 from tests.studio.postgres import BINARIES, Postgres
 
 _numbers = itertools.count()
@@ -65,5 +65,5 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def desk(engine: Engine, clock: Clock) -> ByNumber:
-    return ByNumber(engine, Desk(engine, clock, random.Random(7)))
+def service(engine: Engine, clock: Clock) -> ByNumber:
+    return ByNumber(engine, JudgingService(engine, clock, random.Random(7)))

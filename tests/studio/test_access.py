@@ -13,8 +13,8 @@ from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction
 from podium.studio.store.enums import Role
 from podium.studio.store.tables import Membership
-from tests.studio.making import make_people, make_project
-from tests.studio.serving import serving
+from tests.studio.factories import make_people, make_project
+from tests.studio.server import serving
 from tests.studio.test_app import bearer
 
 

@@ -15,8 +15,8 @@ from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction
 from podium.studio.store.enums import Role
 from podium.studio.store.tables import Membership, SignInFailure
-from tests.studio.making import PASSWORD, make_people, make_project
-from tests.studio.serving import serving
+from tests.studio.factories import PASSWORD, make_people, make_project
+from tests.studio.server import serving
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from podium.studio.settings import Settings
 from podium.studio.web.assets import asset
-from tests.studio.serving import serving
+from tests.studio.server import serving
 
 
 @pytest.fixture

@@ -12,15 +12,15 @@ import pytest
 from sqlalchemy import func, select, text
 
 from podium.errors import ArgumentError, DataError
-from podium.studio.judging.service import Desk, Given
+from podium.studio.judging.service import JudgingService, LeasedTask
 from podium.studio.settings import Settings
 from podium.studio.store.backup import back_up, log_digest, restore
 from podium.studio.store.database import connect, in_transaction, reading
 from podium.studio.store.migrate import downgrade, revisions
 from podium.studio.store.tables import LogEntry, Project
-from tests.studio.browsing import row_of
 from tests.studio.conftest import next_number
-from tests.studio.making import make_people, make_project
+from tests.studio.factories import make_people, make_project
+from tests.studio.http_client import row_of
 
 
 @pytest.fixture
@@ -31,14 +31,14 @@ def empty(request, database, tmp_path):
     return request.getfixturevalue("postgres").create(f"restored_{os.getpid()}_{next_number()}")
 
 
-def judge(engine, desk, project, people, answers):
+def judge(engine, service, project, people, answers):
     for number in range(answers):
         person = people[number % len(people)]
-        given = desk.next(row_of(engine, project), person, f"t{person}")
-        if not isinstance(given, Given):
+        given = service.next(row_of(engine, project), person, f"t{person}")
+        if not isinstance(given, LeasedTask):
             continue
         choice = "left" if given.task.left < given.task.right else "right"
-        desk.answer(
+        service.answer(
             row_of(engine, project), person, given.token, choice, seconds=1, tab=f"t{person}"
         )
 
@@ -50,13 +50,13 @@ def entries(engine) -> int:
 def test_everything_is_in_the_restored_database(engine, database, empty, tmp_path):
     people = make_people(engine, 3)
     project = make_project(engine, people, queries=3)
-    judge(engine, Desk(engine), project, people, 12)
+    judge(engine, JudgingService(engine), project, people, 12)
     made = back_up(engine, Settings(database=database), tmp_path / "b.zip")
     assert made.log_entries == entries(engine) > 5
     before = reading(engine, log_digest)
     assert before == (made.log_entries, made.log_digest)
     assert (tmp_path / "b.zip").stat().st_mode & 0o777 == 0o600
-    judge(engine, Desk(engine), project, people, 3)  # what came later is not in it
+    judge(engine, JudgingService(engine), project, people, 3)  # what came later is not in it
     assert reading(engine, log_digest) != before
 
     settings = Settings(database=empty)
@@ -71,7 +71,7 @@ def test_everything_is_in_the_restored_database(engine, database, empty, tmp_pat
         for each in (engine, other)
     ]
     assert rows[0] == rows[1]
-    judge(other, Desk(other), project, people, 4)  # and it goes on from there
+    judge(other, JudgingService(other), project, people, 4)  # and it goes on from there
     assert entries(other) > made.log_entries
     with pytest.raises(ArgumentError, match="not empty"):
         restore(other, settings, tmp_path / "b.zip")
@@ -82,7 +82,7 @@ def test_a_server_notices_that_the_database_went_back(engine, database, empty, t
     """Its memory has as many entries as the restored log, and others: it must not use it."""
     people = make_people(engine, 1)
     project = make_project(engine, people, queries=1, items=5)
-    judge(engine, Desk(engine), project, people, 2)
+    judge(engine, JudgingService(engine), project, people, 2)
     back_up(engine, Settings(database=database), tmp_path / "b.zip")
     other = connect(Settings(database=empty))
     restore(other, Settings(database=empty), tmp_path / "b.zip")
@@ -90,24 +90,24 @@ def test_a_server_notices_that_the_database_went_back(engine, database, empty, t
         reading(each, lambda c: c.scalar(select(Project.incarnation))) for each in (engine, other)
     ]
     assert numbers[0] != numbers[1]
-    desk = Desk(engine)
-    judge(engine, desk, project, people, 1)  # the board is in its memory now, with 3 entries
-    judge(other, Desk(other), project, people, 1)  # another third entry
+    service = JudgingService(engine)
+    judge(engine, service, project, people, 1)  # the board is in its memory now, with 3 entries
+    judge(other, JudgingService(other), project, people, 1)  # another third entry
     in_transaction(
         other, lambda c: c.execute(text("UPDATE log SET value = -value WHERE place = 2"))
     )
     row = row_of(other, project)
     with other.begin() as connection:
         query = connection.execute(text("SELECT * FROM queries")).one()
-        board = desk._shelf.take(connection, row, query)
-        truth = Desk(other)._shelf.take(connection, row, query)
-    assert board.last_answer(people[0]) == truth.last_answer(people[0])
+        state = service._cache.take(connection, row, query)
+        truth = JudgingService(other)._cache.take(connection, row, query)
+    assert state.last_answer(people[0]) == truth.last_answer(people[0])
     other.dispose()
 
 
 def test_a_damaged_backup_is_refused(engine, database, empty, tmp_path):
     people = make_people(engine, 1)
-    judge(engine, Desk(engine), make_project(engine, people), people, 3)
+    judge(engine, JudgingService(engine), make_project(engine, people), people, 3)
     path = tmp_path / "b.zip"
     back_up(engine, Settings(database=database), path)
     with zipfile.ZipFile(path) as file:
@@ -119,14 +119,14 @@ def test_a_damaged_backup_is_refused(engine, database, empty, tmp_path):
         file.writestr("manifest.json", json.dumps({**manifest, "log_digest": digest}))
         file.writestr("database.dump", dump)
     other = connect(Settings(database=empty))
-    with pytest.raises(DataError, match="not as it was"):
+    with pytest.raises(DataError, match="differs from the backup"):
         restore(other, Settings(database=empty), wrong)
     other.dispose()
 
 
 def test_an_older_backup_is_restored_and_migrated(engine, database, empty, tmp_path):
     people = make_people(engine, 1)
-    judge(engine, Desk(engine), make_project(engine, people), people, 3)
+    judge(engine, JudgingService(engine), make_project(engine, people), people, 3)
     downgrade(engine, "0001")
     made = back_up(engine, Settings(database=database), tmp_path / "b.zip")
     assert (made.revision, made.log_entries) == ("0001", 3)

@@ -17,8 +17,8 @@ from podium.studio.client import StudioClient, StudioError, project_at
 from podium.studio.demo import demo_queries
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction
-from tests.studio.making import make_people
-from tests.studio.serving import serving
+from tests.studio.factories import make_people
+from tests.studio.server import serving
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_a_project_from_import_to_labels(studio, tmp_path):
     project.change(paused=True)
     assert studio.project(project.id).about["paused"]
     project.delete()
-    with pytest.raises(StudioError, match="no such project") as refused:
+    with pytest.raises(StudioError, match="project does not exist") as refused:
         project.refresh()
     assert refused.value.status == 404
 
@@ -108,7 +108,7 @@ def test_refusals_are_worded(studio, address, monkeypatch):
     with pytest.raises(StudioError, match="k: Input should be"):
         studio.create_project("x", k=0)
     with (
-        pytest.raises(StudioError, match="unknown or too old"),
+        pytest.raises(StudioError, match="not valid or has expired"),
         StudioClient(address, "x") as other,
     ):
         other.projects()
@@ -118,7 +118,7 @@ def test_refusals_are_worded(studio, address, monkeypatch):
     with pytest.raises(StudioError, match="PODIUM_STUDIO_TOKEN"):
         StudioClient(address)
     for wrong in ("https://judging.example.org", "#7", "https://judging.example.org#x"):
-        with pytest.raises(StudioError, match="names no project"):
+        with pytest.raises(StudioError, match="does not name a project"):
             project_at(wrong)
 
 

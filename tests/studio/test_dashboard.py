@@ -10,17 +10,17 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from podium.studio.accounts.service import add_user
-from podium.studio.jobs.queue import Work, claim, enqueue
-from podium.studio.judging.service import Desk, Given
+from podium.studio.jobs.queue import JobContext, claim, enqueue
+from podium.studio.judging.service import JudgingService, LeasedTask
 from podium.studio.reporting import reports
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.tables import Gold, Job, LogEntry, Query, QueryFigures
 from podium.studio.store.tokens import new_token
-from tests.studio.browsing import Browser, program, row_of
-from tests.studio.making import PASSWORD, make_people, make_project
+from tests.studio.factories import PASSWORD, make_people, make_project
+from tests.studio.http_client import Browser, program, row_of
 from tests.studio.postgres import wait_until
-from tests.studio.serving import serving
+from tests.studio.server import serving
 
 
 @pytest.fixture
@@ -33,11 +33,11 @@ def truth(task):
     return "left" if task.left < task.right else "right"
 
 
-def judge_all(engine, project, user, choose=truth, desk=None):
-    desk = desk or Desk(engine)
-    given = desk.next(row_of(engine, project), user, "t")
-    while isinstance(given, Given):
-        _, given = desk.answer(
+def judge_all(engine, project, user, choose=truth, service=None):
+    service = service or JudgingService(engine)
+    given = service.next(row_of(engine, project), user, "t")
+    while isinstance(given, LeasedTask):
+        _, given = service.answer(
             row_of(engine, project), user, given.token, choose(given.task), seconds=2, tab="t"
         )
 
@@ -46,7 +46,7 @@ def make_report(engine, project, user):
     """The report as a worker makes it."""
     in_transaction(engine, lambda c: enqueue(c, project, user, reports.KIND, {}))
     job = in_transaction(engine, lambda c: claim(c, "w", [reports.KIND]))
-    reports.run_report(Work(engine, Settings(), job))
+    reports.run_report(JobContext(engine, Settings(), job))
     return reading(engine, lambda c: reports.report_of(c, project))
 
 
@@ -184,22 +184,22 @@ def test_a_contradiction_is_asked_again(engine, address):
         (row,) = client.get(f"{path}/queries").json()
         assert not row["done"]
         assert row["judgments"] == 0  # none of the three stands, and undo is no judgment
-    desk = Desk(engine)
-    judge_all(engine, project, ann, desk=desk)
+    service = JudgingService(engine)
+    judge_all(engine, project, ann, service=service)
     log = reading(engine, lambda c: c.execute(select(LogEntry.kind, LogEntry.reason)).all())
-    assert ("undo", f"asked again by {ann}") in [tuple(row) for row in log]
+    assert ("undo", f"undone by {ann}") in [tuple(row) for row in log]
     assert make_report(engine, project, ann).content["loop_count"] == 0
 
 
 def test_asking_again_reaches_a_process_that_had_the_query_in_memory(engine, address):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=2, k=1)
-    desk = Desk(engine)
-    judge_all(engine, project, ann, desk=desk)
+    service = JudgingService(engine)
+    judge_all(engine, project, ann, service=service)
     with program(engine, address, ann) as client:
         pair = {"query": query_of(engine, project), "loop": [1, 0]}
         assert client.post(f"/api/v1/projects/{project}/ask-again", json=pair).status_code == 200
-    assert isinstance(desk.next(row_of(engine, project), ann, "t"), Given)
+    assert isinstance(service.next(row_of(engine, project), ann, "t"), LeasedTask)
 
 
 @pytest.mark.parametrize("mode", ["pairs", "grades", "rankings"])
@@ -220,17 +220,17 @@ def test_the_page_updates_by_itself(engine, address, mode):
         assert browser.get(f"/projects/{project}").headers["location"] == home
         page = browser.get(home).text
         assert 'hx-trigger="every 5s"' in page
-        desk = Desk(engine)
-        given = {who: desk.next(row_of(engine, project), who, "t") for who in (ann, bob)}
-        while any(isinstance(each, Given) for each in given.values()):
+        service = JudgingService(engine)
+        given = {who: service.next(row_of(engine, project), who, "t") for who in (ann, bob)}
+        while any(isinstance(each, LeasedTask) for each in given.values()):
             for who, each in given.items():
-                if isinstance(each, Given):
-                    _, given[who] = desk.answer(
+                if isinstance(each, LeasedTask):
+                    _, given[who] = service.answer(
                         row_of(engine, project), who, each.token, choices[mode](each.task),
                         seconds=2, tab="t",
                     )  # fmt: skip
                 else:
-                    given[who] = desk.next(row_of(engine, project), who, "t")
+                    given[who] = service.next(row_of(engine, project), who, "t")
         wait_until(lambda: "Krippendorff" in browser.get(f"{home}/figures").text)
         page = browser.get(f"{home}/figures").text
         assert "3 of 3" in page

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from podium.studio.web.documents import MOST_MARKED, mark_terms
+from podium.studio.web.documents import MAX_MARKED, mark_terms
 
 
 @pytest.mark.parametrize(
@@ -26,16 +26,16 @@ def test_whole_words_are_marked_outside_of_tags_and_entities(markup, marked):
 @pytest.mark.parametrize("cut", range(1, 12))
 def test_where_marking_ends_nothing_is_torn(last, cut):
     """The last thing that is looked through may be a tag, an entity or a word."""
-    begin = "x" * (MOST_MARKED - cut - 1) + " "
+    begin = "x" * (MAX_MARKED - cut - 1) + " "
     found = mark_terms(f"{begin}{last} red", ["red"])
     assert found in (f"{begin}{last} red", f"{begin}{last} <mark>red</mark>")
 
 
 def test_the_beginning_of_a_long_document_is_marked_and_the_rest_is_there():
-    markup = "red fox " * (MOST_MARKED // 4)
+    markup = "red fox " * (MAX_MARKED // 4)
     found = mark_terms(markup, ["red"])
     assert found.replace("<mark>red</mark>", "red") == markup
-    assert found.count("<mark>") == MOST_MARKED // 8 + 1  # up to the end of a word
+    assert found.count("<mark>") == MAX_MARKED // 8 + 1  # up to the end of a word
     assert found.endswith(" red fox ")
 
 

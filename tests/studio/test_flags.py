@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from podium.studio.projects.progress import Standing
-from podium.studio.reporting.flags import Watched, flags_of
+from podium.studio.projects.progress import ProjectProgress
+from podium.studio.reporting.flags import AssessorStats, quality_flags
 from podium.studio.reporting.pace import pace_of
 
 
@@ -16,45 +16,49 @@ def times(*seconds, characters=400.0):
 def test_few_judgments_flag_nobody():
     for seconds in (0.1, 100.0):
         recent = times(*[seconds] * 19)
-        assert flags_of(Watched((9, 0), (9, 0), (39, 0, 0), recent)) == []
+        assert quality_flags(AssessorStats((9, 0), (9, 0), (39, 0, 0), recent)) == []
 
 
 def test_careful_people_are_hardly_ever_flagged():
-    chance = random.Random(1)
+    rng = random.Random(1)
     flagged = 0
     for _ in range(500):
-        gold = sum(chance.random() < 0.9 for _ in range(20))
-        again = sum(chance.random() < 0.85 for _ in range(20))
-        left = sum(chance.random() < 0.5 for _ in range(80))
-        recent = times(*[chance.lognormvariate(2.5, 0.6) for _ in range(60)])
-        flagged += bool(flags_of(Watched((20, gold), (20, again), (left, 20, 80 - left), recent)))
+        gold = sum(rng.random() < 0.9 for _ in range(20))
+        again = sum(rng.random() < 0.85 for _ in range(20))
+        left = sum(rng.random() < 0.5 for _ in range(80))
+        recent = times(*[rng.lognormvariate(2.5, 0.6) for _ in range(60)])
+        flagged += bool(
+            quality_flags(AssessorStats((20, gold), (20, again), (left, 20, 80 - left), recent))
+        )
     assert flagged <= 5
 
 
 def test_careless_people_are():
-    (flag,) = flags_of(Watched(gold=(20, 8)))
+    (flag,) = quality_flags(AssessorStats(gold=(20, 8)))
     assert "8 of 20 gold pairs" in flag
-    (flag,) = flags_of(Watched(again=(30, 15)))
-    assert "15 of 30 pairs" in flag
-    (flag,) = flags_of(Watched(sides=(45, 3, 5)))
+    (flag,) = quality_flags(AssessorStats(again=(30, 15)))
+    assert "15 of 30 repeated pairs" in flag
+    (flag,) = quality_flags(AssessorStats(sides=(45, 3, 5)))
     assert "Chose left in 45 of 50" in flag
-    (flag,) = flags_of(Watched(sides=(1, 99, 1)))
+    (flag,) = quality_flags(AssessorStats(sides=(1, 99, 1)))
     assert "Called 99 of 101 pairs equal" in flag
-    (flag,) = flags_of(Watched(recent=times(*[0.8] * 30)))
-    assert "quicker than the texts" in flag
-    assert flags_of(Watched(recent=times(*[0.8] * 30, characters=40.0))) == []  # they are short
+    (flag,) = quality_flags(AssessorStats(recent=times(*[0.8] * 30)))
+    assert "faster than the texts" in flag
+    assert (
+        quality_flags(AssessorStats(recent=times(*[0.8] * 30, characters=40.0))) == []
+    )  # they are short
 
 
 def test_who_has_become_much_quicker():
     steady = [9.0, 12.0, 15.0, 11.0, 10.0, 14.0, 13.0, 8.0] * 5
     hurried = [4.2, 4.4, 4.8, 4.1, 4.6] * 4
-    (flag,) = flags_of(Watched(recent=times(*steady, *hurried)))
-    assert "much quicker: 4.4 s" in flag
-    assert flags_of(Watched(recent=times(*steady, *steady[:20]))) == []
+    (flag,) = quality_flags(AssessorStats(recent=times(*steady, *hurried)))
+    assert "much faster: 4.4 s" in flag
+    assert quality_flags(AssessorStats(recent=times(*steady, *steady[:20]))) == []
 
 
 def test_the_pace_of_a_project():
-    standing = Standing(10, 2, 120, 60.0)
+    standing = ProjectProgress(10, 2, 120, 60.0)
     assert pace_of(standing, {}, 0.0).end is None
     history = [[0.0, 0], [5000.0, 90], [8590.0, 119]]
     report = {"times": [{"judgments": 100, "seconds": 500.0}], "history": history}

@@ -15,8 +15,8 @@ from podium.studio.jobs import queue as jobs
 from podium.studio.jobs.queue import (
     DEAD_AFTER,
     MOST_UNDER_WAY,
-    LostError,
-    Work,
+    JobContext,
+    JobLostError,
     cancel,
     claim,
     enqueue,
@@ -30,10 +30,10 @@ from podium.studio.store.enums import Role
 from podium.studio.store.tables import Invitation, Job, SignInFailure
 from podium.studio.store.tokens import new_secret
 from podium.studio.web.access import COOKIE
-from tests.studio.browsing import Browser, program
-from tests.studio.making import make_people, make_project
+from tests.studio.factories import make_people, make_project
+from tests.studio.http_client import Browser, program
 from tests.studio.postgres import wait_until
-from tests.studio.serving import serving
+from tests.studio.server import serving
 
 
 @pytest.fixture
@@ -69,15 +69,15 @@ def test_oldest_first_and_each_once(engine, project):
 
 def test_a_dead_workers_job_goes_to_another_and_cannot_come_back(engine, project):
     number = add(engine, project)
-    dead = Work(engine, Settings(), take(engine, "a"))
+    dead = JobContext(engine, Settings(), take(engine, "a"))
     assert take(engine, "b") is None
     dead.share = 0.5
     assert dead.alive()
     assert row(engine, number).progress == 0.5
     age(engine, DEAD_AFTER + 1)
-    other = Work(engine, Settings(), take(engine, "b"))
+    other = JobContext(engine, Settings(), take(engine, "b"))
     assert not dead.alive()
-    with pytest.raises(LostError):
+    with pytest.raises(JobLostError):
         in_transaction(engine, lambda c: dead.finish(c, {}))
     dead.fail("too late")
     in_transaction(engine, lambda c: other.finish(c, {"rows": 3}, "file"))
@@ -161,7 +161,7 @@ def test_the_worker_goes_on_after_any_error(engine, database, project, tmp_path,
     assert worker.is_alive()
     assert b"podium_workers 1.0" in metrics.text()
     add(engine, project)
-    worker.nudge()
+    worker.wake()
     assert done.wait(20)
     wait_until(lambda: b'podium_jobs_total{kind="test",outcome="done"} 1.0' in metrics.text())
     worker.stop()
@@ -198,7 +198,7 @@ def test_a_project_has_a_bound_of_jobs_and_files(engine, project, monkeypatch):
             engine,
             lambda c, n=number, v=values: c.execute(update(Job).where(Job.id == n).values(v)),
         )
-    monkeypatch.setattr(jobs, "MOST_FILES", 5)
+    monkeypatch.setattr(jobs, "MAX_FILES", 5)
     gone = in_transaction(engine, lambda c: make_room(c, project[0]))
     # With the one that is about to come there will be five.
     assert sorted(gone) == sorted(f"f{number}" for number in numbers[:-4])
@@ -207,17 +207,17 @@ def test_a_project_has_a_bound_of_jobs_and_files(engine, project, monkeypatch):
 def test_a_job_that_was_cancelled_stops_and_is_not_taken(engine, project):
     waiting, running = add(engine, project), add(engine, project)
     in_transaction(engine, lambda c: cancel(c, row(engine, waiting)))
-    work = Work(engine, Settings(), take(engine, "a"))
+    work = JobContext(engine, Settings(), take(engine, "a"))
     assert work.job.id == running
     assert take(engine, "b") is None
     work.progress(0.5)
     in_transaction(engine, lambda c: cancel(c, work.job))
     assert not work.alive()
-    with pytest.raises(LostError):
+    with pytest.raises(JobLostError):
         work.progress(0.6)
-    with pytest.raises(LostError):
+    with pytest.raises(JobLostError):
         in_transaction(engine, lambda c: work.finish(c, {}))
-    with pytest.raises(RefusedError, match="ended already"):
+    with pytest.raises(RefusedError, match="already ended"):
         in_transaction(engine, lambda c: cancel(c, work.job))
     assert {row(engine, number).state for number in (waiting, running)} == {"cancelled"}
 

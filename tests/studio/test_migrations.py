@@ -11,11 +11,19 @@ from sqlalchemy import insert, inspect, select, text, update
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect
 from podium.studio.store.migrate import downgrade, revisions, upgrade
-from podium.studio.store.tables import Assigned, Base, Judge, Lease, LogEntry, Query, Tally
+from podium.studio.store.tables import (
+    AssessorProgress,
+    Base,
+    JudgmentCount,
+    Lease,
+    LogEntry,
+    Query,
+    QueryAssignment,
+)
 from podium.studio.store.tokens import new_token
 from tests.studio.attacks.test_html import NESTED
-from tests.studio.desks import queries_of
-from tests.studio.making import make_people, make_project
+from tests.studio.factories import make_people, make_project
+from tests.studio.judging_helpers import queries_of
 
 
 def test_up_and_down_and_up_again(database):
@@ -175,11 +183,21 @@ def test_what_was_judged_before_is_counted_by_what_stands(engine):
             query: (3, False),  # a verdict and the two bad documents of Ann's, a verdict of Bob's
             other: (0, True),
         }
-        columns = Tally.user_id, Tally.judgments, Tally.seconds, Tally.last_at
-        found = connection.execute(select(*columns).order_by(Tally.user_id)).all()
+        columns = (
+            JudgmentCount.user_id,
+            JudgmentCount.judgments,
+            JudgmentCount.seconds,
+            JudgmentCount.last_at,
+        )
+        found = connection.execute(select(*columns).order_by(JudgmentCount.user_id)).all()
         assert list(map(tuple, found)) == [(ann, 2, 4.0, 105.0), (bob, 1, 2.0, 107.0)]
-        columns = Judge.user_id, Judge.project_id, Judge.judgments, Judge.seconds
-        found = connection.execute(select(*columns).order_by(Judge.user_id)).all()
+        columns = (
+            AssessorProgress.user_id,
+            AssessorProgress.project_id,
+            AssessorProgress.judgments,
+            AssessorProgress.seconds,
+        )
+        found = connection.execute(select(*columns).order_by(AssessorProgress.user_id)).all()
         assert list(map(tuple, found)) == [(ann, project, 2, 4.0), (bob, project, 1, 2.0)]
-        found = connection.execute(select(Assigned.query_id, Assigned.done)).all()
+        found = connection.execute(select(QueryAssignment.query_id, QueryAssignment.done)).all()
         assert dict(map(tuple, found)) == {query: True, other: False}

@@ -14,8 +14,8 @@ from podium.studio.app import create_app
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction
 from podium.studio.store.migrate import upgrade
-from tests.studio.making import make_people, make_project
-from tests.studio.serving import serving
+from tests.studio.factories import make_people, make_project
+from tests.studio.server import serving
 
 
 def operations():

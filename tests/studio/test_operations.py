@@ -17,16 +17,16 @@ from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction
 from podium.studio.store.migrate import upgrade
 from tests.ports import free_port
-from tests.studio.browsing import Browser
-from tests.studio.making import PASSWORD, make_project
+from tests.studio.factories import PASSWORD, make_project
+from tests.studio.http_client import Browser
 from tests.studio.postgres import wait_until
-from tests.studio.test_command import answers, running
+from tests.studio.test_cli import answers, running
 
 ROOT = Path(__file__).parents[2]
 
 
 @dataclass
-class Watched:
+class AssessorStats:
     """What a server told of itself while Ann signed in and judged.
 
     Attributes:
@@ -43,7 +43,7 @@ class Watched:
 
 
 @pytest.fixture(scope="module")
-def watched(tmp_path_factory) -> Watched:
+def watched(tmp_path_factory) -> AssessorStats:
     folder = tmp_path_factory.mktemp("server")
     database = f"sqlite:///{folder / 'studio.db'}"
     engine = connect(Settings(database=database))
@@ -68,7 +68,7 @@ def watched(tmp_path_factory) -> Watched:
         metrics = httpx.get(f"{address}/metrics", timeout=60).text
         process.terminate()
         lines = process.stderr.read().splitlines()
-    return Watched(ann, project, metrics, [json.loads(line) for line in lines])
+    return AssessorStats(ann, project, metrics, [json.loads(line) for line in lines])
 
 
 def test_every_figure_of_the_dashboard_is_exported_with_its_labels(watched):
@@ -77,7 +77,7 @@ def test_every_figure_of_the_dashboard_is_exported_with_its_labels(watched):
         for sample in family.samples:
             exported.setdefault(sample.name, set()).update(sample.labels)
     panels = json.loads((ROOT / "docs/how-to/grafana.json").read_text())["panels"]
-    expressions = [target["expr"] for panel in panels for target in panel["targets"]]
+    expressions = [target["expr"] for mode in panels for target in mode["targets"]]
     named = {name for each in expressions for name in re.findall(r"podium_\w+", each)}
     assert len(named) == 10
     assert named - exported.keys() == set()

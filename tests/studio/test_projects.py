@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from podium.studio.accounts.service import add_user
-from podium.studio.judging.service import Desk, Given
-from podium.studio.projects.progress import Standing
+from podium.studio.judging.service import JudgingService, LeasedTask
+from podium.studio.projects.progress import ProjectProgress
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.tables import Query
-from tests.studio.browsing import Browser, program, row_of
-from tests.studio.making import PASSWORD, make_people, make_project
-from tests.studio.serving import serving
+from tests.studio.factories import PASSWORD, make_people, make_project
+from tests.studio.http_client import Browser, program, row_of
+from tests.studio.server import serving
 
 
 @pytest.fixture
@@ -22,10 +22,10 @@ def address(engine, database, tmp_path):  # noqa: ARG001 (the engine makes the t
 
 
 def judge_once(engine, project, user):
-    desk = Desk(engine)
-    given = desk.next(row_of(engine, project), user, "t")
-    assert isinstance(given, Given)
-    desk.answer(row_of(engine, project), user, given.token, "left", seconds=1, tab="t")
+    service = JudgingService(engine)
+    given = service.next(row_of(engine, project), user, "t")
+    assert isinstance(given, LeasedTask)
+    service.answer(row_of(engine, project), user, given.token, "left", seconds=1, tab="t")
 
 
 def test_a_project_from_beginning_to_end_over_rest(engine, address):
@@ -84,13 +84,13 @@ def test_a_change_reaches_a_process_that_has_handed_out_before(engine):
 
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=6, k=3)
-    desk = Desk(engine)
-    desk.next(row_of(engine, project), ann, "t")
+    service = JudgingService(engine)
+    service.next(row_of(engine, project), ann, "t")
     in_transaction(engine, lambda c: change_project(c, ann, project, {"k": 1}))
-    given = desk.next(row_of(engine, project), ann, "t")
-    while isinstance(given, Given):
+    given = service.next(row_of(engine, project), ann, "t")
+    while isinstance(given, LeasedTask):
         choice = "left" if given.task.left < given.task.right else "right"
-        _, given = desk.answer(
+        _, given = service.answer(
             row_of(engine, project), ann, given.token, choice, seconds=1, tab="t"
         )
     entries = reading(
@@ -145,5 +145,5 @@ def test_an_assessor_sees_the_guidelines_and_no_managing(engine, address):
 
 
 def test_the_share_of_a_project():
-    assert Standing(0, 0, 0, 0.0).share == 0
-    assert Standing(3, 3, 10, 0.0).share == 1
+    assert ProjectProgress(0, 0, 0, 0.0).share == 0
+    assert ProjectProgress(3, 3, 10, 0.0).share == 1

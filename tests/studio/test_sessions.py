@@ -11,14 +11,14 @@ from argon2 import PasswordHasher, extract_parameters
 from sqlalchemy import select, update
 
 from podium.studio.accounts.service import add_user, check_password
-from podium.studio.accounts.throttling import count_try, take_back
+from podium.studio.accounts.throttling import count_attempt, take_back
 from podium.studio.errors import RefusedError
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.tables import AuthSession, SignInFailure
 from podium.studio.web.access import COOKIE
-from tests.studio.making import PASSWORD, make_project
-from tests.studio.serving import serving
+from tests.studio.factories import PASSWORD, make_project
+from tests.studio.server import serving
 from tests.studio.test_app import sign_in
 
 EMAIL = "ann@example.org"
@@ -120,7 +120,7 @@ def test_nobody_is_sent_elsewhere_after_signing_in(browser):
 
 def test_guessing_gets_slower_and_ends_when_the_password_is_right(engine, ann):
     def attempt(password, address="10.0.0.1"):
-        in_transaction(engine, lambda c: count_try(c, EMAIL, address))
+        in_transaction(engine, lambda c: count_attempt(c, EMAIL, address))
         user = in_transaction(engine, lambda c: check_password(c, EMAIL, password))
         if user is not None:
             in_transaction(engine, lambda c: take_back(c, user, EMAIL, address))

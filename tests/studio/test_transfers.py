@@ -13,17 +13,17 @@ from sqlalchemy import select, text
 from podium.data import read_jsonl, read_pairs, read_parquet, read_prefs, read_qrels
 from podium.data.judged import Judgments
 from podium.studio.accounts.service import add_user
-from podium.studio.judging.service import Desk, Given
+from podium.studio.judging.service import JudgingService, LeasedTask
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.tables import Candidate, Gold, Query, Ranking
 from podium.studio.store.tokens import new_token
 from podium.studio.transfer import imports as import_jobs
-from podium.studio.transfer.readers import Upload, opened
-from tests.studio.browsing import Browser, ended, program, row_of
-from tests.studio.making import PASSWORD, make_people, make_project
+from podium.studio.transfer.readers import Upload, open_upload
+from tests.studio.factories import PASSWORD, make_people, make_project
+from tests.studio.http_client import Browser, ended, program, row_of
 from tests.studio.postgres import wait_until
-from tests.studio.serving import serving
+from tests.studio.server import serving
 
 QUERY = {
     "query_id": "q1",
@@ -83,7 +83,7 @@ def test_candidates_from_jsonl_compressed_or_not(engine, address, files):
     ("content", "problem"),
     [
         (b"\x00\x01\x02", "is not JSON"),
-        (b"", "no query in it"),
+        (b"", "contains no queries"),
         (lines(QUERY, {"query": "no id"}), "candidates, line 2: a query lacks"),
         (gzip.compress(lines(QUERY))[:-4], "damaged or cut short"),
         (lines(QUERY, {**QUERY, "query_id": "q2", "candidates": []}), "has 0 documents"),
@@ -126,7 +126,10 @@ def test_a_large_import_renews_the_statistics_of_the_database(engine, address, m
 def test_a_small_file_cannot_stand_for_a_huge_one(tmp_path):
     path = tmp_path / "bomb"
     path.write_bytes(gzip.compress(b"x" * 5_000_000))
-    with pytest.raises(ValueError, match="bomb"), opened(Upload(path, "bomb"), most=1000) as stream:
+    with (
+        pytest.raises(ValueError, match="bomb"),
+        open_upload(Upload(path, "bomb"), most=1000) as stream,
+    ):
         stream.read(10_000)
 
 
@@ -208,10 +211,10 @@ def test_gold_pairs(engine, address):
 
 
 def judge_all(engine, project, user, choose):
-    desk = Desk(engine)
-    given = desk.next(row_of(engine, project), user, "t")
-    while isinstance(given, Given):
-        _, given = desk.answer(
+    service = JudgingService(engine)
+    given = service.next(row_of(engine, project), user, "t")
+    while isinstance(given, LeasedTask):
+        _, given = service.answer(
             row_of(engine, project), user, given.token, choose(given.task), seconds=2, tab="t"
         )
 
@@ -270,24 +273,24 @@ def test_exports_of_pairs(engine, address):
 def test_what_was_skipped_or_taken_back_is_not_exported_as_judged(engine, address):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=3, items=3, k=2)
-    desk, row = Desk(engine), row_of(engine, project)
-    given = desk.next(row, ann, "t")
+    service, row = JudgingService(engine), row_of(engine, project)
+    given = service.next(row, ann, "t")
     undone = given.query.name
-    desk.answer(row, ann, given.token, "left", seconds=1, tab="t", more=False)
-    desk.undo(row, ann, new_token(), "t")
-    given = desk.next(row, ann, "t")
+    service.answer(row, ann, given.token, "left", seconds=1, tab="t", more=False)
+    service.undo(row, ann, new_token(), "t")
+    given = service.next(row, ann, "t")
     while given.query.name == undone:  # the pairs of the first query and of the second
-        _, given = desk.answer(row, ann, given.token, "skip", seconds=1, tab="t")
+        _, given = service.answer(row, ann, given.token, "skip", seconds=1, tab="t")
     skipped = given.query.name
     while given.query.name == skipped:
-        _, given = desk.answer(row, ann, given.token, "skip", seconds=1, tab="t")
+        _, given = service.answer(row, ann, given.token, "skip", seconds=1, tab="t")
     with program(engine, address, ann) as client:
         for content, form in (("labels", "qrels"), ("labels", "jsonl"), ("preferences", "pairs")):
             order = {"content": content, "format": form}
             job = client.post(f"/api/v1/projects/{project}/exports", json=order).json()
             assert "nothing has been judged" in ended(client, project, job)["error"]
         judged = given.query.name
-        desk.answer(row, ann, given.token, truth(given.task), seconds=1, tab="t", more=False)
+        service.answer(row, ann, given.token, truth(given.task), seconds=1, tab="t", more=False)
         job = client.post(f"/api/v1/projects/{project}/exports", json={}).json()
         assert ended(client, project, job)["result"]["queries"] == 1
         content, _ = export(client, project, content="labels", format="qrels")
@@ -302,11 +305,11 @@ def test_answers_to_checks_alone_are_no_labels(engine, address):
     pair = {"query_id": "q0", "left": "d00", "right": "d02", "outcome": "left"}
     with program(engine, address, ann) as client:
         send(client, project, "gold", gold=lines(pair))
-        desk = Desk(engine, chance=random.Random(1))  # draws a check first
+        service = JudgingService(engine, rng=random.Random(1))  # draws a check first
         row = row_of(engine, project)
-        given = desk.next(row, ann, "t")
+        given = service.next(row, ann, "t")
         assert given.task.purpose == "gold"
-        desk.answer(row, ann, given.token, truth(given.task), seconds=1, tab="t", more=False)
+        service.answer(row, ann, given.token, truth(given.task), seconds=1, tab="t", more=False)
         job = client.post(f"/api/v1/projects/{project}/exports", json={}).json()
         assert "nothing has been judged" in ended(client, project, job)["error"]
 
@@ -314,9 +317,9 @@ def test_answers_to_checks_alone_are_no_labels(engine, address):
 def test_documents_without_a_grade_have_no_label(engine, address):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=3, mode="grades")
-    desk, row = Desk(engine), row_of(engine, project)
-    given = desk.next(row, ann, "t")
-    desk.answer(row, ann, given.token, "bad", seconds=1, tab="t", more=False)
+    service, row = JudgingService(engine), row_of(engine, project)
+    given = service.next(row, ann, "t")
+    service.answer(row, ann, given.token, "bad", seconds=1, tab="t", more=False)
     graded = f"d{given.task.left:02}"
     with program(engine, address, ann) as client:
         content, _ = export(client, project, content="grades", format="qrels")

@@ -55,7 +55,7 @@ def serve(
     port: Port = 8000,
     workers: Annotated[int, typer.Option(min=1, help="Server processes.")] = 1,
     migrate_first: Annotated[
-        bool, typer.Option("--migrate", help="Bring the tables up to date first.")
+        bool, typer.Option("--migrate", help="Upgrade the tables first.")
     ] = False,
 ) -> None:
     """Serve a team: settings come from PODIUM_STUDIO_ variables, logs are JSON on stderr."""
@@ -76,7 +76,7 @@ def migrate(
         bool, typer.Option("--drop-everything", help="Allow --down base, which removes all tables.")
     ] = False,
 ) -> None:
-    """Bring the database's tables up to date, or back."""
+    """Upgrade the database's tables, or downgrade them."""
     from podium.studio.store.migrate import downgrade, known_revisions, revisions, upgrade
 
     # No relative revision such as -2 or 0002-1: it does not show which data are lost.
@@ -89,10 +89,10 @@ def migrate(
         else:
             if down == "base" and not drop_everything:
                 raise ArgumentError(
-                    "Going back to base removes every table with every judgment",
+                    "Downgrading to base removes all tables with all judgments",
                     hint="Make a backup, then add --drop-everything.",
                 )
-            confirm(f"Go back to {down} and lose the data of newer tables?", yes=yes)
+            confirm(f"Downgrade to {down} and lose the data of newer tables?", yes=yes)
             downgrade(engine, down)
         present, newest = revisions(engine)
     say(f"The tables are at revision {present or 'none'}; the newest is {newest}.")
@@ -103,7 +103,7 @@ def backup(
     output: Annotated[Path, typer.Argument(help="The file to write.")],
     database: Database = None,
 ) -> None:
-    """Write everything to one file; servers can keep running."""
+    """Back up everything to one file; servers may keep running."""
     from podium.studio.store.backup import back_up
 
     with engine_for(database) as engine:
@@ -129,7 +129,7 @@ def create_project_command(
     name: Annotated[str, typer.Argument(help="The name of the project.")],
     owner: Annotated[str, typer.Option(help="The owner's e-mail address.")],
     mode: Annotated[str, typer.Option(help="pairs, grades or rankings.")] = "pairs",
-    k: Annotated[int, typer.Option(min=1, help="How many documents to put in order.")] = 10,
+    k: Annotated[int, typer.Option(min=1, help="How many top documents to order.")] = 10,
     algorithm: Annotated[str, typer.Option(help="How pairs are chosen.")] = "adaptive",
     database: Database = None,
 ) -> None:
@@ -173,7 +173,7 @@ def import_command(
     depth: Annotated[int, typer.Option(min=1, help="Documents of each ranking.")] = 50,
     database: Database = None,
 ) -> None:
-    """Add queries to a project: all of them, or none if one is invalid."""
+    """Import queries into a project: all of them, or none if one is invalid."""
     from podium.studio.projects.service import add_queries, project_row
     from podium.studio.store.database import in_transaction
     from podium.studio.store.enums import Mode
@@ -235,14 +235,14 @@ def export_command(
     from podium.studio.projects.service import project_row
     from podium.studio.store.database import reading
     from podium.studio.store.enums import Mode
-    from podium.studio.transfer.exports import ExportOrder
-    from podium.studio.transfer.writers import WAYS, parts_of
+    from podium.studio.transfer.exports import ExportOptions
+    from podium.studio.transfer.writers import EXPORT_FORMATS, export_records
 
     with engine_for(database) as engine:
         row = reading(engine, lambda c: project_row(c, project))
-        order = ExportOrder.model_construct(content=content, format=target_format)
-        order.check(Mode(row.mode))
-        parts = parts_of(
+        options = ExportOptions.model_construct(content=content, format=target_format)
+        options.check(Mode(row.mode))
+        parts = export_records(
             engine,
             judged_queries(engine, row, only_done=only_done),
             content,
@@ -250,5 +250,5 @@ def export_command(
             ties=ties,
         )
         with writing(output), atomic_write(output) as stream:
-            rows = WAYS[content][target_format].write(stream, parts)
+            rows = EXPORT_FORMATS[content][target_format].write(stream, parts)
     say(f"Wrote {rows} rows to {output}.")

@@ -1,4 +1,4 @@
-"""Shared by the commands of ``podium studio``: the database, confirmations and messages."""
+"""Helpers shared by the ``podium studio`` commands: database, confirmation and messages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Database = Annotated[
     str | None,
     typer.Option(
-        help="The database, as postgresql+psycopg://user@host/name; by default "
+        help="The database URL, for example postgresql+psycopg://user@host/name; by default "
         "PODIUM_STUDIO_DATABASE, else SQLite in this folder."
     ),
 ]
@@ -61,11 +61,11 @@ def engine_for(database: str | None) -> Iterator[Engine]:
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask for confirmation, unless --yes was passed; without a terminal, raise an error."""
+    """Ask for confirmation unless `yes`; without a terminal, refuse."""
     if yes:
         return
     if not sys.stdin.isatty():
-        raise ArgumentError("There is no terminal to confirm on", hint="Add --yes if you are sure.")
+        raise ArgumentError("There is no terminal to ask on", hint="Add --yes if you are sure.")
     typer.confirm(question, abort=True, err=True)
 
 

@@ -26,7 +26,7 @@ _HOST = "127.0.0.1"
 
 
 def run_demo(settings: Settings, port: int, browser: bool) -> None:
-    """Serve a demo for this machine's user: create tables, account, project and sign-in link."""
+    """Serve a demonstration on this machine, with tables, account, project and a sign-in link."""
     set_up_logs("WARNING", readable=True)
     engine = connect(settings)
     upgrade(engine)
@@ -39,7 +39,7 @@ def run_demo(settings: Settings, port: int, browser: bool) -> None:
     app.state.one_time[digest(secret)] = admin
     link = f"{address}/sign-in/once/{secret}"
     typer.echo(f"Podium Studio is at {address}, with everything in {settings.database}.")
-    typer.echo(f"Sign in with this one-time link: {link}")
+    typer.echo(f"Sign in (once) at {link}")
     typer.echo("Press Ctrl-C to stop.")
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
     if browser:
@@ -88,7 +88,7 @@ def _serve(settings: Settings, host: str, port: int, workers: int) -> None:
 
 
 def _listen(port: int) -> socket.socket:
-    """Bind a socket to a port, or to any free one if that port is taken."""
+    """A socket at a port, or at any that is free if that one is taken."""
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -1,4 +1,4 @@
-"""``podium studio user``: accounts, straight in the database."""
+"""``podium studio user``: manage accounts directly in the database."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from podium.errors import ArgumentError
 user_app = typer.Typer(help="Manage accounts.", no_args_is_help=True)
 
 Who = Annotated[str, typer.Argument(help="E-mail address, or the account's number.")]
-Sure = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+Sure = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 
 
 @user_app.command("add")
@@ -31,7 +31,7 @@ def add_user_command(
     ] = True,
     database: Database = None,
 ) -> None:
-    """Make an account. Without a password its owner signs in by OpenID."""
+    """Create an account. Without a password its owner signs in with OpenID."""
     from podium.studio.accounts.audit import record
     from podium.studio.accounts.service import add_user
     from podium.studio.store.database import in_transaction
@@ -82,7 +82,7 @@ def list_users(
 
 @user_app.command()
 def disable(who: Who, database: Database = None) -> None:
-    """Disable an account: it is signed out everywhere and cannot sign in."""
+    """Disable an account and sign it out everywhere."""
     from podium.studio.accounts.administration import set_disabled
 
     _change(who, database, lambda c, n: set_disabled(c, None, n, disabled=True), "is disabled")
@@ -90,7 +90,7 @@ def disable(who: Who, database: Database = None) -> None:
 
 @user_app.command()
 def enable(who: Who, database: Database = None) -> None:
-    """Enable a disabled account."""
+    """Enable an account again."""
     from podium.studio.accounts.administration import set_disabled
 
     _change(who, database, lambda c, n: set_disabled(c, None, n, disabled=False), "is enabled")
@@ -131,10 +131,10 @@ def end_access_command(who: Who, database: Database = None) -> None:
 
 @user_app.command("anonymise")
 def anonymise_command(who: Who, yes: Sure = False, database: Database = None) -> None:
-    """Erase someone's name and address permanently; their judgments stay under their number."""
+    """Permanently remove someone's personal data; the judgments stay under the account number."""
     from podium.studio.accounts.administration import anonymise
 
-    confirm(f"Erase the identity of {who} permanently?", yes=yes)
+    confirm(f"Permanently remove the personal data of {who}?", yes=yes)
     _change(who, database, lambda c, n: anonymise(c, None, n), "is anonymous")
 
 
@@ -144,7 +144,7 @@ def _change(who: str, database: str | None, work: Callable[[Any, int], Any], wor
     from podium.studio.store.database import in_transaction
     from podium.studio.store.tables import User
 
-    def apply_change(connection: Any) -> tuple[int, Any]:
+    def change(connection: Any) -> tuple[int, Any]:
         number = int(who) if who.isascii() and who.isdigit() and len(who) < 18 else None
         matches = User.email == who.strip().lower() if number is None else User.id == number
         user = connection.scalar(select(User.id).where(matches))
@@ -153,6 +153,6 @@ def _change(who: str, database: str | None, work: Callable[[Any, int], Any], wor
         return user, work(connection, user)
 
     with engine_for(database) as engine:
-        number, result = in_transaction(engine, apply_change)
+        number, result = in_transaction(engine, change)
     say(f"Account {number} {words}.")
     return result

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
 
 import anyio.to_thread
 import structlog
@@ -19,13 +18,14 @@ from starlette.exceptions import HTTPException
 
 import podium
 from podium.errors import PodiumError
-from podium.studio.accounts.openid import Provider
+from podium.studio.accounts.openid import OpenIDProvider
 from podium.studio.accounts.service import forget_expired
 from podium.studio.errors import RefusedError
 from podium.studio.jobs.worker import Worker
-from podium.studio.judging.leases import forget_old_leases
-from podium.studio.judging.service import Desk
-from podium.studio.logs import described, set_up_logs
+from podium.studio.json_types import JsonObject
+from podium.studio.judging.leases import delete_old_leases
+from podium.studio.judging.service import JudgingService
+from podium.studio.logs import describe_error, set_up_logs
 from podium.studio.metrics import Metrics, forget_process
 from podium.studio.reporting.reports import run_report
 from podium.studio.settings import Settings
@@ -33,7 +33,7 @@ from podium.studio.store.database import connect
 from podium.studio.transfer.exports import run_export
 from podium.studio.transfer.imports import run_import
 from podium.studio.web.assets import Assets
-from podium.studio.web.middleware import Wrapping
+from podium.studio.web.middleware import RequestMiddleware
 from podium.studio.web.pages import render
 from podium.studio.web.problems import PROBLEMS
 from podium.studio.web.routes import (
@@ -84,7 +84,7 @@ def create_app(settings: Settings) -> FastAPI:
     probe = connect(settings, seconds=_PROBE_SECONDS, pooled=False)
     metrics = Metrics(engine)
     kinds = {"import": run_import, "export": run_export, "report": run_report}
-    worker = Worker(settings, kinds, metrics, tidying=(forget_expired, forget_old_leases))
+    worker = Worker(settings, kinds, metrics, cleanups=(forget_expired, delete_old_leases))
 
     @asynccontextmanager
     async def running(_app: FastAPI) -> AsyncIterator[None]:
@@ -113,12 +113,12 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.probing = anyio.CapacityLimiter(2)
     app.state.scraping = anyio.CapacityLimiter(2)
     app.state.calling_provider = anyio.CapacityLimiter(4)
-    app.state.desk = Desk(engine)
+    app.state.service = JudgingService(engine)
     app.state.metrics = metrics
     app.state.worker = worker
     # Links that sign someone in once: by the digest of their secret, who.
     app.state.one_time = {}
-    app.state.provider = Provider(settings) if settings.oidc_issuer else None
+    app.state.provider = OpenIDProvider(settings) if settings.oidc_issuer else None
     for router in [*(room.router for room in _API), jobs.uploads]:
         app.include_router(router, responses=PROBLEMS)
     for router in [*(page.router for page in _PAGES), transfer_pages.uploads]:
@@ -126,7 +126,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.mount("/static", Assets(), name="static")
     _answer_errors(app)
     app.add_middleware(
-        Wrapping,
+        RequestMiddleware,
         metrics=app.state.metrics,
         largest=settings.largest_request,
         secure=settings.is_secure,
@@ -151,7 +151,7 @@ def _answer_errors(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def _malformed(request: Request, error: RequestValidationError) -> Response:
-        first: dict[str, Any] = error.errors()[0]
+        first: JsonObject = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"][1:])
         return _worded(request, 422, f"{where}: {first['msg']}" if where else str(first["msg"]))
 
@@ -159,21 +159,21 @@ def _answer_errors(app: FastAPI) -> None:
     @app.exception_handler(UnicodeEncodeError)
     async def _not_storable(request: Request, error: Exception) -> Response:
         # Such a value comes with the request: asking again would come to the same.
-        structlog.get_logger("podium.studio").warning("unstorable value", **described(error))
-        return _worded(
-            request, 422, "A value cannot be stored: it has characters that are no text."
-        )
+        structlog.get_logger("podium.studio").warning("unstorable value", **describe_error(error))
+        return _worded(request, 422, "A value cannot be stored: it contains invalid characters.")
 
     @app.exception_handler(DBAPIError)
     @app.exception_handler(PoolTimeoutError)
     async def _no_database(request: Request, error: Exception) -> Response:
-        structlog.get_logger("podium.studio").error("database", **described(error))
+        structlog.get_logger("podium.studio").error("database", **describe_error(error))
         request.app.state.metrics.database_failed(type(error).__name__)
-        problem = "The database cannot be reached: the page tries again by itself."
+        problem = "The database cannot be reached. The page retries automatically."
         return _worded(request, 503, problem, {"Retry-After": "1"})
 
 
-def _worded(request: Request, status: int, problem: str, headers: Any = None) -> Response:
+def _worded(
+    request: Request, status: int, problem: str, headers: Mapping[str, str] | None = None
+) -> Response:
     if request.url.path.startswith("/api/") or "text/html" not in request.headers.get("accept", ""):
         return JSONResponse({"detail": problem}, status, headers=headers)
     if status == 401:

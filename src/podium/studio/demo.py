@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import Connection, select
 
@@ -42,7 +41,7 @@ def demo_queries() -> list[CandidateList]:
 
 def prepare_demo(connection: Connection) -> int:
     """The administrator's account, made with a first project unless there is one already."""
-    admin: Any = connection.scalar(
+    admin = connection.scalar(
         select(User.id).where(User.is_admin, User.disabled.is_(False)).order_by(User.id).limit(1)
     )
     if admin is None:

@@ -11,7 +11,7 @@ class RefusedError(PodiumError):
     """A request that cannot be carried out, with the HTTP status that says why.
 
     Example:
-        >>> RefusedError(404, "There is no such project.").status
+        >>> RefusedError(404, "The project does not exist.").status
         404
     """
 

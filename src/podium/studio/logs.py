@@ -44,11 +44,11 @@ def set_up_logs(level: str = "INFO", *, readable: bool = False) -> None:
     root.setLevel(max(number, logging.WARNING))
 
 
-def described(error: BaseException) -> dict[str, str]:
+def describe_error(error: BaseException) -> dict[str, str]:
     """An error for the log, without its words: databases quote the values that they refuse.
 
     Example:
-        >>> described(ValueError("ann@example.org"))
+        >>> describe_error(ValueError("ann@example.org"))
         {'error': 'ValueError', 'sqlstate': '', 'trace': ''}
     """
     frames = traceback.extract_tb(error.__traceback__)

@@ -10,11 +10,11 @@ import httpx
 import pytest
 
 from podium.studio.settings import Settings
-from tests.studio.attacks.judges import JudgeClient
+from tests.studio.attacks.judge_client import JudgeClient
 from tests.studio.browser.conftest import browser, judging, person_browser  # noqa: F401
-from tests.studio.browsing import program
+from tests.studio.http_client import program
 from tests.studio.postgres import Postgres
-from tests.studio.serving import serving
+from tests.studio.server import serving
 
 _numbers = itertools.count()
 

@@ -8,13 +8,13 @@ from sqlalchemy import select
 
 from podium.studio.judging import leases as leases_module
 from podium.studio.judging.leases import RENEW_EVERY, RENEWED_SECONDS, SHARED_SECONDS
-from podium.studio.judging.service import Desk
+from podium.studio.judging.service import JudgingService
 from podium.studio.store.database import reading
 from podium.studio.store.tables import Lease, Query
-from tests.studio.attacks.judges import let_leases_end, log, pair
+from tests.studio.attacks.judge_client import let_leases_end, log, pair
 from tests.studio.browser.chromium import Judging
-from tests.studio.browsing import row_of
-from tests.studio.making import make_people, make_project
+from tests.studio.factories import make_people, make_project
+from tests.studio.http_client import row_of
 from tests.studio.postgres import wait_until
 
 
@@ -70,19 +70,19 @@ def test_a_page_that_asks_while_the_one_before_it_gives_up_has_the_pair(engine, 
     """The request saw the lease before it was given up, and waited for the query meanwhile."""
     (ann,) = make_people(engine, 1)
     row = row_of(engine, make_project(engine, [ann], queries=3))
-    desk = Desk(engine)
-    held = desk.next(row, ann, "tab", renews=True)
-    real, seen = leases_module.leases_of, []
+    service = JudgingService(engine)
+    held = service.next(row, ann, "tab", renews=True)
+    real, seen = leases_module.user_leases, []
 
     def as_seen_before(*arguments):
         if not seen:
             seen.extend(real(*arguments))
-            assert desk.release(row, ann, held.token)
+            assert service.release(row, ann, held.token)
             return seen
         return real(*arguments)
 
-    monkeypatch.setattr(leases_module, "leases_of", as_seen_before)
-    again = desk.next(row, ann, "tab", renews=True)
+    monkeypatch.setattr(leases_module, "user_leases", as_seen_before)
+    again = service.next(row, ann, "tab", renews=True)
     assert again.token == held.token
     (lease,) = leases(engine)
     assert (lease.released, lease.expires_at) == (False, again.expires_at)

@@ -16,8 +16,8 @@ from pydantic import ValidationError
 from podium.studio.accounts.service import add_user
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction
-from tests.studio.making import PASSWORD
-from tests.studio.serving import serving
+from tests.studio.factories import PASSWORD
+from tests.studio.server import serving
 
 ANN = "ann@example.org"
 KEYS = json.dumps({"keys": [RSAKey.generate_key(2048).as_dict(private=False)]})
@@ -64,7 +64,7 @@ def test_without_https_cookies_work_too(server):
 def provider(hanging: threading.Event):
     """An OpenID provider that tells about itself, and hangs while it is told to."""
 
-    class Provider(BaseHTTPRequestHandler):
+    class OpenIDProvider(BaseHTTPRequestHandler):
         def do_GET(self):
             hanging.wait(60)
             issuer = f"http://127.0.0.1:{self.server.server_address[1]}"
@@ -81,7 +81,7 @@ def provider(hanging: threading.Event):
         def log_message(self, *_):
             pass
 
-    found = ThreadingHTTPServer(("127.0.0.1", 0), Provider)
+    found = ThreadingHTTPServer(("127.0.0.1", 0), OpenIDProvider)
     found.daemon_threads = True
     threading.Thread(target=found.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{found.server_port}"

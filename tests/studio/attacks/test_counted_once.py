@@ -5,9 +5,9 @@ from __future__ import annotations
 from sqlalchemy import select
 
 from podium.studio.store.database import reading
-from podium.studio.store.tables import Judge, Query, Tally
-from tests.studio.attacks.judges import best, let_leases_end, log, pair
-from tests.studio.making import make_people, make_project
+from podium.studio.store.tables import AssessorProgress, JudgmentCount, Query
+from tests.studio.attacks.judge_client import best, let_leases_end, log, pair
+from tests.studio.factories import make_people, make_project
 from tests.studio.postgres import wait_until
 
 
@@ -45,7 +45,7 @@ def test_the_late_and_the_timely_answer_of_one_person_are_one_vote(engine, judge
     timely = who.answer(newer, tab="two")
     assert (timely["late"], timely["counts"], timely["repeated"]) == (False, False, False)
     assert [row.counts for row in log(engine)] == [True, False]
-    row = reading(engine, lambda c: c.execute(select(Judge.judgments)).one())
+    row = reading(engine, lambda c: c.execute(select(AssessorProgress.judgments)).one())
     assert row.judgments == 1
 
 
@@ -69,10 +69,10 @@ def test_whoever_marked_both_documents_as_bad_has_judged_the_pair(engine, judge)
 def _forget(engine, token):
     from uuid import UUID
 
-    from podium.studio.judging.leases import not_again
+    from podium.studio.judging.leases import do_not_return
     from podium.studio.store.database import in_transaction
 
-    in_transaction(engine, lambda c: not_again(c, UUID(token)))
+    in_transaction(engine, lambda c: do_not_return(c, UUID(token)))
 
 
 def test_undo_is_no_judgment(engine, judge):
@@ -110,13 +110,18 @@ def test_everyone_is_counted_for_what_stands(engine, judge):
     second.answer(second.next()["task"], more=False)
     tallies = reading(
         engine,
-        lambda c: c.execute(select(Tally.user_id, Tally.judgments).order_by(Tally.user_id)).all(),
+        lambda c: c.execute(
+            select(JudgmentCount.user_id, JudgmentCount.judgments).order_by(JudgmentCount.user_id)
+        ).all(),
     )
     counts = dict.fromkeys((ann, bob), 0)
     for user, judgments in tallies:
         counts[user] += judgments
     assert counts == {ann: 2, bob: 1}
-    judges = reading(engine, lambda c: c.execute(select(Judge.user_id, Judge.judgments)).all())
+    judges = reading(
+        engine,
+        lambda c: c.execute(select(AssessorProgress.user_id, AssessorProgress.judgments)).all(),
+    )
     assert {row.user_id: row.judgments for row in judges} == counts
     stand = reading(engine, lambda c: c.scalars(select(Query.judgments)).all())
     assert sum(stand) == 3

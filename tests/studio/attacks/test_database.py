@@ -15,16 +15,16 @@ from sqlalchemy.exc import IntegrityError
 
 from podium.errors import DataError
 from podium.studio.accounts.service import add_user
-from podium.studio.logs import described
+from podium.studio.logs import describe_error
 from podium.studio.projects.service import add_query, check_unchanged
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction, reading
 from podium.studio.store.migrate import upgrade
 from podium.studio.store.tables import Query, User
-from tests.studio.browsing import program, row_of
-from tests.studio.making import make_people, make_project, make_query
+from tests.studio.factories import make_people, make_project, make_query
+from tests.studio.http_client import program, row_of
 from tests.studio.postgres import Postgres, wait_until
-from tests.studio.serving import serving
+from tests.studio.server import serving
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ def test_errors_of_the_database_quote_no_values(engine):
     with pytest.raises(IntegrityError) as found:
         in_transaction(engine, twice)
     assert "$argon2id$secret" not in str(found.value)
-    told = described(found.value)
+    told = describe_error(found.value)
     assert (told["error"], told["sqlstate"]) == ("UniqueViolation", "23505")
     assert "secret-address" not in str(told)
     assert "test_database.py" in told["trace"]

@@ -9,11 +9,11 @@ from sqlalchemy import delete, update
 
 from podium.studio.accounts.service import add_user
 from podium.studio.store.database import in_transaction
-from podium.studio.store.tables import Assigned, Membership, Project, User
-from tests.studio.attacks.judges import log
+from podium.studio.store.tables import Membership, Project, QueryAssignment, User
+from tests.studio.attacks.judge_client import log
 from tests.studio.browser.chromium import Judging
-from tests.studio.desks import queries_of
-from tests.studio.making import make_people, make_project
+from tests.studio.factories import make_people, make_project
+from tests.studio.judging_helpers import queries_of
 from tests.studio.postgres import wait_until
 
 
@@ -29,8 +29,8 @@ def test_one_person_a_query_cannot_be_assigned_where_two_must_judge(engine, judg
     )
     owner = judge(ann, project)
     assert told(owner) == [
-        "4 queries are blocked: nobody is assigned. Assign the queries on the page Assignment, "
-        "or let everyone judge all of them."
+        "4 queries are blocked: nobody is assigned. Assign the queries under Assignments, "
+        "or let everyone judge all queries."
     ]
     refused = owner.post("assignment", people=[ann, bob])
     assert refused.status_code == 422
@@ -144,8 +144,8 @@ def test_what_all_have_skipped_is_told(engine, judge):
         after["problems"]
         == told(first)
         == [
-            "1 query is blocked: everyone who can judge has judged or skipped what is left. "
-            "Invite someone else, or ask those who skipped pairs to take that back."
+            "1 query is blocked: everyone who can judge has already judged or skipped "
+            "the remaining pairs. Invite someone else, or ask those who skipped pairs to undo that."
         ]
     )
     assert first.undo()["state"] == "task"
@@ -158,7 +158,10 @@ def test_a_query_taken_from_its_only_assessor_is_told(engine, judge):
     owner = judge(ann, project)
     owner.post("assignment", people=[bob])
     query = queries_of(engine, project)[0].id
-    in_transaction(engine, lambda c: c.execute(delete(Assigned).where(Assigned.query_id == query)))
+    in_transaction(
+        engine,
+        lambda c: c.execute(delete(QueryAssignment).where(QueryAssignment.query_id == query)),
+    )
     assert told(owner)[0].startswith("1 query is blocked: nobody is assigned.")
     in_transaction(
         engine,

@@ -12,10 +12,10 @@ from sqlalchemy import select
 
 from podium.errors import DataError
 from podium.studio.store.database import reading
-from podium.studio.store.sanitizing import MOST_CLEANED, MOST_HTML, Sanitizer, sanitized
+from podium.studio.store.sanitizing import MAX_CLEANED, MAX_HTML, Sanitizer, sanitized
 from podium.studio.store.tables import Candidate
-from tests.studio.browsing import ended, program
-from tests.studio.making import make_people, make_project
+from tests.studio.factories import make_people, make_project
+from tests.studio.http_client import ended, program
 
 # Formatting elements that a paragraph leaves open are opened again in each paragraph after it: the
 # tree grows with the square of the text.
@@ -71,11 +71,11 @@ def test_limits_of_size_and_time():
             patient.clean(NESTED)
     finally:
         patient.close()
-    with pytest.raises(DataError, match=f"longer than {MOST_HTML >> 10} KiB"):
-        sanitized("ä" * (MOST_HTML // 2 + 1))
-    assert sanitized("a" * MOST_HTML) == "a" * MOST_HTML
-    with pytest.raises(DataError, match=f"more than {MOST_CLEANED >> 10} KiB"):
-        sanitized("&" * (MOST_HTML - 1))  # each becomes five characters
+    with pytest.raises(DataError, match=f"longer than {MAX_HTML >> 10} KiB"):
+        sanitized("ä" * (MAX_HTML // 2 + 1))
+    assert sanitized("a" * MAX_HTML) == "a" * MAX_HTML
+    with pytest.raises(DataError, match=f"more than {MAX_CLEANED >> 10} KiB"):
+        sanitized("&" * (MAX_HTML - 1))  # each becomes five characters
 
 
 @pytest.mark.parametrize(

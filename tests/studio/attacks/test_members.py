@@ -13,8 +13,8 @@ from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
 from podium.studio.store.tables import Candidate, LogEntry
 from podium.studio.transfer.search_engines import EngineSearch, check_search
-from tests.studio.browsing import Browser, program
-from tests.studio.making import make_people, make_project
+from tests.studio.factories import make_people, make_project
+from tests.studio.http_client import Browser, program
 
 
 def test_who_was_removed_does_not_come_back_by_the_same_link(engine, server):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from sqlalchemy import insert, select, text
 
 from podium.studio.app import create_app
-from podium.studio.judging.leases import KEPT_DAYS, forget_old_leases
+from podium.studio.judging.leases import KEPT_DAYS, delete_old_leases
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.tables import Lease
 from podium.studio.store.tokens import new_token
-from tests.studio.desks import queries_of
-from tests.studio.making import make_people, make_project
+from tests.studio.factories import make_people, make_project
+from tests.studio.judging_helpers import queries_of
 
 NOW = 1e9
 
@@ -38,7 +38,7 @@ def test_leases_that_ended_long_ago_are_forgotten(engine):
     query = queries_of(engine, make_project(engine, [ann], queries=1))[0].id
     oldest = NOW - 86400 * KEPT_DAYS
     put(engine, query, ann, oldest - 1, oldest, oldest + 1, NOW)
-    assert in_transaction(engine, lambda c: forget_old_leases(c, NOW)) == 1
+    assert in_transaction(engine, lambda c: delete_old_leases(c, NOW)) == 1
     assert expiries(engine) == [oldest, oldest + 1, NOW]
 
 
@@ -47,7 +47,7 @@ def test_a_server_forgets_them_by_itself(engine, database):
     query = queries_of(engine, make_project(engine, [ann], queries=1))[0].id
     put(engine, query, ann, 1.0, 1e12)
     app = create_app(Settings(database=database))
-    app.state.worker._tidy()
+    app.state.worker._clean_up()
     app.state.worker._engine.dispose()
     app.state.engine.dispose()
     assert expiries(engine) == [1e12]

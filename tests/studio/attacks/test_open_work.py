@@ -8,14 +8,14 @@ import threading
 import pytest
 from sqlalchemy import event, insert, select, text, update
 
-from podium.studio.judging.open_work import OpenWork, begin_anew_if_restored
-from podium.studio.judging.service import Desk, Given
+from podium.studio.judging.open_work import OpenWork, reset_if_restored
+from podium.studio.judging.service import JudgingService, LeasedTask
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction, reading
-from podium.studio.store.tables import Exhausted, Judge, Query
-from tests.studio.attacks.judges import let_leases_end
-from tests.studio.browsing import row_of
-from tests.studio.making import make_people, make_project, make_query
+from podium.studio.store.tables import AssessorProgress, Exhausted, Query
+from tests.studio.attacks.judge_client import let_leases_end
+from tests.studio.factories import make_people, make_project, make_query
+from tests.studio.http_client import row_of
 
 FINISHED = 20_000
 
@@ -113,18 +113,18 @@ def test_a_poll_with_nothing_to_find_locks_nothing_again(engine):
     project = make_project(
         engine, [ann, bob], queries=count, items=2, k=1, overlap_share=1.0, overlap_assessors=2
     )
-    desk, row = Desk(engine), row_of(engine, project)
-    given = desk.next(row, ann, "t")
-    while isinstance(given, Given):
-        _, given = desk.answer(row, ann, given.token, "left", seconds=1, tab="t")
+    service, row = JudgingService(engine), row_of(engine, project)
+    given = service.next(row, ann, "t")
+    while isinstance(given, LeasedTask):
+        _, given = service.answer(row, ann, given.token, "left", seconds=1, tab="t")
     while given.seconds < 1:  # a request looks at some queries, the next one goes on from there
-        given = desk.next(row, ann, "t")
-    seen = reading(engine, lambda c: c.execute(select(Judge.open_changed)).scalar_one())
+        given = service.next(row, ann, "t")
+    seen = reading(engine, lambda c: c.execute(select(AssessorProgress.open_changed)).scalar_one())
     newest = reading(engine, lambda c: c.scalar(select(Query.changed).order_by(-Query.changed)))
     assert seen >= newest
     taken = []
-    desk._shelf.take = lambda *_: taken.append(1)
-    assert desk.next(row, ann, "t").why == "wait"
+    service._cache.take = lambda *_: taken.append(1)
+    assert service.next(row, ann, "t").why == "wait"
     assert taken == []
 
 
@@ -152,15 +152,15 @@ def test_work_that_opens_late_is_found_by_all(engine):
 
     add_query(slow, row, make_query("slow", 2))  # has its number, and is not committed
     in_transaction(engine, lambda c: add_query(c, row, make_query("quick", 2)))
-    desk = Desk(engine)
-    given = desk.next(row, ann, "t")
-    _, after = desk.answer(row, ann, given.token, "skip", seconds=1, tab="t")
-    assert not isinstance(after, Given)
+    service = JudgingService(engine)
+    given = service.next(row, ann, "t")
+    _, after = service.answer(row, ann, given.token, "skip", seconds=1, tab="t")
+    assert not isinstance(after, LeasedTask)
     advance(engine, row, ann)
     begun.commit()
     slow.close()
-    given = desk.next(row, ann, "t")
-    assert isinstance(given, Given)
+    given = service.next(row, ann, "t")
+    assert isinstance(given, LeasedTask)
     assert given.query.name == "slow"
 
 
@@ -172,15 +172,15 @@ def test_a_backup_loaded_into_another_server_hides_no_work(engine):
     in_transaction(
         engine,
         lambda c: c.execute(
-            insert(Judge).values(
+            insert(AssessorProgress).values(
                 user_id=ann, project_id=project, judgments=0, seconds=0.0,
                 open_changed=far, open_id=0, assigned_changed=far, assigned_id=0,
             )
         ),
     )  # fmt: skip
-    assert isinstance(Desk(engine).next(row, ann, "t"), Given)
-    in_transaction(engine, begin_anew_if_restored)
-    seen = reading(engine, lambda c: c.execute(select(Judge.open_changed)).scalar_one())
+    assert isinstance(JudgingService(engine).next(row, ann, "t"), LeasedTask)
+    in_transaction(engine, reset_if_restored)
+    seen = reading(engine, lambda c: c.execute(select(AssessorProgress.open_changed)).scalar_one())
     assert 0 <= seen < far
 
 
@@ -195,25 +195,25 @@ def test_every_task_reaches_someone_whatever_people_do(engine, database):
 
     def judge(user):
         own = connect(Settings(database=database))
-        desk, chance = Desk(own), random.Random(user)
+        service, rng = JudgingService(own), random.Random(user)
         try:
             for _ in range(60):
-                found = desk.next(row, user, f"tab{chance.randrange(2)}", renews=True)
-                if not isinstance(found, Given):
+                found = service.next(row, user, f"tab{rng.randrange(2)}", renews=True)
+                if not isinstance(found, LeasedTask):
                     continue
-                draw = chance.random()
+                draw = rng.random()
                 if draw < 0.1:
-                    desk.release(row, user, found.token)
+                    service.release(row, user, found.token)
                 elif draw < 0.15:
                     let_leases_end(engine)
                 elif draw < 0.25:
-                    desk.answer(row, user, found.token, "left", seconds=1, tab="t", more=False)
+                    service.answer(row, user, found.token, "left", seconds=1, tab="t", more=False)
                     from podium.studio.store.tokens import new_token
 
-                    desk.undo(row, user, new_token(), "t")
+                    service.undo(row, user, new_token(), "t")
                 else:
                     best = "left" if found.task.left < found.task.right else "right"
-                    desk.answer(row, user, found.token, best, seconds=1, tab="t", more=False)
+                    service.answer(row, user, found.token, best, seconds=1, tab="t", more=False)
         except Exception as error:
             errors.append(error)
         own.dispose()
@@ -225,14 +225,14 @@ def test_every_task_reaches_someone_whatever_people_do(engine, database):
         thread.join()
     assert errors == []
     let_leases_end(engine)
-    desk = Desk(engine)
+    service = JudgingService(engine)
     for _ in range(200):
         states = []
         for user in people:
-            found = desk.next(row, user, "end")
-            while isinstance(found, Given):
+            found = service.next(row, user, "end")
+            while isinstance(found, LeasedTask):
                 best = "left" if found.task.left < found.task.right else "right"
-                _, found = desk.answer(row, user, found.token, best, seconds=1, tab="end")
+                _, found = service.answer(row, user, found.token, best, seconds=1, tab="end")
             states.append(found.why)
         if set(states) == {"done"}:
             break

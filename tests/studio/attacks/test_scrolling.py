@@ -7,8 +7,8 @@ from sqlalchemy import update
 
 from podium.studio.store.database import in_transaction
 from podium.studio.store.tables import Candidate
-from tests.studio.attacks.judges import log
-from tests.studio.making import make_people, make_project
+from tests.studio.attacks.judge_client import log
+from tests.studio.factories import make_people, make_project
 from tests.studio.postgres import wait_until
 
 

@@ -15,7 +15,7 @@ from podium.studio.accounts.service import add_user
 from podium.studio.accounts.throttling import FREE
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.tables import AuditRecord, SignInFailure
-from tests.studio.making import PASSWORD
+from tests.studio.factories import PASSWORD
 
 ANN, EVE = "ann@example.org", "eve@example.org"
 

@@ -14,10 +14,10 @@ import pytest
 from podium.errors import DataError
 from podium.studio.accounts.service import sign_in
 from podium.studio.store.database import in_transaction
-from podium.studio.transfer.readers import Upload, opened, read_candidates, read_queries
+from podium.studio.transfer.readers import Upload, open_upload, read_candidates, read_queries
 from podium.studio.web.access import COOKIE
-from tests.studio.browsing import Browser, program
-from tests.studio.making import make_people, make_project
+from tests.studio.factories import make_people, make_project
+from tests.studio.http_client import Browser, program
 
 MEBIBYTE = 1 << 20
 
@@ -107,12 +107,15 @@ def test_what_is_compressed_twice_is_refused(tmp_path, inner, outer):
 def test_a_file_is_read_up_to_its_limit(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(gzip.compress(b"a" * 1000))
-    with opened(Upload(path, "file"), most=1000) as stream:
+    with open_upload(Upload(path, "file"), most=1000) as stream:
         assert stream.read() == b"a" * 1000
-    with pytest.raises(DataError, match="MiB"), opened(Upload(path, "file"), most=999) as stream:
+    with (
+        pytest.raises(DataError, match="MiB"),
+        open_upload(Upload(path, "file"), most=999) as stream,
+    ):
         stream.read()
     started = time.monotonic()
     path.write_bytes(gzip.compress(b"\0" * (64 << 20)))
-    with pytest.raises(DataError), opened(Upload(path, "file"), most=MEBIBYTE) as stream:
+    with pytest.raises(DataError), open_upload(Upload(path, "file"), most=MEBIBYTE) as stream:
         stream.read()
     assert time.monotonic() - started < 10

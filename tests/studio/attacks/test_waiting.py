@@ -11,7 +11,7 @@ from podium.studio.accounts.service import new_api_token
 from podium.studio.client import StudioClient, StudioError
 from podium.studio.store.database import in_transaction
 from tests.studio.browser.chromium import Judging
-from tests.studio.making import make_people, make_project
+from tests.studio.factories import make_people, make_project
 
 
 def test_what_others_judge_may_open_more(engine, judge):
@@ -47,7 +47,7 @@ def test_who_is_assigned_nothing_is_told_so_and_what_to_do(engine, judge):
     ann, bob = make_people(engine, 2)
     project = make_project(engine, [ann, bob], queries=2, items=2, k=1, assigned_only=True)
     owner, second = judge(ann, project), judge(bob, project)
-    remedy = "Assign the queries on the page Assignment, or let everyone judge all of them."
+    remedy = "Assign the queries under Assignments, or let everyone judge all queries."
     nobody = second.next()
     assert (nobody["state"], nobody["wait_seconds"]) == ("blocked", 15.0)
     assert nobody["problems"] == [f"2 queries are blocked: nobody is assigned. {remedy}"]
@@ -95,7 +95,7 @@ def test_the_page_looks_again_by_itself(engine, person_browser, judge):
 
 def test_the_page_of_someone_who_is_done_shows_new_queries(engine, person_browser, judge):
     from podium.studio.projects.service import add_queries, project_row
-    from tests.studio.making import make_query
+    from tests.studio.factories import make_query
 
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=2, k=1)

@@ -14,7 +14,7 @@ from podium.studio.settings import Settings
 from podium.studio.store.database import connect
 from podium.studio.store.migrate import upgrade
 from tests.studio.browser.chromium import BUILT, CHROMIUM, Judging, chromium, signed_in
-from tests.studio.serving import serving
+from tests.studio.server import serving
 
 Opened = Callable[..., Judging]
 

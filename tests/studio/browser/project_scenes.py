@@ -9,7 +9,7 @@ from sqlalchemy import insert
 
 from podium.data import Candidate, CandidateList
 from podium.studio.accounts.service import sign_in
-from podium.studio.judging.service import Desk, Given
+from podium.studio.judging.service import JudgingService, LeasedTask
 from podium.studio.projects.service import (
     ProjectSettings,
     add_queries,
@@ -33,7 +33,7 @@ _QUERIES = {
 
 def busy_project(stage: Stage) -> int:
     """A project that two people have judged for a while, one of them not very carefully."""
-    chance = random.Random(3)
+    rng = random.Random(3)
 
     def make(connection):
         settings = ProjectSettings(
@@ -65,22 +65,22 @@ def busy_project(stage: Stage) -> int:
     in_transaction(stage.engine, gold)
     project = reading(stage.engine, lambda c: project_row(c, project_id))
     clock = [1_800_000_000.0]
-    desk = Desk(stage.engine, lambda: clock[0], chance)
-    tasks = {who: desk.next(project, who, "tab") for who in (stage.ann, stage.bob)}
+    service = JudgingService(stage.engine, lambda: clock[0], rng)
+    tasks = {who: service.next(project, who, "tab") for who in (stage.ann, stage.bob)}
     for _ in range(24):
         for who, given in tasks.items():
-            if not isinstance(given, Given):
-                tasks[who] = desk.next(project, who, "tab")
+            if not isinstance(given, LeasedTask):
+                tasks[who] = service.next(project, who, "tab")
                 continue
-            seconds = chance.uniform(4, 20) if who == stage.ann else chance.uniform(1, 6)
+            seconds = rng.uniform(4, 20) if who == stage.ann else rng.uniform(1, 6)
             clock[0] += seconds
             right = given.task.left < given.task.right
-            if chance.random() < (0.05 if who == stage.ann else 0.3):
+            if rng.random() < (0.05 if who == stage.ann else 0.3):
                 right = not right
             choice = "left" if right else "right"
-            if chance.random() < 0.08:
+            if rng.random() < 0.08:
                 choice = "tie"
-            _, tasks[who] = desk.answer(
+            _, tasks[who] = service.answer(
                 project, who, given.token, choice, seconds=seconds, tab="tab"
             )
     return project_id

@@ -14,11 +14,11 @@ from playwright.sync_api import Page, Route
 from sqlalchemy import Connection, Engine, insert, select, update
 
 from podium.studio.accounts.service import add_user, invite
-from podium.studio.judging.service import Desk, Given
+from podium.studio.judging.service import JudgingService, LeasedTask
 from podium.studio.projects.service import add_queries, project_row
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
-from podium.studio.store.tables import Assigned, Project, Query
+from podium.studio.store.tables import Project, Query, QueryAssignment
 from tests.studio.browser.bees import bees, bees_project
 from tests.studio.browser.chromium import Judging
 
@@ -191,7 +191,7 @@ def judge_offline(stage: Stage, page: Page) -> None:
 @scene()
 def judge_wait(stage: Stage, page: Page) -> None:
     project = bees_project(stage.engine, stage.ann, count=2, k=1)
-    Desk(stage.engine).next(_row(stage, project), stage.bob, "tab")
+    JudgingService(stage.engine).next(_row(stage, project), stage.bob, "tab")
     Judging(page, project).open().wait_for("wait")
 
 
@@ -213,13 +213,13 @@ def judge_yours_done(stage: Stage, page: Page) -> None:
         queries = connection.scalars(select(Query.id).where(Query.project_id == project))
         people = [stage.ann, stage.bob]
         for query, person in zip(queries.all(), people, strict=True):
-            connection.execute(insert(Assigned).values(query_id=query, user_id=person))
+            connection.execute(insert(QueryAssignment).values(query_id=query, user_id=person))
 
     in_transaction(stage.engine, assign)
-    desk = Desk(stage.engine)
-    given = desk.next(row, stage.ann, "tab")
-    assert isinstance(given, Given)
-    desk.answer(row, stage.ann, given.token, "left", seconds=1, tab="tab")
+    service = JudgingService(stage.engine)
+    given = service.next(row, stage.ann, "tab")
+    assert isinstance(given, LeasedTask)
+    service.answer(row, stage.ann, given.token, "left", seconds=1, tab="tab")
     Judging(page, project).open().wait_for("yours-done")
 
 
@@ -237,20 +237,20 @@ def judge_blocked(stage: Stage, page: Page) -> None:
 def blocked_project(stage: Stage) -> int:
     """A project in which two people must judge every pair, and there is one."""
     project = bees_project(stage.engine, stage.ann, count=2, k=1, overlap_share=1.0)
-    desk, row = Desk(stage.engine), _row(stage, project)
-    given = desk.next(row, stage.ann, "tab")
-    assert isinstance(given, Given)
-    desk.answer(row, stage.ann, given.token, "left", seconds=1, tab="tab")
+    service, row = JudgingService(stage.engine), _row(stage, project)
+    given = service.next(row, stage.ann, "tab")
+    assert isinstance(given, LeasedTask)
+    service.answer(row, stage.ann, given.token, "left", seconds=1, tab="tab")
     return project
 
 
 @scene()
 def judge_done(stage: Stage, page: Page) -> None:
     project = bees_project(stage.engine, stage.ann, count=2, k=1)
-    desk, row = Desk(stage.engine), _row(stage, project)
-    given = desk.next(row, stage.ann, "tab")
-    assert isinstance(given, Given)
-    desk.answer(row, stage.ann, given.token, "left", seconds=1, tab="tab")
+    service, row = JudgingService(stage.engine), _row(stage, project)
+    given = service.next(row, stage.ann, "tab")
+    assert isinstance(given, LeasedTask)
+    service.answer(row, stage.ann, given.token, "left", seconds=1, tab="tab")
     Judging(page, project).open().wait_for("done")
 
 
@@ -272,7 +272,7 @@ def judge_out_of_date(stage: Stage, page: Page) -> None:
 
 @scene()
 def judge_gone(stage: Stage, page: Page) -> None:
-    page.route("**/next", lambda route: _refuse(route, 404, "There is no such project."))
+    page.route("**/next", lambda route: _refuse(route, 404, "The project does not exist."))
     Judging(page, bees_project(stage.engine, stage.ann)).open().wait_for("gone")
 
 

@@ -21,7 +21,7 @@ from podium.studio.store.migrate import upgrade
 from tests.studio.browser import project_scenes  # noqa: F401 - adds its scenes
 from tests.studio.browser.chromium import ROOT, chromium, signed_in
 from tests.studio.browser.scenes import SCENES, set_up
-from tests.studio.serving import serving
+from tests.studio.server import serving
 
 FOLDER = ROOT / "docs/images/studio"
 SIZES = {"wide": (1440, 900), "narrow": (390, 844)}

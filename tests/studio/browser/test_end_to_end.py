@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import select
 
 from podium.data import Candidate, CandidateList
-from podium.studio.judging.service import Desk
+from podium.studio.judging.service import JudgingService
 from podium.studio.projects.service import add_queries, project_row
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction, reading
@@ -21,8 +21,8 @@ from podium.studio.store.enums import Kind
 from podium.studio.store.migrate import upgrade
 from podium.studio.store.tables import LogEntry, Query
 from tests.studio.browser.chromium import Judging, signed_in
-from tests.studio.making import make_people, make_project
-from tests.studio.serving import serving
+from tests.studio.factories import make_people, make_project
+from tests.studio.server import serving
 
 PASSAGES = Path(__file__).parents[4] / "shared/data/preferences/trec-dl21"
 QUERIES, ITEMS, K = 5, 20, 5
@@ -123,8 +123,10 @@ def test_three_people_find_the_hidden_order(postgres, browser):
     queries = reading(engine, lambda c: c.execute(select(Query.__table__)).all())
     row = reading(engine, lambda c: project_row(c, project))
     for query in queries:
-        board = reading(engine, lambda c, query=query: Desk(engine).board(c, row, query))
-        assert board.panel.session.result().top == truths[query.text].top  # type: ignore[attr-defined]
+        state = reading(
+            engine, lambda c, query=query: JudgingService(engine).query_state(c, row, query)
+        )
+        assert state.mode.session.result().top == truths[query.text].top  # type: ignore[attr-defined]
     log = reading(engine, lambda c: c.execute(select(LogEntry.__table__)).all())
     kinds = Counter(entry.kind for entry in log)
     assert undone > 3

@@ -10,11 +10,11 @@ from podium.studio.store.database import reading
 from podium.studio.store.enums import Mode
 from podium.studio.store.tables import LogEntry
 from podium.studio.web.routes.judging_pages import ANSWERS
-from tests.studio.making import make_people, make_project
+from tests.studio.factories import make_people, make_project
 from tests.studio.postgres import wait_until
 
 
-def log_of(engine):
+def read_log(engine):
     return reading(
         engine, lambda c: c.execute(select(LogEntry.__table__).order_by(LogEntry.id)).all()
     )
@@ -43,7 +43,7 @@ def test_pairs(engine, judging, key, kind, value):
     left, right = (int(title.removeprefix("Title ")) for title in tab.titles())
     tab.answer(key)
     tab.ready()
-    entries = [(row.kind, row.value, row.left) for row in log_of(engine)]
+    entries = [(row.kind, row.value, row.left) for row in read_log(engine)]
     marked = {"1": [left], "3": [right], "2": [left, right]}.get(key, [left])
     assert entries == [(kind, value, item) for item in marked]
     assert tab.part("saved") == "Saved"
@@ -58,7 +58,7 @@ def test_five_keys(engine, judging, mode, best):
     for key in "12345":
         tab.answer(key)
     tab.wait_until_saved()
-    values = [row.value for row in log_of(engine)]
+    values = [row.value for row in read_log(engine)]
     assert values == ([0, 1, 2, 3, 4] if best == 4 else [2, 1, 0, -1, -2])
 
 
@@ -92,9 +92,9 @@ def test_commands(engine, judging):
     tab.page.get_by_label("Comment").fill("empty")
     tab.page.keyboard.press("Enter")
     # The task that is shown accepts answers until this one is sent.
-    wait_until(lambda: len(log_of(engine)) == 3)
-    assert [row.kind for row in log_of(engine)] == ["verdict", "undo", "skip"]
-    assert log_of(engine)[-1].reason == "A document is broken or missing: empty"
+    wait_until(lambda: len(read_log(engine)) == 3)
+    assert [row.kind for row in read_log(engine)] == ["verdict", "undo", "skip"]
+    assert read_log(engine)[-1].reason == "A document is broken or missing: empty"
 
 
 def test_a_held_key_and_one_pressed_too_soon_answer_once(engine, judging):
@@ -106,7 +106,7 @@ def test_a_held_key_and_one_pressed_too_soon_answer_once(engine, judging):
     tab.page.keyboard.up("ArrowLeft")
     tab.page.keyboard.press("ArrowLeft")
     tab.ready()
-    assert len(log_of(engine)) == 1
+    assert len(read_log(engine)) == 1
 
 
 def test_keys_work_after_a_click_into_a_frame(engine, judging):
@@ -125,7 +125,7 @@ def test_keys_work_after_a_click_into_a_frame(engine, judging):
     tab.page.wait_for_function("() => document.activeElement.tagName !== 'IFRAME'")
     tab.answer("ArrowRight")
     tab.ready()
-    assert len(log_of(engine)) == 1
+    assert len(read_log(engine)) == 1
 
 
 def test_the_pointer_does_as_well(engine, judging):
@@ -138,4 +138,4 @@ def test_the_pointer_does_as_well(engine, judging):
     assert tab.page.locator(".document:visible").get_attribute("aria-label") == "Right"
     tab.page.get_by_role("button", name="Right is better").tap()
     tab.ready()
-    assert [row.value for row in log_of(engine)] == [-1]
+    assert [row.value for row in read_log(engine)] == [-1]

@@ -12,8 +12,8 @@ from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.tables import AuthSession, Lease, LogEntry
 from tests.ports import free_port
 from tests.studio.browser.chromium import Judging, signed_in
-from tests.studio.making import make_people, make_project
-from tests.studio.serving import serving
+from tests.studio.factories import make_people, make_project
+from tests.studio.server import serving
 
 
 def answers(engine):
@@ -108,7 +108,7 @@ def test_a_server_in_trouble_is_asked_again(engine, tab, status):
 def test_an_answer_that_nobody_wants_is_let_go(engine, tab):
     in_transaction(engine, lambda c: c.execute(delete(Lease)))
     tab.answer("ArrowLeft")
-    expect(tab.page.locator('[data-part="notice"]')).to_contain_text("There is no such task.")
+    expect(tab.page.locator('[data-part="notice"]')).to_contain_text("The task does not exist.")
     tab.ready()
     assert (answers(engine), kept(tab)) == ([], 0)
 

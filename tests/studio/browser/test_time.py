@@ -7,7 +7,7 @@ from sqlalchemy import select, update
 
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.tables import Lease, LogEntry
-from tests.studio.making import make_people, make_project
+from tests.studio.factories import make_people, make_project
 
 ACCEPTED_AFTER = 0.25
 """How many seconds after its documents have come a task takes an answer: they count as reading."""

@@ -7,7 +7,7 @@ from sqlalchemy import select
 from podium.studio.store.database import reading
 from podium.studio.store.tables import Lease, LogEntry
 from tests.studio.browser.chromium import Judging
-from tests.studio.making import make_people, make_project
+from tests.studio.factories import make_people, make_project
 
 
 def test_two_tabs_have_two_tasks(engine, person_browser):

@@ -1,54 +1,82 @@
-"""What administrators do with accounts, on the page, in the API and on the command line."""
+"""Account administration, for the web page, the API and the command line."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 from sqlalchemy import Connection, delete, func, or_, select, update
 
 from podium.studio.accounts.audit import record
 from podium.studio.accounts.service import check_password, end_access, hash_password
 from podium.studio.errors import RefusedError
+from podium.studio.json_types import JsonObject
+from podium.studio.store.rows import UserRow, fetch_all, fetch_one
 from podium.studio.store.tables import AuditRecord, Membership, SignInFailure, User
 from podium.studio.store.tokens import new_secret
 
 _PAGE = 200
 
 
-def accounts(connection: Connection, *, search: str = "", after: int = 0) -> list[Any]:
-    """Accounts in the order of their numbers, a page at a time, with how many projects they have.
+class AccountRow(NamedTuple):
+    """An account as administrators see it."""
+
+    id: int
+    name: str
+    email: str
+    email_verified: bool
+    is_admin: bool
+    disabled: bool
+    created_at: float
+    has_password: bool
+    has_openid: bool
+    projects: int
+
+
+class ServerAuditRow(NamedTuple):
+    """An action on the server, and who did it."""
+
+    id: int
+    at: float
+    user_id: int | None
+    project_id: int | None
+    action: str
+    details: JsonObject
+    name: str | None
+
+
+def accounts(connection: Connection, *, search: str = "", after: int = 0) -> list[AccountRow]:
+    """Accounts ordered by id, a page at a time, with their number of projects.
 
     Args:
         connection: Where to look.
         search: A part of a name or address.
-        after: The last number seen.
+        after: The last id seen.
     """
     projects = (
         select(func.count()).where(Membership.user_id == User.id).correlate(User).scalar_subquery()
     )
-    found = select(
+    statement = select(
         User.id, User.name, User.email, User.email_verified, User.is_admin, User.disabled,
         User.created_at, User.password.is_not(None).label("has_password"),
         User.subject.is_not(None).label("has_openid"), projects.label("projects"),
     ).where(User.id > after)  # fmt: skip
     if search:
         part = f"%{search.lower().replace('%', '')[:200]}%"
-        found = found.where(or_(func.lower(User.name).like(part), User.email.like(part)))
-    return list(connection.execute(found.order_by(User.id).limit(_PAGE)).all())
+        statement = statement.where(or_(func.lower(User.name).like(part), User.email.like(part)))
+    return fetch_all(connection, statement.order_by(User.id).limit(_PAGE), AccountRow)
 
 
-def account_numbered(connection: Connection, user_id: int) -> Any:
+def account_numbered(connection: Connection, user_id: int) -> UserRow:
     """An account's row, locked."""
-    row = connection.execute(
-        select(User.__table__).where(User.id == user_id).with_for_update()
-    ).one_or_none()
+    statement = select(User.__table__).where(User.id == user_id).with_for_update()
+    row = fetch_one(connection, statement, UserRow)
     if row is None:
-        raise RefusedError(404, "There is no such account.")
+        raise RefusedError(404, "The account does not exist.")
     return row
 
 
 def set_disabled(connection: Connection, by: int | None, user_id: int, *, disabled: bool) -> None:
-    """Close an account, which signs it out everywhere, or open it again."""
+    """Disable an account, which signs it out everywhere, or enable it again."""
     row = account_numbered(connection, user_id)
     if disabled:
         _check_other_admin(connection, row)
@@ -59,30 +87,32 @@ def set_disabled(connection: Connection, by: int | None, user_id: int, *, disabl
 
 
 def set_admin(connection: Connection, by: int | None, user_id: int, *, admin: bool) -> None:
-    """Make someone an administrator of the server, or no longer."""
+    """Grant or revoke the administrator role."""
     row = account_numbered(connection, user_id)
     if not admin:
         _check_other_admin(connection, row)
     connection.execute(update(User).where(User.id == user_id).values(is_admin=admin))
-    what = "made an administrator" if admin else "took administration away"
+    what = "appointed an administrator" if admin else "removed an administrator"
     record(connection, by, None, what, user=user_id)
 
 
 def reset_password(connection: Connection, by: int | None, user_id: int) -> str:
-    """A new password for someone, which is shown once; what they signed in with ends."""
+    """Set a new password, which is shown once; sessions and API tokens end."""
     account_numbered(connection, user_id)
-    word = new_secret()[:20]
-    connection.execute(update(User).where(User.id == user_id).values(password=hash_password(word)))
+    password = new_secret()[:20]
+    connection.execute(
+        update(User).where(User.id == user_id).values(password=hash_password(password))
+    )
     end_access(connection, user_id)
     record(connection, by, None, "reset a password", user=user_id)
-    return word
+    return password
 
 
 def change_password(connection: Connection, user_id: int, old: str, new: str) -> None:
     """Change one's own password; all other sessions and API tokens end."""
     row = account_numbered(connection, user_id)
     if row.password is None:
-        raise RefusedError(409, "You sign in by OpenID: change your password there.")
+        raise RefusedError(409, "You sign in with OpenID: change your password there.")
     if check_password(connection, row.email, old) is None:
         raise RefusedError(403, "The old password is wrong.")
     connection.execute(update(User).where(User.id == user_id).values(password=hash_password(new)))
@@ -94,11 +124,11 @@ def end_someones_access(connection: Connection, by: int | None, user_id: int) ->
     """Sign someone out everywhere and end their API tokens."""
     account_numbered(connection, user_id)
     end_access(connection, user_id)
-    record(connection, by, None, "ended sessions and tokens", user=user_id)
+    record(connection, by, None, "ended sessions and API tokens", user=user_id)
 
 
 def anonymise(connection: Connection, by: int | None, user_id: int) -> None:
-    """Forget who someone is. What they judged stays, under their number."""
+    """Remove someone's personal data. Their judgments stay, under their account id."""
     row = account_numbered(connection, user_id)
     _check_other_admin(connection, row)
     end_access(connection, user_id)
@@ -132,20 +162,20 @@ def anonymise(connection: Connection, by: int | None, user_id: int) -> None:
     record(connection, by, None, "anonymised an account", user=user_id)
 
 
-def server_audit(connection: Connection, before: int, limit: int) -> list[Any]:
-    """What was done on the whole server, newest first, a page at a time."""
-    return list(
-        connection.execute(
-            select(AuditRecord.__table__, User.name)
-            .outerjoin(User, User.id == AuditRecord.user_id)
-            .where(AuditRecord.id < before)
-            .order_by(AuditRecord.id.desc())
-            .limit(limit)
-        ).all()
+def server_audit(connection: Connection, before: int, limit: int) -> list[ServerAuditRow]:
+    """The server's audit log, newest first, a page at a time."""
+    return fetch_all(
+        connection,
+        select(AuditRecord.__table__, User.name)
+        .outerjoin(User, User.id == AuditRecord.user_id)
+        .where(AuditRecord.id < before)
+        .order_by(AuditRecord.id.desc())
+        .limit(limit),
+        ServerAuditRow,
     )
 
 
-def _check_other_admin(connection: Connection, row: Any) -> None:
+def _check_other_admin(connection: Connection, row: UserRow) -> None:
     if not row.is_admin or row.disabled:
         return
     admins = connection.scalars(
@@ -155,4 +185,4 @@ def _check_other_admin(connection: Connection, row: Any) -> None:
         .with_for_update()
     ).all()
     if len(admins) < 2:
-        raise RefusedError(409, "The server needs an administrator: make someone else one first.")
+        raise RefusedError(409, "The server needs an administrator: appoint another one first.")

@@ -1,9 +1,8 @@
-"""Who changed what."""
+"""The audit log."""
 
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from sqlalchemy import Connection, insert
 
@@ -15,9 +14,9 @@ def record(
     user_id: int | None,
     project_id: int | None,
     action: str,
-    **details: Any,
+    **details: object,
 ) -> None:
-    """Write down that someone did something, in the transaction in which they do it."""
+    """Record an action in the audit log, in the transaction that performs it."""
     connection.execute(
         insert(AuditRecord).values(
             at=time.time(),

@@ -1,11 +1,11 @@
-"""Who is asking: someone who signed in, and someone in a project of theirs."""
+"""The signed-in person, and their membership of a project."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from podium.studio.store.enums import Role
+from podium.studio.store.rows import ProjectRow
 
 _RANK = {Role.ASSESSOR: 0, Role.MANAGER: 1, Role.OWNER: 2}
 
@@ -18,8 +18,8 @@ class Person:
         id: The account's number.
         name: What they are called.
         email: Their address.
-        is_admin: Whether they run the server: make projects, see all of them, change accounts.
-        csrf: The word that their forms repeat; empty for programs.
+        is_admin: Whether they administer the server: its projects and accounts.
+        csrf: Their CSRF token; empty for programs.
     """
 
     id: int
@@ -31,18 +31,18 @@ class Person:
 
 @dataclass(frozen=True)
 class Member:
-    """Someone in a project of theirs.
+    """A person in one of their projects.
 
     Attributes:
-        person: Who.
-        role: What they are there.
+        person: The person.
+        role: Their role in the project.
         project: The project's row.
     """
 
     person: Person
     role: Role
-    project: Any
+    project: ProjectRow
 
     def may(self, role: Role) -> bool:
-        """Whether they are at least this."""
+        """Whether their role includes the given one."""
         return _RANK[self.role] >= _RANK[role]

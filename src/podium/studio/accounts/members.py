@@ -1,9 +1,9 @@
-"""Who belongs to a project: members and their roles, invitations, and what was done by whom."""
+"""Members of a project and their roles, invitations, API tokens and the audit log."""
 
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import NamedTuple
 
 from sqlalchemy import Connection, delete, func, select, update
 
@@ -11,27 +11,70 @@ from podium.studio.accounts.audit import record
 from podium.studio.accounts.identity import Member
 from podium.studio.accounts.service import invite
 from podium.studio.errors import RefusedError
+from podium.studio.json_types import JsonObject
 from podium.studio.store.enums import Role
+from podium.studio.store.rows import fetch_all
 from podium.studio.store.tables import (
     ApiToken,
-    Assigned,
     AuditRecord,
     Invitation,
     Lease,
     Membership,
     Query,
+    QueryAssignment,
     User,
 )
 
 
-def members_of(connection: Connection, project_id: int) -> list[Any]:
-    """The members of a project, owners first: number, name, address and its check, role."""
-    rows = connection.execute(
+class MemberRow(NamedTuple):
+    """A member of a project."""
+
+    id: int
+    name: str
+    email: str
+    email_verified: bool
+    role: str
+
+
+class ActiveInvitation(NamedTuple):
+    """An invitation that can still be used."""
+
+    id: int
+    role: str
+    uses_left: int
+    expires_at: float
+
+
+class TokenRow(NamedTuple):
+    """An API token, without its secret."""
+
+    id: int
+    name: str
+    created_at: float
+    expires_at: float
+
+
+class AuditRow(NamedTuple):
+    """An action in a project, and who did it."""
+
+    id: int
+    at: float
+    action: str
+    details: JsonObject
+    name: str | None
+    email: str | None
+
+
+def members_of(connection: Connection, project_id: int) -> list[MemberRow]:
+    """The members of a project, owners first."""
+    rows = fetch_all(
+        connection,
         select(User.id, User.name, User.email, User.email_verified, Membership.role)
         .join(Membership, Membership.user_id == User.id)
         .where(Membership.project_id == project_id)
-        .order_by(User.name, User.id)
-    ).all()
+        .order_by(User.name, User.id),
+        MemberRow,
+    )
     order = {Role.OWNER.value: 0, Role.MANAGER.value: 1, Role.ASSESSOR.value: 2}
     return sorted(rows, key=lambda row: order[row.role])
 
@@ -40,7 +83,7 @@ def set_role(connection: Connection, who: Member, user_id: int, role: Role) -> N
     """Give a member another role; nobody gives or takes more than they have."""
     present = _role_of(connection, who, user_id)
     if not who.may(role) or not who.may(present):
-        raise RefusedError(403, "Only owners may make owners, or change them.")
+        raise RefusedError(403, "Only owners may appoint owners or change their role.")
     if present is Role.OWNER and role is not Role.OWNER:
         _check_other_owner(connection, who.project.id)
     connection.execute(
@@ -54,10 +97,10 @@ def set_role(connection: Connection, who: Member, user_id: int, role: Role) -> N
 
 
 def remove_member(connection: Connection, who: Member, user_id: int) -> None:
-    """Take someone out of a project. What they judged stays; what they hold is free again.
+    """Remove someone from a project. Their judgments stay; their leases end.
 
-    The project's invitations end, unless people leave by themselves: whoever was removed could come
-    back by a link, with the same account or with another.
+    The project's invitations are revoked, unless the member leaves on their own: otherwise a
+    removed member could rejoin through a link, with the same account or another.
     """
     present = _role_of(connection, who, user_id)
     if not who.may(present):
@@ -70,10 +113,12 @@ def remove_member(connection: Connection, who: Member, user_id: int) -> None:
     freed = connection.scalars(select(Lease.query_id).where(*held)).all()
     if freed:
         connection.execute(update(Lease).where(*held).values(released=True, expires_at=now))
-        # Whoever looks for something free next sees what is free there.
+        # The next search for open work looks at these queries.
         connection.execute(update(Query).where(Query.id.in_(freed)).values(lease_expiry=0.0))
     connection.execute(
-        delete(Assigned).where(Assigned.user_id == user_id, Assigned.query_id.in_(queries))
+        delete(QueryAssignment).where(
+            QueryAssignment.user_id == user_id, QueryAssignment.query_id.in_(queries)
+        )
     )
     connection.execute(
         delete(Membership).where(
@@ -92,78 +137,78 @@ def remove_member(connection: Connection, who: Member, user_id: int) -> None:
 
 
 def make_invitation(connection: Connection, who: Member, role: Role, uses: int, days: float) -> str:
-    """The secret of a new invitation, which is shown once."""
+    """Create an invitation and return its secret, which is shown once."""
     if not who.may(role):
         raise RefusedError(403, "Only owners may invite owners.")
-    record(connection, who.person.id, who.project.id, "made an invitation", role=role.value)
+    record(connection, who.person.id, who.project.id, "created an invitation", role=role.value)
     return invite(connection, who.project.id, role, uses=uses, days=days)
 
 
-def invitations_of(connection: Connection, project_id: int) -> list[Any]:
-    """The invitations that still hold."""
-    return list(
-        connection.execute(
-            select(Invitation.id, Invitation.role, Invitation.uses_left, Invitation.expires_at)
-            .where(
-                Invitation.project_id == project_id,
-                Invitation.expires_at > time.time(),
-                Invitation.uses_left > 0,
-            )
-            .order_by(Invitation.id)
-        ).all()
+def invitations_of(connection: Connection, project_id: int) -> list[ActiveInvitation]:
+    """The active invitations."""
+    return fetch_all(
+        connection,
+        select(Invitation.id, Invitation.role, Invitation.uses_left, Invitation.expires_at)
+        .where(
+            Invitation.project_id == project_id,
+            Invitation.expires_at > time.time(),
+            Invitation.uses_left > 0,
+        )
+        .order_by(Invitation.id),
+        ActiveInvitation,
     )
 
 
 def revoke_invitation(connection: Connection, who: Member, invitation_id: int) -> None:
-    """End an invitation."""
+    """Revoke an invitation."""
     gone = connection.execute(
         delete(Invitation).where(
             Invitation.id == invitation_id, Invitation.project_id == who.project.id
         )
     )
     if gone.rowcount == 0:
-        raise RefusedError(404, "There is no such invitation.")
+        raise RefusedError(404, "The invitation does not exist.")
     record(connection, who.person.id, who.project.id, "revoked an invitation")
 
 
-def tokens_of(connection: Connection, user_id: int) -> list[Any]:
-    """Someone's API tokens, without what opens anything."""
-    return list(
-        connection.execute(
-            select(ApiToken.id, ApiToken.name, ApiToken.created_at, ApiToken.expires_at)
-            .where(ApiToken.user_id == user_id)
-            .order_by(ApiToken.id)
-        ).all()
+def tokens_of(connection: Connection, user_id: int) -> list[TokenRow]:
+    """Someone's API tokens, without their secrets."""
+    return fetch_all(
+        connection,
+        select(ApiToken.id, ApiToken.name, ApiToken.created_at, ApiToken.expires_at)
+        .where(ApiToken.user_id == user_id)
+        .order_by(ApiToken.id),
+        TokenRow,
     )
 
 
 def revoke_token(connection: Connection, user_id: int, token_id: int) -> None:
-    """End an API token of someone's."""
+    """Revoke one of someone's API tokens."""
     gone = connection.execute(
         delete(ApiToken).where(ApiToken.id == token_id, ApiToken.user_id == user_id)
     )
     if gone.rowcount == 0:
-        raise RefusedError(404, "There is no such token.")
+        raise RefusedError(404, "The API token does not exist.")
     record(connection, user_id, None, "revoked an API token")
 
 
-def audit_of(connection: Connection, project_id: int, before: int, limit: int) -> list[Any]:
+def audit_of(connection: Connection, project_id: int, before: int, limit: int) -> list[AuditRow]:
     """What was done in a project, newest first, a page at a time."""
-    return list(
-        connection.execute(
-            select(
-                AuditRecord.id,
-                AuditRecord.at,
-                AuditRecord.action,
-                AuditRecord.details,
-                User.name,
-                User.email,
-            )
-            .outerjoin(User, User.id == AuditRecord.user_id)
-            .where(AuditRecord.project_id == project_id, AuditRecord.id < before)
-            .order_by(AuditRecord.id.desc())
-            .limit(limit)
-        ).all()
+    return fetch_all(
+        connection,
+        select(
+            AuditRecord.id,
+            AuditRecord.at,
+            AuditRecord.action,
+            AuditRecord.details,
+            User.name,
+            User.email,
+        )
+        .outerjoin(User, User.id == AuditRecord.user_id)
+        .where(AuditRecord.project_id == project_id, AuditRecord.id < before)
+        .order_by(AuditRecord.id.desc())
+        .limit(limit),
+        AuditRow,
     )
 
 
@@ -174,12 +219,12 @@ def _role_of(connection: Connection, who: Member, user_id: int) -> Role:
         .with_for_update()
     )
     if role is None:
-        raise RefusedError(404, "There is no such member.")
+        raise RefusedError(404, "The member does not exist.")
     return Role(role)
 
 
 def _check_other_owner(connection: Connection, project_id: int) -> None:
-    # Both of two owners who leave at the same time would see the other one stay.
+    # Two owners who leave at the same time would each see the other one stay.
     connection.execute(
         select(Membership.user_id)
         .where(Membership.project_id == project_id, Membership.role == Role.OWNER.value)
@@ -192,4 +237,4 @@ def _check_other_owner(connection: Connection, project_id: int) -> None:
         )
     )
     if (owners or 0) < 2:
-        raise RefusedError(409, "A project needs an owner: make someone else one first.")
+        raise RefusedError(409, "A project needs an owner: make another member an owner first.")

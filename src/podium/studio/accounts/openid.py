@@ -1,4 +1,4 @@
-"""An OpenID provider: where it sends people, and what it says of who comes back."""
+"""Sign-in with an OpenID provider: authorization URL and verified identity."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
 from podium.studio.errors import RefusedError
+from podium.studio.json_types import JsonObject
 from podium.studio.settings import Settings
 
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"]
@@ -24,19 +25,19 @@ _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "E
 _KEPT_SECONDS = 3600.0
 _AGAIN_SECONDS = 30.0
 _LEEWAY = 60
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 _SECONDS = 10.0
 """How long an answer of the provider may take."""
 
 
 @dataclass(frozen=True)
-class Stranger:
-    """Who someone is, by the word of the provider.
+class OpenIDIdentity:
+    """Someone's identity as verified by the provider.
 
     Attributes:
-        subject: The provider's name for them, with the provider's own.
-        email: Their address, only if the provider has verified it.
-        name: What they are called.
+        subject: The issuer and the subject identifier.
+        email: Their address, empty unless the provider has verified it.
+        name: Their display name.
     """
 
     subject: str
@@ -44,13 +45,13 @@ class Stranger:
     name: str
 
 
-class Provider:
+class OpenIDProvider:
     """The provider of the settings. What it publishes about itself is asked for now and then."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._lock = Lock()
-        self._about: dict[str, Any] = {}
+        self._about: JsonObject = {}
         self._keys: KeySet | None = None
         self._asked_at = -_KEPT_SECONDS
 
@@ -72,7 +73,7 @@ class Provider:
         address = str(about["authorization_endpoint"])
         return f"{address}{'&' if '?' in address else '?'}{query}"
 
-    def who(self, callback: str, code: str, nonce: str, verifier: str) -> Stranger:
+    def who(self, callback: str, code: str, nonce: str, verifier: str) -> OpenIDIdentity:
         """Who came back with a code."""
         about, _ = self._known()
         answer = self._post(
@@ -85,7 +86,7 @@ class Provider:
             },
             about,
         )
-        claims: dict[str, Any] = self._verified(str(answer.get("id_token", "")), nonce, answer)
+        claims: JsonObject = self._verified(str(answer.get("id_token", "")), nonce, answer)
         if "email" not in claims and "userinfo_endpoint" in about:
             # Where there is an access token, the standard lets providers tell the rest there.
             login = {"authorization": f"Bearer {answer.get('access_token', '')}"}
@@ -99,9 +100,9 @@ class Provider:
         name = str(claims.get("name") or claims.get("preferred_username") or email or "Somebody")
         if len(subject) > 600:
             raise _unusable()
-        return Stranger(subject, email, name[:200])
+        return OpenIDIdentity(subject, email, name[:200])
 
-    def _verified(self, token: str, nonce: str, answer: dict[str, Any]) -> dict[str, Any]:
+    def _verified(self, token: str, nonce: str, answer: JsonObject) -> JsonObject:
         try:
             decoded = self._decoded(token)
             claims = CodeIDToken(
@@ -133,7 +134,7 @@ class Provider:
             _, keys = self._known(anew=True)
             return jwt.decode(token, keys, algorithms=_ALGORITHMS)
 
-    def _known(self, *, anew: bool = False) -> tuple[dict[str, Any], KeySet]:
+    def _known(self, *, anew: bool = False) -> tuple[JsonObject, KeySet]:
         # The lock is never held while the provider is asked: it may take its time.
         with self._lock:
             fresh = time.monotonic() - self._asked_at < _KEPT_SECONDS
@@ -148,10 +149,10 @@ class Provider:
             self._about, self._keys, self._asked_at = about, keys, time.monotonic()
         return about, keys
 
-    def _get(self, address: str) -> dict[str, Any]:
+    def _get(self, address: str) -> JsonObject:
         return self._ask("GET", address)
 
-    def _post(self, address: str, form: dict[str, str], about: dict[str, Any]) -> dict[str, Any]:
+    def _post(self, address: str, form: dict[str, str], about: JsonObject) -> JsonObject:
         login = (self._settings.oidc_client_id, self._settings.oidc_client_secret)
         methods = about.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
         if not login[1]:
@@ -161,7 +162,7 @@ class Provider:
         secret = {"client_id": login[0], "client_secret": login[1]}
         return self._ask("POST", address, data={**form, **secret})
 
-    def _ask(self, method: str, address: str, **more: Any) -> dict[str, Any]:
+    def _ask(self, method: str, address: str, **more: Any) -> JsonObject:
         end = time.monotonic() + _SECONDS
         body = bytearray()
         try:
@@ -171,7 +172,7 @@ class Provider:
             ):
                 for chunk in answer.iter_bytes():
                     body += chunk
-                    if len(body) > _MOST_BYTES or time.monotonic() > end:
+                    if len(body) > _MAX_BYTES or time.monotonic() > end:
                         raise _unusable()
             content = json.loads(body) if answer.status_code == 200 else None
         except (httpx.HTTPError, ValueError, RecursionError) as error:
@@ -182,4 +183,4 @@ class Provider:
 
 
 def _unusable() -> RefusedError:
-    return RefusedError(502, "Your organisation's sign-in did not work: try again.")
+    return RefusedError(502, "Signing in with your organisation failed. Try again.")

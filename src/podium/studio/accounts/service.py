@@ -6,7 +6,6 @@ import re
 import time
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
@@ -14,6 +13,7 @@ from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from podium.studio.errors import RefusedError
 from podium.studio.store.enums import Role
+from podium.studio.store.rows import InvitationRow, fetch_one
 from podium.studio.store.tables import (
     ApiToken,
     AuthSession,
@@ -33,8 +33,8 @@ _ADDRESS = re.compile(r"[^@\s\x00-\x1f]+@[^@\s\x00-\x1f]+")
 
 
 @dataclass(frozen=True)
-class SignedIn:
-    """What a browser gets when someone signs in: a cookie, and the word that forms repeat."""
+class BrowserSession:
+    """A new browser session: the cookie's secret and the CSRF token."""
 
     secret: str
     csrf: str
@@ -51,23 +51,23 @@ def add_user(
     subject: str | None = None,
     verified: bool = False,
 ) -> int:
-    """Make an account, and return its number.
+    """Create an account, and return its id.
 
     Args:
         connection: A transaction.
         email: The address.
-        name: What they are called.
-        password: What they sign in with, or None if it is by OpenID only.
-        admin: Whether they run the server.
-        subject: Who they are to the OpenID provider.
-        verified: Whether someone vouches for the address.
+        name: Their display name.
+        password: Their password, or None if they sign in with OpenID only.
+        admin: Whether they administer the server.
+        subject: Their identity at the OpenID provider.
+        verified: Whether the address is verified.
     """
     email = normal_email(email)
     name = storable(name)
     if not name.strip() or len(name) > 200:
-        raise RefusedError(422, "Give a name of 1 to 200 characters.")
+        raise RefusedError(422, "Enter a name of 1 to 200 characters.")
     if connection.scalar(select(User.id).where(User.email == email)) is not None:
-        raise RefusedError(409, "There is an account with this address: sign in.")
+        raise RefusedError(409, "An account with this address already exists. Sign in instead.")
     row = connection.execute(
         insert(User)
         .values(
@@ -86,7 +86,7 @@ def add_user(
 
 
 def normal_email(email: str) -> str:
-    """An address in the one form it is kept in.
+    """An e-mail address in its normal form.
 
     Example:
         >>> normal_email(" Ann@Example.org ")
@@ -94,23 +94,23 @@ def normal_email(email: str) -> str:
     """
     email = email.strip().lower()
     if len(email) > 320 or not _ADDRESS.fullmatch(email):
-        raise RefusedError(422, "Give an e-mail address.")
+        raise RefusedError(422, "Enter a valid e-mail address.")
     return email
 
 
 def hash_password(password: str) -> str:
-    """What is kept of a password (Argon2id)."""
+    """The Argon2id hash of a password."""
     if not _SHORTEST <= len(password) <= _LONGEST:
         raise RefusedError(422, f"Choose a password of {_SHORTEST} characters or more.")
     return _HASHER.hash(password)
 
 
 def check_password(connection: Connection, email: str, password: str) -> int | None:
-    """The number of the account that an address and a password open, or None."""
+    """The id of the account with this address and password, or None."""
     user = connection.execute(
         select(User.id, User.password, User.disabled).where(User.email == email.strip().lower())
     ).one_or_none()
-    # A password is checked in any case: the time it takes tells nobody which accounts there are.
+    # A hash is verified in any case, so that response times do not reveal which accounts exist.
     known = user.password if user is not None and user.password else _nobodys_hash()
     right = len(password) <= _LONGEST and _matches(known, password)
     if user is None or not user.password or user.disabled or not right:
@@ -122,24 +122,23 @@ def check_password(connection: Connection, email: str, password: str) -> int | N
     return int(user.id)
 
 
-def sign_in(connection: Connection, user_id: int, hours: float) -> SignedIn:
-    """Start a browser's session, always under a new name."""
+def sign_in(connection: Connection, user_id: int, hours: float) -> BrowserSession:
+    """Start a browser session, always with a new secret."""
     now = time.time()
     connection.execute(delete(AuthSession).where(AuthSession.expires_at < now))
-    found = SignedIn(new_secret(), new_secret(), now + 3600 * hours)
+    row = BrowserSession(new_secret(), new_secret(), now + 3600 * hours)
     connection.execute(
         insert(AuthSession).values(
-            key=digest(found.secret), user_id=user_id, csrf=found.csrf, expires_at=found.expires_at
+            key=digest(row.secret), user_id=user_id, csrf=row.csrf, expires_at=row.expires_at
         )
     )
-    return found
+    return row
 
 
 def link_to_provider(connection: Connection, user_id: int, subject: str) -> None:
-    """Let the owner of an address sign in by OpenID, and nobody else any more.
+    """Link an account to an OpenID identity, and end all other access to it.
 
-    Whoever made the account may not be who the provider says has the address: what they signed in
-    with ends.
+    The account may have been created by someone other than the owner of the verified address.
     """
     connection.execute(
         update(User)
@@ -157,7 +156,7 @@ def end_access(connection: Connection, user_id: int) -> None:
 
 
 def forget_expired(connection: Connection, now: float) -> None:
-    """Remove what no longer opens or holds anything: failures, sessions, invitations, addresses."""
+    """Delete expired sign-in failures, sessions, invitations and known addresses."""
     connection.execute(
         delete(SignInFailure).where(
             SignInFailure.last_at < now - 86400, SignInFailure.locked_until < now
@@ -171,12 +170,12 @@ def forget_expired(connection: Connection, now: float) -> None:
 
 
 def sign_out(connection: Connection, secret: str) -> None:
-    """End a browser's session."""
+    """End a browser session."""
     connection.execute(delete(AuthSession).where(AuthSession.key == digest(secret)))
 
 
 def new_api_token(connection: Connection, user_id: int, name: str, days: float) -> str:
-    """A token for programs; it is shown once."""
+    """Create an API token; its secret is shown once."""
     secret = "podium_" + new_secret()
     now = time.time()
     connection.execute(
@@ -194,7 +193,7 @@ def new_api_token(connection: Connection, user_id: int, name: str, days: float) 
 def invite(
     connection: Connection, project_id: int, role: Role, *, uses: int = 1, days: float = 7
 ) -> str:
-    """The secret of a link that makes whoever opens it a member."""
+    """Create an invitation and return the secret of its link."""
     secret = new_secret()
     connection.execute(
         insert(Invitation).values(
@@ -208,39 +207,41 @@ def invite(
     return secret
 
 
-def invitation(connection: Connection, secret: str) -> Any:
-    """An invitation that still holds, its row locked, or None."""
-    return connection.execute(
+def invitation(connection: Connection, secret: str) -> InvitationRow | None:
+    """An active invitation with its row locked, or None."""
+    return fetch_one(
+        connection,
         select(Invitation.__table__)
         .where(
             Invitation.key == digest(secret),
             Invitation.expires_at > time.time(),
             Invitation.uses_left > 0,
         )
-        .with_for_update()
-    ).one_or_none()
+        .with_for_update(),
+        InvitationRow,
+    )
 
 
 def accept(connection: Connection, secret: str, user_id: int) -> int:
-    """Make someone a member by an invitation, and return the project."""
-    found = invitation(connection, secret)
-    if found is None:
-        raise RefusedError(404, "This invitation was used up or is too old: ask for another.")
+    """Accept an invitation for someone, and return the project's id."""
+    row = invitation(connection, secret)
+    if row is None:
+        raise RefusedError(404, "This invitation has been used or has expired. Ask for a new one.")
     present = connection.scalar(
         select(Membership.role).where(
-            Membership.project_id == found.project_id, Membership.user_id == user_id
+            Membership.project_id == row.project_id, Membership.user_id == user_id
         )
     )
     if present is None:
         connection.execute(
-            insert(Membership).values(project_id=found.project_id, user_id=user_id, role=found.role)
+            insert(Membership).values(project_id=row.project_id, user_id=user_id, role=row.role)
         )
         connection.execute(
             update(Invitation)
-            .where(Invitation.id == found.id)
+            .where(Invitation.id == row.id)
             .values(uses_left=Invitation.uses_left - 1)
         )
-    return int(found.project_id)
+    return int(row.project_id)
 
 
 def _matches(known: str, password: str) -> bool:

@@ -1,35 +1,32 @@
-"""How often someone may try to sign in.
+"""Limits on sign-in attempts.
 
-A try is counted before the password is looked at, so that many at the same time count too, and
-taken back if the password was right. There are three counts: of an account from one address, which
-stops guessing; of an address, which stops trying many accounts; and of an account from everywhere,
-which stops guessing from many addresses. The last does not hold where its owner has signed in
-before, so that nobody can be locked out by others.
+An attempt is counted before the password is checked, so that concurrent attempts count too, and
+uncounted if the password was right. There are three counters: per account and address, against
+guessing; per address, against trying many accounts; and per account, against guessing from many
+addresses. The last does not apply to addresses from which the owner has signed in before, so that
+nobody can lock them out.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import time
-from typing import Any
 
 from sqlalchemy import Connection, case, delete, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from podium.studio.errors import RefusedError
 from podium.studio.store.tables import KnownAddress, SignInFailure, User
+from podium.studio.store.upsert import INSERTS
 
 FREE = {"pair": 5, "address": 20, "account": 50}
-"""How many tries may fail before there is a wait, which then doubles up to a limit."""
-LONGEST_WAIT = 900.0
+"""Failed attempts before there is a delay, which then doubles up to a limit."""
+MAX_WAIT = 900.0
 WINDOW = 3600.0
 """Seconds without a failure after which counting starts over."""
 
-_INSERT: dict[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
 
-
-def count_try(connection: Connection, email: str, address: str) -> None:
-    """Count a try to sign in, or refuse it if there were too many; commit it before going on."""
+def count_attempt(connection: Connection, email: str, address: str) -> None:
+    """Count a sign-in attempt, or refuse it if there were too many; commit before continuing."""
     now = time.time()
     for kind, key in _keys(connection, email, address):
         count = _add_one(connection, key, now)
@@ -38,9 +35,9 @@ def count_try(connection: Connection, email: str, address: str) -> None:
                 select(SignInFailure.locked_until).where(SignInFailure.key == key)
             )
             left = int((locked or now) - now) + 1
-            raise RefusedError(429, f"Too many tries: wait {left} seconds.")
+            raise RefusedError(429, f"Too many attempts: wait {left} seconds.")
         if count >= FREE[kind]:
-            wait = min(2.0 ** (count - FREE[kind]), LONGEST_WAIT)
+            wait = min(2.0 ** (count - FREE[kind]), MAX_WAIT)
             connection.execute(
                 update(SignInFailure)
                 .where(SignInFailure.key == key)
@@ -49,7 +46,7 @@ def count_try(connection: Connection, email: str, address: str) -> None:
 
 
 def take_back(connection: Connection, user_id: int, email: str, address: str) -> None:
-    """The last try was right: it does not count, and others keep counting."""
+    """Uncount a successful attempt; earlier failures still count."""
     keys = dict(_keys(connection, email, address))
     connection.execute(delete(SignInFailure).where(SignInFailure.key == keys.pop("pair")))
     for kind, key in keys.items():
@@ -64,7 +61,7 @@ def take_back(connection: Connection, user_id: int, email: str, address: str) ->
                 ),
             )
         )
-    statement = _INSERT[connection.dialect.name](KnownAddress).values(
+    statement = INSERTS[connection.dialect.name](KnownAddress).values(
         user_id=user_id, address=network(address), last_at=time.time()
     )
     connection.execute(
@@ -76,7 +73,7 @@ def take_back(connection: Connection, user_id: int, email: str, address: str) ->
 
 
 def network(address: str) -> str:
-    """An address as it is counted: a household's or office's IPv6 network has one prefix.
+    """The network of an address, as it is counted: IPv6 addresses by their /64 prefix.
 
     Example:
         >>> network("192.0.2.7"), network("2001:db8:1:2:aaaa::1")
@@ -92,24 +89,24 @@ def network(address: str) -> str:
 
 
 def _keys(connection: Connection, email: str, address: str) -> list[tuple[str, str]]:
-    """What is counted, in an order that is the same for everyone."""
-    account, place = email.strip().lower()[:320], network(address)
+    """The counters, always in the same order."""
+    account, source = email.strip().lower()[:320], network(address)
     known = connection.scalar(
         select(KnownAddress.user_id)
         .join(User, User.id == KnownAddress.user_id)
-        .where(User.email == account, KnownAddress.address == place)
+        .where(User.email == account, KnownAddress.address == source)
     )
-    keys = [("pair", f"pair:{account}|{place}"), ("address", f"address:{place}")]
+    keys = [("pair", f"pair:{account}|{source}"), ("address", f"address:{source}")]
     return keys if known is not None else [*keys, ("account", f"account:{account}")]
 
 
 def _add_one(connection: Connection, key: str, now: float) -> int | None:
-    """The count with one more, or None while there is a wait."""
-    statement = _INSERT[connection.dialect.name](SignInFailure).values(
+    """Increment a counter and return it; None during a delay."""
+    statement = INSERTS[connection.dialect.name](SignInFailure).values(
         key=key, count=1, locked_until=0.0, last_at=now
     )
     over = SignInFailure.last_at < now - WINDOW
-    found = connection.execute(
+    count_now = connection.execute(
         statement.on_conflict_do_update(
             index_elements=[SignInFailure.key],
             set_={
@@ -119,4 +116,4 @@ def _add_one(connection: Connection, key: str, now: float) -> int | None:
             where=SignInFailure.locked_until <= now,
         ).returning(SignInFailure.count)
     ).scalar_one_or_none()
-    return None if found is None else int(found)
+    return None if count_now is None else int(count_now)

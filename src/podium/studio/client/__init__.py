@@ -11,6 +11,13 @@ labels = project.labels()  # podium.data.Judgments, for podium.rankers
 
 from podium.studio.client.client import StudioClient, project_at
 from podium.studio.client.project import StudioProject
-from podium.studio.client.values import Asked, Shown, StudioError
+from podium.studio.client.values import StudioDocument, StudioError, StudioTask
 
-__all__ = ["Asked", "Shown", "StudioClient", "StudioError", "StudioProject", "project_at"]
+__all__ = [
+    "StudioClient",
+    "StudioDocument",
+    "StudioError",
+    "StudioProject",
+    "StudioTask",
+    "project_at",
+]

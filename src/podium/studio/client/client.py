@@ -23,7 +23,7 @@ class StudioClient:
 
     Args:
         url: The studio's address.
-        token: An API token, made on the studio's page "API tokens"; by default that of the
+        token: An API token, created on the studio's page "API tokens"; by default that of the
             environment variable ``PODIUM_STUDIO_TOKEN``.
         timeout: How many seconds to wait for an answer.
 
@@ -36,7 +36,7 @@ class StudioClient:
     def __init__(self, url: str, token: str | None = None, *, timeout: float = 30.0) -> None:
         token = token or os.environ.get(TOKEN)
         if not token:
-            raise StudioError(401, f"There is no API token: make one, and put it into {TOKEN}.")
+            raise StudioError(401, f"No API token: create one and set {TOKEN}.")
         self.url = url.rstrip("/")
         self._http = httpx.Client(
             base_url=f"{self.url}/api/v1",
@@ -52,18 +52,18 @@ class StudioClient:
         """A project by its number."""
         return StudioProject(self, self.call("GET", f"/projects/{number}"))
 
-    def create_project(self, name: str, **settings: Any) -> StudioProject:
-        """Make a project; administrators can.
+    def create_project(self, name: str, **settings: object) -> StudioProject:
+        """Create a project; for administrators only.
 
         Args:
-            name: What it is called.
+            name: Its name.
             settings: Those of `podium.studio.projects.service.ProjectSettings`: mode, k, …
         """
         made = self.call("POST", "/projects", json={"name": name, **settings})
         return StudioProject(self, made)
 
     def call(self, method: str, path: str, **more: Any) -> Any:
-        """Send a request; what was refused is a `StudioError`. Gives the answer's JSON."""
+        """Send a request and return the response's JSON; raises `StudioError` if it is refused."""
         answer = self.send(method, path, **more)
         return answer.json() if answer.content else None
 
@@ -135,5 +135,7 @@ def project_at(address: str) -> tuple[str, int]:
     """
     url, _, number = address.rpartition("#")
     if not url or not number.isdecimal():
-        raise StudioError(0, f"{address!r} names no project: write https://judging.example.org#7.")
+        raise StudioError(
+            0, f"{address!r} does not name a project: write https://judging.example.org#7."
+        )
     return url, int(number)

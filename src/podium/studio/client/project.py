@@ -13,26 +13,27 @@ from uuid import uuid4
 from podium.data import CandidateList, Judgments, Preferences, read_parquet, write_jsonl
 from podium.data.atomic import atomic_write
 from podium.data.files import writing
-from podium.studio.client.renewing import Renewing
-from podium.studio.client.values import Asked, Shown, StudioError
+from podium.studio.client.renewing import LeaseRenewer
+from podium.studio.client.values import StudioDocument, StudioError, StudioTask
+from podium.studio.json_types import JsonObject
 
 if TYPE_CHECKING:
     from podium.studio.client.client import StudioClient
 
 _RENEW_EVERY = 15.0
-"""How often a program that judges says that it is still at it, in seconds."""
+"""How often a program that judges renews its lease, in seconds."""
 _LOOK_AGAIN = 5.0
-"""How soon to look whether a project that is paused goes on, in seconds."""
+"""How often to check whether a paused project has been resumed, in seconds."""
 
 
 class StudioProject:
     """A project of a studio.
 
     Attributes:
-        about: What the studio told of it: id, role, settings, progress.
+        about: The project as JSON: id, role, settings, progress.
     """
 
-    def __init__(self, studio: StudioClient, about: dict[str, Any]) -> None:
+    def __init__(self, studio: StudioClient, about: JsonObject) -> None:
         self.about = about
         self._studio = studio
         self._path = f"/projects/{about['id']}"
@@ -47,7 +48,7 @@ class StudioProject:
         """The project as it is now."""
         return self._studio.project(self.id)
 
-    def change(self, **settings: Any) -> None:
+    def change(self, **settings: object) -> None:
         """Change settings, or ``paused``."""
         self.about = self._studio.call("PATCH", self._path, json=settings)
 
@@ -56,8 +57,8 @@ class StudioProject:
         name = self.about["settings"]["name"]
         self._studio.send("DELETE", self._path, json={"name": name})
 
-    def import_candidates(self, source: str | Path | Iterable[CandidateList]) -> dict[str, Any]:
-        """Put queries with their candidates into the project, and wait until they are in.
+    def import_candidates(self, source: str | Path | Iterable[CandidateList]) -> JsonObject:
+        """Import queries with their candidates, and wait until the import is done.
 
         Args:
             source: A JSONL file, or lists of candidates.
@@ -79,59 +80,59 @@ class StudioProject:
         queries: str | Path | None = None,
         *,
         depth: int = 50,
-    ) -> dict[str, Any]:
-        """Put the queries of TREC runs into the project, with the texts of their documents."""
+    ) -> JsonObject:
+        """Import the queries of TREC runs, with the texts of their documents."""
         files = [("runs", Path(run)) for run in runs] + [("documents", Path(documents))]
         if queries is not None:
             files.append(("queries", Path(queries)))
         return self._upload("runs", files, depth=depth)
 
-    def import_gold(self, source: str | Path) -> dict[str, Any]:
-        """Put gold pairs into the project, from JSONL."""
+    def import_gold(self, source: str | Path) -> JsonObject:
+        """Import gold pairs from JSONL."""
         return self._upload("gold", [("gold", Path(source))])
 
-    def import_from_engine(self, **search: Any) -> dict[str, Any]:
-        """Put queries into the project with candidates that a search engine finds for them.
+    def import_from_engine(self, **search: Any) -> JsonObject:
+        """Import queries with candidates from a search engine.
 
         Args:
             search: The fields of `podium.studio.transfer.search_engines.EngineSearch`: url, …
         """
         path = f"{self._path}/imports/engine"
-        result: dict[str, Any] = self._wait(self._studio.call("POST", path, json=search))["result"]
+        result: JsonObject = self._wait(self._studio.call("POST", path, json=search))["result"]
         return result
 
-    def next(self, *, wait: float | None = 60.0) -> Asked | None:
-        """What to judge next, or None if there is nothing (for now).
+    def next(self, *, wait: float | None = 60.0) -> StudioTask | None:
+        """The next task, or None if there is none (for now).
 
         Args:
             wait: For how many seconds to wait for others at most, where what they do may open
                 something; None is as long as it takes.
         """
-        return self._asked(self._next(), wait)
+        return self._wait_for_task(self._next(), wait)
 
     def answer(
-        self, asked: Asked, choice: str, *, seconds: float = 0.0, wait: float | None = 60.0
-    ) -> Asked | None:
-        """Answer, and get what to judge next, or None if there is nothing (for now)."""
-        return self._asked(self._answer(asked, choice, seconds), wait)
+        self, task: StudioTask, choice: str, *, seconds: float = 0.0, wait: float | None = 60.0
+    ) -> StudioTask | None:
+        """Answer a task, and get the next one, or None if there is none (for now)."""
+        return self._wait_for_task(self._answer(task, choice, seconds), wait)
 
-    def undo(self) -> Asked | None:
-        """Take back your last answer; the same is asked again."""
-        wanted = {"token": str(uuid4()), "tab": self._tab}
-        return self._asked(self._studio.call("POST", f"{self._path}/undo", json=wanted), 60.0)
+    def undo(self) -> StudioTask | None:
+        """Undo your last answer; the same task is returned."""
+        body = {"token": str(uuid4()), "tab": self._tab}
+        return self._wait_for_task(self._studio.call("POST", f"{self._path}/undo", json=body), 60.0)
 
-    def release(self, asked: Asked) -> None:
-        """Give a task up unanswered, so that others need not wait for it."""
-        self._studio.call("POST", f"{self._path}/release", json={"token": asked.token})
+    def release(self, task: StudioTask) -> None:
+        """Release a task unanswered, so that others need not wait for it."""
+        self._studio.call("POST", f"{self._path}/release", json={"token": task.token})
 
-    def judge(self, choose: Callable[[Asked], str], *, wait: float | None = None) -> int:
-        """Judge until there is nothing left to you; returns how many answers that took.
+    def judge(self, choose: Callable[[StudioTask], str], *, wait: float | None = None) -> int:
+        """Judge until no task is left for you; returns the number of answers.
 
         Where the rest depends on others, it waits for them. A task is kept for as long as `choose`
         takes, and given up if it fails.
 
         Args:
-            choose: Gives one of the choices of what is asked: a model, say.
+            choose: Returns one of the task's choices, for example by a model.
             wait: For how many seconds to wait for others at a time, and while the project is
                 paused; None is as long as it takes.
 
@@ -139,20 +140,20 @@ class StudioProject:
             StudioError: If work is left that nobody can do; it says what would help.
         """
         count = 0
-        with Renewing(self._renew, _RENEW_EVERY) as renewing:
-            asked = self._asked(self._next(renews=True), wait, renews=True)
-            while asked is not None:
-                renewing.token = asked.token
+        with LeaseRenewer(self._renew, _RENEW_EVERY) as renewing:
+            task = self._wait_for_task(self._next(renews=True), wait, renews=True)
+            while task is not None:
+                renewing.token = task.token
                 begun = time.monotonic()
                 try:
-                    choice = choose(asked)
+                    choice = choose(task)
                 except BaseException:
-                    self.release(asked)
+                    self.release(task)
                     raise
-                answer = self._answer(asked, choice, time.monotonic() - begun, renews=True)
+                answer = self._answer(task, choice, time.monotonic() - begun, renews=True)
                 renewing.token = None
                 count += 1
-                asked = self._asked(answer, wait, renews=True)
+                task = self._wait_for_task(answer, wait, renews=True)
         return count
 
     def export(
@@ -163,8 +164,8 @@ class StudioProject:
         *,
         only_done: bool = False,
         ties: bool = False,
-    ) -> dict[str, Any]:
-        """Write what the project came to into a file.
+    ) -> JsonObject:
+        """Export the project's results to a file.
 
         Args:
             target: The file, or an open stream.
@@ -184,7 +185,7 @@ class StudioProject:
                 self._studio.fetch(path, stream)
         else:
             self._studio.fetch(path, target)
-        result: dict[str, Any] = job["result"]
+        result: JsonObject = job["result"]
         return result
 
     def labels(self, *, only_done: bool = False, ties: bool = False) -> Judgments:
@@ -196,37 +197,37 @@ class StudioProject:
         return read_parquet(stream, Judgments)
 
     def preferences(self) -> Preferences:
-        """The verdicts on pairs that stand."""
+        """The verdicts on pairs that were not undone."""
         stream = io.BytesIO()
         self.export(stream, "preferences", "pairs-parquet")
         stream.seek(0)
         return read_parquet(stream, Preferences)
 
-    def _next(self, *, renews: bool = False) -> dict[str, Any]:
+    def _next(self, *, renews: bool = False) -> JsonObject:
         ask = {"tab": self._tab, "renews": renews}
-        found: dict[str, Any] = self._studio.call("POST", f"{self._path}/next", json=ask)
-        return found
+        response: JsonObject = self._studio.call("POST", f"{self._path}/next", json=ask)
+        return response
 
     def _answer(
-        self, asked: Asked, choice: str, seconds: float, *, renews: bool = False
-    ) -> dict[str, Any]:
-        given = {
-            "token": asked.token,
+        self, task: StudioTask, choice: str, seconds: float, *, renews: bool = False
+    ) -> JsonObject:
+        body = {
+            "token": task.token,
             "choice": choice,
             "seconds": seconds,
             "tab": self._tab,
             "renews": renews,
         }
-        answer = self._studio.call("POST", f"{self._path}/answers", json=given)
+        answer = self._studio.call("POST", f"{self._path}/answers", json=body)
         return answer["next"] or {"state": "paused"}
 
     def _renew(self, token: str) -> None:
-        wanted = {"token": token, "tab": self._tab, "renews": True}
-        self._studio.call("POST", f"{self._path}/renew", json=wanted)
+        body = {"token": token, "tab": self._tab, "renews": True}
+        self._studio.call("POST", f"{self._path}/renew", json=body)
 
-    def _asked(
-        self, answer: dict[str, Any], wait: float | None, *, renews: bool = False
-    ) -> Asked | None:
+    def _wait_for_task(
+        self, answer: JsonObject, wait: float | None, *, renews: bool = False
+    ) -> StudioTask | None:
         end = math.inf if wait is None else time.monotonic() + wait
         waits = ("wait", "paused") if renews else ("wait",)
         while answer["state"] in waits:
@@ -245,21 +246,21 @@ class StudioProject:
             tuple(self._document(task["query_id"], document) for document in side["documents"])
             for side in task["sides"]
         )
-        return Asked(
+        return StudioTask(
             task["token"], task["query"], task["description"], sides, tuple(task["choices"])
         )
 
-    def _document(self, query: int, document: dict[str, Any]) -> Shown:
+    def _document(self, query: int, document: JsonObject) -> StudioDocument:
         path = f"{self._path}/queries/{query}/documents/{document['place']}"
         if document["format"] == "html":
             text = self._studio.send("GET", f"{path}/page").text
         else:
             text = self._studio.call("GET", path)["text"]
-        return Shown(document["place"], document["title"], document["url"], text)
+        return StudioDocument(document["place"], document["title"], document["url"], text)
 
     def _upload(
-        self, source: str, files: Sequence[tuple[str, Path | IO[bytes]]], **more: Any
-    ) -> dict[str, Any]:
+        self, source: str, files: Sequence[tuple[str, Path | IO[bytes]]], **more: object
+    ) -> JsonObject:
         streams: list[tuple[str, tuple[str, IO[bytes]]]] = []
         try:
             for role, file in files:
@@ -273,10 +274,10 @@ class StudioProject:
         finally:
             for _, (_, stream) in streams:
                 stream.close()
-        result: dict[str, Any] = self._wait(job)["result"]
+        result: JsonObject = self._wait(job)["result"]
         return result
 
-    def _wait(self, job: dict[str, Any]) -> dict[str, Any]:
+    def _wait(self, job: JsonObject) -> JsonObject:
         pause = 0.05
         while job["state"] in ("waiting", "running"):
             time.sleep(pause)

@@ -10,7 +10,7 @@ from typing import Self
 from podium.studio.client.values import StudioError
 
 
-class Renewing:
+class LeaseRenewer:
     """A thread that renews a task every few seconds, in a ``with`` block.
 
     Args:

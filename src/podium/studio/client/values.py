@@ -1,4 +1,4 @@
-"""What `podium.studio.client` gives and raises."""
+"""Tasks, documents and errors of `podium.studio.client`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from podium.errors import PodiumError
 
 
 class StudioError(PodiumError):
-    """What a studio refused, in its words.
+    """A request that a studio refused, or a studio that cannot be reached.
 
     Attributes:
         status: The HTTP status; 0 if the studio could not be reached.
 
     Example:
-        >>> StudioError(404, "There is no such project.").status
+        >>> StudioError(404, "The project does not exist.").status
         404
     """
 
@@ -24,13 +24,13 @@ class StudioError(PodiumError):
 
 
 @dataclass(frozen=True)
-class Shown:
+class StudioDocument:
     """A document of a task.
 
     Attributes:
-        place: Its place in the query's list.
-        title: A line that names it.
-        url: Where it lives.
+        place: The number that identifies it within the task's query.
+        title: Its title.
+        url: Its URL.
         text: Its text.
     """
 
@@ -41,13 +41,13 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Something to judge.
+class StudioTask:
+    """A judging task.
 
     Attributes:
-        token: Names the answer.
+        token: Identifies the answer.
         query: The query as people typed it.
-        description: What they meant.
+        description: What they meant by it.
         sides: The documents on each side: one each, or those of whole rankings.
         choices: What can be answered.
     """
@@ -55,5 +55,5 @@ class Asked:
     token: str
     query: str
     description: str
-    sides: tuple[tuple[Shown, ...], ...]
+    sides: tuple[tuple[StudioDocument, ...], ...]
     choices: tuple[str, ...]

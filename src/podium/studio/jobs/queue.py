@@ -1,7 +1,7 @@
-"""Work that takes longer than a request: it waits in a table until a server's worker takes it.
+"""The job queue: work that takes longer than a request, stored in a table until a worker claims it.
 
-A worker says every few seconds that it is at it. What a worker began that says nothing any more
-is begun again by another, and the one that was given up can no longer finish it.
+A worker sends heartbeats while it runs a job. When they stop, another worker claims the job, and
+the first one can no longer finish it.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ import time
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
-from sqlalchemy import Connection, Engine, and_, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, and_, func, insert, or_, select, update
 
 from podium.studio.errors import RefusedError
+from podium.studio.json_types import JsonObject
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction
+from podium.studio.store.rows import JobRow, fetch_one
 from podium.studio.store.tables import Job
 from podium.studio.store.tokens import new_secret
 
@@ -28,7 +29,7 @@ DEAD_AFTER = 30.0
 _MOST_ATTEMPTS = 3
 MOST_UNDER_WAY = 20
 """How many jobs of one kind may wait or run in a project at the same time."""
-MOST_FILES = 50
+MAX_FILES = 50
 """How many files of exports a project keeps; the oldest make room."""
 
 
@@ -46,12 +47,12 @@ ENDED = (State.DONE.value, State.FAILED.value, State.CANCELLED.value)
 UNDER_WAY = (State.WAITING.value, State.RUNNING.value)
 
 
-class LostError(Exception):
+class JobLostError(Exception):
     """Another worker has taken the job over, or someone has cancelled it."""
 
 
 @dataclass
-class Work:
+class JobContext:
     """A job that a worker has in its hands.
 
     Attributes:
@@ -64,7 +65,7 @@ class Work:
 
     engine: Engine
     settings: Settings
-    job: Any
+    job: JobRow
     share: float = field(default=0.0)
     lost: bool = field(default=False)
 
@@ -72,11 +73,9 @@ class Work:
         """Note how much is done; LostError if nobody waits for the rest."""
         self.share = share
         if self.lost:
-            raise LostError
+            raise JobLostError
 
-    def finish(
-        self, connection: Connection, result: dict[str, Any], file: str | None = None
-    ) -> None:
+    def finish(self, connection: Connection, result: JsonObject, file: str | None = None) -> None:
         """Say in the transaction that does the work that it is done: both hold, or neither."""
         done = connection.execute(
             update(Job)
@@ -84,7 +83,7 @@ class Work:
             .values(state=State.DONE.value, progress=1.0, result=result, file=file)
         )
         if done.rowcount == 0:
-            raise LostError
+            raise JobLostError
 
     def alive(self) -> bool:
         """Tell that someone is at it, and how far; whether it is still theirs."""
@@ -113,7 +112,7 @@ class Work:
 
 
 def enqueue(
-    connection: Connection, project_id: int, user_id: int, kind: str, parameters: dict[str, Any]
+    connection: Connection, project_id: int, user_id: int, kind: str, parameters: JsonObject
 ) -> int:
     """Put a job into the queue, and return its number."""
     waiting = connection.scalar(
@@ -144,7 +143,7 @@ def enqueue(
     )
 
 
-def claim(connection: Connection, worker: str, kinds: list[str]) -> Any:
+def claim(connection: Connection, worker: str, kinds: list[str]) -> JobRow | None:
     """The oldest job that nobody is at, now this worker's, or None."""
     now = time.time()
     row = connection.execute(
@@ -178,18 +177,18 @@ def claim(connection: Connection, worker: str, kinds: list[str]) -> Any:
     )
     if given_up:
         return None
-    return connection.execute(select(Job.__table__).where(Job.id == row.id)).one()
+    return fetch_one(connection, select(Job.__table__).where(Job.id == row.id), JobRow)
 
 
-def cancel(connection: Connection, job: Any) -> None:
+def cancel(connection: Connection, job: JobRow) -> None:
     """End a job that is not done; a worker that is at it notices in a few seconds and stops."""
-    found = connection.execute(
+    updated = connection.execute(
         update(Job)
         .where(Job.id == job.id, Job.state.in_(UNDER_WAY))
         .values(state=State.CANCELLED.value, error="It was cancelled.")
     )
-    if found.rowcount == 0:
-        raise RefusedError(409, "It has ended already.")
+    if updated.rowcount == 0:
+        raise RefusedError(409, "It has already ended.")
 
 
 def make_room(connection: Connection, project_id: int) -> list[str]:
@@ -198,7 +197,7 @@ def make_room(connection: Connection, project_id: int) -> list[str]:
         select(Job.id, Job.file)
         .where(Job.project_id == project_id, Job.file.is_not(None))
         .order_by(Job.id.desc())
-        .offset(MOST_FILES - 1)
+        .offset(MAX_FILES - 1)
     ).all()
     connection.execute(update(Job).where(Job.id.in_([row.id for row in rows])).values(file=None))
     return [row.file for row in rows]
@@ -225,5 +224,5 @@ def is_ours(name: str) -> bool:
     return bool(_OURS.fullmatch(name))
 
 
-def _mine(job: Any) -> Any:
+def _mine(job: JobRow) -> ColumnElement[bool]:
     return and_(Job.id == job.id, Job.worker == job.worker, Job.state == State.RUNNING.value)

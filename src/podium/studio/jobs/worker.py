@@ -13,20 +13,20 @@ from sqlalchemy import Connection, delete, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from podium.errors import PodiumError
-from podium.studio.jobs.queue import ENDED, LostError, Work, claim, files_folder, is_ours
-from podium.studio.logs import described
+from podium.studio.jobs.queue import ENDED, JobContext, JobLostError, claim, files_folder, is_ours
+from podium.studio.logs import describe_error
 from podium.studio.metrics import Metrics
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction
 from podium.studio.store.tables import Job
 from podium.studio.store.tokens import new_secret
 
-Kinds = Mapping[str, Callable[[Work], None]]
+Kinds = Mapping[str, Callable[[JobContext], None]]
 """To each kind of job the function that does it."""
 
 _LOOK_EVERY = 1.0
-_TELL_EVERY = 2.0
-_TIDY_EVERY = 3600.0
+_HEARTBEAT_SECONDS = 2.0
+_CLEANUP_SECONDS = 3600.0
 _AFTER_FAILURE = 5.0
 _KEPT_DAYS = 7.0
 
@@ -38,7 +38,7 @@ class Worker:
         settings: The server's settings; the worker has connections of its own.
         kinds: What it can do.
         metrics: Where jobs and failures are counted.
-        tidying: What removes expired rows of other packages, every hour; it is given the time.
+        cleanups: What removes expired rows of other packages, every hour; it is given the time.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Worker:
         kinds: Kinds,
         metrics: Metrics | None = None,
         *,
-        tidying: Sequence[Callable[[Connection, float], object]] = (),
+        cleanups: Sequence[Callable[[Connection, float], object]] = (),
     ) -> None:
         self._settings = settings
         self._kinds = dict(kinds)
@@ -58,8 +58,8 @@ class Worker:
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="podium-worker", daemon=True)
         self._log = structlog.get_logger("podium.studio")
-        self._tidying = tuple(tidying)
-        self._tidied = 0.0
+        self._cleanups = tuple(cleanups)
+        self._cleaned_up_at = 0.0
 
     def start(self) -> None:
         """Begin."""
@@ -76,7 +76,7 @@ class Worker:
         """Whether its thread runs."""
         return self._thread.is_alive() and not self._stopping
 
-    def nudge(self) -> None:
+    def wake(self) -> None:
         """There is something new: look at once."""
         self._wake.set()
 
@@ -93,15 +93,15 @@ class Worker:
             try:
                 while not self._stopping and self._take_one():
                     pass
-                self._tidy()
+                self._clean_up()
             except SQLAlchemyError as error:
                 # The database is away, or its tables are of another version: it may come back.
                 self._metrics.worker_failed()
-                self._log.warning("worker", **described(error))
+                self._log.warning("worker", **describe_error(error))
             except Exception as error:
                 # A full disk, a folder that is gone: whatever it is, later jobs may well succeed.
                 self._metrics.worker_failed()
-                self._log.error("worker", **described(error))
+                self._log.error("worker", **describe_error(error))
                 self._wake.wait(_AFTER_FAILURE)
             self._wake.wait(_LOOK_EVERY)
 
@@ -110,15 +110,15 @@ class Worker:
         job = in_transaction(self._engine, lambda c: claim(c, self._name[:32], kinds))
         if job is None:
             return False
-        work = Work(self._engine, self._settings, job)
+        work = JobContext(self._engine, self._settings, job)
         ended = threading.Event()
-        teller = threading.Thread(target=self._tell, args=(work, ended), daemon=True)
-        teller.start()
+        heartbeat = threading.Thread(target=self._send_heartbeats, args=(work, ended), daemon=True)
+        heartbeat.start()
         outcome = "failed"
         try:
             self._kinds[job.kind](work)
             outcome = "done"
-        except LostError:
+        except JobLostError:
             outcome = "lost"
             self._log.warning("job", job=job.id, problem="cancelled or taken over")
         except PodiumError as error:
@@ -128,39 +128,39 @@ class Worker:
             raise
         except Exception as error:
             # Whatever it is, the others wait for their turn, and who asked for it is told.
-            self._log.error("job", job=job.id, **described(error))
-            work.fail("Something went wrong; the server's log tells what.")
+            self._log.error("job", job=job.id, **describe_error(error))
+            work.fail("Something went wrong. See the server's log for details.")
         finally:
             self._metrics.job_ended(job.kind, outcome)
             ended.set()
-            teller.join()
+            heartbeat.join()
         return True
 
-    def _tell(self, work: Work, ended: threading.Event) -> None:
-        while not ended.wait(_TELL_EVERY):
+    def _send_heartbeats(self, work: JobContext, ended: threading.Event) -> None:
+        while not ended.wait(_HEARTBEAT_SECONDS):
             with suppress(SQLAlchemyError):
                 work.alive()
 
-    def _tidy(self) -> None:
+    def _clean_up(self) -> None:
         """Remove jobs that are long done, and files that belong to none."""
         now = time.time()
-        if now < self._tidied + _TIDY_EVERY:
+        if now < self._cleaned_up_at + _CLEANUP_SECONDS:
             return
-        self._tidied = now
+        self._cleaned_up_at = now
         oldest = now - 86400 * _KEPT_DAYS
 
         def forget(connection: Connection) -> None:
             connection.execute(delete(Job).where(Job.state.in_(ENDED), Job.created_at < oldest))
-            for tidy in self._tidying:
-                tidy(connection, now)
+            for cleanup in self._cleanups:
+                cleanup(connection, now)
 
         in_transaction(self._engine, forget)
-        wanted = in_transaction(
+        kept_files = in_transaction(
             self._engine, lambda c: set(c.scalars(select(Job.file).where(Job.file.is_not(None))))
         )
         for path in files_folder(self._settings).iterdir():
             # The folder may be a shared one: what is not ours stays, whatever its age.
-            if not is_ours(path.name) or path.name in wanted:
+            if not is_ours(path.name) or path.name in kept_files:
                 continue
             if path.is_file() and _written(path) < oldest:
                 with suppress(OSError):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from podium.judging import Outcome
 from podium.judging.entries import GRADES
-from podium.studio.judging.modes import NOTHING, Task
+from podium.studio.judging.modes import NO_ITEM, JudgingTask
 from podium.studio.store.enums import Kind, Mode, Purpose
 
 SKIP = "skip"
@@ -26,12 +26,12 @@ CHOICES: dict[Mode, tuple[str, ...]] = {
     Mode.GRADES: (*_GRADES, SKIP),
     Mode.RANKINGS: (*_POINTS, SKIP),
 }
-"""To each judging screen what can be answered there."""
+"""The possible answers in each judging mode."""
 
 
 @dataclass(frozen=True)
-class Part:
-    """One entry of an answer: most have one; that both documents are bad has two."""
+class AnswerEntry:
+    """A log entry that an answer adds; most answers add one, "both are bad" adds two."""
 
     kind: Kind
     left: int
@@ -39,29 +39,29 @@ class Part:
     value: int | None
 
 
-def parts_of(mode: Mode, task: Task, choice: str) -> list[Part] | None:
-    """The entries that an answer to a task adds, or None if the screen has no such answer.
+def answer_entries(mode: Mode, task: JudgingTask, choice: str) -> list[AnswerEntry] | None:
+    """The log entries that an answer adds, or None if the mode has no such answer.
 
     Bad marks on repeated and gold pairs are verdicts: the point of those is to compare.
 
     Example:
-        >>> parts_of(Mode.PAIRS, Task(3, 5), "bad-both")[1]
-        Part(kind=<Kind.BAD: 'bad'>, left=5, right=None, value=None)
+        >>> answer_entries(Mode.PAIRS, JudgingTask(3, 5), "bad-both")[1]
+        AnswerEntry(kind=<Kind.BAD: 'bad'>, left=5, right=None, value=None)
     """
-    right = None if task.right == NOTHING else task.right
+    right = None if task.right == NO_ITEM else task.right
     if choice not in CHOICES[mode]:
         return None
     if choice == SKIP:
-        return [Part(Kind.SKIP, task.left, right, None)]
+        return [AnswerEntry(Kind.SKIP, task.left, right, None)]
     if mode is Mode.GRADES:
-        return [Part(Kind.GRADE, task.left, None, _GRADES[choice])]
+        return [AnswerEntry(Kind.GRADE, task.left, None, _GRADES[choice])]
     if mode is Mode.RANKINGS:
-        return [Part(Kind.SIDE_BY_SIDE, task.left, right, _POINTS[choice])]
+        return [AnswerEntry(Kind.SIDE_BY_SIDE, task.left, right, _POINTS[choice])]
     if choice in _VERDICTS:
-        return [Part(Kind.VERDICT, task.left, right, _VERDICTS[choice])]
+        return [AnswerEntry(Kind.VERDICT, task.left, right, _VERDICTS[choice])]
     marked = _MARKS[choice]
     if task.purpose is not Purpose.MAIN:
         worth = (0 not in marked) - (1 not in marked)
-        return [Part(Kind.VERDICT, task.left, right, worth)]
+        return [AnswerEntry(Kind.VERDICT, task.left, right, worth)]
     sides = (task.left, task.right)
-    return [Part(Kind.BAD, sides[side], None, None) for side in marked]
+    return [AnswerEntry(Kind.BAD, sides[side], None, None) for side in marked]

@@ -1,8 +1,8 @@
-"""Work that nobody can do: what is blocked, why, and what would unblock it.
+"""Blocked work: queries that nobody can finish, why, and what would unblock them.
 
-Pairs that several people judge need that many people, each query its own where people judge only
-what is assigned to them. And whatever all have skipped is left for nobody. ``careful`` needs nobody
-in particular: it ends when those who judge have judged every pair, even with budget left.
+Pairs judged by several people need that many assessors; where people judge assigned queries only,
+each query needs that many assignees. Pairs that everyone has skipped are blocked too. ``careful``
+is never short of people: it ends when the assessors have judged every pair, even with budget left.
 """
 
 from __future__ import annotations
@@ -11,32 +11,33 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, literal, select
+from sqlalchemy import ColumnElement, Connection, Select, func, literal, select
 
 from podium.judging.algorithms import CAREFUL
 from podium.studio.errors import RefusedError
 from podium.studio.store.enums import Mode
+from podium.studio.store.rows import ProjectRow
 from podium.studio.store.tables import (
-    Assigned,
     Exhausted,
     Membership,
     Query,
+    QueryAssignment,
     User,
 )
 
 _KEPT_SECONDS = 5.0
-"""How long what was found holds: people who wait ask again and again."""
-_ASSIGN = "Assign the queries on the page Assignment, or let everyone judge all of them."
+"""How long the result is cached: pages that wait ask every few seconds."""
+_ASSIGN = "Assign the queries under Assignments, or let everyone judge all queries."
 NOT_ASSIGNED = f"No query is assigned to you. {_ASSIGN}"
 
 
 @dataclass(frozen=True)
-class Blocked:
-    """Queries that wait for people who are not there.
+class BlockedQueries:
+    """Queries that are blocked for the same reason.
 
     Attributes:
         queries: How many.
-        why: What keeps them.
+        why: The reason.
         remedy: What would unblock them.
     """
 
@@ -50,27 +51,27 @@ class Blocked:
 
 
 @dataclass(frozen=True)
-class Problems:
-    """What is blocked in a project, as assessors are told.
+class BlockedSummary:
+    """What is blocked in a project, as shown to assessors.
 
     Attributes:
-        words: What is blocked, why, and what would unblock it.
-        is_all: Whether that is everything that is left, so that nobody can go on.
+        messages: What is blocked, why, and what would unblock it.
+        blocks_everything: Whether all remaining work is blocked.
     """
 
-    words: tuple[str, ...]
-    is_all: bool
+    messages: tuple[str, ...]
+    blocks_everything: bool
 
 
 @dataclass(frozen=True)
-class _Kept:
-    settings: tuple[Any, ...]
+class _CachedSummary:
+    settings: tuple[int, bool]
     made_at: float
-    problems: Problems
+    problems: BlockedSummary
 
 
 class BlockedWork:
-    """Finds what is blocked, for people who wait, at most every few seconds.
+    """Finds blocked work for pages that wait, cached for a few seconds.
 
     Args:
         clock: Tells the time in seconds since 1970.
@@ -78,12 +79,12 @@ class BlockedWork:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._kept: dict[int, _Kept] = {}
+        self._kept: dict[int, _CachedSummary] = {}
 
-    def problems(self, connection: Connection, project: Any) -> Problems:
+    def problems(self, connection: Connection, project: ProjectRow) -> BlockedSummary:
         """What is blocked in a project."""
         now = self._clock()
-        # A manager who was told the remedy and changed the settings is not to be told it again.
+        # A manager who has just followed the advice must not see it again.
         settings = people_needed(project), bool(project.assigned_only)
         kept = self._kept.get(project.id)
         if (
@@ -91,24 +92,24 @@ class BlockedWork:
             or kept.settings != settings
             or not kept.made_at <= now < kept.made_at + _KEPT_SECONDS
         ):
-            kept = _Kept(settings, now, _problems(connection, project))
+            kept = _CachedSummary(settings, now, _problems(connection, project))
             self._kept[project.id] = kept
         return kept.problems
 
 
-def _problems(connection: Connection, project: Any) -> Problems:
+def _problems(connection: Connection, project: ProjectRow) -> BlockedSummary:
     blocked = blocked_work(connection, project)
     open_queries = connection.scalar(
         select(func.count())
         .select_from(Query)
         .where(Query.project_id == project.id, Query.done.is_(False))
     )
-    is_all = sum(each.queries for each in blocked) >= int(open_queries or 0)
-    return Problems(tuple(map(str, blocked)), bool(blocked) and is_all)
+    blocks_everything = sum(each.queries for each in blocked) >= int(open_queries or 0)
+    return BlockedSummary(tuple(map(str, blocked)), bool(blocked) and blocks_everything)
 
 
-def people_needed(project: Any) -> int:
-    """How many people each query of a project takes at the least.
+def people_needed(project: ProjectRow) -> int:
+    """The minimum number of assessors for each query of a project.
 
     Example:
         >>> from types import SimpleNamespace
@@ -122,17 +123,19 @@ def people_needed(project: Any) -> int:
     return int(project.overlap_assessors) if project.overlap_share > 0 and not careful else 1
 
 
-def blocked_work(connection: Connection, project: Any) -> list[Blocked]:
+def blocked_work(connection: Connection, project: ProjectRow) -> list[BlockedQueries]:
     """What is blocked in a project."""
     people = int(connection.scalar(_members(project.id)) or 0)
-    short = _short_of_people(connection, project, None if project.assigned_only else people)
-    if not short:
+    understaffed = _understaffed_queries(
+        connection, project, None if project.assigned_only else people
+    )
+    if not understaffed:
         return _nothing_for_anyone(connection, project, people)
-    found = []
-    alone = sum(each.queries for each in short if each.people == 0)
+    blocked = []
+    alone = sum(each.queries for each in understaffed if each.people == 0)
     if alone:
-        found.append(Blocked(alone, "nobody is assigned.", _ASSIGN))
-    others = [each for each in short if each.people]
+        blocked.append(BlockedQueries(alone, "nobody is assigned.", _ASSIGN))
+    others = [each for each in understaffed if each.people]
     if others:
         needed, most = people_needed(project), max(each.people for each in others)
         can = "can judge"
@@ -140,21 +143,23 @@ def blocked_work(connection: Connection, project: Any) -> list[Blocked]:
             can = "is assigned" if most == 1 else "are assigned"
         why = f"{needed} people are needed, and only {most} {can}."
         count = sum(each.queries for each in others)
-        found.append(Blocked(count, why, _remedy(project, needed)))
-    return found
+        blocked.append(BlockedQueries(count, why, _remedy(project, needed)))
+    return blocked
 
 
-def check_shares(connection: Connection, project: Any) -> None:
-    """Refuse assignments with which nobody could finish a query.
+def check_assignments(connection: Connection, project: ProjectRow) -> None:
+    """Refuse assignments with which a query could not be finished.
 
-    Queries that are assigned to nobody are no problem here: they may be yet.
+    Queries assigned to nobody are accepted: they may be assigned later.
     """
     if not project.assigned_only:
         return
-    short = [each for each in _short_of_people(connection, project, None) if each.people]
-    if short:
-        needed, fewest = people_needed(project), min(each.people for each in short)
-        count = sum(each.queries for each in short)
+    understaffed = [
+        each for each in _understaffed_queries(connection, project, None) if each.people
+    ]
+    if understaffed:
+        needed, fewest = people_needed(project), min(each.people for each in understaffed)
+        count = sum(each.queries for each in understaffed)
         raise RefusedError(
             422,
             f"{needed} people must judge a query, but {count:,} would be assigned to fewer: "
@@ -163,8 +168,8 @@ def check_shares(connection: Connection, project: Any) -> None:
 
 
 @dataclass(frozen=True)
-class _Short:
-    """Queries that are open to fewer people than they need."""
+class _Understaffed:
+    """Queries with fewer assessors than they need."""
 
     queries: int
     people: int
@@ -180,19 +185,21 @@ def _members(project_id: int) -> Select[Any]:
     )
 
 
-def _assigned() -> Any:
+def _assigned() -> ColumnElement[int]:
     """To how many people who can judge it a query is assigned."""
     return (
         select(func.count())
-        .select_from(Assigned)
-        .join(User, User.id == Assigned.user_id)
-        .where(Assigned.query_id == Query.id, User.disabled.is_(False))
+        .select_from(QueryAssignment)
+        .join(User, User.id == QueryAssignment.user_id)
+        .where(QueryAssignment.query_id == Query.id, User.disabled.is_(False))
         .correlate(Query)
         .scalar_subquery()
     )
 
 
-def _short_of_people(connection: Connection, project: Any, people: int | None) -> list[_Short]:
+def _understaffed_queries(
+    connection: Connection, project: ProjectRow, people: int | None
+) -> list[_Understaffed]:
     """Queries that are not done and that fewer people may judge than they need.
 
     Args:
@@ -209,11 +216,13 @@ def _short_of_people(connection: Connection, project: Any, people: int | None) -
         .subquery()
     )
     rows = connection.execute(select(each.c.people, func.count()).group_by(each.c.people))
-    return [_Short(count, have) for have, count in rows if have < needed]
+    return [_Understaffed(count, have) for have, count in rows if have < needed]
 
 
-def _nothing_for_anyone(connection: Connection, project: Any, people: int) -> list[Blocked]:
-    """Queries in which everyone who may judge them has looked, and found nothing left to judge."""
+def _nothing_for_anyone(
+    connection: Connection, project: ProjectRow, people: int
+) -> list[BlockedQueries]:
+    """Queries in which nobody who may judge them has an open task."""
     looked = (
         select(func.count())
         .select_from(Exhausted)
@@ -240,12 +249,12 @@ def _nothing_for_anyone(connection: Connection, project: Any, people: int) -> li
     )
     if not count:
         return []
-    why = "everyone who can judge has judged or skipped what is left."
-    remedy = "Invite someone else, or ask those who skipped pairs to take that back."
-    return [Blocked(int(count), why, remedy)]
+    why = "everyone who can judge has already judged or skipped the remaining pairs."
+    remedy = "Invite someone else, or ask those who skipped pairs to undo that."
+    return [BlockedQueries(int(count), why, remedy)]
 
 
-def _remedy(project: Any, needed: int) -> str:
+def _remedy(project: ProjectRow, needed: int) -> str:
     lower = "lower the number of people who judge a pair in the settings"
     if project.assigned_only:
         return f"Assign each query to {needed} people, or {lower}."

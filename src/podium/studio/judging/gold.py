@@ -1,15 +1,17 @@
-"""Pairs whose outcome is known, which are mixed in to see who is careful."""
+"""Gold pairs: pairs with a known outcome, asked as checks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO
 
 from sqlalchemy import Connection, insert, select
 
 from podium.data.json_lines import json_lines
 from podium.errors import DataError
+from podium.studio.json_types import JsonObject
 from podium.studio.store.enums import Mode
+from podium.studio.store.rows import ProjectRow
 from podium.studio.store.tables import Candidate, Gold, Query
 
 _OUTCOMES = {"left": 1, "tie": 0, "right": -1, 1: 1, 0: 0, -1: -1}
@@ -17,7 +19,7 @@ MOST = 100_000
 
 
 @dataclass(frozen=True)
-class KnownPair:
+class GoldPair:
     """A pair and which side is better: 1 is left, -1 right, 0 neither."""
 
     query_id: str
@@ -26,32 +28,32 @@ class KnownPair:
     outcome: int
 
 
-def read_gold(stream: IO[bytes]) -> list[KnownPair]:
-    r"""Pairs from JSONL, a pair a line.
+def read_gold(stream: IO[bytes]) -> list[GoldPair]:
+    r"""Read gold pairs from JSONL, one per line.
 
     Example:
         >>> import io
         >>> line = b'{"query_id": "q1", "left": "a", "right": "b", "outcome": "left"}\n'
         >>> read_gold(io.BytesIO(line))
-        [KnownPair(query_id='q1', left='a', right='b', outcome=1)]
+        [GoldPair(query_id='q1', left='a', right='b', outcome=1)]
     """
-    found: list[KnownPair] = []
+    pairs: list[GoldPair] = []
     for pair in json_lines(stream, _pair):
-        found.append(pair)
-        if len(found) > MOST:
-            raise DataError(f"there are more than {MOST} gold pairs", hint="Fewer will do.")
-    return found
+        pairs.append(pair)
+        if len(pairs) > MOST:
+            raise DataError(f"there are more than {MOST} gold pairs", hint="Import fewer.")
+    return pairs
 
 
-def add_gold(connection: Connection, project: Any, pairs: list[KnownPair]) -> int:
-    """Put gold pairs into a project; returns how many were not there yet."""
+def add_gold(connection: Connection, project: ProjectRow, pairs: list[GoldPair]) -> int:
+    """Add gold pairs to a project; returns how many were new."""
     if project.mode != Mode.PAIRS:
-        raise DataError("gold pairs are for projects that judge pairs", hint="Make one.")
-    by_query: dict[str, list[KnownPair]] = {}
+        raise DataError("only projects that judge pairs take gold pairs", hint="Create one.")
+    by_query: dict[str, list[GoldPair]] = {}
     for pair in pairs:
         by_query.setdefault(pair.query_id, []).append(pair)
     added = 0
-    for name, known in by_query.items():
+    for name, gold_pairs in by_query.items():
         query_id = connection.scalar(
             select(Query.id).where(Query.project_id == project.id, Query.name == name)
         )
@@ -60,20 +62,20 @@ def add_gold(connection: Connection, project: Any, pairs: list[KnownPair]) -> in
         rows = connection.execute(
             select(Candidate.item, Candidate.place).where(Candidate.query_id == query_id)
         ).all()
-        places: dict[str, int] = {row.item: row.place for row in rows}
+        positions: dict[str, int] = {row.item: row.place for row in rows}
         present = {
             frozenset((row.left, row.right))
             for row in connection.execute(
                 select(Gold.left, Gold.right).where(Gold.query_id == query_id)
             )
         }
-        for pair in known:
+        for pair in gold_pairs:
             for item in (pair.left, pair.right):
-                if item not in places:
+                if item not in positions:
                     raise DataError(
                         f"query {name!r} has no document {item!r}", hint="See its candidates."
                     )
-            left, right = places[pair.left], places[pair.right]
+            left, right = positions[pair.left], positions[pair.right]
             if frozenset((left, right)) not in present:
                 present.add(frozenset((left, right)))
                 connection.execute(
@@ -85,19 +87,19 @@ def add_gold(connection: Connection, project: Any, pairs: list[KnownPair]) -> in
     return added
 
 
-def _pair(content: dict[str, Any]) -> KnownPair:
-    texts = [content.get(name) for name in ("query_id", "left", "right")]
+def _pair(content: JsonObject) -> GoldPair:
+    ids = [content.get(name) for name in ("query_id", "left", "right")]
     outcome = content.get("outcome")
-    known = isinstance(outcome, str | int) and not isinstance(outcome, bool)
+    is_known = isinstance(outcome, str | int) and not isinstance(outcome, bool)
     if set(content) != {"query_id", "left", "right", "outcome"} or not all(
-        isinstance(text, str) for text in texts
+        isinstance(text, str) for text in ids
     ):
-        raise DataError("is no gold pair", hint="Give query_id, left, right and outcome.")
-    if not known or outcome not in _OUTCOMES:
+        raise DataError("is not a valid gold pair", hint="Give query_id, left, right and outcome.")
+    if not is_known or outcome not in _OUTCOMES:
         raise DataError(f"the outcome is {outcome!r}", hint='Give "left", "tie" or "right".')
-    if any("\0" in str(text) for text in texts):
-        raise DataError("an id has a NUL character", hint="No document has such an id.")
-    if texts[1] == texts[2]:
-        raise DataError("a document is compared with itself", hint="Name two.")
-    query_id, left, right = map(str, texts)
-    return KnownPair(query_id, left, right, _OUTCOMES[outcome])
+    if any("\0" in str(text) for text in ids):
+        raise DataError("an id contains a NUL character", hint="Remove it.")
+    if ids[1] == ids[2]:
+        raise DataError("a document is compared with itself", hint="Name two different documents.")
+    query_id, left, right = map(str, ids)
+    return GoldPair(query_id, left, right, _OUTCOMES[outcome])

@@ -1,10 +1,9 @@
-"""What was said of a query and what it came to, read back from its log."""
+"""Judged queries read from the database: log, labels and preferences."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from sqlalchemy import Connection, Engine, select
@@ -12,11 +11,12 @@ from sqlalchemy import Connection, Engine, select
 from podium.data import Judgments, Preferences
 from podium.judging import active_entries, log_preferences
 from podium.judging.agreement import inferred_verdicts
-from podium.studio.judging.modes import GradesPanel, PairsPanel, Said
-from podium.studio.judging.query_state import Board
-from podium.studio.judging.state_cache import log_of, new_board
+from podium.studio.judging.modes import GradesMode, PairsMode, QueryLogEntry
+from podium.studio.judging.query_state import QueryState
+from podium.studio.judging.state_cache import new_query_state, read_log
 from podium.studio.store.database import reading
 from podium.studio.store.enums import Kind
+from podium.studio.store.rows import ProjectRow, QueryRow, fetch_all
 from podium.studio.store.tables import Query
 
 _PAGE = 50
@@ -24,58 +24,60 @@ _PAGE = 50
 
 
 @dataclass(frozen=True)
-class Judged:
-    """A query with all that was said of it.
+class JudgedQuery:
+    """A query with its log and resulting state.
 
     Attributes:
         query: The query's row.
         items: Its documents by id.
-        log: What was said, with the row's number of the person.
-        board: What it came to.
+        log: Its log entries.
+        state: The state after the whole log.
     """
 
-    query: Any
+    query: QueryRow
     items: list[str]
-    log: list[Said]
-    board: Board
+    log: list[QueryLogEntry]
+    state: QueryState
 
     @property
     def is_judged(self) -> bool:
-        """Whether any judgment stands, checks left out.
+        """Whether any judgment counts, checks excluded.
 
-        If all were skipped or taken back, the top k is the prior ranking's, and nobody's judgment.
+        If all were skipped or undone, the top k is that of the prior ranking.
         """
-        return bool(active_entries(self.board.panel.log))
+        return bool(active_entries(self.state.mode.log))
 
     def labels(self, *, ties: bool) -> Judgments:
         """The top k as labels, or the mean grades of the documents that have any."""
-        panel = self.board.panel
+        mode = self.state.mode
         items = self.items
-        if isinstance(panel, GradesPanel):
-            graded = panel.session.grades()
-            means = zip(items, panel.session.labels(), strict=True)
+        if isinstance(mode, GradesMode):
+            graded = mode.session.grades()
+            means = zip(items, mode.session.labels(), strict=True)
             pairs = [(item, mean) for item, mean in means if graded[item]]
             items, values = [item for item, _ in pairs], np.array([mean for _, mean in pairs])
         else:
-            assert isinstance(panel, PairsPanel)
-            values = panel.session.result().labels(items, ties=ties)
+            assert isinstance(mode, PairsMode)
+            values = mode.session.result().labels(items, ties=ties)
         return Judgments.from_columns([self.query.name] * len(items), items, values)
 
     def preferences(self) -> Preferences | None:
-        """The verdicts that stand, or those that grades imply; None if there is none."""
-        log = self.board.panel.log
-        if isinstance(self.board.panel, GradesPanel):
+        """Verdicts that were not undone, or those that grades imply; None if there are none."""
+        log = self.state.mode.log
+        if isinstance(self.state.mode, GradesMode):
             log = tuple(inferred_verdicts(log))
-        if not any(said.kind in (Kind.VERDICT, Kind.GRADE) for said in self.log) or not log:
+        if not any(entry.kind in (Kind.VERDICT, Kind.GRADE) for entry in self.log) or not log:
             return None
         try:
             return log_preferences({self.query.name: log})
-        except ValueError:  # all were taken back
+        except ValueError:  # all were undone
             return None
 
 
-def judged_queries(engine: Engine, project: Any, *, only_done: bool) -> Iterator[Judged]:
-    """The queries of a project that anything was said of, a few at a time."""
+def judged_queries(
+    engine: Engine, project: ProjectRow, *, only_done: bool
+) -> Iterator[JudgedQuery]:
+    """Iterate over the queries of a project that have log entries, a page at a time."""
     after = 0
     while True:
         page = reading(engine, lambda c, after=after: _page(c, project, after, only_done))  # type: ignore[misc]
@@ -85,7 +87,9 @@ def judged_queries(engine: Engine, project: Any, *, only_done: bool) -> Iterator
         after = page[-1].query.id
 
 
-def _page(connection: Connection, project: Any, after: int, only_done: bool) -> list[Judged]:
+def _page(
+    connection: Connection, project: ProjectRow, after: int, only_done: bool
+) -> list[JudgedQuery]:
     statement = (
         select(Query.__table__)
         .where(Query.project_id == project.id, Query.id > after, Query.entries > 0)
@@ -94,14 +98,17 @@ def _page(connection: Connection, project: Any, after: int, only_done: bool) -> 
     )
     if only_done:
         statement = statement.where(Query.done)
-    return [judged(connection, project, row) for row in connection.execute(statement).all()]
+    return [
+        load_judged_query(connection, project, row)
+        for row in fetch_all(connection, statement, QueryRow)
+    ]
 
 
-def judged(connection: Connection, project: Any, query: Any) -> Judged:
-    """A query with all that was said of it."""
-    board = new_board(connection, project, query)
-    log = list(log_of(connection, query.id))
-    for said in log:
-        board.take(said)
-    items = [document.item for document in board.documents]
-    return Judged(query, items, log, board)
+def load_judged_query(connection: Connection, project: ProjectRow, query: QueryRow) -> JudgedQuery:
+    """Load a query with its log and resulting state."""
+    state = new_query_state(connection, project, query)
+    log = list(read_log(connection, query.id))
+    for entry in log:
+        state.apply(entry)
+    items = [document.item for document in state.documents]
+    return JudgedQuery(query, items, log, state)

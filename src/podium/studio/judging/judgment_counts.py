@@ -1,38 +1,39 @@
-"""How much everyone has judged, counted as they go: answers that stand, and their seconds."""
+"""Running totals of judgments and seconds per assessor, updated with each answer."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, literal_column, select
-from sqlalchemy.dialects import postgresql, sqlite
 
-from podium.studio.store.prepared import Prepared
-from podium.studio.store.tables import Judge, Tally
+from podium.studio.store.prepared import Prepared, PreparedWrite
+from podium.studio.store.rows import QueryRow
+from podium.studio.store.tables import AssessorProgress, JudgmentCount
+from podium.studio.store.upsert import INSERTS, Insert
 
 
-def _of_query(insert: Any) -> Prepared:
-    statement = insert(Tally).values(
+def _of_query(insert: Insert) -> PreparedWrite:
+    statement = insert(JudgmentCount).values(
         query_id=bindparam("query"),
         user_id=bindparam("user"),
         judgments=bindparam("more"),
         seconds=bindparam("spent"),
         last_at=bindparam("last"),
     )
-    return Prepared(
+    return PreparedWrite(
         statement.on_conflict_do_update(
-            index_elements=[Tally.query_id, Tally.user_id],
+            index_elements=[JudgmentCount.query_id, JudgmentCount.user_id],
             set_={
-                "judgments": Tally.judgments + statement.excluded.judgments,
-                "seconds": Tally.seconds + statement.excluded.seconds,
+                "judgments": JudgmentCount.judgments + statement.excluded.judgments,
+                "seconds": JudgmentCount.seconds + statement.excluded.seconds,
                 "last_at": statement.excluded.last_at,
             },
         )
     )
 
 
-def _of_project(insert: Any) -> Prepared:
-    statement = insert(Judge).values(
+def _of_project(insert: Insert) -> PreparedWrite:
+    statement = insert(AssessorProgress).values(
         user_id=bindparam("user"),
         project_id=bindparam("project"),
         judgments=bindparam("more"),
@@ -42,45 +43,53 @@ def _of_project(insert: Any) -> Prepared:
         assigned_changed=literal_column("0"),
         assigned_id=literal_column("0"),
     )
-    return Prepared(
+    return PreparedWrite(
         statement.on_conflict_do_update(
-            index_elements=[Judge.user_id, Judge.project_id],
+            index_elements=[AssessorProgress.user_id, AssessorProgress.project_id],
             set_={
-                "judgments": Judge.judgments + statement.excluded.judgments,
-                "seconds": Judge.seconds + statement.excluded.seconds,
+                "judgments": AssessorProgress.judgments + statement.excluded.judgments,
+                "seconds": AssessorProgress.seconds + statement.excluded.seconds,
             },
         )
     )
 
 
-_INSERTS = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
-_OF_QUERY = {name: _of_query(insert) for name, insert in _INSERTS.items()}
-_OF_PROJECT = {name: _of_project(insert) for name, insert in _INSERTS.items()}
+_OF_QUERY = {name: _of_query(insert) for name, insert in INSERTS.items()}
+_OF_PROJECT = {name: _of_project(insert) for name, insert in INSERTS.items()}
+
+
+class _Totals(NamedTuple):
+    judgments: int
+    seconds: float
+
+
 _MINE = Prepared(
-    select(Judge.judgments, Judge.seconds).where(
-        Judge.user_id == bindparam("user"), Judge.project_id == bindparam("project")
-    )
+    select(AssessorProgress.judgments, AssessorProgress.seconds).where(
+        AssessorProgress.user_id == bindparam("user"),
+        AssessorProgress.project_id == bindparam("project"),
+    ),
+    _Totals,
 )
 
 
 def count_judgment(
     connection: Connection,
-    query: Any,
+    query: QueryRow,
     user_id: int,
     *,
     judgments: int,
     seconds: float,
     last_at: float,
 ) -> None:
-    """Count an answer of someone's, or that it was taken back.
+    """Add an answer to the totals, or subtract undone ones.
 
     Args:
         connection: The transaction.
         query: The query's row.
         user_id: Whose answer.
-        judgments: 1 if it is a judgment that counts, 0 if not, less if some were taken back.
+        judgments: 1 for a judgment that counts, 0 for one that does not, negative for undone ones.
         seconds: How long those took.
-        last_at: When the last answer was given that they have not taken back; 0 if there is none.
+        last_at: The time of their last answer that was not undone; 0 if there is none.
     """
     name = connection.dialect.name
     values = {"user": user_id, "more": judgments, "spent": seconds}
@@ -88,7 +97,7 @@ def count_judgment(
     _OF_PROJECT[name].run(connection, project=query.project_id, **values)
 
 
-def judged_by(connection: Connection, project_id: int, user_id: int) -> tuple[int, float]:
-    """How much someone has judged in a project, and how many seconds that took."""
+def user_judgments(connection: Connection, project_id: int, user_id: int) -> tuple[int, float]:
+    """Someone's number of judgments in a project, and the seconds they took."""
     row = _MINE.one(connection, user=user_id, project=project_id)
     return (0, 0.0) if row is None else (int(row.judgments), float(row.seconds))

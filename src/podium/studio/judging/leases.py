@@ -1,48 +1,65 @@
-"""Leases: who holds which task, for how long, and who gets it back.
+"""Leases: who holds which task, and until when.
 
-A page that says every few seconds that someone is there has a short lease, which ends soon after
-its last word. A program that says nothing in between has the project's `lease_seconds`. A lease
-that ended stays, so that a late answer finds it, until `forget_old_leases`.
+A page renews its lease every few seconds, so the lease is short and expires soon after the last
+renewal. A program that does not renew gets the project's `lease_seconds`. Expired leases are kept
+until `delete_old_leases`, so that late answers can be matched.
 
-Two tabs of one person may show the same task. Neither tab knows of the other, so a tab that gives
-such a task up only shortens its lease: the other tab's next renewal keeps it.
+Two tabs of one person may show the same task without knowing of each other. So when a tab releases
+a shared task, its lease is only shortened: the other tab's next renewal extends it again.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple
 from uuid import UUID
 
 from sqlalchemy import Connection, bindparam, delete, insert, or_, select, update
 
-from podium.studio.judging.modes import Task
-from podium.studio.store.prepared import Prepared
+from podium.studio.judging.modes import JudgingTask
+from podium.studio.store.prepared import Prepared, PreparedWrite
+from podium.studio.store.rows import LeaseRow, ProjectRow
 from podium.studio.store.tables import Lease, Query
 from podium.studio.store.tokens import new_token
 
 RENEWED_SECONDS = 45.0
-"""How long a page's lease lasts from its last word on: whoever waits for it waits no minute."""
+"""How long a page's lease lasts after a renewal: others wait less than a minute for the task."""
 RENEW_EVERY = 15.0
-"""After how many seconds a page says that someone is still there."""
+"""How often a page renews its lease, in seconds."""
 SHARED_SECONDS = RENEW_EVERY + 5.0
-"""How long a task that one tab gave up stays with the other tabs that show it: time for them to
-renew it."""
+"""How long a shared lease lasts after one tab released it: time for the other tabs to renew it."""
 KEPT_DAYS = 30.0
-"""How long an answer may come late: after that, nobody remembers what was asked."""
+"""How many days an expired lease is kept for a late answer."""
 
-MOST_TABS = 10
-"""How many tasks one person may hold in a project."""
+MAX_LEASES = 10
+"""The maximum number of leases of one person in a project."""
+
+
+class _HeldRow(NamedTuple):
+    token: UUID
+    left: int
+    right: int
+    user_id: int
+    expires_at: float
+
+
+class LapsedLease(NamedTuple):
+    """The token and query of a lease that ended without an answer."""
+
+    token: UUID
+    query_id: int
+
 
 _HELD = Prepared(
     select(Lease.token, Lease.left, Lease.right, Lease.user_id, Lease.expires_at).where(
         Lease.query_id == bindparam("query"), ~Lease.released
-    )
+    ),
+    _HeldRow,
 )
-# Its page may have renewed it since it was read.
-_END = Prepared(
+# The page may have renewed it since it was read.
+_END = PreparedWrite(
     update(Lease)
-    .where(Lease.token == bindparam("wanted"), Lease.expires_at < bindparam("now"))
+    .where(Lease.token == bindparam("key"), Lease.expires_at < bindparam("now"))
     .values(released=True)
 )
 _OF_USER = Prepared(
@@ -54,7 +71,8 @@ _OF_USER = Prepared(
         ~Lease.released,
         Lease.expires_at >= bindparam("now"),
     )
-    .order_by(Lease.granted_at.desc())
+    .order_by(Lease.granted_at.desc()),
+    LeaseRow,
 )
 _LOST = Prepared(
     select(Lease.token, Lease.query_id)
@@ -66,20 +84,21 @@ _LOST = Prepared(
         or_(Lease.released, Lease.expires_at < bindparam("now")),
     )
     .order_by(Lease.granted_at.desc())
-    .limit(1)
+    .limit(1),
+    LapsedLease,
 )
-_RENEW = Prepared(
+_RENEW = PreparedWrite(
     update(Lease)
-    .where(Lease.token == bindparam("wanted"), Lease.user_id == bindparam("user"), ~Lease.released)
+    .where(Lease.token == bindparam("key"), Lease.user_id == bindparam("user"), ~Lease.released)
     .values(
         expires_at=bindparam("until"),
         renewed=bindparam("does_renew"),
         shared=or_(Lease.shared, Lease.tab != bindparam("by")),
     )
 )
-_GIVE_BACK = Prepared(
+_GIVE_BACK = PreparedWrite(
     update(Lease)
-    .where(Lease.token == bindparam("wanted"))
+    .where(Lease.token == bindparam("key"))
     .values(
         released=False,
         expires_at=bindparam("until"),
@@ -88,44 +107,44 @@ _GIVE_BACK = Prepared(
         shared=False,
     )
 )
-_RELEASE = Prepared(
+_RELEASE = PreparedWrite(
     update(Lease)
-    .where(Lease.token == bindparam("wanted"))
+    .where(Lease.token == bindparam("key"))
     .values(released=True, expires_at=bindparam("now"))
 )
-_SHORTEN = Prepared(
+_SHORTEN = PreparedWrite(
     update(Lease)
-    .where(Lease.token == bindparam("wanted"), Lease.expires_at > bindparam("until"))
+    .where(Lease.token == bindparam("key"), Lease.expires_at > bindparam("until"))
     .values(expires_at=bindparam("until"))
 )
-_NOT_AGAIN = Prepared(update(Lease).where(Lease.token == bindparam("wanted")).values(tab=""))
-_GIVE = Prepared(insert(Lease))
-_REMOVE = Prepared(delete(Lease).where(Lease.token == bindparam("wanted")))
+_NOT_AGAIN = PreparedWrite(update(Lease).where(Lease.token == bindparam("key")).values(tab=""))
+_GIVE = PreparedWrite(insert(Lease))
+_REMOVE = PreparedWrite(delete(Lease).where(Lease.token == bindparam("key")))
 
 
 @dataclass(frozen=True)
-class Holder:
-    """Who asks: a person's browser tab, or a program's.
+class LeaseHolder:
+    """Who holds a lease: a browser tab of a person, or a program.
 
     Attributes:
         user_id: The person.
         tab: The tab.
-        renews: Whether it says every `RENEW_EVERY` seconds that someone is there.
+        renews: Whether it renews its lease every `RENEW_EVERY` seconds.
     """
 
     user_id: int
     tab: str
     renews: bool = False
 
-    def until(self, project: Any, now: float) -> float:
-        """When a lease that it gets now ends."""
+    def until(self, project: ProjectRow, now: float) -> float:
+        """When a lease granted now expires."""
         longest = float(project.lease_seconds)
         return now + (min(longest, RENEWED_SECONDS) if self.renews else longest)
 
 
 @dataclass(frozen=True)
-class Held:
-    """A pair that someone holds until some time."""
+class HeldPair:
+    """A pair that someone has leased, and until when."""
 
     pair: tuple[int, int]
     user_id: int
@@ -133,46 +152,55 @@ class Held:
 
 
 @dataclass
-class Holding:
-    """What is held of a query.
+class QueryLeases:
+    """The active leases of a query.
 
     Attributes:
-        since: When that was looked up.
-        held: The pairs.
-        freed: Whether anything is free again that was held before.
+        since: When they were read.
+        held: The leased pairs.
+        freed: Whether a lease was found expired and ended.
     """
 
     since: float
-    held: list[Held] = field(default_factory=list)
+    held: list[HeldPair] = field(default_factory=list)
     freed: bool = False
 
 
-def held_leases(connection: Connection, query_id: int, now: float) -> Holding:
-    """What is held of a query; leases that ran out end."""
-    found = Holding(now)
+def active_leases(connection: Connection, query_id: int, now: float) -> QueryLeases:
+    """The active leases of a query; expired ones are ended."""
+    query_leases = QueryLeases(now)
     for row in _HELD.rows(connection, query=query_id):
-        if row.expires_at < now and _END.run(connection, wanted=row.token, now=now):
-            found.freed = True
+        if row.expires_at < now and _END.run(connection, key=row.token, now=now):
+            query_leases.freed = True
         else:
             pair = (min(row.left, row.right), max(row.left, row.right))
-            found.held.append(Held(pair, row.user_id, max(row.expires_at, now)))
-    return found
+            query_leases.held.append(HeldPair(pair, row.user_id, max(row.expires_at, now)))
+    return query_leases
 
 
-def leases_of(connection: Connection, project_id: int, user_id: int, now: float) -> list[Any]:
-    """What someone holds in a project, newest first."""
+def user_leases(
+    connection: Connection, project_id: int, user_id: int, now: float
+) -> list[LeaseRow]:
+    """The active leases of someone in a project, newest first."""
     return _OF_USER.rows(connection, user=user_id, project=project_id, now=now)
 
 
-def lost_lease(connection: Connection, project_id: int, user_id: int, now: float) -> Any:
-    """The task that someone had last and neither answered nor kept: its token and its query."""
+def last_lapsed_lease(
+    connection: Connection, project_id: int, user_id: int, now: float
+) -> LapsedLease | None:
+    """The last lease of someone that ended without an answer: its token and query."""
     return _LOST.one(connection, user=user_id, project=project_id, now=now)
 
 
 def grant(
-    connection: Connection, project: Any, query_id: int, who: Holder, task: Task, now: float
+    connection: Connection,
+    project: ProjectRow,
+    query_id: int,
+    who: LeaseHolder,
+    task: JudgingTask,
+    now: float,
 ) -> tuple[UUID, float]:
-    """Lease a task to someone; its token, and when it ends."""
+    """Lease a task to someone; returns its token and expiry."""
     token, until = new_token(), who.until(project, now)
     _GIVE.run(
         connection,
@@ -193,16 +221,16 @@ def grant(
 
 
 def renew(
-    connection: Connection, project: Any, who: Holder, token: UUID, now: float
+    connection: Connection, project: ProjectRow, who: LeaseHolder, token: UUID, now: float
 ) -> float | None:
-    """Keep a task from now on as long as a new one; None if it has gone to others.
+    """Extend a lease as if it were new; returns its expiry, or None if it has ended.
 
-    If another tab holds it, both share it from now on.
+    If another tab holds it, both tabs share it from now on.
     """
     until = who.until(project, now)
     kept = _RENEW.run(
         connection,
-        wanted=token,
+        key=token,
         user=who.user_id,
         until=until,
         does_renew=who.renews,
@@ -211,50 +239,49 @@ def renew(
     return until if kept else None
 
 
-def give_back(connection: Connection, project: Any, who: Holder, token: UUID, now: float) -> float:
-    """Give a task that had ended to whoever had it, in the tab that asks; returns its end."""
+def regrant(
+    connection: Connection, project: ProjectRow, who: LeaseHolder, token: UUID, now: float
+) -> float:
+    """Grant an ended lease again to the same person, in the tab that asks; returns its expiry."""
     until = who.until(project, now)
-    _GIVE_BACK.run(connection, wanted=token, until=until, does_renew=who.renews, by=who.tab)
+    _GIVE_BACK.run(connection, key=token, until=until, does_renew=who.renews, by=who.tab)
     return until
 
 
 def release(connection: Connection, token: UUID, now: float) -> None:
     """End a lease; the query's row must be locked."""
-    _RELEASE.run(connection, wanted=token, now=now)
+    _RELEASE.run(connection, key=token, now=now)
 
 
 def shorten(connection: Connection, token: UUID, now: float) -> None:
-    """End a lease soon unless a tab that shows the task renews it; the query's row must be locked.
+    """Let a lease expire soon unless another tab renews it; the query's row must be locked.
 
-    Tabs that are closed one after the other do not make it longer.
+    Closing several tabs in a row does not extend it.
     """
-    _SHORTEN.run(connection, wanted=token, until=now + SHARED_SECONDS)
+    _SHORTEN.run(connection, key=token, until=now + SHARED_SECONDS)
 
 
-def not_again(connection: Connection, token: UUID) -> None:
-    """Do not give a task back: it is wanted no longer."""
-    _NOT_AGAIN.run(connection, wanted=token)
+def do_not_return(connection: Connection, token: UUID) -> None:
+    """Never grant an ended lease again: its task is no longer open."""
+    _NOT_AGAIN.run(connection, key=token)
 
 
 def remove(connection: Connection, token: UUID) -> bool:
-    """Remove a lease that is answered; False if the same answer was quicker."""
-    return _REMOVE.run(connection, wanted=token) > 0
+    """Delete an answered lease; False if a copy of the answer already did."""
+    return _REMOVE.run(connection, key=token) > 0
 
 
-def give_up_tab(connection: Connection, user_id: int, tab: str, now: float) -> None:
-    """A tab that takes an answer back no longer holds what it was asked since.
-
-    What another tab shows too stays with that one.
-    """
+def release_tab(connection: Connection, user_id: int, tab: str, now: float) -> None:
+    """End the leases of a tab that undoes an answer, except those shared with another tab."""
     held = [Lease.user_id == user_id, Lease.tab == tab, ~Lease.released, ~Lease.shared]
     queries = connection.scalars(select(Lease.query_id).where(*held)).all()
     if queries:
         connection.execute(update(Lease).where(*held).values(released=True, expires_at=now, tab=""))
-        # Whoever looks for something free next sees what is free there.
+        # The next search for open work looks at these queries.
         connection.execute(update(Query).where(Query.id.in_(queries)).values(lease_expiry=0.0))
 
 
-def forget_old_leases(connection: Connection, now: float) -> int:
-    """Remove leases that ended so long ago that nobody will answer; returns how many."""
+def delete_old_leases(connection: Connection, now: float) -> int:
+    """Delete leases that expired too long ago for a late answer; returns how many."""
     oldest = now - 86400 * KEPT_DAYS
     return int(connection.execute(delete(Lease).where(Lease.expires_at < oldest)).rowcount)

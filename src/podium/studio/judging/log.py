@@ -1,31 +1,35 @@
-"""What is written when a query moves on: entries of its log, and where it stands."""
+"""Writes to a query: log entries, and the row with its current state."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, bindparam, insert, update
+from sqlalchemy import ColumnElement, Connection, bindparam, insert, update
+from sqlalchemy.orm import InstrumentedAttribute
 
-from podium.studio.judging.answers import Part
+from podium.studio.json_types import JsonObject
+from podium.studio.judging.answers import AnswerEntry
 from podium.studio.judging.judgment_counts import count_judgment
-from podium.studio.judging.leases import Holding
-from podium.studio.judging.modes import Said
-from podium.studio.judging.query_state import Board
+from podium.studio.judging.leases import QueryLeases
+from podium.studio.judging.modes import QueryLogEntry
+from podium.studio.judging.query_state import QueryState
 from podium.studio.store.enums import Kind, Purpose
-from podium.studio.store.prepared import Prepared
-from podium.studio.store.tables import Assigned, LogEntry, Query
+from podium.studio.store.prepared import PreparedWrite
+from podium.studio.store.rows import QueryRow
+from podium.studio.store.tables import LogEntry, Query, QueryAssignment
 from podium.studio.store.transaction_ids import transaction_number
 
 _FORECAST_EVERY = 16
-"""After how many entries the number of judgments left is worked out anew."""
+"""The number of judgments left is estimated again after this many entries."""
 
-_ADD = Prepared(insert(LogEntry))
+_INSERT = PreparedWrite(insert(LogEntry))
 
 
-def _moved(changed: Any) -> Prepared:
-    return Prepared(
+def _update_statement(
+    changed: InstrumentedAttribute[int] | ColumnElement[int],
+) -> PreparedWrite:
+    return PreparedWrite(
         update(Query)
         .where(Query.id == bindparam("query"))
         .values(
@@ -41,21 +45,21 @@ def _moved(changed: Any) -> Prepared:
     )
 
 
-_MOVED = _moved(Query.changed)
-_MOVED_AND_OPENED = _moved(transaction_number())
-_ASSIGNED_DONE = Prepared(
-    update(Assigned)
-    .where(Assigned.query_id == bindparam("query"))
+_UPDATE = _update_statement(Query.changed)
+_UPDATE_AND_REOPEN = _update_statement(transaction_number())
+_ASSIGNED_DONE = PreparedWrite(
+    update(QueryAssignment)
+    .where(QueryAssignment.query_id == bindparam("query"))
     .values(done=bindparam("is_done"))
 )
 
 
 def append(
     connection: Connection,
-    board: Board,
+    state: QueryState,
     query_id: int,
     user_id: int,
-    parts: list[Part],
+    parts: list[AnswerEntry],
     purpose: Purpose,
     token: UUID,
     *,
@@ -65,85 +69,90 @@ def append(
     at: float,
     seconds: float,
 ) -> None:
-    """Add an answer's entries to a query's log, and tell its board."""
+    """Append an answer's entries to a query's log, and apply them to its state."""
     for number, part in enumerate(parts):
         spent = seconds if number == 0 else 0.0
-        said = Said(
-            board.seen, user_id, part.kind, part.left, part.right, part.value,
+        entry = QueryLogEntry(
+            state.seen, user_id, part.kind, part.left, part.right, part.value,
             None, purpose, counts, token, at, spent,
         )  # fmt: skip
-        _ADD.run(connection, **_row(said, query_id, number, late, reason))
-        board.take(said)
+        _INSERT.run(connection, **_row(entry, query_id, number, late, reason))
+        state.apply(entry)
 
 
 def append_undo(
     connection: Connection,
-    board: Board,
-    query: Any,
-    gone: list[Said],
+    state: QueryState,
+    query: QueryRow,
+    undone: list[QueryLogEntry],
     token: UUID,
     at: float,
     reason: str | None = None,
 ) -> None:
-    """Add that some entries no longer stand, each in the name of who made it; tell the board."""
-    for number, said in enumerate(gone):
-        undo = Said(
-            board.seen, said.user, Kind.UNDO, None, None, None,
-            said.place, said.purpose, True, token, at, 0.0,
+    """Append undo entries, each in the name of the entry's author, and apply them to the state."""
+    for number, entry in enumerate(undone):
+        undo = QueryLogEntry(
+            state.seen, entry.user, Kind.UNDO, None, None, None,
+            entry.position, entry.purpose, True, token, at, 0.0,
         )  # fmt: skip
-        _ADD.run(connection, **_row(undo, query.id, number, False, reason))
-        board.take(undo)
-    for user in {said.user for said in gone}:
-        taken = [said for said in gone if said.user == user and said.is_judgment]
+        _INSERT.run(connection, **_row(undo, query.id, number, False, reason))
+        state.apply(undo)
+    for user in {entry.user for entry in undone}:
+        judgments = [entry for entry in undone if entry.user == user and entry.is_judgment]
         count_judgment(
             connection,
             query,
             user,
-            judgments=-len({said.token for said in taken}),
-            seconds=-sum(said.seconds for said in taken),
-            last_at=board.last_at(user),
+            judgments=-len({entry.token for entry in judgments}),
+            seconds=-sum(entry.seconds for entry in judgments),
+            last_at=state.last_at(user),
         )
 
 
-def settle(
-    connection: Connection, query: Any, board: Board, holding: Holding, *, opened: bool = False
+def update_query(
+    connection: Connection,
+    query: QueryRow,
+    state: QueryState,
+    query_leases: QueryLeases,
+    *,
+    opened: bool = False,
 ) -> float:
-    """Write down where a query stands; returns about how many judgments are left.
+    """Update a query's row to its state; returns the estimated number of judgments left.
 
     Args:
         connection: The transaction.
         query: The query's row, as it was read under its lock.
-        board: The query's board.
-        holding: Who holds what of it.
-        opened: Whether something may be open to someone that the board cannot tell.
+        state: The query's state.
+        query_leases: Its active leases.
+        opened: Whether tasks may have become available in a way that the state cannot tell.
     """
-    missing = board.missing()
+    missing = state.missing()
     done = not missing
     left = query.expected_left
     if done:
         left = 0.0
     elif (
         query.done
-        or board.seen > query.entries + 1
-        or board.seen // _FORECAST_EVERY != query.entries // _FORECAST_EVERY
+        or state.seen > query.entries + 1
+        or state.seen // _FORECAST_EVERY != query.entries // _FORECAST_EVERY
     ):
-        left = board.panel.expected_left()
+        left = state.mode.expected_left()
     else:
-        # What was taken back is needed again.
-        left = max(left - (board.judgments - query.judgments), 1.0)
-    free = _free(missing, holding)
-    # The board is asked first, so that it remembers what was missing.
-    more = board.opens_more(missing, query.entries) or holding.freed or opened
+        # Undone judgments are needed again.
+        left = max(left - (state.judgments - query.judgments), 1.0)
+    free = _free(missing, query_leases)
+    # `opened_more` comes first: it remembers what is missing for the next call.
+    more = state.opened_more(missing, query.entries) or query_leases.freed or opened
     more = more or not query.available
-    statement = _MOVED_AND_OPENED if free and more else _MOVED
+    statement = _UPDATE_AND_REOPEN if free and more else _UPDATE
     statement.run(
         connection,
         query=query.id,
-        entries=board.seen,
-        stand=board.judgments,
+        entries=state.seen,
+        stand=state.judgments,
         free=free,
         is_available=free > 0,
-        expiry=_look_again_at(query, holding),
+        expiry=_look_again_at(query, query_leases),
         is_done=done,
         left=left,
     )
@@ -152,40 +161,41 @@ def settle(
     return float(left)
 
 
-def _free(missing: dict[tuple[int, int], int], holding: Holding) -> int:
-    """How many tasks are left for others while some are held."""
-    held = Counter(each.pair for each in holding.held)
+def _free(missing: dict[tuple[int, int], int], query_leases: QueryLeases) -> int:
+    """The number of open tasks that nobody has leased."""
+    held = Counter(each.pair for each in query_leases.held)
     return sum(max(count - held[pair], 0) for pair, count in missing.items())
 
 
-def _look_again_at(query: Any, holding: Holding) -> float | None:
-    """When to look for leases that ended.
+def _look_again_at(query: QueryRow, query_leases: QueryLeases) -> float | None:
+    """When to look for expired leases.
 
-    What is written down already stays if it is not too late: a new value each time would be a new
-    entry of an index each time.
+    The stored time is kept if it is early enough: each new value would add an index entry.
     """
-    first = min((each.expires_at for each in holding.held), default=None)
+    first = min((each.expires_at for each in query_leases.held), default=None)
     if first is None or query.lease_expiry is None:
         return first
-    return float(query.lease_expiry) if holding.since < query.lease_expiry <= first else first
+    return float(query.lease_expiry) if query_leases.since < query.lease_expiry <= first else first
 
 
-def _row(said: Said, query_id: int, part: int, late: bool, reason: str | None) -> dict[str, Any]:
+def _row(
+    entry: QueryLogEntry, query_id: int, part: int, late: bool, reason: str | None
+) -> JsonObject:
     return {
         "query_id": query_id,
-        "place": said.place,
-        "user_id": said.user,
-        "kind": said.kind.value,
-        "left": said.left,
-        "right": said.right,
-        "value": None if said.value is None else int(said.value),
-        "undoes": said.undoes,
-        "purpose": said.purpose.value,
-        "counts": said.counts,
+        "place": entry.position,
+        "user_id": entry.user,
+        "kind": entry.kind.value,
+        "left": entry.left,
+        "right": entry.right,
+        "value": None if entry.value is None else int(entry.value),
+        "undoes": entry.undoes,
+        "purpose": entry.purpose.value,
+        "counts": entry.counts,
         "late": late,
-        "token": said.token,
+        "token": entry.token,
         "part": part,
         "reason": reason,
-        "at": said.at,
-        "seconds": said.seconds,
+        "at": entry.at,
+        "seconds": entry.seconds,
     }

@@ -1,11 +1,12 @@
-"""The three ways of judging a query, over `podium.judging`: what can be asked, what was said."""
+"""The three judging modes over `podium.judging`: open tasks and log entries of a query."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Protocol
+from typing import Protocol
+from uuid import UUID
 
 from podium.judging import (
     Entry,
@@ -21,30 +22,31 @@ from podium.judging import (
 )
 from podium.judging.seeded_hash import hashed_uniform
 from podium.studio.store.enums import Kind, Mode, Purpose
+from podium.studio.store.rows import ProjectRow
 
-NOTHING = -1
-"""Stands for the right side where one item is graded."""
+NO_ITEM = -1
+"""The right side of a task that grades a single item."""
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """What someone is asked: two places to compare, or one to grade."""
+class JudgingTask:
+    """A task: two positions to compare, or one to grade."""
 
     left: int
-    right: int = NOTHING
+    right: int = NO_ITEM
     purpose: Purpose = Purpose.MAIN
 
     @property
     def pair(self) -> tuple[int, int]:
-        """The same for both ways round."""
+        """The pair regardless of sides."""
         return (min(self.left, self.right), max(self.left, self.right))
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """An entry of a query's log, as the table has it."""
+class QueryLogEntry:
+    """An entry of a query's log, as stored."""
 
-    place: int
+    position: int
     user: int
     kind: Kind
     left: int | None
@@ -53,30 +55,30 @@ class Said:
     undoes: int | None
     purpose: Purpose
     counts: bool
-    token: Any
+    token: UUID
     at: float
     seconds: float
 
     @property
     def is_judgment(self) -> bool:
-        """Whether it is a judgment that counts, for its own sake or as a check."""
+        """Whether it is a judgment that counts, checks included."""
         return self.counts and self.kind not in (Kind.SKIP, Kind.UNDO)
 
 
-class Panel(Protocol):
-    """One way of judging a query."""
+class JudgingMode(Protocol):
+    """How a query is judged: its open tasks and what its log entries mean."""
 
-    def tasks(self, assessor: str | None) -> list[Task]:
-        """What can be asked now, of a person or of anyone."""
+    def tasks(self, assessor: str | None) -> list[JudgingTask]:
+        """Tasks that are open to one assessor, or to anyone if `assessor` is None."""
 
-    def missing(self, task: Task) -> int:
-        """How many people may be asked this at the same time."""
+    def missing(self, task: JudgingTask) -> int:
+        """How many assessors may hold this task at the same time."""
 
-    def entry(self, said: Said) -> Entry:
-        """What was said, in the words of `podium.judging`."""
+    def entry(self, entry: QueryLogEntry) -> Entry:
+        """A log entry as an entry of `podium.judging`."""
 
     def add(self, entry: Entry) -> int:
-        """Take an entry, and return its place among those that count."""
+        """Add an entry, and return its index among those that count."""
 
     @property
     def log(self) -> tuple[Entry, ...]:
@@ -86,41 +88,41 @@ class Panel(Protocol):
         """About how many judgments are still needed."""
 
 
-class PairsPanel:
+class PairsMode:
     """Pairs of documents, chosen by a selection algorithm until the top k is in order."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self._places = {item: place for place, item in enumerate(session.items)}
+        self._positions = {item: position for position, item in enumerate(session.items)}
 
-    def tasks(self, assessor: str | None) -> list[Task]:
+    def tasks(self, assessor: str | None) -> list[JudgingTask]:
         """The session's open pairs."""
         return [
-            Task(self._places[left], self._places[right])
+            JudgingTask(self._positions[left], self._positions[right])
             for left, right in self.session.open_pairs(assessor)
         ]
 
-    def missing(self, task: Task) -> int:
-        """As many votes as the pair needs and has not."""
+    def missing(self, task: JudgingTask) -> int:
+        """The votes that the pair still needs."""
         items = self.session.items
         return self.session.votes_missing(items[task.left], items[task.right])
 
-    def entry(self, said: Said) -> Entry:
+    def entry(self, entry: QueryLogEntry) -> Entry:
         """A verdict, or a mark on one item."""
-        items, who = self.session.items, str(said.user)
-        if said.kind is Kind.BAD:
-            return Mark(items[said.left or 0], who, said.at, said.seconds)
+        items, who = self.session.items, str(entry.user)
+        if entry.kind is Kind.BAD:
+            return Mark(items[entry.left or 0], who, entry.at, entry.seconds)
         return Verdict(
-            items[said.left or 0],
-            items[said.right or 0],
-            Outcome(said.value or 0),
+            items[entry.left or 0],
+            items[entry.right or 0],
+            Outcome(entry.value or 0),
             who,
-            said.at,
-            said.seconds,
+            entry.at,
+            entry.seconds,
         )
 
     def add(self, entry: Entry) -> int:
-        """Move the session on."""
+        """Add an entry to the session."""
         return self.session.add(entry)
 
     @property
@@ -129,33 +131,33 @@ class PairsPanel:
         return self.session.log
 
     def expected_left(self) -> float:
-        """The session's forecast, over few draws: a progress bar needs no more."""
+        """The session's forecast from few simulations, enough for a progress bar."""
         return self.session.expected_left(draws=2)
 
 
-class GradesPanel:
+class GradesMode:
     """Five grades, one document at a time."""
 
     def __init__(self, session: GradingSession) -> None:
         self.session = session
-        self._places = {item: place for place, item in enumerate(session.items)}
+        self._positions = {item: position for position, item in enumerate(session.items)}
 
-    def tasks(self, assessor: str | None) -> list[Task]:
+    def tasks(self, assessor: str | None) -> list[JudgingTask]:
         """The items that need more grades."""
-        return [Task(self._places[item]) for item in self.session.open_items(assessor)]
+        return [JudgingTask(self._positions[item]) for item in self.session.open_items(assessor)]
 
-    def missing(self, task: Task) -> int:
-        """As many grades as the item needs and has not."""
+    def missing(self, task: JudgingTask) -> int:
+        """The grades that the item still needs."""
         item = self.session.items[task.left]
         return self.session.people - len(self.session.grades()[item])
 
-    def entry(self, said: Said) -> Entry:
+    def entry(self, entry: QueryLogEntry) -> Entry:
         """A grade."""
-        item = self.session.items[said.left or 0]
-        return Grade(item, said.value or 0, str(said.user), said.at, said.seconds)
+        item = self.session.items[entry.left or 0]
+        return Grade(item, entry.value or 0, str(entry.user), entry.at, entry.seconds)
 
     def add(self, entry: Entry) -> int:
-        """Take a grade."""
+        """Add a grade."""
         return self.session.add(entry)
 
     @property
@@ -165,11 +167,11 @@ class GradesPanel:
 
     def expected_left(self) -> float:
         """The grades that are missing."""
-        given = self.session.grades().values()
-        return float(sum(max(self.session.people - len(each), 0) for each in given))
+        grades = self.session.grades().values()
+        return float(sum(max(self.session.people - len(each), 0) for each in grades))
 
 
-class RankingsPanel:
+class RankingsMode:
     """Whole rankings side by side, every two of them."""
 
     def __init__(self, names: Sequence[str], people: int, seed: int) -> None:
@@ -178,30 +180,30 @@ class RankingsPanel:
         self._seed = seed
         self._log: list[Entry] = []
 
-    def tasks(self, assessor: str | None) -> list[Task]:
-        """Two rankings that too few have compared, on sides drawn at random."""
+    def tasks(self, assessor: str | None) -> list[JudgingTask]:
+        """Pairs of rankings that need more verdicts, on random sides."""
         voters = self._voters()
-        found = []
+        tasks = []
         for one, other in combinations(range(len(self._names)), 2):
             who = voters.get((one, other), set())
             if len(who) < self._people and assessor not in who:
                 swapped = (
                     hashed_uniform(self._seed, "side", self._names[one], self._names[other]) < 0.5
                 )
-                found.append(Task(other, one) if swapped else Task(one, other))
-        return found
+                tasks.append(JudgingTask(other, one) if swapped else JudgingTask(one, other))
+        return tasks
 
-    def missing(self, task: Task) -> int:
-        """As many verdicts as the two need and have not."""
+    def missing(self, task: JudgingTask) -> int:
+        """The verdicts that the two rankings still need."""
         return self._people - len(self._voters().get(task.pair, ()))
 
-    def entry(self, said: Said) -> Entry:
+    def entry(self, entry: QueryLogEntry) -> Entry:
         """A verdict of five points."""
-        left, right = self._names[said.left or 0], self._names[said.right or 0]
-        return SideBySide(left, right, said.value or 0, str(said.user), said.at, said.seconds)
+        left, right = self._names[entry.left or 0], self._names[entry.right or 0]
+        return SideBySide(left, right, entry.value or 0, str(entry.user), entry.at, entry.seconds)
 
     def add(self, entry: Entry) -> int:
-        """Take a verdict."""
+        """Add a verdict."""
         self._log.append(entry)
         return len(self._log) - 1
 
@@ -215,18 +217,20 @@ class RankingsPanel:
         return float(sum(self.missing(task) for task in self.tasks(None)))
 
     def _voters(self) -> dict[tuple[int, int], set[str]]:
-        places = {name: place for place, name in enumerate(self._names)}
-        found: dict[tuple[int, int], set[str]] = {}
-        for place in active_entries(self._log):
-            entry = self._log[place]
+        positions = {name: position for position, name in enumerate(self._names)}
+        tasks: dict[tuple[int, int], set[str]] = {}
+        for position in active_entries(self._log):
+            entry = self._log[position]
             if isinstance(entry, SideBySide):
-                one, other = sorted((places[entry.left], places[entry.right]))
-                found.setdefault((one, other), set()).add(entry.assessor)
-        return found
+                one, other = sorted((positions[entry.left], positions[entry.right]))
+                tasks.setdefault((one, other), set()).add(entry.assessor)
+        return tasks
 
 
-def new_panel(project: Any, ordered: bool, items: Sequence[str], rankings: Sequence[str]) -> Panel:
-    """The panel of a query by its project's settings.
+def new_mode(
+    project: ProjectRow, ordered: bool, items: Sequence[str], rankings: Sequence[str]
+) -> JudgingMode:
+    """Create the judging mode of a query from its project's settings.
 
     Args:
         project: A row of the projects.
@@ -236,13 +240,13 @@ def new_panel(project: Any, ordered: bool, items: Sequence[str], rankings: Seque
     """
     people = project.overlap_assessors if project.overlap_share > 0 else 1
     if project.mode == Mode.GRADES:
-        return GradesPanel(GradingSession(items, people=people))
+        return GradesMode(GradingSession(items, people=people))
     if project.mode == Mode.RANKINGS:
-        return RankingsPanel(rankings, people, project.seed)
+        return RankingsMode(rankings, people, project.seed)
     overlap = None
     if project.overlap_share > 0:
         overlap = Overlap(project.overlap_share, project.overlap_assessors, project.seed)
-    return PairsPanel(
+    return PairsMode(
         Session(
             items,
             project.k,

@@ -1,270 +1,293 @@
-"""Handing out: the task that someone holds, the one they lost, or another, of any query."""
+"""Finds the next task: the one a tab holds, one that lapsed, or a new one of any query."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection, bindparam, select
 
 from podium.studio.judging import leases
 from podium.studio.judging.blocked import NOT_ASSIGNED, BlockedWork
-from podium.studio.judging.leases import Held, Holder, Holding, held_leases
-from podium.studio.judging.log import settle
-from podium.studio.judging.modes import Task
+from podium.studio.judging.leases import HeldPair, LeaseHolder, QueryLeases, active_leases
+from podium.studio.judging.log import update_query
+from podium.studio.judging.modes import JudgingTask
 from podium.studio.judging.open_work import OpenWork
-from podium.studio.judging.query_state import Board, Document
-from podium.studio.judging.state_cache import Shelf
-from podium.studio.judging.task_selection import LATER, Handing, Nothing, open_to, why_nothing
+from podium.studio.judging.query_state import Document, QueryState
+from podium.studio.judging.state_cache import StateCache
+from podium.studio.judging.task_selection import (
+    LATER,
+    NoTask,
+    TaskSelector,
+    no_task_reason,
+    open_to,
+)
 from podium.studio.store.enums import Purpose
 from podium.studio.store.prepared import Prepared
+from podium.studio.store.rows import LeaseRow, ProjectRow, QueryRow
 from podium.studio.store.tables import Lease, Query
 
-_MOST_TRIES = 50
-"""How many queries one request looks at; the next one goes on from there."""
+_MAX_TRIES = 50
+"""How many queries one request looks at; the next request continues from there."""
 
 _QUERY = select(Query.__table__).where(Query.id == bindparam("query"))
-_LOCKED = Prepared(_QUERY.with_for_update())
-_LOCKED_IF_FREE = Prepared(_QUERY.with_for_update(skip_locked=True))
-_LEASE = Prepared(select(Lease.__table__).where(Lease.token == bindparam("wanted")))
+_LOCKED = Prepared(_QUERY.with_for_update(), QueryRow)
+_LOCKED_IF_FREE = Prepared(_QUERY.with_for_update(skip_locked=True), QueryRow)
+_LEASE = Prepared(select(Lease.__table__).where(Lease.token == bindparam("key")), LeaseRow)
 
 
 @dataclass(frozen=True)
-class Given:
-    """A task that someone holds now.
+class LeasedTask:
+    """A task that is leased to someone.
 
     Attributes:
-        token: Names the answer.
+        token: Identifies the answer.
         query: The query's row.
-        task: What is asked.
-        expires_at: Until when nobody else is asked this.
-        sides: What is shown on each side: documents with their places.
-        judged: How many judgments of the query stand.
-        left: About how many judgments it still needs.
+        task: The task.
+        expires_at: When the lease expires.
+        sides: The documents on each side, with their positions.
+        judged: The number of judgments of the query.
+        left: The estimated number of judgments it still needs.
     """
 
     token: UUID
-    query: Any
-    task: Task
+    query: QueryRow
+    task: JudgingTask
     expires_at: float
     sides: list[list[tuple[int, Document]]]
     judged: int
     left: float
 
 
-Next = Given | Nothing
+NextTask = LeasedTask | NoTask
 
-Used = list[tuple[int, Board]]
-"""The boards that a transaction moved on, by query."""
+UsedStates = list[tuple[int, QueryState]]
+"""The states that a transaction used, by query."""
 
 
 @dataclass
-class Here:
-    """A query whose row is locked, with its board and who holds what of it."""
+class LockedQuery:
+    """A query whose row is locked, with its state and active leases."""
 
-    query: Any
-    board: Board
-    holding: Holding
+    query: QueryRow
+    state: QueryState
+    query_leases: QueryLeases
     opened: bool = False
 
 
-class Giving:
-    """Finds a task for whoever asks, and leases it to them.
+class TaskDispatcher:
+    """Finds a task for an assessor, and leases it to them.
 
     Args:
-        shelf: The boards.
-        clock: Tells the time in seconds since 1970.
-        chance: Draws whether a pair is a check, and which.
+        cache: The query states.
+        clock: Returns the time in seconds since 1970.
+        rng: Decides at random when to ask a check, and which.
     """
 
-    def __init__(self, shelf: Shelf, clock: Callable[[], float], chance: random.Random) -> None:
-        self._shelf = shelf
+    def __init__(self, cache: StateCache, clock: Callable[[], float], rng: random.Random) -> None:
+        self._cache = cache
         self._clock = clock
-        self._handing = Handing(chance)
+        self._selector = TaskSelector(rng)
         self._blocked = BlockedWork(clock)
 
-    def at(self, connection: Connection, project: Any, query: Any, now: float) -> Here:
-        """A query whose row is locked, with its board and its leases."""
-        board = self._shelf.take(connection, project, query)
-        # Leases that were given up are not held any more: only the row says that they were.
+    def load(
+        self, connection: Connection, project: ProjectRow, query: QueryRow, now: float
+    ) -> LockedQuery:
+        """Load the state and leases of a query whose row is locked."""
+        state = self._cache.take(connection, project, query)
+        # Released leases are not active any more: only the row tells that there were some.
         opened = query.lease_expiry == 0.0
-        return Here(query, board, held_leases(connection, query.id, now), opened)
+        return LockedQuery(query, state, active_leases(connection, query.id, now), opened)
 
-    def hand_out(
-        self, connection: Connection, project: Any, who: Holder, here: Here | None
-    ) -> tuple[Next, Used]:
-        """The next task: of the query at hand if it has one, else of another.
+    def next_task(
+        self,
+        connection: Connection,
+        project: ProjectRow,
+        who: LeaseHolder,
+        locked: LockedQuery | None,
+    ) -> tuple[NextTask, UsedStates]:
+        """The next task, of the given query if it has one, else of another.
 
-        Boards are returned with it, to be put back after the commit.
+        The states used are returned too, to be put back after the commit.
         """
         now = self._clock()
-        boards: Used = []
-        held: list[Any] = []
-        if here is None:
-            held = leases.leases_of(connection, project.id, who.user_id, now)
+        states: UsedStates = []
+        held: list[LeaseRow] = []
+        if locked is None:
+            held = leases.user_leases(connection, project.id, who.user_id, now)
             mine = next((lease for lease in held if lease.tab == who.tab), None)
             if mine is not None:
-                same = self._same_again(connection, project, who, mine, now)
-                if same is not None:
-                    return same
+                renewed = self._renewed(connection, project, who, mine, now)
+                if renewed is not None:
+                    return renewed
         work = OpenWork(connection, project, who.user_id)
-        given: Given | None = None
-        if here is not None:
-            given = self._try(connection, project, who, work, here, boards)
-        if given is None and len(held) < leases.MOST_TABS:
-            given = self._lost(connection, project, who, work, boards, now)
-            given = given or self._search(connection, project, who, work, boards, now)
+        leased: LeasedTask | None = None
+        if locked is not None:
+            leased = self._try(connection, project, who, work, locked, states)
+        if leased is None and len(held) < leases.MAX_LEASES:
+            leased = self._regain_lapsed(connection, project, who, work, states, now)
+            leased = leased or self._search(connection, project, who, work, states, now)
         work.advance()
-        if given is not None:
-            return given, boards
-        held = leases.leases_of(connection, project.id, who.user_id, now)
+        if leased is not None:
+            return leased, states
+        held = leases.user_leases(connection, project.id, who.user_id, now)
         if held:
-            # Rather the same in two tabs than nothing: its answer is one answer.
-            same = self._same_again(connection, project, who, held[0], now)
-            if same is not None:
-                return same[0], [*boards, *same[1]]
-        why = why_nothing(work, now)
-        problems = self._problems(connection, project, work, why)
+            # Better the same task in two tabs than none: it is answered once.
+            renewed = self._renewed(connection, project, who, held[0], now)
+            if renewed is not None:
+                return renewed[0], [*states, *renewed[1]]
+        no_task = no_task_reason(work, now)
+        problems = self._problems(connection, project, work, no_task)
         if problems:
-            why = Nothing("blocked", LATER, problems)
-        return why, boards
+            no_task = NoTask("blocked", LATER, problems)
+        return no_task, states
 
     def _problems(
-        self, connection: Connection, project: Any, work: OpenWork, why: Nothing
+        self, connection: Connection, project: ProjectRow, work: OpenWork, no_task: NoTask
     ) -> tuple[str, ...]:
-        """What keeps someone who finds nothing from going on until a manager changes something."""
-        if why == Nothing("wait", LATER):
-            return self._blocked.problems(connection, project).words
-        if why.why == "yours-done":
+        """Why an assessor without a task cannot go on until a manager changes something."""
+        if no_task == NoTask("wait", LATER):
+            return self._blocked.problems(connection, project).messages
+        if no_task.why == "yours-done":
             blocked = self._blocked.problems(connection, project)
-            if blocked.is_all:
-                return blocked.words
+            if blocked.blocks_everything:
+                return blocked.messages
             if not work.is_anything_assigned:
                 return (NOT_ASSIGNED,)
         return ()
 
-    def give(
-        self, connection: Connection, project: Any, here: Here, who: Holder, task: Task
-    ) -> Given:
-        """Lease a task of a query to someone, and write down where the query stands."""
-        token, until = leases.grant(connection, project, here.query.id, who, task, self._clock())
-        return self._given(connection, here, who, task, token, until)
-
-    def _given(
+    def lease(
         self,
         connection: Connection,
-        here: Here,
-        who: Holder,
-        task: Task,
+        project: ProjectRow,
+        locked: LockedQuery,
+        who: LeaseHolder,
+        task: JudgingTask,
+    ) -> LeasedTask:
+        """Lease a task of a query to someone, and update the query's row."""
+        token, until = leases.grant(connection, project, locked.query.id, who, task, self._clock())
+        return self._leased(connection, locked, who, task, token, until)
+
+    def _leased(
+        self,
+        connection: Connection,
+        locked: LockedQuery,
+        who: LeaseHolder,
+        task: JudgingTask,
         token: UUID,
         until: float,
-    ) -> Given:
-        query, board = here.query, here.board
-        here.holding.held.append(Held(task.pair, who.user_id, until))
-        left = settle(connection, query, board, here.holding, opened=here.opened)
-        return Given(token, query, task, until, board.shown(task), board.judgments, left)
+    ) -> LeasedTask:
+        query, state = locked.query, locked.state
+        locked.query_leases.held.append(HeldPair(task.pair, who.user_id, until))
+        left = update_query(connection, query, state, locked.query_leases, opened=locked.opened)
+        return LeasedTask(
+            token, query, task, until, state.documents_shown(task), state.judgments, left
+        )
 
-    def _same_again(
+    def _renewed(
         self,
         connection: Connection,
-        project: Any,
-        who: Holder,
-        lease: Any,
+        project: ProjectRow,
+        who: LeaseHolder,
+        lease: LeaseRow,
         now: float,
-    ) -> tuple[Given, Used] | None:
-        """What someone holds, for as long as a new task; None if it was given up just now.
+    ) -> tuple[LeasedTask, UsedStates] | None:
+        """Renew an active lease; None if it was released meanwhile.
 
-        A page that is loaded again asks for it while the page before it gives it up.
+        A page that is reloaded asks for its task while the previous page releases it.
         """
-        query = _LOCKED.one(connection, query=lease.query_id)
+        query = _LOCKED.only(connection, query=lease.query_id)
         until = leases.renew(connection, project, who, lease.token, now)
         if until is None:
             return None
-        task = Task(lease.left, lease.right, Purpose(lease.purpose))
-        board = self._shelf.take(connection, project, query)
-        given = Given(
+        task = JudgingTask(lease.left, lease.right, Purpose(lease.purpose))
+        state = self._cache.take(connection, project, query)
+        leased = LeasedTask(
             lease.token,
             query,
             task,
             until,
-            board.shown(task),
-            board.judgments,
+            state.documents_shown(task),
+            state.judgments,
             query.expected_left,
         )
-        return given, [(query.id, board)]
+        return leased, [(query.id, state)]
 
-    def _lost(
+    def _regain_lapsed(
         self,
         connection: Connection,
-        project: Any,
-        who: Holder,
+        project: ProjectRow,
+        who: LeaseHolder,
         work: OpenWork,
-        boards: Used,
+        states: UsedStates,
         now: float,
-    ) -> Given | None:
-        """The task that someone lost by leaving, if it is still open and nobody has it."""
-        lost = leases.lost_lease(connection, project.id, who.user_id, now)
-        query = None
-        if lost is not None:
-            query = _LOCKED_IF_FREE.one(connection, query=lost.query_id)
+    ) -> LeasedTask | None:
+        """The task that someone left unanswered, if it is still open and nobody holds it."""
+        lapsed = leases.last_lapsed_lease(connection, project.id, who.user_id, now)
+        if lapsed is None:
+            return None
+        query = _LOCKED_IF_FREE.one(connection, query=lapsed.query_id)
         if query is None:
             return None
-        here = self.at(connection, project, query, now)
-        boards.append((query.id, here.board))
-        lease = _LEASE.one(connection, wanted=lost.token)
+        locked = self.load(connection, project, query, now)
+        states.append((query.id, locked.state))
+        lease = _LEASE.one(connection, key=lapsed.token)
         # Meanwhile it may have been answered, or asked for in another tab.
         if lease is not None and (lease.released or lease.expires_at < now):
-            task = Task(lease.left, lease.right, Purpose(lease.purpose))
-            open_pairs = {each.pair for each in open_to(here.board, here.holding.held, who.user_id)}
-            wanted = task.pair in open_pairs if task.purpose is Purpose.MAIN else bool(open_pairs)
-            if wanted and work.may_judge(query.id):
-                until = leases.give_back(connection, project, who, lease.token, now)
-                return self._given(connection, here, who, task, lease.token, until)
-            leases.not_again(connection, lease.token)
-        settle(connection, query, here.board, here.holding, opened=here.opened)
+            task = JudgingTask(lease.left, lease.right, Purpose(lease.purpose))
+            open_pairs = {
+                each.pair for each in open_to(locked.state, locked.query_leases.held, who.user_id)
+            }
+            still_open = (
+                task.pair in open_pairs if task.purpose is Purpose.MAIN else bool(open_pairs)
+            )
+            if still_open and work.may_judge(query.id):
+                until = leases.regrant(connection, project, who, lease.token, now)
+                return self._leased(connection, locked, who, task, lease.token, until)
+            leases.do_not_return(connection, lease.token)
+        update_query(connection, query, locked.state, locked.query_leases, opened=locked.opened)
         return None
 
     def _search(
         self,
         connection: Connection,
-        project: Any,
-        who: Holder,
+        project: ProjectRow,
+        who: LeaseHolder,
         work: OpenWork,
-        boards: Used,
+        states: UsedStates,
         now: float,
-    ) -> Given | None:
-        """A task of a query where a lease ended, or of one with something free."""
-        for _ in range(_MOST_TRIES):
+    ) -> LeasedTask | None:
+        """A task of a query with an expired lease, or of one with open tasks."""
+        for _ in range(_MAX_TRIES):
             query = work.find_lapsed(now) or work.find()
             if query is None:
                 break
-            here = self.at(connection, project, query, now)
-            given = self._try(connection, project, who, work, here, boards)
-            if given is not None:
-                return given
+            locked = self.load(connection, project, query, now)
+            leased = self._try(connection, project, who, work, locked, states)
+            if leased is not None:
+                return leased
         return None
 
     def _try(
         self,
         connection: Connection,
-        project: Any,
-        who: Holder,
+        project: ProjectRow,
+        who: LeaseHolder,
         work: OpenWork,
-        here: Here,
-        boards: Used,
-    ) -> Given | None:
-        """A task of one query, or None; that is noted then."""
-        query, board = here.query, here.board
-        boards.append((query.id, board))
+        locked: LockedQuery,
+        states: UsedStates,
+    ) -> LeasedTask | None:
+        """A task of one query, or None, which is recorded as exhausted for this person."""
+        query, state = locked.query, locked.state
+        states.append((query.id, state))
         if work.may_judge(query.id):
-            task = self._handing.pick(
-                connection, project, query, board, here.holding.held, who.user_id
+            task = self._selector.pick(
+                connection, project, query, state, locked.query_leases.held, who.user_id
             )
             if task is not None:
-                return self.give(connection, project, here, who, task)
-        settle(connection, query, board, here.holding, opened=here.opened)
+                return self.lease(connection, project, locked, who, task)
+        update_query(connection, query, state, locked.query_leases, opened=locked.opened)
         work.exhaust(query.id)
         return None

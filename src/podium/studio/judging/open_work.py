@@ -1,19 +1,21 @@
-"""Open work: which query may have something for someone, found without a look at finished ones.
+"""Open work: finds a query that may have a task for someone without reading finished ones.
 
-A query in which something is free is `available`, and carries the number of the transaction in
-which something in it last became free (`changed`). Whoever finds nothing for themselves in such a
-query notes its number (`Exhausted`) and is not led there again until it has another. And everyone
-has a place in the index of what is available up to which no query has anything for them (`Judge`):
-a search begins right after it. So the next task costs the same however many queries there are,
-whether this person, others or nobody has finished them.
+A query with an unleased task is `available`, and stores the number of the transaction in which a
+task last became free (`changed`). When someone finds no task for themselves in such a query, that
+number is recorded (`Exhausted`) and the query is skipped for them until the number changes. Each
+assessor also has a position in the index of available queries before which nothing is left for
+them (`AssessorProgress`); a search starts right after it. So finding the next task costs the same
+however many queries there are and whoever has finished them.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
+    ColumnElement,
     Connection,
     Select,
     bindparam,
@@ -27,11 +29,13 @@ from sqlalchemy import (
     tuple_,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import InstrumentedAttribute
 
-from podium.studio.store.prepared import Prepared
-from podium.studio.store.tables import Assigned, Exhausted, Judge, Query
+from podium.studio.store.prepared import Prepared, PreparedWrite
+from podium.studio.store.rows import AnyRow, ProjectRow, QueryRow
+from podium.studio.store.tables import AssessorProgress, Exhausted, Query, QueryAssignment
 from podium.studio.store.transaction_ids import oldest_running, transaction_number
+from podium.studio.store.upsert import INSERTS, Insert
 
 _USER = bindparam("user", type_=BigInteger)
 _PROJECT = bindparam("project", type_=BigInteger)
@@ -39,56 +43,69 @@ _LAST_ID = 2**62
 """Above every id."""
 
 
-def _place(assigned_only: bool) -> tuple[Any, Any]:
-    """Up to where someone has found nothing: the columns of a number and of an id."""
+def _position_columns(
+    assigned_only: bool,
+) -> tuple[InstrumentedAttribute[int], InstrumentedAttribute[int]]:
+    """The columns of the position before which someone has no open work."""
     if assigned_only:
-        return Judge.assigned_changed, Judge.assigned_id
-    return Judge.open_changed, Judge.open_id
+        return AssessorProgress.assigned_changed, AssessorProgress.assigned_id
+    return AssessorProgress.open_changed, AssessorProgress.open_id
+
+
+class _Position(NamedTuple):
+    changed: int
+    id: int
 
 
 def _unseen(assigned_only: bool, *columns: Any) -> Select[Any]:
-    """The first query that may have something for someone."""
-    mine = Judge.user_id == _USER, Judge.project_id == _PROJECT
+    """The first query that may have a task for someone."""
+    mine = AssessorProgress.user_id == _USER, AssessorProgress.project_id == _PROJECT
     after = [
         func.coalesce(select(column).where(*mine).scalar_subquery(), 0)
-        for column in _place(assigned_only)
+        for column in _position_columns(assigned_only)
     ]
     conditions = [
         Query.project_id == _PROJECT,
         Query.available,
         tuple_(Query.changed, Query.id) > tuple_(*after),
-        ~_each(
+        ~_exists_per_query(
             Exhausted.user_id == _USER,
             Exhausted.query_id == Query.id,
             Exhausted.changed == Query.changed,
         ),
     ]
     if assigned_only:
-        conditions.append(_each(Assigned.user_id == _USER, Assigned.query_id == Query.id))
+        conditions.append(
+            _exists_per_query(
+                QueryAssignment.user_id == _USER, QueryAssignment.query_id == Query.id
+            )
+        )
     return select(*columns).where(*conditions).order_by(Query.changed, Query.id).limit(1)
 
 
-def _each(*conditions: Any) -> Any:
-    """Whether there is a row, looked up for one query after the other.
+def _exists_per_query(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    """An EXISTS that is evaluated query by query.
 
-    The offset of none keeps PostgreSQL from making it a join of all rows: it cannot know that the
-    first few queries will do.
+    OFFSET 0 keeps PostgreSQL from turning it into a join over all rows: the planner cannot know
+    that the first few queries suffice.
     """
     return exists(select(literal_column("1")).where(*conditions).offset(0))
 
 
-def _locked(statement: Select[Any]) -> Prepared:
-    """Those that others have locked are passed: they are at it."""
-    return Prepared(statement.with_for_update(skip_locked=True, of=Query))
+def _locked(statement: Select[Any]) -> Prepared[QueryRow]:
+    """Skip queries that other transactions have locked."""
+    return Prepared(statement.with_for_update(skip_locked=True, of=Query), QueryRow)
 
 
-def _both(make: Any) -> dict[bool, Prepared]:
+def _both(make: Callable[[bool], Prepared[AnyRow]]) -> dict[bool, Prepared[AnyRow]]:
     return {assigned_only: make(assigned_only) for assigned_only in (False, True)}
 
 
 _FIND = _both(lambda assigned_only: _locked(_unseen(assigned_only, Query.__table__)))
-_UNSEEN = _both(lambda assigned_only: Prepared(_unseen(assigned_only, Query.changed, Query.id)))
-_OLDEST = Prepared(select(oldest_running(_PROJECT).label("oldest")))
+_UNSEEN = _both(
+    lambda assigned_only: Prepared(_unseen(assigned_only, Query.changed, Query.id), _Position)
+)
+_OLDEST = Prepared(select(oldest_running(_PROJECT)), int)
 _LAPSED = _locked(
     select(Query.__table__)
     .where(Query.project_id == _PROJECT, Query.lease_expiry < bindparam("now"))
@@ -96,38 +113,49 @@ _LAPSED = _locked(
     .limit(1)
 )
 _FIRST_LEASE = Prepared(
-    select(func.min(Query.lease_expiry).label("expiry")).where(
-        Query.project_id == _PROJECT, Query.lease_expiry.is_not(None)
-    )
+    select(Query.lease_expiry)
+    .where(Query.project_id == _PROJECT, Query.lease_expiry.is_not(None))
+    .order_by(Query.lease_expiry)
+    .limit(1),
+    float,
 )
 _IS_ASSIGNED = Prepared(
-    select(Assigned.query_id).where(Assigned.user_id == _USER, Assigned.query_id == bindparam("q"))
+    select(QueryAssignment.query_id).where(
+        QueryAssignment.user_id == _USER, QueryAssignment.query_id == bindparam("q")
+    ),
+    int,
 )
 _ASSIGNED = Prepared(
-    select(Assigned.query_id)
-    .join(Query, Query.id == Assigned.query_id)
-    .where(Assigned.user_id == _USER, Query.project_id == _PROJECT)
-    .limit(1)
+    select(QueryAssignment.query_id)
+    .join(Query, Query.id == QueryAssignment.query_id)
+    .where(QueryAssignment.user_id == _USER, Query.project_id == _PROJECT)
+    .limit(1),
+    int,
 )
 _UNDONE = Prepared(
-    select(Query.id).where(Query.project_id == _PROJECT, Query.done.is_(False)).limit(1)
+    select(Query.id).where(Query.project_id == _PROJECT, Query.done.is_(False)).limit(1), int
 )
 _UNDONE_ASSIGNED = Prepared(
-    select(Assigned.query_id)
-    .join(Query, Query.id == Assigned.query_id)
-    .where(Assigned.user_id == _USER, Assigned.done.is_(False), Query.project_id == _PROJECT)
-    .limit(1)
+    select(QueryAssignment.query_id)
+    .join(Query, Query.id == QueryAssignment.query_id)
+    .where(
+        QueryAssignment.user_id == _USER,
+        QueryAssignment.done.is_(False),
+        Query.project_id == _PROJECT,
+    )
+    .limit(1),
+    int,
 )
 
 
-def _note(insert: Any) -> Prepared:
+def _note(insert: Insert) -> PreparedWrite:
     statement = insert(Exhausted).from_select(
         ["user_id", "query_id", "changed"],
         select(cast(_USER, BigInteger), Query.id, Query.changed).where(
             Query.id == bindparam("q"), Query.available
         ),
     )
-    return Prepared(
+    return PreparedWrite(
         statement.on_conflict_do_update(
             index_elements=[Exhausted.user_id, Exhausted.query_id],
             set_={"changed": statement.excluded.changed},
@@ -135,11 +163,11 @@ def _note(insert: Any) -> Prepared:
     )
 
 
-def _advance(insert: Any, assigned_only: bool) -> Prepared:
-    """Note up to where there is nothing for someone; another tab may have come further."""
-    changed, last = _place(assigned_only)
-    others = _place(not assigned_only)
-    statement = insert(Judge).values(
+def _advance(insert: Insert, assigned_only: bool) -> PreparedWrite:
+    """Record someone's position, unless another tab has advanced it further."""
+    changed, last = _position_columns(assigned_only)
+    others = _position_columns(not assigned_only)
+    statement = insert(AssessorProgress).values(
         user_id=_USER,
         project_id=_PROJECT,
         judgments=literal_column("0"),
@@ -148,26 +176,25 @@ def _advance(insert: Any, assigned_only: bool) -> Prepared:
         **{other.key: literal_column("0") for other in others},
     )
     further = [statement.excluded[column.key] for column in (changed, last)]
-    return Prepared(
+    return PreparedWrite(
         statement.on_conflict_do_update(
-            index_elements=[Judge.user_id, Judge.project_id],
+            index_elements=[AssessorProgress.user_id, AssessorProgress.project_id],
             set_={changed.key: further[0], last.key: further[1]},
             where=tuple_(*further) > tuple_(changed, last),
         )
     )
 
 
-_INSERTS = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
-_NOTE = {name: _note(insert) for name, insert in _INSERTS.items()}
+_NOTE = {name: _note(insert) for name, insert in INSERTS.items()}
 _ADVANCE = {
     (name, assigned_only): _advance(insert, assigned_only)
-    for name, insert in _INSERTS.items()
+    for name, insert in INSERTS.items()
     for assigned_only in (False, True)
 }
 
 
 class OpenWork:
-    """What may be open to someone in a project, in one transaction.
+    """Searches for queries with open work for one person, within a transaction.
 
     Args:
         connection: The transaction.
@@ -175,21 +202,21 @@ class OpenWork:
         user_id: Who looks for work.
     """
 
-    def __init__(self, connection: Connection, project: Any, user_id: int) -> None:
+    def __init__(self, connection: Connection, project: ProjectRow, user_id: int) -> None:
         self._connection = connection
         self._assigned_only = bool(project.assigned_only)
         self._who = {"user": user_id, "project": project.id}
         self._noted = False
 
-    def find(self) -> Any:
-        """The next query that may have something, its row locked; None if there is none.
+    def find(self) -> QueryRow | None:
+        """The next query that may have a task, with its row locked; None if there is none.
 
-        Give it to `exhaust` if it has nothing, or it is found again.
+        Pass it to `exhaust` if it has no task, or it is found again.
         """
         return _FIND[self._assigned_only].one(self._connection, **self._who)
 
-    def find_lapsed(self, now: float) -> Any:
-        """A query with a lease that may have ended, its row locked, whoever may judge it."""
+    def find_lapsed(self, now: float) -> QueryRow | None:
+        """A query with a possibly expired lease, with its row locked, whoever may judge it."""
         return _LAPSED.one(self._connection, project=self._who["project"], now=now)
 
     def may_judge(self, query_id: int) -> bool:
@@ -199,20 +226,20 @@ class OpenWork:
         )
 
     def exhaust(self, query_id: int) -> None:
-        """Note that a query, as it stands in the database, has nothing for this person."""
+        """Record that a query, in its current state, has no task for this person."""
         _NOTE[self._connection.dialect.name].run(
             self._connection, user=self._who["user"], q=query_id
         )
         self._noted = True
 
     def advance(self) -> None:
-        """Begin after what has nothing for this person the next time, if there is more of it."""
+        """Start the next search after the queries that have no task for this person."""
         if not self._noted:
             return
         self._noted = False
-        # Transactions that still run may bring queries with a lower number: not beyond the oldest.
-        # It is asked for first: what ended before it is seen by the statement after it.
-        oldest = _OLDEST.one(self._connection, project=self._who["project"]).oldest
+        # Running transactions may add queries with a lower number, so never go past the oldest one.
+        # It is read first: the next statement sees everything that was committed before it.
+        oldest = _OLDEST.only(self._connection, project=self._who["project"])
         until, last = oldest - 1, _LAST_ID
         first = _UNSEEN[self._assigned_only].one(self._connection, **self._who)
         if first is not None and first.changed <= until:
@@ -222,14 +249,13 @@ class OpenWork:
 
     @property
     def has_unseen(self) -> bool:
-        """Whether any query may have something, also if someone else has locked it."""
+        """Whether any query may have a task, including queries that others have locked."""
         return bool(_UNSEEN[self._assigned_only].rows(self._connection, **self._who))
 
     @property
     def first_lease_end(self) -> float | None:
-        """When the first lease of the project may end; None if nobody holds anything."""
-        row = _FIRST_LEASE.one(self._connection, project=self._who["project"])
-        return None if row.expiry is None else float(row.expiry)
+        """When the first lease of the project may expire; None if there are none."""
+        return _FIRST_LEASE.one(self._connection, project=self._who["project"])
 
     @property
     def is_done(self) -> bool:
@@ -248,23 +274,23 @@ class OpenWork:
         return bool(_ASSIGNED.rows(self._connection, **self._who))
 
 
-def open_again(connection: Connection, *where: Any) -> int:
-    """Let everyone look at queries anew, because more may be open to them; returns how many."""
+def reopen_queries(connection: Connection, *where: ColumnElement[bool]) -> int:
+    """Make queries available to everyone again; returns how many."""
     statement = update(Query).where(Query.done.is_(False), *where)
     return int(
         connection.execute(statement.values(available=True, changed=transaction_number())).rowcount
     )
 
 
-def begin_anew_if_restored(connection: Connection) -> None:
-    """Forget how far people have looked if their numbers are of another database server.
+def reset_if_restored(connection: Connection) -> None:
+    """Reset search positions whose transaction numbers come from another database server.
 
-    Where a backup was loaded into a new server, its transactions count from the start again.
+    A backup loaded into a new server starts with low transaction numbers again.
     """
     number = transaction_number()
-    ahead = or_(Judge.open_changed > number, Judge.assigned_changed > number)
-    found = connection.execute(
-        update(Judge).where(ahead).values(open_changed=0, assigned_changed=0)
+    ahead = or_(AssessorProgress.open_changed > number, AssessorProgress.assigned_changed > number)
+    updated = connection.execute(
+        update(AssessorProgress).where(ahead).values(open_changed=0, assigned_changed=0)
     )
-    if found.rowcount:
+    if updated.rowcount:
         connection.execute(delete(Exhausted))

@@ -1,24 +1,24 @@
-"""A query's state, worked out from its log: what can be asked now, of whom, and what came of it.
+"""A query's state, computed from its log: which tasks are open, to whom, and the result so far.
 
-A board knows no database. It takes the log's entries in order, whatever they are, and passes on
-to `podium.judging` those that count; checks (repeated and gold pairs) and skips stay with it.
+`QueryState` does not use the database. It applies log entries in order and passes those that count
+on to `podium.judging`; checks (repeated and gold pairs) and skips it tracks itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from uuid import UUID
 
 from podium.judging import Undo
-from podium.studio.judging.answers import Part
-from podium.studio.judging.modes import NOTHING, Panel, Said, Task
+from podium.studio.judging.answers import AnswerEntry
+from podium.studio.judging.modes import NO_ITEM, JudgingMode, JudgingTask, QueryLogEntry
 from podium.studio.store.enums import Kind, Purpose
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a screen must know of a document before it asks for its text."""
+    """What a judging page shows of a document before it loads the text."""
 
     reference: int
     item: str
@@ -30,140 +30,140 @@ class Document:
 
 
 @dataclass
-class _Person:
-    """What a board remembers of someone."""
+class _AssessorState:
+    """One assessor's answers and skips."""
 
-    answers: list[Said] = field(default_factory=list)
-    """What they said and did not take back, oldest first."""
+    answers: list[QueryLogEntry] = field(default_factory=list)
+    """Their answers that were not undone, oldest first."""
     skipped: set[tuple[int, int]] = field(default_factory=set)
 
 
-class Board:
-    """The state of a query.
+class QueryState:
+    """The judging state of a query.
 
     Args:
-        panel: The way it is judged.
-        documents: What is judged, by place.
-        rankings: The places in each ranking, where those are compared.
-        log: What was said so far.
+        mode: The judging mode.
+        documents: The documents, by position.
+        rankings: The document positions of each ranking, if rankings are compared.
+        log: The entries so far.
 
     Attributes:
-        panel: The way it is judged.
-        documents: What is judged, by place.
-        seen: How many entries of the log it has taken.
-        judgments: How many answers stand: neither skipped, nor taken back, nor too late to count.
+        mode: The judging mode.
+        documents: The documents, by position.
+        seen: The number of log entries applied.
+        judgments: The number of answers that count: not skips, not undone, not too late.
     """
 
     def __init__(
         self,
-        panel: Panel,
+        mode: JudgingMode,
         documents: Sequence[Document] = (),
         rankings: Sequence[Sequence[int]] = (),
-        log: Iterable[Said] = (),
+        log: Iterable[QueryLogEntry] = (),
     ) -> None:
-        self.panel = panel
+        self.mode = mode
         self.seen = 0
         self.judgments = 0
         self.documents = documents
         self._rankings = rankings
         self._indices: dict[int, int] = {}
-        self._people: dict[int, _Person] = {}
+        self._assessors: dict[int, _AssessorState] = {}
         self._offered: tuple[int, dict[tuple[int, int], int]] | None = None
-        for said in log:
-            self.take(said)
+        for entry in log:
+            self.apply(entry)
 
-    def take(self, said: Said) -> None:
-        """Take the next entry of the log."""
-        if said.place != self.seen:
-            raise AssertionError(f"entry {said.place} came after {self.seen} others")
+    def apply(self, entry: QueryLogEntry) -> None:
+        """Apply the next entry of the log."""
+        if entry.position != self.seen:
+            raise AssertionError(f"log entry {entry.position} applied after {self.seen} entries")
         self.seen += 1
-        person = self._person(said.user)
-        if said.kind is Kind.UNDO:
-            self._take_back(said)
+        assessor = self._assessor(entry.user)
+        if entry.kind is Kind.UNDO:
+            self._apply_undo(entry)
             return
-        self.judgments += said.is_judgment and not self.answered(said.user, said.token)
-        person.answers.append(said)
-        if said.kind is Kind.SKIP:
-            person.skipped.add(_pair(said))
-        elif said.counts and said.purpose is Purpose.MAIN:
-            self._indices[said.place] = self.panel.add(self.panel.entry(said))
+        self.judgments += entry.is_judgment and not self.answered(entry.user, entry.token)
+        assessor.answers.append(entry)
+        if entry.kind is Kind.SKIP:
+            assessor.skipped.add(_pair(entry))
+        elif entry.counts and entry.purpose is Purpose.MAIN:
+            self._indices[entry.position] = self.mode.add(self.mode.entry(entry))
 
-    def shown(self, task: Task) -> list[list[tuple[int, Document]]]:
-        """What a screen shows on each side: documents with their places."""
-        sides = [side for side in (task.left, task.right) if side != NOTHING]
+    def documents_shown(self, task: JudgingTask) -> list[list[tuple[int, Document]]]:
+        """The documents to show on each side, with their positions."""
+        sides = [side for side in (task.left, task.right) if side != NO_ITEM]
         places = [self._rankings[side] if self._rankings else (side,) for side in sides]
-        return [[(place, self.documents[place]) for place in side] for side in places]
+        return [[(position, self.documents[position]) for position in side] for side in places]
 
-    def open(self, user: int | None) -> list[Task]:
-        """What can be asked now, of a person or of anyone, to move the query on."""
-        tasks = self.panel.tasks(None if user is None else str(user))
-        skipped = self._people[user].skipped if user in self._people else ()
+    def open(self, user: int | None) -> list[JudgingTask]:
+        """Tasks that are open to one assessor, or to anyone if `user` is None."""
+        tasks = self.mode.tasks(None if user is None else str(user))
+        skipped = self._assessors[user].skipped if user in self._assessors else ()
         return [task for task in tasks if task.pair not in skipped] if skipped else tasks
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to ask."""
-        return not self.panel.tasks(None)
+        """Whether no task is left."""
+        return not self.mode.tasks(None)
 
     def missing(self) -> dict[tuple[int, int], int]:
-        """To each pair that can be asked now how many people must still judge it."""
-        return {task.pair: self.panel.missing(task) for task in self.panel.tasks(None)}
+        """The number of judgments each open pair still needs."""
+        return {task.pair: self.mode.missing(task) for task in self.mode.tasks(None)}
 
-    def opens_more(self, missing: dict[tuple[int, int], int], since: int) -> bool:
-        """Whether more can be asked than when the log had so many entries.
+    def opened_more(self, missing: dict[tuple[int, int], int], since: int) -> bool:
+        """Whether more tasks are open than when the log had `since` entries.
 
-        It knows only if it was told what was missing then; otherwise more may be open.
+        If the number of missing judgments at that time is unknown, returns True.
 
         Args:
-            missing: What is missing now.
+            missing: The judgments that are missing now.
             since: The number of entries.
         """
-        before, self._offered = self._offered, (self.seen, missing)
-        if before is None or before[0] != since:
+        previous, self._offered = self._offered, (self.seen, missing)
+        if previous is None or previous[0] != since:
             return True
-        return any(count > before[1].get(pair, 0) for pair, count in missing.items())
+        return any(count > previous[1].get(pair, 0) for pair, count in missing.items())
 
-    def says_again(self, user: int, pair: tuple[int, int], parts: Sequence[Part]) -> bool:
-        """Whether someone has answered this already, in another tab say.
+    def has_answered(self, user: int, pair: tuple[int, int], parts: Sequence[AnswerEntry]) -> bool:
+        """Whether someone has already answered this task, for example in another tab.
 
-        They have if they judged the same pair. Whoever marked a document as bad has judged its
-        pairs too, but may still mark the other one.
+        They have if they judged the same pair. Marking a document as bad also judges its pairs,
+        but the other document may still be marked.
         """
-        said = [
+        entries = [
             each
-            for each in self._person(user).answers
+            for each in self._assessor(user).answers
             if each.counts and each.purpose is Purpose.MAIN and each.kind is not Kind.SKIP
         ]
-        if any(each.kind is not Kind.BAD and _pair(each) == pair for each in said):
+        if any(each.kind is not Kind.BAD and _pair(each) == pair for each in entries):
             return True
-        bad = {each.left for each in said if each.kind is Kind.BAD}
+        bad = {each.left for each in entries if each.kind is Kind.BAD}
         return bool(bad) and all(
             part.left in bad if part.kind is Kind.BAD else not bad.isdisjoint(pair)
             for part in parts
         )
 
     def last_at(self, user: int) -> float:
-        """When someone gave the last answer that they have not taken back; 0 if there is none."""
-        return max((said.at for said in self._person(user).answers), default=0.0)
+        """The time of someone's last answer that was not undone; 0 if there is none."""
+        return max((entry.at for entry in self._assessor(user).answers), default=0.0)
 
-    def last_answer(self, user: int) -> list[Said]:
-        """What someone said last and did not take back: all entries of that answer."""
-        answers = self._person(user).answers
+    def last_answer(self, user: int) -> list[QueryLogEntry]:
+        """The entries of someone's last answer that was not undone."""
+        answers = self._assessor(user).answers
         if not answers:
             return []
-        return [said for said in answers if said.token == answers[-1].token]
+        return [entry for entry in answers if entry.token == answers[-1].token]
 
-    def answered(self, user: int, token: Any) -> list[Said]:
-        """The entries of one answer of someone's, if they stand."""
-        return [said for said in self._person(user).answers if said.token == token]
+    def answered(self, user: int, token: UUID) -> list[QueryLogEntry]:
+        """The entries of one of someone's answers that were not undone."""
+        return [entry for entry in self._assessor(user).answers if entry.token == token]
 
-    def repeatable(self, user: int, *, after: int) -> list[Task]:
-        """Pairs that someone judged a while ago and once only, with their sides exchanged."""
-        said = self._person(user).answers
-        again = {_pair(each) for each in said if each.purpose is Purpose.REPEAT}
+    def repeatable(self, user: int, *, after: int) -> list[JudgingTask]:
+        """Pairs that someone judged once, at least `after` answers ago, with sides swapped."""
+        entries = self._assessor(user).answers
+        again = {_pair(each) for each in entries if each.purpose is Purpose.REPEAT}
         return [
-            Task(each.right, each.left, Purpose.REPEAT)
-            for each in said[: max(len(said) - after, 0)]
+            JudgingTask(each.right, each.left, Purpose.REPEAT)
+            for each in entries[: max(len(entries) - after, 0)]
             if each.kind is Kind.VERDICT
             and each.purpose is Purpose.MAIN
             and each.left is not None
@@ -171,30 +171,30 @@ class Board:
             and _pair(each) not in again
         ]
 
-    def met(self, user: int, purpose: Purpose) -> set[tuple[int, int]]:
-        """The pairs that someone was asked for a purpose."""
-        return {_pair(said) for said in self._person(user).answers if said.purpose is purpose}
+    def asked_pairs(self, user: int, purpose: Purpose) -> set[tuple[int, int]]:
+        """The pairs that someone has judged for a given purpose."""
+        return {_pair(entry) for entry in self._assessor(user).answers if entry.purpose is purpose}
 
-    def _person(self, user: int) -> _Person:
-        return self._people.setdefault(user, _Person())
+    def _assessor(self, user: int) -> _AssessorState:
+        return self._assessors.setdefault(user, _AssessorState())
 
-    def _take_back(self, undo: Said) -> None:
-        place = undo.undoes
-        assert place is not None
-        person = self._person(undo.user)
-        gone = next((said for said in person.answers if said.place == place), None)
-        if gone is None:
-            return  # it was taken back before
-        person.answers.remove(gone)
-        self.judgments -= gone.is_judgment and not self.answered(undo.user, gone.token)
-        if gone.kind is Kind.SKIP:
-            person.skipped.discard(_pair(gone))
-        elif place in self._indices:
+    def _apply_undo(self, undo: QueryLogEntry) -> None:
+        position = undo.undoes
+        assert position is not None
+        assessor = self._assessor(undo.user)
+        undone = next((entry for entry in assessor.answers if entry.position == position), None)
+        if undone is None:
+            return  # already undone
+        assessor.answers.remove(undone)
+        self.judgments -= undone.is_judgment and not self.answered(undo.user, undone.token)
+        if undone.kind is Kind.SKIP:
+            assessor.skipped.discard(_pair(undone))
+        elif position in self._indices:
             who = str(undo.user)
-            self.panel.add(Undo(self._indices[place], who, undo.at, undo.seconds))
+            self.mode.add(Undo(self._indices[position], who, undo.at, undo.seconds))
 
 
-def _pair(said: Said) -> tuple[int, int]:
-    left = NOTHING if said.left is None else said.left
-    right = NOTHING if said.right is None else said.right
+def _pair(entry: QueryLogEntry) -> tuple[int, int]:
+    left = NO_ITEM if entry.left is None else entry.left
+    right = NO_ITEM if entry.right is None else entry.right
     return (min(left, right), max(left, right))

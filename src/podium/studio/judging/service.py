@@ -1,8 +1,8 @@
-"""The desk where tasks are handed out and answers taken: each call is one transaction.
+"""The judging service: leases tasks to assessors and records answers, one transaction per call.
 
-A task that was handed out is a lease with a token, and the token names its answer: the same answer
-sent twice is one, and whose lease ran out can still answer. A query's row is locked while its log
-grows, so entries of a query are in one order everywhere.
+A lease has a token that identifies its answer, so sending the same answer twice records it once,
+and an answer may arrive after the lease has expired. A query's row is locked while its log grows,
+so all processes see its entries in the same order.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import Connection, Engine, bindparam, select
@@ -19,21 +19,50 @@ from sqlalchemy.exc import IntegrityError
 
 from podium.studio.errors import RefusedError
 from podium.studio.judging import leases
-from podium.studio.judging.answers import parts_of
+from podium.studio.judging.answers import answer_entries
 from podium.studio.judging.judgment_counts import count_judgment
-from podium.studio.judging.leases import Held, Holder, held_leases
-from podium.studio.judging.log import append, append_undo, settle
-from podium.studio.judging.modes import Said, Task
-from podium.studio.judging.next_task import Given as Given
-from podium.studio.judging.next_task import Giving, Here, Next, Used
-from podium.studio.judging.open_work import begin_anew_if_restored
-from podium.studio.judging.query_state import Board
-from podium.studio.judging.state_cache import Shelf
-from podium.studio.judging.task_selection import Nothing, query_to_undo
-from podium.studio.store.database import Found, in_transaction
+from podium.studio.judging.leases import HeldPair, LeaseHolder, active_leases
+from podium.studio.judging.log import append, append_undo, update_query
+from podium.studio.judging.modes import JudgingTask, QueryLogEntry
+from podium.studio.judging.next_task import LeasedTask as LeasedTask
+from podium.studio.judging.next_task import LockedQuery, NextTask, TaskDispatcher, UsedStates
+from podium.studio.judging.open_work import reset_if_restored
+from podium.studio.judging.query_state import QueryState
+from podium.studio.judging.state_cache import StateCache
+from podium.studio.judging.task_selection import NoTask, query_to_undo
+from podium.studio.store.database import Result, in_transaction
 from podium.studio.store.enums import Kind, Mode, Purpose
 from podium.studio.store.prepared import Prepared
+from podium.studio.store.rows import ProjectRow, QueryRow
 from podium.studio.store.tables import Lease, LogEntry, Query
+
+
+class _LeasedQuery:
+    """A lease and its query, from a row with the columns of both."""
+
+    def __init__(self, *columns: Any) -> None:
+        count = len(QueryRow._fields)
+        self.query = QueryRow(*columns[:count])
+        self.lease = _LeaseColumns(*columns[count:])
+
+
+class _LeaseColumns(NamedTuple):
+    user_id: int
+    left: int
+    right: int
+    purpose: str
+    granted_at: float
+    expires_at: float
+    released: bool
+    shared: bool
+
+
+class _RecordedRow(NamedTuple):
+    user_id: int
+    late: bool
+    counts: bool
+    project_id: int
+
 
 _LEASE = Prepared(
     select(
@@ -48,26 +77,30 @@ _LEASE = Prepared(
         Lease.shared,
     )
     .join(Lease, Lease.query_id == Query.id)
-    .where(Lease.token == bindparam("wanted"))
-    .with_for_update(of=Query)
+    .where(Lease.token == bindparam("key"))
+    .with_for_update(of=Query),
+    _LeasedQuery,
 )
-_QUERY = Prepared(select(Query.__table__).where(Query.id == bindparam("query")).with_for_update())
+_QUERY = Prepared(
+    select(Query.__table__).where(Query.id == bindparam("query")).with_for_update(), QueryRow
+)
 _RECORDED = Prepared(
     select(LogEntry.user_id, LogEntry.late, LogEntry.counts, Query.project_id)
     .join(Query, Query.id == LogEntry.query_id)
-    .where(LogEntry.token == bindparam("wanted"), LogEntry.part == 0)
+    .where(LogEntry.token == bindparam("key"), LogEntry.part == 0),
+    _RecordedRow,
 )
 
 
 @dataclass(frozen=True)
-class Taken:
-    """What became of an answer.
+class AnswerResult:
+    """The outcome of submitting an answer.
 
     Attributes:
-        repeated: Whether it had been taken before: the same answer, sent again.
-        late: Whether its lease had run out.
-        counts: Whether it takes part: neither late to what was asked of others, nor what the same
-            person has answered already.
+        repeated: Whether the same answer had been recorded before.
+        late: Whether its lease had expired.
+        counts: Whether it counts: it does not if it is late and the task went to someone else, or
+            if the same person has already answered it.
     """
 
     repeated: bool
@@ -75,94 +108,106 @@ class Taken:
     counts: bool
 
 
-class Desk:
-    """Hands out tasks and takes answers.
+class JudgingService:
+    """Leases tasks and records answers.
 
     Args:
         engine: The database.
-        clock: Tells the time in seconds since 1970.
-        chance: Draws whether a pair is a check, and which.
+        clock: Returns the time in seconds since 1970.
+        rng: Decides at random when to ask a check, and which.
     """
 
     def __init__(
         self,
         engine: Engine,
         clock: Callable[[], float] = time.time,
-        chance: random.Random | None = None,
+        rng: random.Random | None = None,
     ) -> None:
         self._engine = engine
         self._clock = clock
-        self._shelf = Shelf()
-        drawn = chance or random.Random()  # noqa: S311 - no secret
-        self._giving = Giving(self._shelf, clock, drawn)
+        self._cache = StateCache()
+        drawn = rng or random.Random()  # noqa: S311 - no secret
+        self._dispatcher = TaskDispatcher(self._cache, clock, drawn)
         self._numbers_are_ours = False
 
-    def carry_out(self, work: Callable[[Connection], tuple[Found, Used]]) -> Found:
-        """Run a transaction, and put the boards that it used back once it is committed."""
+    def transact(self, work: Callable[[Connection], tuple[Result, UsedStates]]) -> Result:
+        """Run a transaction, and return the states it used to the cache after the commit."""
         if not self._numbers_are_ours:
-            in_transaction(self._engine, begin_anew_if_restored)
+            in_transaction(self._engine, reset_if_restored)
             self._numbers_are_ours = True
         try:
-            found, boards = in_transaction(self._engine, work)
+            outcome, states = in_transaction(self._engine, work)
         except IntegrityError:
-            # Two of the same answer met: by now the other is in, and this one finds it.
-            found, boards = in_transaction(self._engine, work)
-        for query_id, board in boards:
-            self._shelf.put(query_id, board)
-        return found
+            # The same answer was recorded concurrently: on the second attempt it is found.
+            outcome, states = in_transaction(self._engine, work)
+        for query_id, state in states:
+            self._cache.put(query_id, state)
+        return outcome
 
-    def next(self, project: Any, user_id: int, tab: str, *, renews: bool = False) -> Next:
+    def next(
+        self, project: ProjectRow, user_id: int, tab: str, *, renews: bool = False
+    ) -> NextTask:
         """As `next_in`, in a transaction of its own."""
-        who = Holder(user_id, tab, renews)
-        return self.carry_out(lambda connection: self.next_in(connection, project, who))
+        who = LeaseHolder(user_id, tab, renews)
+        return self.transact(lambda connection: self.next_in(connection, project, who))
 
     def answer(
-        self, project: Any, user_id: int, *answer: Any, tab: str, renews: bool = False, **more: Any
-    ) -> tuple[Taken, Next | None]:
+        self,
+        project: ProjectRow,
+        user_id: int,
+        *answer: Any,
+        tab: str,
+        renews: bool = False,
+        **more: Any,
+    ) -> tuple[AnswerResult, NextTask | None]:
         """As `answer_in`, in a transaction of its own."""
-        who = Holder(user_id, tab, renews)
-        return self.carry_out(
+        who = LeaseHolder(user_id, tab, renews)
+        return self.transact(
             lambda connection: self.answer_in(connection, project, who, *answer, **more)
         )
 
-    def undo(self, project: Any, user_id: int, token: UUID, tab: str, *undo: Any) -> Next:
+    def undo(
+        self, project: ProjectRow, user_id: int, token: UUID, tab: str, *undo: Any
+    ) -> NextTask:
         """As `undo_in`, in a transaction of its own."""
-        who = Holder(user_id, tab)
-        return self.carry_out(
+        who = LeaseHolder(user_id, tab)
+        return self.transact(
             lambda connection: self.undo_in(connection, project, who, token, *undo)
         )
 
-    def release(self, project: Any, user_id: int, *lease: Any) -> bool:
+    def release(self, project: ProjectRow, user_id: int, *lease: Any) -> bool:
         """As `release_in`, in a transaction of its own."""
-        return self.carry_out(
+        return self.transact(
             lambda connection: self.release_in(connection, project, user_id, *lease)
         )
 
-    def next_in(self, connection: Connection, project: Any, who: Holder) -> tuple[Next, Used]:
-        """A task for someone's browser tab: the one it holds, one they lost, or another.
+    def next_in(
+        self, connection: Connection, project: ProjectRow, who: LeaseHolder
+    ) -> tuple[NextTask, UsedStates]:
+        """The next task for a browser tab: the one it holds, one that lapsed, or a new one.
 
         Args:
             connection: The transaction.
             project: The project's row.
-            who: Who asks.
+            who: Who asks, and from which tab.
         """
         if project.paused:
-            return Nothing("paused"), []
-        return self._giving.hand_out(connection, project, who, None)
+            return NoTask("paused"), []
+        return self._dispatcher.next_task(connection, project, who, None)
 
     def answer_in(
         self,
         connection: Connection,
-        project: Any,
-        who: Holder,
+        project: ProjectRow,
+        who: LeaseHolder,
         token: UUID,
         choice: str,
         *,
         seconds: float,
         reason: str | None = None,
         more: bool = True,
-    ) -> tuple[tuple[Taken, Next | None], Used]:
-        """Take an answer, and hand out the next task at once.
+    ) -> tuple[tuple[AnswerResult, NextTask | None], UsedStates]:
+        """Record an answer, and lease the next task.
 
         Args:
             connection: The transaction.
@@ -170,127 +215,135 @@ class Desk:
             who: Who answers, and which browser tab the next task is for.
             token: Of the lease.
             choice: One of `podium.studio.judging.answers.CHOICES`.
-            seconds: How long it took, breaks left out.
+            seconds: How long it took, without breaks.
             reason: Why it was skipped, if it was.
-            more: Whether to hand out another task.
+            more: Whether to lease another task.
         """
-        lease = _LEASE.one(connection, wanted=token)
-        if lease is not None and lease.project_id != project.id:
+        leased = _LEASE.one(connection, key=token)
+        if leased is not None and leased.query.project_id != project.id:
             raise RefusedError(404, "This task belongs to another project.")
-        # Two of the same answer may both see the lease; only one of them finds it to remove.
-        if lease is None or not leases.remove(connection, token):
-            taken = self._recorded(connection, project, who.user_id, token)
+        # Two copies of an answer may both see the lease; only one of them removes it.
+        if leased is None or not leases.remove(connection, token):
+            result = self._recorded(connection, project, who.user_id, token)
             if not more or project.paused:
-                return (taken, None), []
-            given, boards = self._giving.hand_out(connection, project, who, None)
-            return (taken, given), boards
+                return (result, None), []
+            next_task, states = self._dispatcher.next_task(connection, project, who, None)
+            return (result, next_task), states
+        query, lease = leased.query, leased.lease
         if lease.user_id != who.user_id:
-            raise RefusedError(403, "This pair was given to someone else.")
-        task = Task(lease.left, lease.right, Purpose(lease.purpose))
-        parts = parts_of(Mode(project.mode), task, choice)
-        if parts is None:
-            raise RefusedError(422, f"{choice!r} is no answer here.")
+            raise RefusedError(403, "This task was assigned to someone else.")
+        task = JudgingTask(lease.left, lease.right, Purpose(lease.purpose))
+        answer_parts = answer_entries(Mode(project.mode), task, choice)
+        if answer_parts is None:
+            raise RefusedError(422, f"{choice!r} is not a valid answer here.")
         now = self._clock()
         late = bool(lease.released) or lease.expires_at < now
-        # The row holds the query's columns too.
-        here = self._giving.at(connection, project, lease, now)
-        board = here.board
-        counts = not late or _still_wanted(board, task, who.user_id, here.holding.held)
-        if task.purpose is Purpose.MAIN and board.says_again(who.user_id, task.pair, parts):
+        locked = self._dispatcher.load(connection, project, query, now)
+        state = locked.state
+        counts = not late or _still_counts(state, task, who.user_id, locked.query_leases.held)
+        if task.purpose is Purpose.MAIN and state.has_answered(
+            who.user_id, task.pair, answer_parts
+        ):
             counts = False
         spent = max(min(seconds, now - lease.granted_at), 0.0)
         append(
-            connection, board, lease.id, who.user_id, parts, task.purpose, token,
+            connection, state, query.id, who.user_id, answer_parts, task.purpose, token,
             late=late, counts=counts, reason=reason, at=now, seconds=spent,
         )  # fmt: skip
-        judged = counts and parts[0].kind is not Kind.SKIP
+        judged = counts and answer_parts[0].kind is not Kind.SKIP
         count_judgment(
-            connection, lease, who.user_id,
+            connection, query, who.user_id,
             judgments=int(judged), seconds=spent if judged else 0.0, last_at=now,
         )  # fmt: skip
-        # What was held and is not judged is free for others.
-        here.opened = here.opened or not judged or task.purpose is not Purpose.MAIN
-        taken = Taken(False, late, counts)
+        # A task that was leased and is still open is available to others.
+        locked.opened = locked.opened or not judged or task.purpose is not Purpose.MAIN
+        result = AnswerResult(False, late, counts)
         if not more or project.paused:
-            settle(connection, lease, board, here.holding, opened=here.opened)
-            return (taken, None), [(lease.id, board)]
-        given, boards = self._giving.hand_out(connection, project, who, here)
-        return (taken, given), boards
+            update_query(connection, query, state, locked.query_leases, opened=locked.opened)
+            return (result, None), [(query.id, state)]
+        next_task, states = self._dispatcher.next_task(connection, project, who, locked)
+        return (result, next_task), states
 
     def undo_in(
         self,
         connection: Connection,
-        project: Any,
-        who: Holder,
+        project: ProjectRow,
+        who: LeaseHolder,
         token: UUID,
         answer: UUID | None = None,
-    ) -> tuple[Next, Used]:
-        """Take back an answer of someone's, by default the last, and ask the same again.
+    ) -> tuple[NextTask, UsedStates]:
+        """Undo an answer, by default the last one, and lease the same task again.
 
-        While the project is paused, it is taken back and nothing is asked.
+        While the project is paused, the answer is undone and no task is leased.
 
         Args:
             connection: The transaction.
             project: The project's row.
-            who: Whose answer, and which browser tab to ask.
-            token: Names this undo: the same undo sent twice is one.
+            who: Whose answer, and which tab the task is for.
+            token: Identifies this undo, so that sending it twice has no effect.
             answer: The token of the answer.
         """
-        if _RECORDED.one(connection, wanted=token) is not None:
+        if _RECORDED.one(connection, key=token) is not None:
             return self.next_in(connection, project, who)
         query_id = query_to_undo(connection, project.id, who.user_id, answer)
         if query_id is None:
-            raise RefusedError(404, "There is nothing to take back.")
+            raise RefusedError(404, "There is nothing to undo.")
         now = self._clock()
-        query = _QUERY.one(connection, query=query_id)
-        board = self._shelf.take(connection, project, query)
-        gone = (
-            board.last_answer(who.user_id)
+        query = _QUERY.only(connection, query=query_id)
+        state = self._cache.take(connection, project, query)
+        undone = (
+            state.last_answer(who.user_id)
             if answer is None
-            else board.answered(who.user_id, answer)
+            else state.answered(who.user_id, answer)
         )
-        if not gone:
-            self._shelf.put(query.id, board)
-            raise RefusedError(404, "There is nothing to take back.")
-        append_undo(connection, board, query, gone, token, now)
-        leases.give_up_tab(connection, who.user_id, who.tab, now)
-        here = Here(query, board, held_leases(connection, query.id, now), opened=True)
+        if not undone:
+            self._cache.put(query.id, state)
+            raise RefusedError(404, "There is nothing to undo.")
+        append_undo(connection, state, query, undone, token, now)
+        leases.release_tab(connection, who.user_id, who.tab, now)
+        locked = LockedQuery(query, state, active_leases(connection, query.id, now), opened=True)
         if project.paused:
-            settle(connection, query, board, here.holding, opened=True)
-            return Nothing("paused"), [(query.id, board)]
-        again = _task_of(gone, board, who.user_id)
+            update_query(connection, query, state, locked.query_leases, opened=True)
+            return NoTask("paused"), [(query.id, state)]
+        again = _task_of(undone, state, who.user_id)
         if again is not None:
-            return self._giving.give(connection, project, here, who, again), [(query.id, board)]
-        return self._giving.hand_out(connection, project, who, here)
+            return self._dispatcher.lease(connection, project, locked, who, again), [
+                (query.id, state)
+            ]
+        return self._dispatcher.next_task(connection, project, who, locked)
 
     def renew_in(
-        self, connection: Connection, project: Any, who: Holder, token: UUID
+        self, connection: Connection, project: ProjectRow, who: LeaseHolder, token: UUID
     ) -> float | None:
-        """Keep a task, because someone is at it; until when, or None if it has gone to others."""
+        """Renew a lease; returns its new expiry, or None if the task has gone to someone else."""
         return leases.renew(connection, project, who, token, self._clock())
 
     def release_in(
         self,
         connection: Connection,
-        project: Any,
+        project: ProjectRow,
         user_id: int,
         token: UUID,
         expires_at: float | None = None,
-    ) -> tuple[bool, Used]:
-        """Give a task up, so that others need not wait; returns whether it is free now.
+    ) -> tuple[bool, UsedStates]:
+        """Release a lease before it expires; returns whether the task is now available to others.
 
-        A task that another tab of the same person shows is free once that tab does not renew it.
+        A task shown in another tab of the same person becomes available once that tab stops
+        renewing it.
 
         Args:
             connection: The transaction.
             project: The project's row.
-            user_id: Who had it.
+            user_id: Who holds the lease.
             token: Of the lease.
             expires_at: When it ends, as whoever gives it up was told. If it ends later by now, it
                 was asked for again since, by the same page loaded anew say: then it stays.
         """
-        lease = _LEASE.one(connection, wanted=token)
-        if lease is None or lease.user_id != user_id or lease.project_id != project.id:
+        leased = _LEASE.one(connection, key=token)
+        if leased is None or leased.query.project_id != project.id:
+            return False, []
+        query, lease = leased.query, leased.lease
+        if lease.user_id != user_id:
             return False, []
         if lease.released or (expires_at is not None and lease.expires_at > expires_at):
             return False, []
@@ -299,42 +352,52 @@ class Desk:
             leases.shorten(connection, token, now)
         else:
             leases.release(connection, token, now)
-        here = self._giving.at(connection, project, lease, now)
-        settle(connection, lease, here.board, here.holding, opened=here.opened or not lease.shared)
-        return not lease.shared, [(lease.id, here.board)]
+        locked = self._dispatcher.load(connection, project, query, now)
+        update_query(
+            connection,
+            query,
+            locked.state,
+            locked.query_leases,
+            opened=locked.opened or not lease.shared,
+        )
+        return not lease.shared, [(query.id, locked.state)]
 
-    def board(self, connection: Connection, project: Any, query: Any) -> Board:
-        """A query's board for reading; it is not put back."""
-        return self._shelf.take(connection, project, query)
+    def query_state(
+        self, connection: Connection, project: ProjectRow, query: QueryRow
+    ) -> QueryState:
+        """A query's current state, for reading only."""
+        return self._cache.take(connection, project, query)
 
-    def _recorded(self, connection: Connection, project: Any, user_id: int, token: UUID) -> Taken:
-        """An answer whose lease is gone: it was taken before, or it never was a task."""
-        row = _RECORDED.one(connection, wanted=token)
+    def _recorded(
+        self, connection: Connection, project: ProjectRow, user_id: int, token: UUID
+    ) -> AnswerResult:
+        """The result of an answer that was recorded before; an error if there is none."""
+        row = _RECORDED.one(connection, key=token)
         if row is None or row.project_id != project.id:
-            raise RefusedError(404, "There is no such task.")
+            raise RefusedError(404, "The task does not exist.")
         if row.user_id != user_id:
-            raise RefusedError(403, "This pair was given to someone else.")
-        return Taken(True, row.late, row.counts)
+            raise RefusedError(403, "This task was assigned to someone else.")
+        return AnswerResult(True, row.late, row.counts)
 
 
-def _still_wanted(board: Board, task: Task, user_id: int, held: list[Held]) -> bool:
-    """Whether a late answer still counts: nobody else was asked, and it is still open."""
+def _still_counts(state: QueryState, task: JudgingTask, user_id: int, held: list[HeldPair]) -> bool:
+    """Whether a late answer still counts: the task is open and nobody else holds it."""
     if task.purpose is not Purpose.MAIN:
         return True
     if any(each.pair == task.pair and each.user_id != user_id for each in held):
         return False
-    return any(each.pair == task.pair for each in board.open(user_id))
+    return any(each.pair == task.pair for each in state.open(user_id))
 
 
-def _task_of(gone: list[Said], board: Board, user_id: int) -> Task | None:
-    """The task that an answer that was taken back had answered, if it can be asked again."""
-    first = gone[0]
+def _task_of(undone: list[QueryLogEntry], state: QueryState, user_id: int) -> JudgingTask | None:
+    """The task of an undone answer, if it can be asked again."""
+    first = undone[0]
     if first.purpose is not Purpose.MAIN and first.left is not None and first.right is not None:
-        return Task(first.left, first.right, first.purpose)
-    named = {item for said in gone for item in (said.left, said.right) if item is not None}
-    for task in board.open(user_id):
+        return JudgingTask(first.left, first.right, first.purpose)
+    named = {item for entry in undone for item in (entry.left, entry.right) if item is not None}
+    for task in state.open(user_id):
         if named <= {task.left, task.right}:
             if first.kind is Kind.VERDICT and first.left is not None and first.right is not None:
-                return Task(first.left, first.right)
+                return JudgingTask(first.left, first.right)
             return task
     return None

@@ -1,8 +1,8 @@
-"""The boards of queries that were in use lately, so that most answers need no replay.
+"""A cache of recently used query states, so that most answers need no replay of the log.
 
-A board is taken off the shelf while a transaction works with it and put back after the commit. If
-the transaction fails it is not put back, so no board is ever ahead of the database; one that is
-behind, because another process went on, catches up by the entries that it has not seen.
+A state is taken out of the cache while a transaction uses it and put back after the commit. If the
+transaction fails it is not put back, so no cached state is ever ahead of the database. A state that
+is behind, because another process added entries, catches up by reading those entries.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 from threading import Lock
-from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, select
 
-from podium.studio.judging.modes import Said, new_panel
-from podium.studio.judging.query_state import Board, Document
+from podium.studio.judging.modes import QueryLogEntry, new_mode
+from podium.studio.judging.query_state import Document, QueryState
 from podium.studio.store.enums import Kind, Purpose
+from podium.studio.store.rows import ProjectRow, QueryRow
 from podium.studio.store.tables import Candidate, LogEntry, Ranking
 
 _LATER = (
@@ -58,40 +58,42 @@ _RANKINGS = (
 _SETTINGS = (
     "mode", "k", "algorithm", "seed", "budget", "overlap_share", "overlap_assessors", "incarnation",
 )  # fmt: skip
-"""What a board is made from, besides its query; restoring a backup changes the incarnation."""
+"""Project settings that a query's state depends on; restoring a backup changes `incarnation`."""
 
 
-def log_of(connection: Connection, query_id: int, *, seen: int = 0) -> Iterator[Said]:
-    """A query's log as boards take it, without the entries that were seen before."""
+def read_log(connection: Connection, query_id: int, *, seen: int = 0) -> Iterator[QueryLogEntry]:
+    """Read a query's log from entry `seen` on."""
     for row in connection.execute(_LATER, {"query": query_id, "seen": seen}):
-        place, user, kind, left, right, value, undoes, purpose, *rest = row
-        yield Said(place, user, Kind(kind), left, right, value, undoes, Purpose(purpose), *rest)
+        position, user, kind, left, right, value, undoes, purpose, *rest = row
+        yield QueryLogEntry(
+            position, user, Kind(kind), left, right, value, undoes, Purpose(purpose), *rest
+        )
 
 
-def new_board(connection: Connection, project: Any, query: Any) -> Board:
-    """A query's board before anything was said."""
+def new_query_state(connection: Connection, project: ProjectRow, query: QueryRow) -> QueryState:
+    """The state of a query with an empty log."""
     documents = tuple(Document(*row) for row in connection.execute(_DOCUMENTS, {"query": query.id}))
     rankings = connection.execute(_RANKINGS, {"query": query.id}).all()
     items = [document.item for document in documents]
-    panel = new_panel(project, query.ordered, items, [name for name, _ in rankings])
-    return Board(panel, documents, tuple(tuple(ranked) for _, ranked in rankings))
+    mode = new_mode(project, query.ordered, items, [name for name, _ in rankings])
+    return QueryState(mode, documents, tuple(tuple(ranked) for _, ranked in rankings))
 
 
-class Shelf:
-    """Boards by query; the one that was used longest ago makes room.
+class StateCache:
+    """Query states by query id; the least recently used one is evicted.
 
     Args:
-        size: How many boards to keep.
+        size: The maximum number of states.
     """
 
     def __init__(self, size: int = 4096) -> None:
         self._size = size
-        self._boards: OrderedDict[int, Board] = OrderedDict()
-        self._settings: dict[int, tuple[Any, ...]] = {}
+        self._states: OrderedDict[int, QueryState] = OrderedDict()
+        self._settings: dict[int, tuple[object, ...]] = {}
         self._lock = Lock()
 
-    def take(self, connection: Connection, project: Any, query: Any) -> Board:
-        """A query's board as the database has it; nobody else in this process has it until `put`.
+    def take(self, connection: Connection, project: ProjectRow, query: QueryRow) -> QueryState:
+        """Take a query's current state; no other thread gets it before `put`.
 
         Args:
             connection: A transaction in which the query's row is locked.
@@ -100,23 +102,23 @@ class Shelf:
         """
         settings = tuple(getattr(project, name) for name in _SETTINGS)
         with self._lock:
-            board = self._boards.pop(query.id, None)
+            state = self._states.pop(query.id, None)
             if self._settings.get(query.id) != settings:
                 # Another process changed the project before anyone had answered.
-                board = None
+                state = None
                 self._settings[query.id] = settings
-        if board is None or board.seen > query.entries:
-            board = new_board(connection, project, query)
-        if board.seen < query.entries:
-            for said in log_of(connection, query.id, seen=board.seen):
-                board.take(said)
-        return board
+        if state is None or state.seen > query.entries:
+            state = new_query_state(connection, project, query)
+        if state.seen < query.entries:
+            for entry in read_log(connection, query.id, seen=state.seen):
+                state.apply(entry)
+        return state
 
-    def put(self, query_id: int, board: Board) -> None:
-        """Put a board back, once what it took is committed."""
+    def put(self, query_id: int, state: QueryState) -> None:
+        """Return a state to the cache once its entries are committed."""
         with self._lock:
-            self._boards[query_id] = board
-            self._boards.move_to_end(query_id)
-            while len(self._boards) > self._size:
-                oldest, _ = self._boards.popitem(last=False)
+            self._states[query_id] = state
+            self._states.move_to_end(query_id)
+            while len(self._states) > self._size:
+                oldest, _ = self._states.popitem(last=False)
                 self._settings.pop(oldest, None)

@@ -1,38 +1,39 @@
-"""Which task of a query goes to whom, and why there is none."""
+"""Selects a task of a query for an assessor, or the reason why there is none."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
 from sqlalchemy import Connection, select
 
-from podium.studio.judging.leases import Held
-from podium.studio.judging.modes import Task
+from podium.studio.judging.leases import HeldPair
+from podium.studio.judging.modes import JudgingTask
 from podium.studio.judging.open_work import OpenWork
-from podium.studio.judging.query_state import Board
+from podium.studio.judging.query_state import QueryState
 from podium.studio.store.enums import Mode, Purpose
-from podium.studio.store.tables import Gold, LogEntry, Query, Tally
+from podium.studio.store.rows import ProjectRow, QueryRow
+from podium.studio.store.tables import Gold, JudgmentCount, LogEntry, Query
 
 _REPEAT_AFTER = 5
-"""How many answers lie at least between a pair and its repetition."""
+"""The minimum number of answers between a pair and its repetition."""
 _AT_ONCE = 0.5
 _SOON = 5.0
 LATER = 15.0
-"""When to ask again if others must judge first, and nobody is at it."""
+"""Seconds until the next request if others must judge first and nobody holds a task."""
 
 
 @dataclass(frozen=True)
-class Nothing:
+class NoTask:
     """Why there is no task.
 
     Attributes:
-        why: ``wait`` if what others do may open something, ``paused`` if the project is,
+        why: ``wait`` if answers of others may open a task, ``paused`` if the project is paused,
             ``yours-done`` if every query that the person may judge is done, ``done`` if all are,
-            ``blocked`` if a manager of the project has to change something first.
+            ``blocked`` if a manager has to change something first.
         seconds: After how many seconds to ask again.
         problems: What is blocked, why, and what would unblock it.
     """
@@ -42,88 +43,93 @@ class Nothing:
     problems: tuple[str, ...] = ()
 
 
-class Handing:
-    """Chooses tasks.
+class TaskSelector:
+    """Selects tasks.
 
     Args:
-        chance: Draws whether a pair is a check, and which.
+        rng: Decides at random when to ask a check, and which.
     """
 
-    def __init__(self, chance: random.Random) -> None:
-        self._chance = chance
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
 
     def pick(
         self,
         connection: Connection,
-        project: Any,
-        query: Any,
-        board: Board,
-        held: list[Held],
+        project: ProjectRow,
+        query: QueryRow,
+        state: QueryState,
+        held: list[HeldPair],
         user_id: int,
-    ) -> Task | None:
-        """A task of a query for someone, or None: now and then a check in the place of a task."""
+    ) -> JudgingTask | None:
+        """A task of a query for someone, or None; sometimes a check instead of an open task."""
         mine = {each.pair for each in held if each.user_id == user_id}
-        main = next(open_to(board, held, user_id), None)
+        main = next(open_to(state, held, user_id), None)
         if main is None or project.mode != Mode.PAIRS:
             return main
-        check = self._check(connection, project, query, board, user_id)
+        check = self._check(connection, project, query, state, user_id)
         return main if check is None or check.pair in mine else check
 
     def _check(
-        self, connection: Connection, project: Any, query: Any, board: Board, user_id: int
-    ) -> Task | None:
-        drawn = self._chance.random()
+        self,
+        connection: Connection,
+        project: ProjectRow,
+        query: QueryRow,
+        state: QueryState,
+        user_id: int,
+    ) -> JudgingTask | None:
+        drawn = self._rng.random()
         if drawn < project.gold_rate:
-            met = board.met(user_id, Purpose.GOLD)
+            met = state.asked_pairs(user_id, Purpose.GOLD)
             rows = connection.execute(
                 select(Gold.left, Gold.right).where(Gold.query_id == query.id)
             ).all()
-            tasks = [Task(row.left, row.right, Purpose.GOLD) for row in rows]
+            tasks = [JudgingTask(row.left, row.right, Purpose.GOLD) for row in rows]
             tasks = [task for task in tasks if task.pair not in met]
             if not tasks:
                 return None
-            task = self._chance.choice(tasks)
-            if self._chance.random() < 0.5:
-                return Task(task.right, task.left, Purpose.GOLD)
+            task = self._rng.choice(tasks)
+            if self._rng.random() < 0.5:
+                return JudgingTask(task.right, task.left, Purpose.GOLD)
             return task
         if drawn < project.gold_rate + project.repeat_rate:
-            again = board.repeatable(user_id, after=_REPEAT_AFTER)
-            return self._chance.choice(again) if again else None
+            again = state.repeatable(user_id, after=_REPEAT_AFTER)
+            return self._rng.choice(again) if again else None
         return None
 
 
-def open_to(board: Board, held: list[Held], user_id: int) -> Iterator[Task]:
-    """What can be asked of someone now: neither theirs already nor held by enough others."""
+def open_to(state: QueryState, held: list[HeldPair], user_id: int) -> Iterator[JudgingTask]:
+    """Tasks open to someone: not leased to them, nor to as many others as the task needs."""
     mine = {each.pair for each in held if each.user_id == user_id}
     counts: dict[tuple[int, int], int] = {}
     for each in held:
         counts[each.pair] = counts.get(each.pair, 0) + 1
-    for task in board.open(user_id):
-        if task.pair not in mine and board.panel.missing(task) > counts.get(task.pair, 0):
+    for task in state.open(user_id):
+        if task.pair not in mine and state.mode.missing(task) > counts.get(task.pair, 0):
             yield task
 
 
-def why_nothing(work: OpenWork, now: float) -> Nothing:
-    """Why nothing could be handed out: it is done, or others are at it, or must be.
+def no_task_reason(work: OpenWork, now: float) -> NoTask:
+    """Why no task could be leased: all is done, or others hold or must judge what is left.
 
-    Whether what is left is blocked is not looked into here.
+    Whether the remaining work is blocked is not checked here.
     """
-    if work.has_unseen:  # others had them locked at this very moment, or there are many to look at
-        return Nothing("wait", _AT_ONCE)
+    if work.has_unseen:  # others have them locked right now, or there are more to look at
+        return NoTask("wait", _AT_ONCE)
     if work.is_done:
-        return Nothing("done")
+        return NoTask("done")
     if work.mine_is_done:
-        return Nothing("yours-done")
+        return NoTask("yours-done")
     expiry = work.first_lease_end
     if expiry is not None:
-        return Nothing("wait", min(max(expiry - now, _AT_ONCE), _SOON))
-    return Nothing("wait", LATER)
+        return NoTask("wait", min(max(expiry - now, _AT_ONCE), _SOON))
+    return NoTask("wait", LATER)
 
 
 def query_to_undo(
     connection: Connection, project_id: int, user_id: int, answer: UUID | None
 ) -> int | None:
-    """The query of an answer of someone's, or of the last one that they can take back."""
+    """The query of one of someone's answers, or of their last one that can be undone."""
     if answer is not None:
         return connection.scalar(
             select(LogEntry.query_id)
@@ -136,9 +142,13 @@ def query_to_undo(
             )
         )
     return connection.scalar(
-        select(Tally.query_id)
-        .join(Query, Query.id == Tally.query_id)
-        .where(Tally.user_id == user_id, Tally.last_at > 0, Query.project_id == project_id)
-        .order_by(Tally.last_at.desc())
+        select(JudgmentCount.query_id)
+        .join(Query, Query.id == JudgmentCount.query_id)
+        .where(
+            JudgmentCount.user_id == user_id,
+            JudgmentCount.last_at > 0,
+            Query.project_id == project_id,
+        )
+        .order_by(JudgmentCount.last_at.desc())
         .limit(1)
     )

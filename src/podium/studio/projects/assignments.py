@@ -1,9 +1,9 @@
-"""Who judges which queries: shared out evenly, and taken back."""
+"""Assignment of queries to assessors."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal, NamedTuple
 
 from sqlalchemy import Connection, delete, func, insert, select
 
@@ -12,15 +12,16 @@ from podium.judging import balance, rotate
 from podium.studio.accounts.audit import record
 from podium.studio.accounts.identity import Member
 from podium.studio.errors import RefusedError
-from podium.studio.judging.blocked import check_shares
-from podium.studio.judging.open_work import open_again
-from podium.studio.store.tables import Assigned, Membership, Query, User
+from podium.studio.judging.blocked import check_assignments
+from podium.studio.judging.open_work import reopen_queries
+from podium.studio.store.rows import fetch_all
+from podium.studio.store.tables import Membership, Query, QueryAssignment, User
 
 Method = Literal["balance", "rotate"]
 _AT_ONCE = 1000
 
 
-def share_out(
+def assign_queries(
     connection: Connection,
     who: Member,
     people: Sequence[int],
@@ -29,7 +30,7 @@ def share_out(
     copies: int = 1,
     seed: int = 0,
 ) -> dict[int, int]:
-    """Share the queries that are not done among people, in place of what they had.
+    """Assign the unfinished queries to people, replacing earlier assignments.
 
     Args:
         connection: A transaction.
@@ -50,7 +51,7 @@ def share_out(
     )
     chosen = sorted(set(people) or members)
     if not set(chosen) <= members:
-        raise RefusedError(422, "Queries can be shared among members only.")
+        raise RefusedError(422, "Queries can be assigned to members of the project only.")
     work = {
         str(query): left
         for query, left in connection.execute(
@@ -63,8 +64,8 @@ def share_out(
     shares: dict[str, list[str]] = {name: [] for name in names}
     try:
         if method == "rotate":
-            for one in rotate(list(work), names, modes=("all",), rounds=copies, seed=seed):
-                shares[one.assessor].append(one.query)
+            for assignment in rotate(list(work), names, modes=("all",), rounds=copies, seed=seed):
+                shares[assignment.assessor].append(assignment.query)
         else:
             shares = balance(work, names, copies=copies, seed=seed)
     except PodiumError as error:
@@ -72,8 +73,8 @@ def share_out(
     before = {
         (row.query_id, row.user_id)
         for row in connection.execute(
-            select(Assigned.query_id, Assigned.user_id)
-            .join(Query, Query.id == Assigned.query_id)
+            select(QueryAssignment.query_id, QueryAssignment.user_id)
+            .join(Query, Query.id == QueryAssignment.query_id)
             .where(Query.project_id == who.project.id, Query.done.is_(False))
         )
     }
@@ -84,16 +85,16 @@ def share_out(
         for query in queries
     ]
     for begin in range(0, len(rows), _AT_ONCE):
-        connection.execute(insert(Assigned), rows[begin : begin + _AT_ONCE])
-    check_shares(connection, who.project)
+        connection.execute(insert(QueryAssignment), rows[begin : begin + _AT_ONCE])
+    check_assignments(connection, who.project)
     # Whoever got a query looks at it, also if they had passed it before it was theirs.
     new = {row["query_id"] for row in rows if (row["query_id"], row["user_id"]) not in before}
     changed = sorted(new)
     for begin in range(0, len(changed), _AT_ONCE):
-        open_again(connection, Query.id.in_(changed[begin : begin + _AT_ONCE]))
+        reopen_queries(connection, Query.id.in_(changed[begin : begin + _AT_ONCE]))
     counts = {int(name): len(queries) for name, queries in shares.items()}
     record(
-        connection, who.person.id, who.project.id, "shared the queries out",
+        connection, who.person.id, who.project.id, "assigned the queries",
         people=chosen, method=method, copies=copies, queries=len(work),
     )  # fmt: skip
     return counts
@@ -103,39 +104,49 @@ def unassign(connection: Connection, who: Member, person: int | None) -> int:
     """Take queries back from someone, or from everyone; returns how many assignments that were."""
     gone = _clear(connection, who.project.id, person=person)
     record(
-        connection, who.person.id, who.project.id, "took assignments back",
+        connection, who.person.id, who.project.id, "removed assignments",
         user=person, assignments=gone,
     )  # fmt: skip
     return gone
 
 
-def shares_of(connection: Connection, project_id: int) -> list[Any]:
-    """What everyone has: number, name, role, queries, and what these are expected to take yet."""
+class AssignmentCount(NamedTuple):
+    """How many queries a member was assigned."""
+
+    id: int
+    name: str
+    role: str
+    queries: int
+    left: float
+
+
+def assignment_counts(connection: Connection, project_id: int) -> list[AssignmentCount]:
+    """How many queries each member was assigned, and the judgments they still need."""
     mine = (
         select(
-            Assigned.user_id,
+            QueryAssignment.user_id,
             func.count().label("queries"),
             func.sum(Query.expected_left).label("left"),
         )
-        .join(Query, Query.id == Assigned.query_id)
+        .join(Query, Query.id == QueryAssignment.query_id)
         .where(Query.project_id == project_id)
-        .group_by(Assigned.user_id)
+        .group_by(QueryAssignment.user_id)
         .subquery()
     )
-    return list(
-        connection.execute(
-            select(
-                User.id,
-                User.name,
-                Membership.role,
-                func.coalesce(mine.c.queries, 0).label("queries"),
-                func.coalesce(mine.c.left, 0.0).label("left"),
-            )
-            .join(Membership, Membership.user_id == User.id)
-            .outerjoin(mine, mine.c.user_id == User.id)
-            .where(Membership.project_id == project_id)
-            .order_by(User.name, User.id)
-        ).all()
+    return fetch_all(
+        connection,
+        select(
+            User.id,
+            User.name,
+            Membership.role,
+            func.coalesce(mine.c.queries, 0).label("queries"),
+            func.coalesce(mine.c.left, 0.0).label("left"),
+        )
+        .join(Membership, Membership.user_id == User.id)
+        .outerjoin(mine, mine.c.user_id == User.id)
+        .where(Membership.project_id == project_id)
+        .order_by(User.name, User.id),
+        AssignmentCount,
     )
 
 
@@ -145,7 +156,7 @@ def _clear(
     queries = select(Query.id).where(Query.project_id == project_id)
     if only_open:
         queries = queries.where(Query.done.is_(False))
-    statement = delete(Assigned).where(Assigned.query_id.in_(queries))
+    statement = delete(QueryAssignment).where(QueryAssignment.query_id.in_(queries))
     if person is not None:
-        statement = statement.where(Assigned.user_id == person)
+        statement = statement.where(QueryAssignment.user_id == person)
     return int(connection.execute(statement).rowcount)

@@ -9,10 +9,12 @@ from sqlalchemy import Connection, delete, exists, func, select, update
 
 from podium.studio.accounts.audit import record
 from podium.studio.errors import RefusedError, first_problem
-from podium.studio.judging.blocked import check_shares
-from podium.studio.judging.modes import new_panel
-from podium.studio.judging.open_work import open_again
-from podium.studio.projects.service import JUDGING, ProjectSettings
+from podium.studio.json_types import JsonObject
+from podium.studio.judging.blocked import check_assignments
+from podium.studio.judging.modes import new_mode
+from podium.studio.judging.open_work import reopen_queries
+from podium.studio.projects.service import JUDGING, ProjectSettings, project_row
+from podium.studio.store.rows import ProjectRow
 from podium.studio.store.tables import Candidate, Lease, Project, Query
 from podium.studio.store.transaction_ids import transaction_number
 
@@ -32,7 +34,7 @@ class ProjectChange(ProjectSettings):
     paused: bool = False
 
 
-def settings_of(project: Any) -> ProjectSettings:
+def settings_of(project: ProjectRow) -> ProjectSettings:
     """A project's settings, from its row."""
     values = {name: getattr(project, name) for name in ProjectSettings.model_fields}
     return ProjectSettings(**values)
@@ -46,8 +48,8 @@ def has_answers(connection: Connection, project_id: int) -> bool:
 
 
 def change_project(
-    connection: Connection, user_id: int, project_id: int, changes: dict[str, Any]
-) -> Any:
+    connection: Connection, user_id: int, project_id: int, changes: JsonObject
+) -> ProjectRow:
     """Change a project's settings, and return its row as it is then.
 
     Args:
@@ -57,9 +59,7 @@ def change_project(
         changes: Some of the fields of `ProjectChange`, checked.
     """
     # An import refers to the project's row until it ends: a stronger lock would wait for it.
-    project = connection.execute(
-        select(Project.__table__).where(Project.id == project_id).with_for_update(key_share=True)
-    ).one()
+    project = project_row(connection, project_id, for_change=True)
     before = {**settings_of(project).model_dump(mode="json"), "paused": project.paused}
     changed = {name: value for name, value in changes.items() if before[name] != value}
     if not changed:
@@ -77,7 +77,7 @@ def change_project(
     if "mode" in changed and connection.scalar(
         select(exists().where(Query.project_id == project_id))
     ):
-        raise RefusedError(409, "There are queries: the way of judging them stays as it is.")
+        raise RefusedError(409, "The judging mode cannot be changed once the project has queries.")
     raised = []
     if answered:
         if before["budget"] is None:
@@ -94,17 +94,17 @@ def change_project(
     )
     values_then = {name: [_short(before[name]), _short(changed[name])] for name in sorted(changed)}
     record(connection, user_id, project_id, "changed the settings", **values_then)
-    project = connection.execute(select(Project.__table__).where(Project.id == project_id)).one()
+    project = project_row(connection, project_id)
     if answered:
         # What was settled stays settled; whoever asks next works out what is left.
-        open_again(connection, Query.project_id == project_id)
+        reopen_queries(connection, Query.project_id == project_id)
     elif fixed:
         _start_over(connection, project)
-    check_shares(connection, project)
+    check_assignments(connection, project)
     return project
 
 
-def _short(value: Any) -> Any:
+def _short(value: object) -> object:
     """A value for the audit log; guidelines are long."""
     return f"{value[:100]}…" if isinstance(value, str) and len(value) > 100 else value
 
@@ -127,7 +127,7 @@ def _smallest_budget(connection: Connection, project_id: int) -> int:
     return 3 * int(connection.scalar(select(func.min(sizes.c.documents))) or 0)
 
 
-def delete_project(connection: Connection, user_id: int, project: Any, name: str) -> None:
+def delete_project(connection: Connection, user_id: int, project: ProjectRow, name: str) -> None:
     """End a project for good, if whoever asks for it can name it."""
     if name.strip() != project.name:
         raise RefusedError(409, "Type the project's name to delete it with all its judgments.")
@@ -135,7 +135,7 @@ def delete_project(connection: Connection, user_id: int, project: Any, name: str
     record(connection, user_id, project.id, "deleted the project", name=project.name)
 
 
-def _start_over(connection: Connection, project: Any) -> None:
+def _start_over(connection: Connection, project: ProjectRow) -> None:
     """Work out anew what can be asked, where nothing has been answered."""
     connection.execute(
         delete(Lease).where(
@@ -153,13 +153,13 @@ def _start_over(connection: Connection, project: Any) -> None:
         sizes.setdefault((ordered, count), []).append(query_id)
     for (ordered, count), queries in sizes.items():
         # Queries of one size are alike before anything is known of them.
-        panel = new_panel(project, ordered, [str(place) for place in range(count)], ["a", "b"])
+        mode = new_mode(project, ordered, [str(place) for place in range(count)], ["a", "b"])
         state = {
-            "free": len(panel.tasks(None)),
-            "available": bool(panel.tasks(None)),
+            "free": len(mode.tasks(None)),
+            "available": bool(mode.tasks(None)),
             "changed": transaction_number(),
             "lease_expiry": None,
-            "expected_left": panel.expected_left(),
+            "expected_left": mode.expected_left(),
         }
         for begin in range(0, len(queries), 500):
             some = queries[begin : begin + 500]

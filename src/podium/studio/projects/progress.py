@@ -1,27 +1,27 @@
-"""Where projects stand, from the queries' rows; the log of judgments is never counted."""
+"""Progress of projects, from the queries' rows; the log is never counted."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import Connection, Integer, and_, cast, func, select
 
 from podium.studio.store.enums import Role
+from podium.studio.store.rows import ProjectRow
 from podium.studio.store.tables import Membership, Project, Query
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How far a project is.
+class ProjectProgress:
+    """The progress of a project.
 
     Attributes:
-        queries: How many queries it has.
+        queries: The number of queries.
         done: How many of them are done.
-        judgments: How many judgments stand.
-        expected_left: About how many judgments are still needed.
-        entries: How many entries their logs have, what was taken back and skipped among them.
+        judgments: The number of judgments that count.
+        expected_left: The estimated number of judgments still needed.
+        entries: The number of log entries, including undone ones and skips.
     """
 
     queries: int
@@ -32,10 +32,10 @@ class Standing:
 
     @property
     def share(self) -> float:
-        """The share of all judgments that is made, from 0 to 1.
+        """The share of judgments made, from 0 to 1.
 
         Example:
-            >>> Standing(queries=2, done=1, judgments=30, expected_left=10.0).share
+            >>> ProjectProgress(queries=2, done=1, judgments=30, expected_left=10.0).share
             0.75
         """
         if self.queries and self.done == self.queries:
@@ -53,16 +53,16 @@ _FIGURES = (
 )
 
 
-def standing_of(connection: Connection, project_id: int) -> Standing:
-    """How far a project is."""
+def project_progress(connection: Connection, project_id: int) -> ProjectProgress:
+    """The progress of a project."""
     row = connection.execute(select(*_FIGURES).where(Query.project_id == project_id)).one()
-    return _standing(row)
+    return _progress_of(row)
 
 
 def projects_of(
     connection: Connection, user_id: int, *, every: bool = False
-) -> list[tuple[Any, str, Standing]]:
-    """Someone's projects, newest first: each project's row, their role there, how far it is.
+) -> list[tuple[ProjectRow, str, ProjectProgress]]:
+    """Someone's projects, newest first: row, role and progress.
 
     Args:
         connection: Where to look.
@@ -77,16 +77,19 @@ def projects_of(
         .order_by(Project.id.desc())
     ).all()
     figures = {
-        row[0]: _standing(row[1:])
+        row[0]: _progress_of(row[1:])
         for row in connection.execute(
             select(Query.project_id, *_FIGURES)
             .where(Query.project_id.in_([row.id for row in rows]))
             .group_by(Query.project_id)
         )
     }
-    return [(row, row.role, figures.get(row.id, Standing(0, 0, 0, 0.0))) for row in rows]
+    return [
+        (ProjectRow(*row[:-1]), row.role, figures.get(row.id, ProjectProgress(0, 0, 0, 0.0)))
+        for row in rows
+    ]
 
 
-def _standing(figures: Sequence[Any]) -> Standing:
+def _progress_of(figures: Sequence[float]) -> ProjectProgress:
     queries, done, judgments, left, entries = figures
-    return Standing(queries, int(done), int(judgments), float(left), int(entries))
+    return ProjectProgress(int(queries), int(done), int(judgments), float(left), int(entries))

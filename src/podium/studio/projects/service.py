@@ -1,11 +1,11 @@
-"""Projects: their settings, and the queries that are put into them."""
+"""Projects: settings, and adding queries."""
 
 from __future__ import annotations
 
 import random
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from sqlalchemy import Connection, func, insert, select
@@ -16,19 +16,20 @@ from podium.errors import DataError
 from podium.judging.algorithms import ALGORITHMS, CAREFUL
 from podium.studio.accounts.audit import record
 from podium.studio.errors import RefusedError
-from podium.studio.judging.modes import new_panel
+from podium.studio.judging.modes import new_mode
 from podium.studio.store.enums import Mode, Role
+from podium.studio.store.rows import ProjectRow, fetch_one
 from podium.studio.store.sanitizing import sanitized
 from podium.studio.store.tables import Candidate, Membership, Project, Query, Ranking
 from podium.studio.store.text import storable
 from podium.studio.store.transaction_ids import transaction_number
 
-MOST_PROJECTS = 1_000
+MAX_PROJECTS = 1_000
 """How many projects a server holds."""
-MOST_QUERIES = 200_000
+MAX_QUERIES = 200_000
 """How many queries a project holds."""
-_MOST_CANDIDATES = 10_000
-_LONGEST_NAME = 400
+_MAX_CANDIDATES = 10_000
+_MAX_NAME_LENGTH = 400
 
 
 class ProjectSettings(BaseModel):
@@ -42,10 +43,10 @@ class ProjectSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     name: Annotated[str, Field(min_length=1, max_length=200)]
-    """What it is called."""
+    """The name."""
 
     mode: Mode = Mode.PAIRS
-    """The screen: pairs, grades or rankings."""
+    """The judging mode: pairs, grades or rankings."""
 
     k: Annotated[int, Field(ge=1, le=1000)] = 10
     """How many documents to put in order."""
@@ -54,7 +55,7 @@ class ProjectSettings(BaseModel):
     """How pairs are chosen: by a name in ``podium.judging.ALGORITHMS``, or ``careful``."""
 
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
-    """Draws the order of documents and the sides."""
+    """Seed for the order of documents and the sides."""
 
     budget: Annotated[int, Field(ge=1, lt=2**31)] | None = None
     """How many judgments ``careful`` may ask for in a query; None is three for each document."""
@@ -72,10 +73,10 @@ class ProjectSettings(BaseModel):
     """Markdown that everyone who judges can read."""
 
     lease_seconds: Annotated[float, Field(ge=5, le=86400)] = 900.0
-    """How long someone may keep a task before others get it."""
+    """How long someone may hold a task before others get it."""
 
     repeat_rate: Annotated[float, Field(ge=0, le=0.5)] = 0.0
-    """The share of pairs that the same person is asked again, sides exchanged."""
+    """The share of pairs that the same person is asked again, with sides swapped."""
 
     gold_rate: Annotated[float, Field(ge=0, le=0.5)] = 0.0
     """The share of gold pairs mixed in."""
@@ -94,10 +95,12 @@ class ProjectSettings(BaseModel):
 
 
 def create_project(connection: Connection, owner_id: int, settings: ProjectSettings) -> int:
-    """Make a project that someone owns, and return its number."""
+    """Create a project with an owner, and return its id."""
     count = connection.scalar(select(func.count()).select_from(Project))
-    if (count or 0) >= MOST_PROJECTS:
-        raise RefusedError(429, f"There are {count} projects: delete one that nobody needs.")
+    if (count or 0) >= MAX_PROJECTS:
+        raise RefusedError(
+            429, f"There are {count} projects, the most a server allows. Delete one first."
+        )
     project_id = connection.execute(
         insert(Project)
         .values(
@@ -115,44 +118,45 @@ def create_project(connection: Connection, owner_id: int, settings: ProjectSetti
     return int(project_id)
 
 
-def project_row(connection: Connection, project_id: int) -> Any:
-    """A project's row."""
-    row = connection.execute(
-        select(Project.__table__).where(Project.id == project_id)
-    ).one_or_none()
+def project_row(connection: Connection, project_id: int, *, for_change: bool = False) -> ProjectRow:
+    """A project's row, locked if it is to be changed."""
+    statement = select(Project.__table__).where(Project.id == project_id)
+    if for_change:
+        statement = statement.with_for_update(key_share=True)
+    row = fetch_one(connection, statement, ProjectRow)
     if row is None:
-        raise RefusedError(404, "There is no such project.")
+        raise RefusedError(404, "The project does not exist.")
     return row
 
 
 JUDGING = ("k", "algorithm", "seed", "budget", "overlap_share", "overlap_assessors")
-"""What decides which pairs are asked: it stays once there are answers, which were asked for it."""
+"""Settings that decide which pairs are asked: fixed once there are answers."""
 
 
-def check_unchanged(connection: Connection, project: Any) -> None:
-    """Refuse queries that were added for settings which someone has changed since; lock them."""
+def check_unchanged(connection: Connection, project: ProjectRow) -> None:
+    """Refuse an import if the judging settings have changed since it began; lock them."""
     now = connection.execute(
         select(Project.__table__).where(Project.id == project.id).with_for_update(read=True)
     ).one_or_none()
     names = ("mode", *JUDGING)
     if now is None or any(getattr(now, name) != getattr(project, name) for name in names):
         raise DataError(
-            "the project's way of judging was changed during the import", hint="Import it again."
+            "the project's judging settings were changed during the import", hint="Import it again."
         )
 
 
 def add_query(
     connection: Connection,
-    project: Any,
+    project: ProjectRow,
     entry: CandidateList,
     rankings: Mapping[str, Sequence[str]] | None = None,
 ) -> int:
-    """Put a query with its candidates into a project, and return its number.
+    """Add a query with its candidates to a project, and return its id.
 
     Args:
         connection: A transaction.
         project: The project's row.
-        entry: The query. If all candidates have scores, they are put in that order, which saves
+        entry: The query. If all candidates have scores, they are sorted by score, which saves
             judgments.
         rankings: Whole rankings to compare, by name, each a list of document ids.
     """
@@ -166,7 +170,7 @@ def add_query(
     ordered = all(candidate.score is not None for candidate in entry.candidates)
     candidates = sorted(entry.candidates, key=lambda each: -(each.score or 0.0) if ordered else 0)
     items = [candidate.document_id for candidate in candidates]
-    panel = new_panel(project, ordered, items, list(rankings or {}))
+    mode = new_mode(project, ordered, items, list(rankings or {}))
     query_id = connection.execute(
         insert(Query)
         .values(
@@ -176,12 +180,12 @@ def add_query(
             description=storable(entry.description),
             ordered=ordered,
             entries=0,
-            free=len(panel.tasks(None)),
-            available=bool(panel.tasks(None)),
+            free=len(mode.tasks(None)),
+            available=bool(mode.tasks(None)),
             changed=transaction_number(),
             judgments=0,
-            done=not panel.tasks(None),
-            expected_left=panel.expected_left(),
+            done=not mode.tasks(None),
+            expected_left=mode.expected_left(),
         )
         .returning(Query.id)
     ).scalar_one()
@@ -191,7 +195,7 @@ def add_query(
         [
             {
                 "query_id": query_id,
-                "place": place,
+                "place": position,
                 "reference": reference,
                 "item": candidate.document_id,
                 "title": storable(candidate.title),
@@ -200,7 +204,9 @@ def add_query(
                 "url": storable(candidate.url),
                 "score": candidate.score,
             }
-            for place, (candidate, reference) in enumerate(zip(candidates, references, strict=True))
+            for position, (candidate, reference) in enumerate(
+                zip(candidates, references, strict=True)
+            )
         ],
     )
     if rankings:
@@ -210,11 +216,11 @@ def add_query(
 
 def add_queries(
     connection: Connection,
-    project: Any,
+    project: ProjectRow,
     entries: Iterable[CandidateList],
     rankings: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
 ) -> int:
-    """Put queries into a project that are not there yet, and return how many."""
+    """Add the queries that a project does not have yet, and return how many."""
     known = set(connection.scalars(select(Query.name).where(Query.project_id == project.id)))
     count = 0
     for entry in entries:
@@ -237,16 +243,18 @@ def _sanitized(candidate: data.Candidate, entry: CandidateList) -> str:
 
 def _check(entry: CandidateList, items: Sequence[str]) -> None:
     for name in (entry.query_id, *items):
-        if not 0 < len(name) <= _LONGEST_NAME or storable(name) != name:
+        if not 0 < len(name) <= _MAX_NAME_LENGTH or storable(name) != name:
             raise DataError(
-                f"{name[:50]!r} is no id", hint=f"Give 1 to {_LONGEST_NAME} characters."
+                f"{name[:50]!r} is not a valid id", hint=f"Give 1 to {_MAX_NAME_LENGTH} characters."
             )
     if len(set(items)) < len(items):
-        raise DataError(f"query {entry.query_id!r} has a document twice", hint="Give it once.")
-    if not 2 <= len(items) <= _MOST_CANDIDATES:
+        raise DataError(
+            f"query {entry.query_id!r} has a duplicate document", hint="List each document once."
+        )
+    if not 2 <= len(items) <= _MAX_CANDIDATES:
         raise DataError(
             f"query {entry.query_id!r} has {len(items)} documents",
-            hint=f"Give 2 to {_MOST_CANDIDATES}.",
+            hint=f"Give 2 to {_MAX_CANDIDATES}.",
         )
 
 
@@ -257,12 +265,13 @@ def _add_rankings(
     items: Sequence[str],
     rankings: Mapping[str, Sequence[str]],
 ) -> None:
-    places = {item: place for place, item in enumerate(items)}
+    positions = {item: position for position, item in enumerate(items)}
     for ranking, ranked in rankings.items():
-        missing = [item for item in ranked if item not in places]
+        missing = [item for item in ranked if item not in positions]
         if missing:
             raise DataError(
-                f"ranking {ranking!r} of query {name!r} has {missing[0]!r}, which is no candidate",
+                f"ranking {ranking!r} of query {name!r} has {missing[0]!r}, which is not among its "
+                "candidates",
                 hint="Give the texts of all ranked documents.",
             )
     connection.execute(
@@ -270,10 +279,10 @@ def _add_rankings(
         [
             {
                 "query_id": query_id,
-                "place": place,
-                "name": ranking[:_LONGEST_NAME],
-                "items": [places[item] for item in ranked],
+                "place": position,
+                "name": ranking[:_MAX_NAME_LENGTH],
+                "items": [positions[item] for item in ranked],
             }
-            for place, (ranking, ranked) in enumerate(rankings.items())
+            for position, (ranking, ranked) in enumerate(rankings.items())
         ],
     )

@@ -1,7 +1,7 @@
-"""Who may be tired or careless: only what chance hardly explains, and in words that say why.
+"""Quality flags: signs that an assessor may be tired or careless.
 
-A flag is a reason to talk to someone, not a verdict on them. Each rule asks for enough judgments
-and for an interval that lies wholly on the wrong side: bad luck on a few pairs flags nobody.
+A flag is a reason to talk to someone, not a verdict on them. Each rule requires enough judgments
+and a confidence interval entirely on the wrong side: bad luck on a few pairs flags nobody.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from math import sqrt
 import numpy as np
 from scipy.special import bdtrc, ndtr
 
-_FEWEST_CHECKS = 10
-_FEWEST_SIDES = 40
-_FEWEST_TIMES = 20
+_MIN_CHECKS = 10
+_MIN_SIDES = 40
+_MIN_TIMES = 20
 _CARELESS = 0.7
-"""Careful people get about nine of ten checks right; whose interval ends below this do not."""
+"""Careful assessors pass about nine of ten checks; an upper bound below this is flagged."""
 _CHARACTERS_A_SECOND = 200.0
 """Four times as fast as the fastest readers skim."""
 _FIRST_LINES = 200
@@ -26,8 +26,8 @@ _CHANCE = 1e-4
 
 
 @dataclass(frozen=True)
-class Watched:
-    """What is known of someone's judging.
+class AssessorStats:
+    """Statistics of an assessor.
 
     Attributes:
         gold: How many gold pairs they were asked, and how many they got right.
@@ -42,32 +42,34 @@ class Watched:
     recent: Sequence[Sequence[float]] = ()
 
 
-def flags_of(watched: Watched) -> list[str]:
-    """Why someone should be talked to, if there is a reason.
+def quality_flags(stats: AssessorStats) -> list[str]:
+    """The reasons to talk to an assessor, if any.
 
     Example:
-        >>> flags_of(Watched(gold=(20, 8)))
-        ['Got 8 of 20 gold pairs right; careful people get nearly all.']
-        >>> flags_of(Watched(gold=(4, 1)))  # far too few to tell
+        >>> quality_flags(AssessorStats(gold=(20, 8)))
+        ['Got 8 of 20 gold pairs right; careful assessors get nearly all right.']
+        >>> quality_flags(AssessorStats(gold=(4, 1)))  # far too few to tell
         []
     """
-    found = []
-    asked, right = watched.gold
-    if asked >= _FEWEST_CHECKS and highest_share(right, asked) < _CARELESS:
-        found.append(f"Got {right} of {asked} gold pairs right; careful people get nearly all.")
-    asked, same = watched.again
-    if asked >= _FEWEST_CHECKS and highest_share(same, asked) < _CARELESS:
-        found.append(f"Said the same of only {same} of {asked} pairs that came back.")
-    found += _one_sided(*watched.sides)
-    found += _too_fast(watched.recent)
-    return found
+    flags = []
+    asked, right = stats.gold
+    if asked >= _MIN_CHECKS and wilson_upper(right, asked) < _CARELESS:
+        flags.append(
+            f"Got {right} of {asked} gold pairs right; careful assessors get nearly all right."
+        )
+    asked, same = stats.again
+    if asked >= _MIN_CHECKS and wilson_upper(same, asked) < _CARELESS:
+        flags.append(f"Gave the same answer for only {same} of {asked} repeated pairs.")
+    flags += _one_sided(*stats.sides)
+    flags += _too_fast(stats.recent)
+    return flags
 
 
-def highest_share(hits: int, tries: int, z: float = 1.96) -> float:
+def wilson_upper(hits: int, tries: int, z: float = 1.96) -> float:
     """The upper end of Wilson's 95 % interval of a share.
 
     Example:
-        >>> round(highest_share(5, 10), 2)
+        >>> round(wilson_upper(5, 10), 2)
         0.76
     """
     share = hits / tries
@@ -77,41 +79,42 @@ def highest_share(hits: int, tries: int, z: float = 1.96) -> float:
 
 
 def _one_sided(left: int, ties: int, right: int) -> list[str]:
-    """Sides are drawn at random, so that careful people choose either about as often."""
+    """Sides are random, so careful assessors choose each about equally often."""
     strict, most = left + right, max(left, right)
-    if strict >= _FEWEST_SIDES and most > 0.7 * strict:
+    if strict >= _MIN_SIDES and most > 0.7 * strict:
         by_chance = 2 * float(bdtrc(most - 1, strict, 0.5))
         if by_chance < _CHANCE:
             side = "left" if left > right else "right"
             return [f"Chose {side} in {most} of {strict} pairs; sides are drawn at random."]
     total = strict + ties
-    if total >= _FEWEST_SIDES and 1 - highest_share(strict, total) > 0.8:
-        return [f"Called {ties} of {total} pairs equal."]
+    if total >= _MIN_SIDES and 1 - wilson_upper(strict, total) > 0.8:
+        return [f"Judged {ties} of {total} pairs equal."]
     return []
 
 
 def _too_fast(recent: Sequence[Sequence[float]]) -> list[str]:
-    if len(recent) < _FEWEST_TIMES:
+    if len(recent) < _MIN_TIMES:
         return []
     seconds = np.array([each[1] for each in recent], float)
     characters = np.minimum([each[2] for each in recent], 2 * _FIRST_LINES)
     needed = np.maximum(characters / _CHARACTERS_A_SECOND, 0.5)
     hasty = int((seconds < needed).sum())
-    if 1 - highest_share(len(recent) - hasty, len(recent)) > 0.4:
+    if 1 - wilson_upper(len(recent) - hasty, len(recent)) > 0.4:
         return [
-            f"{hasty} of the latest {len(recent)} judgments were quicker than the texts can be "
-            "looked at."
+            f"{hasty} of the latest {len(recent)} judgments were faster than the texts can be read."
         ]
-    if len(recent) < 2 * _FEWEST_TIMES:
+    if len(recent) < 2 * _MIN_TIMES:
         return []
-    earlier, latest = seconds[:-_FEWEST_TIMES], seconds[-_FEWEST_TIMES:]
+    earlier, latest = seconds[:-_MIN_TIMES], seconds[-_MIN_TIMES:]
     before, now = float(np.median(earlier)), float(np.median(latest))
-    if now < before / 2 and _p_lower(latest, earlier) < _CHANCE:
-        return [f"Has become much quicker: {now:.1f} s a judgment of late, {before:.1f} s before."]
+    if now < before / 2 and _mann_whitney_p(latest, earlier) < _CHANCE:
+        return [
+            f"Has become much faster: {now:.1f} s per judgment recently, {before:.1f} s before."
+        ]
     return []
 
 
-def _p_lower(one: np.ndarray, other: np.ndarray) -> float:
+def _mann_whitney_p(one: np.ndarray, other: np.ndarray) -> float:
     """How likely values are so much below others by chance (Mann and Whitney, normal form)."""
     m, n = len(one), len(other)
     wins = (one[:, None] < other).sum() + 0.5 * (one[:, None] == other).sum()

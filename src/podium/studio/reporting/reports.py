@@ -1,33 +1,35 @@
-"""A project's report: what takes too long to work out while a page waits.
+"""A project's report: figures that take too long to compute while a page waits.
 
-The worker reads only the queries whose logs have grown, keeps what each adds, and puts all of it
-together. A report is made when someone looks, at most every few seconds, and only if there is
-anything new.
+The worker reads only the queries whose logs have grown, stores the figures of each, and combines
+them. A report is made when someone opens the dashboard, at most every few seconds, and only if
+there is anything new.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import NamedTuple
 
 from sqlalchemy import Connection, Engine, delete, exists, func, insert, or_, select, update
 
-from podium.studio.jobs.queue import State, Work, enqueue
-from podium.studio.judging.judged import judged
-from podium.studio.projects.progress import standing_of
+from podium.studio.jobs.queue import JobContext, State, enqueue
+from podium.studio.json_types import JsonObject
+from podium.studio.judging.judged import load_judged_query
+from podium.studio.projects.progress import project_progress
 from podium.studio.projects.service import project_row
-from podium.studio.reporting.query_figures import figures_of
-from podium.studio.reporting.summary import Summary
+from podium.studio.reporting.query_figures import query_figures
+from podium.studio.reporting.summary import ReportBuilder
 from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.rows import ProjectRow, QueryRow, ReportRow, fetch_all, fetch_one
 from podium.studio.store.tables import (
     Candidate,
     Gold,
     Job,
+    JudgmentCount,
     Query,
     QueryFigures,
     Report,
-    Tally,
     User,
 )
 
@@ -40,22 +42,27 @@ _POINTS = 200
 _POINT_EVERY = 60.0
 
 
-def report_of(connection: Connection, project_id: int) -> Any:
+class _FiguresRow(NamedTuple):
+    query_id: int
+    name: str
+    content: JsonObject
+
+
+def report_of(connection: Connection, project_id: int) -> ReportRow | None:
     """The last report of a project, or None."""
-    return connection.execute(
-        select(Report.__table__).where(Report.project_id == project_id, Report.kind == KIND)
-    ).one_or_none()
+    statement = select(Report.__table__).where(Report.project_id == project_id, Report.kind == KIND)
+    return fetch_one(connection, statement, ReportRow)
 
 
-def is_stale(report: Any, entries: int, now: float) -> bool:
-    """Whether a report should be made anew."""
+def is_stale(report: ReportRow | None, entries: int, now: float) -> bool:
+    """Whether a newer report should be made."""
     if report is None:
         return True
     return bool(report.entries != entries and report.made_at < now - _EVERY)
 
 
-def ask_for_report(engine: Engine, project_id: int, user_id: int) -> bool:
-    """Have a report made, unless that is under way; returns whether it was asked for."""
+def request_report(engine: Engine, project_id: int, user_id: int) -> bool:
+    """Queue a report job unless there is one already; returns whether it was queued."""
 
     def work(connection: Connection) -> bool:
         waiting = connection.scalar(
@@ -75,21 +82,21 @@ def ask_for_report(engine: Engine, project_id: int, user_id: int) -> bool:
     return in_transaction(engine, work)
 
 
-def run_report(work: Work) -> None:
-    """Do a report job."""
+def run_report(work: JobContext) -> None:
+    """Run a report job."""
     project = reading(work.engine, lambda c: project_row(c, work.job.project_id))
-    standing = reading(work.engine, lambda c: standing_of(c, project.id))
-    _read_what_moved(work, project)
-    summary = Summary()
+    progress = reading(work.engine, lambda c: project_progress(c, project.id))
+    _refresh_changed_queries(work, project)
+    summary = ReportBuilder()
     for row in _all_figures(work.engine, project.id):
         summary.add(row.query_id, row.name, row.content)
     content = summary.content(project.mode)
     content |= reading(work.engine, lambda c: _times(c, project.id))
-    before = reading(work.engine, lambda c: report_of(c, project.id))
+    previous = reading(work.engine, lambda c: report_of(c, project.id))
     now = time.time()
-    history = list(before.content.get("history", [])) if before is not None else []
+    history = list(previous.content.get("history", [])) if previous is not None else []
     if not history or now - history[-1][0] >= _POINT_EVERY:
-        history.append([now, standing.judgments])
+        history.append([now, progress.judgments])
     content["history"] = history[-_POINTS:]
 
     def keep(connection: Connection) -> None:
@@ -101,7 +108,7 @@ def run_report(work: Work) -> None:
                 project_id=project.id,
                 kind=KIND,
                 content=content,
-                entries=standing.entries,
+                entries=progress.entries,
                 made_at=now,
             )
         )
@@ -112,10 +119,10 @@ def run_report(work: Work) -> None:
     in_transaction(work.engine, keep)
 
 
-def _read_what_moved(work: Work, project: Any) -> None:
+def _refresh_changed_queries(work: JobContext, project: ProjectRow) -> None:
     after = 0
     while True:
-        rows = reading(work.engine, lambda c, after=after: _moved(c, project.id, after))  # type: ignore[misc]
+        rows = reading(work.engine, lambda c, after=after: _changed_queries(c, project.id, after))  # type: ignore[misc]
         if not rows:
             return
         for query in rows:
@@ -123,25 +130,25 @@ def _read_what_moved(work: Work, project: Any) -> None:
         after = rows[-1].id
 
 
-def _moved(connection: Connection, project_id: int, after: int) -> list[Any]:
-    return list(
-        connection.execute(
-            select(Query.__table__)
-            .outerjoin(QueryFigures, QueryFigures.query_id == Query.id)
-            .where(
-                Query.project_id == project_id,
-                Query.id > after,
-                Query.entries > 0,
-                or_(QueryFigures.entries.is_(None), QueryFigures.entries != Query.entries),
-            )
-            .order_by(Query.id)
-            .limit(_PAGE)
-        ).all()
+def _changed_queries(connection: Connection, project_id: int, after: int) -> list[QueryRow]:
+    return fetch_all(
+        connection,
+        select(Query.__table__)
+        .outerjoin(QueryFigures, QueryFigures.query_id == Query.id)
+        .where(
+            Query.project_id == project_id,
+            Query.id > after,
+            Query.entries > 0,
+            or_(QueryFigures.entries.is_(None), QueryFigures.entries != Query.entries),
+        )
+        .order_by(Query.id)
+        .limit(_PAGE),
+        QueryRow,
     )
 
 
-def _refresh(connection: Connection, project: Any, query: Any) -> None:
-    found = judged(connection, project, query)
+def _refresh(connection: Connection, project: ProjectRow, query: QueryRow) -> None:
+    judged = load_judged_query(connection, project, query)
     gold = {
         (min(row.left, row.right), max(row.left, row.right)): row.outcome
         if row.left < row.right
@@ -155,7 +162,7 @@ def _refresh(connection: Connection, project: Any, query: Any) -> None:
         .where(Candidate.query_id == query.id)
         .order_by(Candidate.place)
     ).all()
-    values = {"entries": len(found.log), "content": figures_of(found, gold, lengths)}
+    values = {"entries": len(judged.log), "content": query_figures(judged, gold, lengths)}
     changed = connection.execute(
         update(QueryFigures).where(QueryFigures.query_id == query.id).values(**values)
     )
@@ -163,7 +170,7 @@ def _refresh(connection: Connection, project: Any, query: Any) -> None:
         connection.execute(insert(QueryFigures).values(query_id=query.id, **values))
 
 
-def _all_figures(engine: Engine, project_id: int) -> Iterator[Any]:
+def _all_figures(engine: Engine, project_id: int) -> Iterator[_FiguresRow]:
     after = 0
     while True:
         rows = reading(engine, lambda c, after=after: _figures_page(c, project_id, after))  # type: ignore[misc]
@@ -173,46 +180,48 @@ def _all_figures(engine: Engine, project_id: int) -> Iterator[Any]:
         after = rows[-1].query_id
 
 
-def _figures_page(connection: Connection, project_id: int, after: int) -> list[Any]:
-    return list(
-        connection.execute(
-            select(QueryFigures.query_id, Query.name, QueryFigures.content)
-            .join(Query, Query.id == QueryFigures.query_id)
-            .where(Query.project_id == project_id, QueryFigures.query_id > after)
-            .order_by(QueryFigures.query_id)
-            .limit(500)
-        ).all()
+def _figures_page(connection: Connection, project_id: int, after: int) -> list[_FiguresRow]:
+    return fetch_all(
+        connection,
+        select(QueryFigures.query_id, Query.name, QueryFigures.content)
+        .join(Query, Query.id == QueryFigures.query_id)
+        .where(Query.project_id == project_id, QueryFigures.query_id > after)
+        .order_by(QueryFigures.query_id)
+        .limit(500),
+        _FiguresRow,
     )
 
 
-def _times(connection: Connection, project_id: int) -> dict[str, Any]:
+def _times(connection: Connection, project_id: int) -> JsonObject:
     """Judgments and seconds of everyone, and the queries that take longest, from the tallies."""
     people = connection.execute(
         select(
             User.id,
             User.name,
-            func.sum(Tally.judgments).label("judgments"),
-            func.sum(Tally.seconds).label("seconds"),
-            func.max(Tally.last_at).label("last_at"),
+            func.sum(JudgmentCount.judgments).label("judgments"),
+            func.sum(JudgmentCount.seconds).label("seconds"),
+            func.max(JudgmentCount.last_at).label("last_at"),
         )
-        .join(Tally, Tally.user_id == User.id)
-        .join(Query, Query.id == Tally.query_id)
-        .where(Query.project_id == project_id, Tally.judgments > 0)
+        .join(JudgmentCount, JudgmentCount.user_id == User.id)
+        .join(Query, Query.id == JudgmentCount.query_id)
+        .where(Query.project_id == project_id, JudgmentCount.judgments > 0)
         .group_by(User.id, User.name)
-        .order_by(func.sum(Tally.judgments).desc(), User.id)
+        .order_by(func.sum(JudgmentCount.judgments).desc(), User.id)
     ).all()
     slowest = connection.execute(
         select(
             Query.id,
             Query.name,
             Query.text,
-            func.sum(Tally.judgments).label("judgments"),
-            func.sum(Tally.seconds).label("seconds"),
+            func.sum(JudgmentCount.judgments).label("judgments"),
+            func.sum(JudgmentCount.seconds).label("seconds"),
         )
-        .join(Tally, Tally.query_id == Query.id)
-        .where(Query.project_id == project_id, Tally.judgments > 0)
+        .join(JudgmentCount, JudgmentCount.query_id == Query.id)
+        .where(Query.project_id == project_id, JudgmentCount.judgments > 0)
         .group_by(Query.id, Query.name, Query.text)
-        .order_by((func.sum(Tally.seconds) / func.sum(Tally.judgments)).desc(), Query.id)
+        .order_by(
+            (func.sum(JudgmentCount.seconds) / func.sum(JudgmentCount.judgments)).desc(), Query.id
+        )
         .limit(_SLOWEST)
     ).all()
     return {

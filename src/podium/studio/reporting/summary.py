@@ -1,8 +1,6 @@
-"""All queries' figures put together: agreement, care, contradictions."""
+"""A project's report from its queries' figures: agreement, quality checks, contradictions."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -14,22 +12,23 @@ from podium.judging.agreement import (
     fleiss_kappa,
     krippendorff_alpha,
 )
-from podium.studio.reporting.flags import Watched, flags_of
+from podium.studio.json_types import JsonObject
+from podium.studio.reporting.flags import AssessorStats, quality_flags
 from podium.studio.store.enums import Mode
 
-_MOST_LOOPS = 50
-_MOST_COUPLES = 100
-_FEWEST_SHARED = 10
+_MAX_LOOPS = 50
+_MAX_COUPLES = 100
+_MIN_SHARED = 10
 """Kappas of fewer things that two people both judged say nothing."""
 _LARGEST_BOOTSTRAP = 20_000
 _LATEST = 60
 
 
-class Summary:
-    """Gathers figures, query by query.
+class ReportBuilder:
+    """Builds a report, query by query.
 
     Example:
-        >>> summary = Summary()
+        >>> summary = ReportBuilder()
         >>> summary.add(7, "q1", {"units": [[0, 1, [[1, 1], [2, 1]]]], "again": {}, "gold": {},
         ...     "sides": {}, "recent": {}, "loops": []})
         >>> summary.content("pairs")["agreement"]["overall"]
@@ -45,11 +44,11 @@ class Summary:
         self._gold: dict[str, list[int]] = {}
         self._sides: dict[str, list[int]] = {}
         self._recent: dict[str, list[list[float]]] = {}
-        self._loops: list[dict[str, Any]] = []
+        self._loops: list[JsonObject] = []
         self._loop_count = 0
 
-    def add(self, query: int, name: str, figures: dict[str, Any]) -> None:
-        """Take a query's figures."""
+    def add(self, query: int, name: str, figures: JsonObject) -> None:
+        """Add a query's figures."""
         for _, _, votes in figures["units"]:
             for user, value in votes:
                 self._units.append(self._unit_count)
@@ -68,10 +67,10 @@ class Summary:
             both = sorted([*self._recent.get(who, []), *latest])
             self._recent[who] = both[-_LATEST:]
         self._loop_count += len(figures["loops"])
-        for loop in figures["loops"][: _MOST_LOOPS - len(self._loops)]:
+        for loop in figures["loops"][: _MAX_LOOPS - len(self._loops)]:
             self._loops.append({"query": query, "query_id": name, **loop})
 
-    def content(self, mode: str) -> dict[str, Any]:
+    def content(self, mode: str) -> JsonObject:
         """The report."""
         people = sorted({*self._again, *self._gold, *self._sides, *self._recent}, key=int)
         return {
@@ -81,19 +80,19 @@ class Summary:
             "loop_count": self._loop_count,
         }
 
-    def _care(self, who: str) -> dict[str, Any]:
+    def _care(self, who: str) -> JsonObject:
         gold = self._gold.get(who, [0, 0])
         again = self._again.get(who, [0, 0])
         sides = self._sides.get(who, [0, 0, 0])
         recent = self._recent.get(who, [])
-        flags = flags_of(
-            Watched(
+        flags = quality_flags(
+            AssessorStats(
                 (gold[0], gold[1]), (again[0], again[1]), (sides[0], sides[1], sides[2]), recent
             )
         )
         return {"gold": gold, "again": again, "sides": sides, "flags": flags}
 
-    def _agreement(self, mode: str) -> dict[str, Any]:
+    def _agreement(self, mode: str) -> JsonObject:
         if not self._units:
             return {"agreement": None, "couples": []}
         people, raters = np.unique(np.array(self._raters, np.int64), return_inverse=True)
@@ -102,7 +101,7 @@ class Summary:
         names = tuple(str(person) for person in people)
         ballots = Ratings(units, raters, values, names)
         level = "nominal" if mode == Mode.PAIRS else "ordinal"
-        found: dict[str, Any] = {
+        agreement: JsonObject = {
             "units": self._unit_count,
             "alpha": krippendorff_alpha(ballots, level),  # type: ignore[arg-type]
             "fleiss": fleiss_kappa(ballots),
@@ -110,18 +109,18 @@ class Summary:
         }
         if self._unit_count <= _LARGEST_BOOTSTRAP:
             interval = bootstrap_agreement(fleiss_kappa, ballots, draws=200)
-            found["fleiss_interval"] = [interval.low, interval.high]
+            agreement["fleiss_interval"] = [interval.low, interval.high]
         if mode == Mode.GRADES:
-            found |= {"table": None, "overall": _same_share(ballots), "without_ties": None}
+            agreement |= {"table": None, "overall": _same_share(ballots), "without_ties": None}
         else:
             table = Agreement.of(Ratings(units, raters, np.sign(values), names))
             strict = sum(table.ratio(ties=False))
-            found |= {
+            agreement |= {
                 "table": table.table.tolist(),
                 "overall": table.overall,
                 "without_ties": table.without_ties if strict else None,
             }
-        return {"agreement": found, "couples": _couples(ballots)}
+        return {"agreement": agreement, "couples": _couples(ballots)}
 
 
 def _same_share(ballots: Ratings) -> float:
@@ -131,19 +130,19 @@ def _same_share(ballots: Ratings) -> float:
     return float((counts * (counts - 1)).sum() / (votes * (votes - 1)).sum())
 
 
-def _couples(ballots: Ratings) -> list[dict[str, Any]]:
+def _couples(ballots: Ratings) -> list[JsonObject]:
     """Cohen's kappa of every two people who judged enough of the same things."""
     order = np.lexsort((ballots.raters, ballots.units))
     units, raters, values = ballots.units[order], ballots.raters[order], ballots.values[order]
-    found: dict[tuple[int, int], tuple[list[float], list[float]]] = {}
+    shared_votes: dict[tuple[int, int], tuple[list[float], list[float]]] = {}
     most = int(np.bincount(units).max())
     for shift in range(1, most):
         together = np.flatnonzero(units[shift:] == units[:-shift])
-        for place in together.tolist():
-            couple = (int(raters[place]), int(raters[place + shift]))
-            one, other = found.setdefault(couple, ([], []))
-            one.append(values[place])
-            other.append(values[place + shift])
+        for index in together.tolist():
+            couple = (int(raters[index]), int(raters[index + shift]))
+            one, other = shared_votes.setdefault(couple, ([], []))
+            one.append(values[index])
+            other.append(values[index + shift])
     couples = [
         {
             "one": int(ballots.rater_names[first]),
@@ -151,8 +150,8 @@ def _couples(ballots: Ratings) -> list[dict[str, Any]]:
             "units": len(one),
             "kappa": cohen_kappa(one, other),
         }
-        for (first, second), (one, other) in found.items()
-        if len(one) >= _FEWEST_SHARED
+        for (first, second), (one, other) in shared_votes.items()
+        if len(one) >= _MIN_SHARED
     ]
     couples.sort(key=lambda couple: -couple["units"])
-    return couples[:_MOST_COUPLES]
+    return couples[:_MAX_COUPLES]

@@ -55,15 +55,15 @@ def log_digest(connection: Connection) -> tuple[int, str]:
     """How many entries the log of all judgments has, and a digest of every column of them."""
     names = [column["name"] for column in inspect(connection).get_columns("log")]
     log = table("log", *(column(name) for name in names))
-    found, count, last = hashlib.sha256(), 0, 0
+    result, count, last = hashlib.sha256(), 0, 0
     while rows := connection.execute(
         select(log).where(log.c.id > last).order_by(log.c.id).limit(_PAGE)
     ).all():
         for row in rows:
-            found.update(json.dumps([str(value) for value in row]).encode())
+            result.update(json.dumps([str(value) for value in row]).encode())
         count += len(rows)
         last = rows[-1].id
-    return count, found.hexdigest()
+    return count, result.hexdigest()
 
 
 def back_up(engine: Engine, settings: Settings, target: Path) -> Manifest:
@@ -71,7 +71,7 @@ def back_up(engine: Engine, settings: Settings, target: Path) -> Manifest:
     kind = engine.dialect.name
     revision = revisions(engine)[0]
     if revision is None:
-        raise DataError("the database has no tables of Podium Studio", hint="Check --database.")
+        raise DataError("the database has no Podium Studio tables", hint="Check --database.")
     unfinished = target.with_name(target.name + ".partial")
     with tempfile.TemporaryDirectory(dir=target.parent) as folder, writing(target):
         dump = Path(folder) / _DUMP
@@ -95,7 +95,9 @@ def restore(engine: Engine, settings: Settings, source: Path) -> Manifest:
         manifest = Manifest(**json.loads(file.read(_MANIFEST)))
         if manifest.database != engine.dialect.name:
             raise DataError(
-                f"is a backup of {manifest.database}", path=source, hint="Restore it there."
+                f"is a backup of {manifest.database}",
+                path=source,
+                hint="Restore it into that kind of database.",
             )
         if manifest.revision not in known_revisions():
             raise DataError(
@@ -103,7 +105,7 @@ def restore(engine: Engine, settings: Settings, source: Path) -> Manifest:
             )
         if inspect(engine).get_table_names():
             raise ArgumentError(
-                "the database is not empty", hint="Make a new one, and name it by --database."
+                "the database is not empty", hint="Create a new one and pass it with --database."
             )
         with tempfile.TemporaryDirectory() as folder:
             file.extract(_DUMP, folder)
@@ -111,7 +113,9 @@ def restore(engine: Engine, settings: Settings, source: Path) -> Manifest:
     engine.dispose()
     with engine.connect() as connection:
         if log_digest(connection) != (manifest.log_entries, manifest.log_digest):
-            raise DataError("the log is not as it was", path=source, hint="Restore it again.")
+            raise DataError(
+                "the restored log differs from the backup's", path=source, hint="Restore it again."
+            )
     upgrade(engine)
     with engine.begin() as connection:
         # Servers that ran meanwhile keep queries in memory: they must not take them for these.
@@ -128,21 +132,21 @@ def _dump(connection: Connection, settings: Settings, target: Path) -> tuple[int
     if connection.dialect.name == "sqlite":
         # The transaction that reads the log keeps others from writing until it is copied, by a
         # connection of its own: one within a transaction would wait for itself.
-        found = log_digest(connection)
+        result = log_digest(connection)
         with (
             closing(sqlite3.connect(str(connection.engine.url.database))) as source,
             closing(sqlite3.connect(target)) as copy,
         ):
             source.backup(copy)
-        return found
+        return result
     connection = connection.execution_options(isolation_level="REPEATABLE READ")
     snapshot = connection.scalar(text("SELECT pg_export_snapshot()"))
-    found = log_digest(connection)
+    result = log_digest(connection)
     _run(
         "pg_dump", "--format=custom", "--no-owner", f"--snapshot={snapshot}", f"--file={target}",
         f"--dbname={_plain_url(settings)}",
     )  # fmt: skip
-    return found
+    return result
 
 
 def _load(settings: Settings, source: Path) -> None:
@@ -171,8 +175,8 @@ def _run(program: str, *words: str) -> None:
 
 def _newest(program: str) -> str | None:
     """Debian keeps the programs of each version in a folder of its own."""
-    found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{program}"))
-    return str(found[-1]) if found else None
+    result = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{program}"))
+    return str(result[-1]) if result else None
 
 
 def _plain_url(settings: Settings) -> str:

@@ -18,40 +18,40 @@ _NOT_READY = 0
 """What psycopg sends a waiting operation when there is nothing to read or write yet."""
 
 
-class NoAnswerError(psycopg.OperationalError):
+class DatabaseTimeoutError(psycopg.OperationalError):
     """The database did not answer in time; asking it again at once would only wait again."""
 
 
-class AnsweringConnection(psycopg.Connection[Any]):
+class TimedConnection(psycopg.Connection[Any]):
     """A connection whose operations end in time.
 
     Attributes:
-        answer_seconds: How long an operation may take; None for as long as it needs.
+        timeout_seconds: How long an operation may take; None for as long as it needs.
     """
 
-    answer_seconds: float | None = None
+    timeout_seconds: float | None = None
 
     def wait(self, gen: PQGen[RV], interval: float = _LOOK_EVERY, *more: Any, **named: Any) -> RV:
         """Wait for an operation."""
-        if self.answer_seconds is None:
+        if self.timeout_seconds is None:
             return super().wait(gen, interval, *more, **named)
         try:
-            limited = _limited(gen, self.answer_seconds)
+            limited = _with_deadline(gen, self.timeout_seconds)
             return super().wait(limited, interval, *more, **named)
-        except NoAnswerError:
+        except DatabaseTimeoutError:
             self.close()  # whatever it was doing, nobody can tell what state it is in
             raise
 
 
-def _limited(gen: PQGen[RV], seconds: float) -> Generator[Any, Any, RV]:
+def _with_deadline(gen: PQGen[RV], seconds: float) -> Generator[Any, Any, RV]:
     end = time.monotonic() + seconds
     try:
-        wanted = next(gen)
+        waiting_for = next(gen)
         while True:
-            ready = yield wanted
+            ready = yield waiting_for
             if ready == _NOT_READY and time.monotonic() > end:
-                raise NoAnswerError(f"the database did not answer in {seconds:g} seconds")
-            wanted = gen.send(ready)
+                raise DatabaseTimeoutError(f"the database did not answer in {seconds:g} seconds")
+            waiting_for = gen.send(ready)
     except StopIteration as ended:
-        found: RV = ended.value
-        return found
+        result: RV = ended.value
+        return result

@@ -12,10 +12,11 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import NullPool
 
+from podium.studio.json_types import JsonObject
 from podium.studio.settings import Settings
-from podium.studio.store.connection import AnsweringConnection, NoAnswerError
+from podium.studio.store.connection import DatabaseTimeoutError, TimedConnection
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 _ATTEMPTS = 5
 _RETRY_SECONDS = 8.0
@@ -24,7 +25,7 @@ _CONNECT_SECONDS = 5
 _RETRIED = {"40001", "40P01"}
 """Serialisation failure and deadlock, by PostgreSQL's numbers: trying again is the answer."""
 
-_READING: dict[str, dict[str, Any]] = {
+_READING: dict[str, JsonObject] = {
     "postgresql": {"isolation_level": "AUTOCOMMIT"},  # saves two messages, begin and commit
     "sqlite": {"podium_reads": True},
 }
@@ -45,7 +46,7 @@ def connect(settings: Settings, *, seconds: float | None = None, pooled: bool = 
         )
         _prepare_sqlite(engine)
         return engine
-    pool: dict[str, Any] = {"poolclass": NullPool}
+    pool: JsonObject = {"poolclass": NullPool}
     if pooled:
         pool = {"pool_size": settings.pool_size, "max_overflow": 0, "pool_timeout": 10,
                 "pool_recycle": 3600}  # fmt: skip
@@ -66,10 +67,10 @@ def connect(settings: Settings, *, seconds: float | None = None, pooled: bool = 
     )
 
     @event.listens_for(engine, "do_connect")
-    def _connect(_dialect: Any, _record: Any, words: Any, named: Any) -> AnsweringConnection:
-        connection = AnsweringConnection.connect(*words, **named)
+    def _connect(_dialect: Any, _record: Any, words: Any, named: Any) -> TimedConnection:
+        connection = TimedConnection.connect(*words, **named)
         # The server gives statements up first, and says so; this is for one that hangs.
-        connection.answer_seconds = None if seconds is None else seconds + 1
+        connection.timeout_seconds = None if seconds is None else seconds + 1
         return connection
 
     return engine
@@ -88,7 +89,7 @@ def _limits(settings: Settings, seconds: float | None) -> dict[str, str]:
     return {"options": " ".join(f"-c {name}={value}" for name, value in limits.items())}
 
 
-def in_transaction(engine: Engine, work: Callable[[Connection], Found]) -> Found:
+def in_transaction(engine: Engine, work: Callable[[Connection], Result]) -> Result:
     """Do something in one transaction; once more if the connection broke or two met in a deadlock.
 
     What is done must be safe to repeat, because a commit whose answer was lost may have happened:
@@ -112,7 +113,7 @@ def in_transaction(engine: Engine, work: Callable[[Connection], Found]) -> Found
     raise AssertionError("unreachable")
 
 
-def reading(engine: Engine, work: Callable[[Connection], Found]) -> Found:
+def reading(engine: Engine, work: Callable[[Connection], Result]) -> Result:
     """Read something; each statement sees what is committed when it starts.
 
     Example:
@@ -131,7 +132,7 @@ def _reader(engine: Engine) -> Engine:
 
 def _passes(error: DBAPIError) -> bool:
     """Whether trying again may help."""
-    if isinstance(error.orig, NoAnswerError):
+    if isinstance(error.orig, DatabaseTimeoutError):
         return False
     if error.connection_invalidated or getattr(error.orig, "sqlstate", None) in _RETRIED:
         return True

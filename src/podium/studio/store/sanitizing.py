@@ -20,9 +20,9 @@ from podium.errors import DataError
 from podium.studio.store import sanitizer_child
 from podium.studio.store.sanitizer_child import LENGTH
 
-MOST_HTML = 1 << 20
+MAX_HTML = 1 << 20
 """The most HTML of one document, in bytes of UTF-8."""
-MOST_CLEANED = 2 << 20
+MAX_CLEANED = 2 << 20
 """The most that may be left of it: closing what was left open can make a document longer."""
 SECONDS = 5.0
 """How long one document may take."""
@@ -47,9 +47,9 @@ class Sanitizer:
         if not markup:
             return ""
         sent = markup.encode("utf-8", "replace")
-        if len(sent) > MOST_HTML:
+        if len(sent) > MAX_HTML:
             raise DataError(
-                f"its HTML is longer than {MOST_HTML >> 10} KiB",
+                f"its HTML is longer than {MAX_HTML >> 10} KiB",
                 hint="Leave out what people do not read, or give its text instead.",
             )
         with self._lock:
@@ -70,11 +70,11 @@ class Sanitizer:
         assert child.stdout is not None
         end = time.monotonic() + self._seconds
         left, got = memoryview(LENGTH.pack(len(sent)) + sent), bytearray()
-        wanted = LENGTH.size
+        expected = LENGTH.size
         with selectors.DefaultSelector() as selector:
             selector.register(child.stdin, selectors.EVENT_WRITE)
             selector.register(child.stdout, selectors.EVENT_READ)
-            while len(got) < wanted:
+            while len(got) < expected:
                 ready = selector.select(max(end - time.monotonic(), 0))
                 if not ready:
                     raise _too_much(f"takes longer than {self._seconds:g} seconds")
@@ -92,9 +92,9 @@ class Sanitizer:
                         raise _too_much("takes too much memory")
                     got += piece
                     if len(got) >= LENGTH.size:
-                        wanted = LENGTH.size + LENGTH.unpack_from(got)[0]
-                        if wanted > MOST_CLEANED:
-                            raise _too_much(f"comes to more than {MOST_CLEANED >> 10} KiB")
+                        expected = LENGTH.size + LENGTH.unpack_from(got)[0]
+                        if expected > MAX_CLEANED:
+                            raise _too_much(f"comes to more than {MAX_CLEANED >> 10} KiB")
         return bytes(got[LENGTH.size :])
 
     def _started(self) -> subprocess.Popen[bytes]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import JSON, BigInteger, Double, Integer, MetaData, Uuid
 from sqlalchemy.orm import DeclarativeBase
+
+from podium.studio.json_types import JsonObject
 
 _ID = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up only in an INTEGER
 
@@ -22,4 +23,4 @@ class Base(DeclarativeBase):
             "pk": "pk_%(table_name)s",
         }
     )
-    type_annotation_map = {int: _ID, float: Double, UUID: Uuid, dict[str, Any]: JSON}  # noqa: RUF012
+    type_annotation_map = {int: _ID, float: Double, UUID: Uuid, JsonObject: JSON}  # noqa: RUF012

@@ -1,12 +1,11 @@
-"""The tables. The log of judgments only grows; what stands of a query is its replay.
+"""The tables. The log of judgments is append-only; a query's state is its replay.
 
-Items are named by their place in the query's list, people by the number of their account, and
-times are seconds since 1970, as in `podium.judging`.
+Items are identified by their position in the query's list, people by their account id, and times
+are seconds since 1970, as in `podium.judging`.
 """
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
@@ -21,9 +20,10 @@ from sqlalchemy import (
 from sqlalchemy import text as sql
 from sqlalchemy.orm import Mapped, mapped_column
 
+from podium.studio.json_types import JsonObject
 from podium.studio.store.table_base import Base as Base
+from podium.studio.store.work_tables import AssessorProgress as AssessorProgress
 from podium.studio.store.work_tables import Exhausted as Exhausted
-from podium.studio.store.work_tables import Judge as Judge
 
 
 class User(Base):
@@ -119,7 +119,7 @@ class Project(Base):
 
 
 class Membership(Base):
-    """Who belongs to a project, and as what."""
+    """A member of a project, and their role."""
 
     __tablename__ = "memberships"
 
@@ -133,7 +133,7 @@ class Membership(Base):
 
 
 class Invitation(Base):
-    """A link that makes its readers members."""
+    """An invitation link to a project."""
 
     __tablename__ = "invitations"
 
@@ -148,7 +148,7 @@ class Invitation(Base):
 
 
 class Query(Base):
-    """A query, and where its judging stands as of the last entry."""
+    """A query, and its judging state as of the last entry."""
 
     __tablename__ = "queries"
     __table_args__ = (
@@ -229,7 +229,7 @@ class Ranking(Base):
 
 
 class Gold(Base):
-    """A pair whose outcome is known, to see who is careful."""
+    """A gold pair: its outcome is known."""
 
     __tablename__ = "gold"
 
@@ -240,8 +240,8 @@ class Gold(Base):
     outcome: Mapped[int] = mapped_column(SmallInteger)
 
 
-class Assigned(Base):
-    """A query that someone is to judge."""
+class QueryAssignment(Base):
+    """A query assigned to an assessor."""
 
     __tablename__ = "assigned"
     __table_args__ = (
@@ -266,7 +266,7 @@ class Assigned(Base):
 
 
 class Lease(Base):
-    """A task that someone holds. Answering removes it; one that ran out stays, for late answers."""
+    """A task leased to someone. An answer deletes it; expired leases stay for late answers."""
 
     __tablename__ = "leases"
     __table_args__ = (
@@ -293,7 +293,7 @@ class Lease(Base):
 
 
 class LogEntry(Base):
-    """One thing that someone said of a query. Rows are added, never changed."""
+    """An entry of a query's log. Rows are added, never changed."""
 
     __tablename__ = "log"
     __table_args__ = (
@@ -326,10 +326,10 @@ class LogEntry(Base):
     seconds: Mapped[float]
 
 
-class Tally(Base):
+class JudgmentCount(Base):
     """How much someone has judged of a query, so that no dashboard has to count the log.
 
-    As `Query.judgments`, it has only answers that stand.
+    Like `Query.judgments`, it counts only answers that were not undone.
     """
 
     __tablename__ = "tallies"
@@ -358,11 +358,11 @@ class AuditRecord(Base):
     user_id: Mapped[int | None]
     project_id: Mapped[int | None]
     action: Mapped[str] = mapped_column(String(100))
-    details: Mapped[dict[str, Any]]
+    details: Mapped[JsonObject]
 
 
 class Job(Base):
-    """Work for later: an import or an export, with the file it came to."""
+    """An import, export or report job."""
 
     __tablename__ = "jobs"
     __table_args__ = (Index("ix_jobs_waiting", "state", "id"),)
@@ -373,18 +373,18 @@ class Job(Base):
     )
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id"))
     kind: Mapped[str] = mapped_column(String(20))
-    parameters: Mapped[dict[str, Any]]
+    parameters: Mapped[JsonObject]
     state: Mapped[str] = mapped_column(String(10))
     progress: Mapped[float] = mapped_column(default=0.0)
     file: Mapped[str | None] = mapped_column(String(400))
     error: Mapped[str | None] = mapped_column(Text)
     created_at: Mapped[float]
     alive_at: Mapped[float]
-    """When its worker last said that it is at it."""
+    """The last heartbeat of its worker."""
     worker: Mapped[str | None] = mapped_column(String(64))
-    """Who is at it: a worker that was given up for dead must not finish it."""
+    """The worker that runs it: one whose job was taken over must not finish it."""
     attempts: Mapped[int] = mapped_column(SmallInteger, default=0)
-    result: Mapped[dict[str, Any]]
+    result: Mapped[JsonObject]
     """What it came to, in figures."""
 
 
@@ -397,7 +397,7 @@ class Report(Base):
         ForeignKey("projects.id", ondelete="CASCADE"), primary_key=True
     )
     kind: Mapped[str] = mapped_column(String(20), primary_key=True)
-    content: Mapped[dict[str, Any]]
+    content: Mapped[JsonObject]
     entries: Mapped[int]
     made_at: Mapped[float]
 
@@ -414,4 +414,4 @@ class QueryFigures(Base):
         ForeignKey("queries.id", ondelete="CASCADE"), primary_key=True
     )
     entries: Mapped[int]
-    content: Mapped[dict[str, Any]]
+    content: Mapped[JsonObject]

@@ -1,31 +1,34 @@
-"""Random names: of leases, in the order they were made, and of sessions, which nobody can guess."""
+"""Tokens: time-ordered UUIDs for leases, and secrets for sessions and links."""
 
 from __future__ import annotations
 
 import hashlib
 import secrets
-import time
+import sys
 from uuid import UUID
+
+if sys.version_info >= (3, 14):
+    from uuid import uuid7
+else:
+    from uuid_utils.compat import uuid7
 
 
 def new_token() -> UUID:
-    """A random UUID that sorts by the time it was made (version 7, RFC 9562).
+    """A UUID that sorts by creation time (version 7, RFC 9562).
 
-    An index of them grows at its end; wholly random ones would touch all its pages.
+    An index of such UUIDs grows at its end; random ones would touch all its pages. They identify
+    things and are not secrets.
 
     Example:
         >>> one, other = new_token(), new_token()
         >>> one.version, one != other
         (7, True)
     """
-    milliseconds = time.time_ns() // 1_000_000
-    value = (milliseconds << 80) | secrets.randbits(80)
-    value = value & ~(0xF000 << 64) & ~(0xC000 << 48)
-    return UUID(int=value | (0x7000 << 64) | (0x8000 << 48))
+    return uuid7()
 
 
 def new_secret() -> str:
-    """Text that nobody can guess.
+    """A random secret that nobody can guess.
 
     Example:
         >>> len(new_secret()) >= 43
@@ -35,7 +38,7 @@ def new_secret() -> str:
 
 
 def digest(secret: str) -> str:
-    """What is kept of a secret: who reads the database cannot use it.
+    """The digest of a secret, for the database: it cannot be used to sign in.
 
     Example:
         >>> len(digest("open sesame"))

@@ -35,17 +35,17 @@ class oldest_running(FunctionElement[int]):  # noqa: N801 - written as the funct
 
 
 @compiles(transaction_number, "postgresql")
-def _number_postgresql(*_: Any, **__: Any) -> str:
+def _number_postgresql(*_: object, **__: object) -> str:
     return "CAST(CAST(pg_current_xact_id() AS text) AS bigint)"
 
 
 @compiles(transaction_number, "sqlite")
-def _number_sqlite(*_: Any, **__: Any) -> str:
+def _number_sqlite(*_: object, **__: object) -> str:
     return "(SELECT coalesce(max(numbered.changed), 0) + 1 FROM queries AS numbered)"
 
 
 @compiles(oldest_running, "postgresql")
-def _oldest_postgresql(*_: Any, **__: Any) -> str:
+def _oldest_postgresql(*_: object, **__: object) -> str:
     return "CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS bigint)"
 
 

@@ -25,7 +25,7 @@ class Exhausted(Base):
     changed: Mapped[int]
 
 
-class Judge(Base):
+class AssessorProgress(Base):
     """What someone has done in a project, and how far they have looked for work there."""
 
     __tablename__ = "judges"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Connection
@@ -12,22 +12,23 @@ from sqlalchemy import Connection
 from podium.errors import DataError
 from podium.studio.accounts.audit import record
 from podium.studio.errors import RefusedError
-from podium.studio.jobs.queue import Work, make_room, new_file
-from podium.studio.judging.judged import Judged, judged_queries
-from podium.studio.projects.progress import standing_of
+from podium.studio.jobs.queue import JobContext, make_room, new_file
+from podium.studio.judging.judged import JudgedQuery, judged_queries
+from podium.studio.projects.progress import project_progress
 from podium.studio.projects.service import project_row
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Mode
-from podium.studio.transfer.writers import FITS, WAYS, parts_of
+from podium.studio.store.rows import JobRow, ProjectRow
+from podium.studio.transfer.writers import EXPORT_CONTENTS, EXPORT_FORMATS, export_records
 
 KIND = "export"
 
 
-class ExportOrder(BaseModel):
+class ExportOptions(BaseModel):
     """What to export, and how.
 
     Example:
-        >>> ExportOrder(content="labels", format="qrels").check(Mode.PAIRS)
+        >>> ExportOptions(content="labels", format="qrels").check(Mode.PAIRS)
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -43,32 +44,36 @@ class ExportOrder(BaseModel):
     """Whether documents that were judged equal get equal labels."""
 
     def check(self, mode: Mode) -> None:
-        """Refuse what a project of some mode has not, and formats that do not fit."""
-        if self.content not in FITS[mode]:
+        """Refuse content and formats that do not fit the judging mode."""
+        if self.content not in EXPORT_CONTENTS[mode]:
             raise RefusedError(
-                422, f"A project of {mode.value} has {', '.join(FITS[mode])}, no {self.content}."
+                422,
+                f"This project's mode is {mode.value}: it can export "
+                f"{', '.join(EXPORT_CONTENTS[mode])}, not {self.content}.",
             )
-        if self.format not in WAYS[self.content]:
-            formats = ", ".join(WAYS[self.content])
+        if self.format not in EXPORT_FORMATS[self.content]:
+            formats = ", ".join(EXPORT_FORMATS[self.content])
             raise RefusedError(422, f"{self.content} can be written as {formats}.")
 
 
-def run_export(work: Work) -> None:
-    """Do an export job."""
-    order = ExportOrder(**work.job.parameters)
+def run_export(work: JobContext) -> None:
+    """Run an export job."""
+    options = ExportOptions(**work.job.parameters)
     project = reading(work.engine, lambda c: project_row(c, work.job.project_id))
-    total = reading(work.engine, lambda c: standing_of(c, project.id)).queries
-    way = WAYS[order.content][order.format]
-    path = new_file(work.settings, way.ending)
+    total = reading(work.engine, lambda c: project_progress(c, project.id)).queries
+    export_format = EXPORT_FORMATS[options.content][options.format]
+    path = new_file(work.settings, export_format.suffix)
     exported: list[str] = []
-    queries = _watched(
-        work, judged_queries(work.engine, project, only_done=order.only_done), total, exported
+    queries = _with_progress(
+        work, judged_queries(work.engine, project, only_done=options.only_done), total, exported
     )
     try:
         with path.open("wb") as stream:
-            rows = way.write(
+            rows = export_format.write(
                 stream,
-                parts_of(work.engine, queries, order.content, order.format, ties=order.ties),
+                export_records(
+                    work.engine, queries, options.content, options.format, ties=options.ties
+                ),
             )
         if not rows:
             raise DataError("nothing has been judged yet", hint="Judge something first.")
@@ -87,17 +92,18 @@ def run_export(work: Work) -> None:
         raise
 
 
-def download_name(project: Any, job: Any) -> str:
-    """What a browser calls an exported file."""
+def download_name(project: ProjectRow, job: JobRow) -> str:
+    """The file name of a downloaded export."""
     words = re.sub(r"[^A-Za-z0-9]+", "-", project.name).strip("-").lower() or "project"
-    ending = job.file[job.file.rindex(".") :]
-    return f"{words[:60]}-{job.parameters['content']}-{job.id}{ending}"
+    file = job.file or ""
+    suffix = file[file.rindex(".") :]
+    return f"{words[:60]}-{job.parameters['content']}-{job.id}{suffix}"
 
 
-def _watched(
-    work: Work, queries: Iterable[Judged], total: int, exported: list[str]
-) -> Iterator[Judged]:
-    """Tell how far an export is, and note the queries that have something to export."""
+def _with_progress(
+    work: JobContext, queries: Iterable[JudgedQuery], total: int, exported: list[str]
+) -> Iterator[JudgedQuery]:
+    """Report progress, and collect the names of exported queries."""
     for count, each in enumerate(queries, start=1):
         yield each
         if each.is_judged or work.job.parameters.get("content") == "log":

@@ -1,4 +1,4 @@
-"""Imports: what is sent is kept, read by a worker, and put into a project all at once or not."""
+"""Imports: uploads are stored, read by a worker, and added in one transaction."""
 
 from __future__ import annotations
 
@@ -6,25 +6,26 @@ import io
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import IO, Any, Literal
+from typing import IO, Literal
 
 from sqlalchemy import Connection, Engine, func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from podium.errors import DataError
 from podium.studio.accounts.audit import record
-from podium.studio.jobs.queue import LostError, State, Work, files_folder, new_file
+from podium.studio.jobs.queue import JobContext, JobLostError, State, files_folder, new_file
 from podium.studio.judging.gold import add_gold, read_gold
-from podium.studio.projects.service import MOST_QUERIES, add_query, check_unchanged, project_row
+from podium.studio.projects.service import MAX_QUERIES, add_query, check_unchanged, project_row
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Mode
+from podium.studio.store.rows import JobRow, ProjectRow
 from podium.studio.store.tables import Job, Query
 from podium.studio.transfer.readers import (
-    Read,
+    ImportedQuery,
     Upload,
-    counted,
-    opened,
+    limit_size,
+    open_upload,
     queries_of,
     read_candidates,
     read_runs,
@@ -37,30 +38,30 @@ ANALYZE_FROM = 500
 Source = Literal["candidates", "runs", "engine", "gold"]
 
 
-def keep(settings: Settings, stream: IO[bytes], name: str) -> list[str]:
-    """Write an upload to a file of its own: its name there, and what it was called."""
+def store_upload(settings: Settings, stream: IO[bytes], name: str) -> list[str]:
+    """Store an upload; returns the stored name and the original name."""
     path = new_file(settings, ".upload")
     with path.open("wb") as file:
         shutil.copyfileobj(stream, file)
     return [path.name, name[:200] or "upload"]
 
 
-def run_import(work: Work) -> None:
-    """Do an import job."""
+def run_import(work: JobContext) -> None:
+    """Run an import job."""
     try:
         # A search engine may take its time: no transaction waits for it.
-        fetched = _fetched(work) if work.job.parameters["source"] == "engine" else None
-        added = in_transaction(work.engine, lambda c: _put_in(c, work, fetched))
-    except LostError:
+        fetched = _fetch_from_engine(work) if work.job.parameters["source"] == "engine" else None
+        added = in_transaction(work.engine, lambda c: _import_all(c, work, fetched))
+    except JobLostError:
         if _was_cancelled(work):
-            drop_files(work.settings, work.job)
+            delete_uploads(work.settings, work.job)
         raise
     except SQLAlchemyError:
         raise  # another worker will need the files
     except Exception:
-        drop_files(work.settings, work.job)
+        delete_uploads(work.settings, work.job)
         raise
-    drop_files(work.settings, work.job)
+    delete_uploads(work.settings, work.job)
     if added >= ANALYZE_FROM:
         _analyze(work.engine)
 
@@ -77,25 +78,27 @@ def _analyze(engine: Engine) -> None:
         connection.execute(text("ANALYZE queries, candidates, rankings"))
 
 
-def _was_cancelled(work: Work) -> bool:
+def _was_cancelled(work: JobContext) -> bool:
     state = reading(work.engine, lambda c: c.scalar(select(Job.state).where(Job.id == work.job.id)))
     return state == State.CANCELLED
 
 
-def drop_files(settings: Settings, job: Any) -> None:
-    """Remove what was sent for an import."""
+def delete_uploads(settings: Settings, job: JobRow) -> None:
+    """Delete the uploads of an import."""
     for uploads in job.parameters.get("files", {}).values():
         for upload in _uploads(settings, uploads):
             with suppress(OSError):
                 upload.path.unlink()
 
 
-def _put_in(connection: Connection, work: Work, fetched: list[Read] | None) -> int:
-    """Put everything in; returns how many queries were added."""
+def _import_all(
+    connection: Connection, work: JobContext, fetched: list[ImportedQuery] | None
+) -> int:
+    """Import everything; returns how many queries were added."""
     job = work.job
     project = project_row(connection, job.project_id)
     if job.parameters["source"] == "gold":
-        with opened(_uploads(work.settings, job.parameters["files"]["gold"])[0]) as stream:
+        with open_upload(_uploads(work.settings, job.parameters["files"]["gold"])[0]) as stream:
             result = {"gold": add_gold(connection, project, read_gold(stream))}
     else:
         result = _add_all(connection, project, work, fetched)
@@ -106,7 +109,10 @@ def _put_in(connection: Connection, work: Work, fetched: list[Read] | None) -> i
 
 
 def _add_all(
-    connection: Connection, project: Any, work: Work, fetched: list[Read] | None
+    connection: Connection,
+    project: ProjectRow,
+    work: JobContext,
+    fetched: list[ImportedQuery] | None,
 ) -> dict[str, int]:
     known = set(connection.scalars(select(Query.name).where(Query.project_id == project.id)))
     added = skipped = 0
@@ -116,10 +122,10 @@ def _add_all(
             continue
         known.add(read.entry.query_id)
         rankings = read.rankings if project.mode == Mode.RANKINGS else None
-        if len(known) > MOST_QUERIES:
+        if len(known) > MAX_QUERIES:
             raise DataError(
-                f"the project would have more than {MOST_QUERIES} queries",
-                hint="Make another project.",
+                f"the project would have more than {MAX_QUERIES} queries",
+                hint="Create another project.",
             )
         add_query(connection, project, read.entry, rankings)
         added += 1
@@ -127,30 +133,30 @@ def _add_all(
             # How many there will be is not known: the bar nears its end without reaching it.
             work.progress(0.95 * (added + skipped) / (added + skipped + 50))
     if not added and not skipped:
-        raise DataError("there is no query in it", hint="Is it the right file?")
+        raise DataError("the file contains no queries", hint="Is it the right file?")
     total = connection.scalar(select(func.count()).where(Query.project_id == project.id))
     return {"added": added, "skipped": skipped, "queries": int(total or 0)}
 
 
-def _fetched(work: Work) -> list[Read]:
+def _fetch_from_engine(work: JobContext) -> list[ImportedQuery]:
     search = EngineSearch(**work.job.parameters["search"])
-    asked = list(queries_of(io.BytesIO(search.queries.encode())))
-    found = []
-    for read in counted(fetch(search, asked, work.settings.engines)):
-        found.append(read)
-        work.progress(0.95 * len(found) / len(asked))
-    return found
+    query_texts = list(queries_of(io.BytesIO(search.queries.encode())))
+    fetched_queries = []
+    for read in limit_size(fetch(search, query_texts, work.settings.engines)):
+        fetched_queries.append(read)
+        work.progress(0.95 * len(fetched_queries) / len(query_texts))
+    return fetched_queries
 
 
-def _entries(work: Work) -> Iterator[Read]:
+def _entries(work: JobContext) -> Iterator[ImportedQuery]:
     parameters = work.job.parameters
     files = {
         role: _uploads(work.settings, uploads) for role, uploads in parameters["files"].items()
     }
     if parameters["source"] == "candidates":
-        return counted(read_candidates(files["candidates"][0]))
+        return limit_size(read_candidates(files["candidates"][0]))
     queries = files.get("queries", [])
-    return counted(
+    return limit_size(
         read_runs(
             files["runs"],
             files["documents"][0],

@@ -1,4 +1,4 @@
-"""Queries and candidates from files that people send, which may hold anything."""
+"""Reads queries and candidates from uploaded, untrusted files."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ from podium.data import Candidate, CandidateList, Rankings, read_jsonl, read_run
 from podium.data.files import numbered_lines
 from podium.data.json_lines import json_lines
 from podium.errors import DataError
+from podium.studio.json_types import JsonObject
 
-MOST_QUERIES = 100_000
-MOST_BYTES = 1 << 30
+MAX_QUERIES = 100_000
+MAX_BYTES = 1 << 30
 """How large a file may be once it is decompressed: a small one can stand for a huge one."""
-DEEPEST = 1000
+MAX_DEPTH = 1000
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _TEXTS = ("title", "text", "html", "url")
 
 
 @dataclass(frozen=True)
 class Upload:
-    """A file that someone sent.
+    """An uploaded file.
 
     Attributes:
-        path: Where it is kept.
-        name: What they call it, for messages.
+        path: Where it is stored.
+        name: Its original name, for messages.
     """
 
     path: Path
@@ -39,8 +40,8 @@ class Upload:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A query in words."""
+class QueryText:
+    """The text of a query."""
 
     query_id: str
     query: str
@@ -48,15 +49,15 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Read:
-    """A query that was read, with the rankings of its candidates where there are several."""
+class ImportedQuery:
+    """A query from an import, with the rankings of its candidates if there are several."""
 
     entry: CandidateList
     rankings: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 class _Limited(io.RawIOBase):
-    """A file as plain bytes, decompressed if need be, and no more of them than allowed."""
+    """A decompressed file, limited in size."""
 
     def __init__(self, stream: Any, name: str, most: int) -> None:
         self._stream = stream
@@ -76,15 +77,15 @@ class _Limited(io.RawIOBase):
         self._left -= len(data)
         if self._left < 0:
             raise DataError(
-                f"holds more than {MOST_BYTES >> 20} MiB", path=self.name, hint="Split it."
+                f"holds more than {MAX_BYTES >> 20} MiB", path=self.name, hint="Split it."
             )
         buffer[: len(data)] = data
         return len(data)
 
 
 @contextmanager
-def opened(upload: Upload, most: int = MOST_BYTES) -> Iterator[IO[bytes]]:
-    """Open a file that someone sent."""
+def open_upload(upload: Upload, most: int = MAX_BYTES) -> Iterator[IO[bytes]]:
+    """Open an uploaded file, decompressed and limited in size."""
     with upload.path.open("rb") as file:
         codec = _MAGIC.get(file.read(2)) or _MAGIC.get((file.seek(0), file.read(4))[1])
         file.seek(0)
@@ -99,17 +100,17 @@ def opened(upload: Upload, most: int = MOST_BYTES) -> Iterator[IO[bytes]]:
         yield limited
 
 
-def read_candidates(upload: Upload) -> Iterator[Read]:
+def read_candidates(upload: Upload) -> Iterator[ImportedQuery]:
     """Queries with their candidates, from Podium's JSONL."""
-    with opened(upload) as stream:
+    with open_upload(upload) as stream:
         for number, entry in enumerate(read_jsonl(stream)):
             _check_count(number + 1)
-            yield Read(entry)
+            yield ImportedQuery(entry)
 
 
 def read_runs(
     runs: Sequence[Upload], documents: Upload, queries: Upload | None, depth: int
-) -> Iterator[Read]:
+) -> Iterator[ImportedQuery]:
     """Queries from TREC runs and the texts of the documents in them.
 
     Args:
@@ -120,97 +121,102 @@ def read_runs(
             it the ids are shown.
         depth: How many documents of each ranking to take.
     """
-    if not 1 <= depth <= DEEPEST:
-        raise DataError(f"the depth is {depth}", hint=f"Give 1 to {DEEPEST}.")
+    if not 1 <= depth <= MAX_DEPTH:
+        raise DataError(f"the depth is {depth}", hint=f"Give 1 to {MAX_DEPTH}.")
     tables = {}
     for upload in runs:
-        with opened(upload) as stream:
+        with open_upload(upload) as stream:
             run = read_run(stream)
         name = run.name if run.name not in tables else upload.name
         if name in tables:
             raise DataError(f"two runs are called {name!r}", hint="Give each its own tag.")
-        tables[name] = _best(run, depth)
-    asked = {each.query_id: each for each in read_queries(queries)} if queries else {}
+        tables[name] = _top_documents(run, depth)
+    query_texts = {each.query_id: each for each in read_queries(queries)} if queries else {}
     names = list(dict.fromkeys(query for table in tables.values() for query in table))
     _check_count(len(names))
-    wanted = {
+    needed = {
         document for table in tables.values() for ranked in table.values() for document, _ in ranked
     }
-    texts = _read_documents(documents, wanted)
+    documents_by_id = _read_documents(documents, needed)
     for query in names:
-        yield _of_runs(asked.get(query, Asked(query, query)), tables, texts, documents.name)
+        yield _from_runs(
+            query_texts.get(query, QueryText(query, query)), tables, documents_by_id, documents.name
+        )
 
 
-def read_queries(upload: Upload) -> Iterator[Asked]:
+def read_queries(upload: Upload) -> Iterator[QueryText]:
     """Queries in words: JSONL, or lines of id, tab, words."""
-    with opened(upload) as stream:
+    with open_upload(upload) as stream:
         yield from queries_of(stream)
 
 
-def queries_of(stream: IO[bytes]) -> Iterator[Asked]:
+def queries_of(stream: IO[bytes]) -> Iterator[QueryText]:
     r"""Queries in words, from a stream.
 
     Example:
         >>> list(queries_of(io.BytesIO(b"q1\tred shoes\n")))
-        [Asked(query_id='q1', query='red shoes', description='')]
+        [QueryText(query_id='q1', query='red shoes', description='')]
     """
     seen: set[str] = set()
     for number, line in numbered_lines(stream):
         if not line.strip():
             continue
-        asked = _asked(line, stream, number)
-        if not asked.query_id or asked.query_id in seen:
+        query_text = _parse_query(line, stream, number)
+        if not query_text.query_id or query_text.query_id in seen:
             raise DataError(
-                f"query id {asked.query_id!r} is empty or comes twice",
+                f"query id {query_text.query_id!r} is empty or a duplicate",
                 path=getattr(stream, "name", None),
                 line=number,
                 hint="Give each query its own.",
             )
-        seen.add(asked.query_id)
+        seen.add(query_text.query_id)
         _check_count(len(seen))
-        yield asked
+        yield query_text
 
 
-def _asked(line: bytes, stream: Any, number: int) -> Asked:
+def _parse_query(line: bytes, stream: IO[bytes], number: int) -> QueryText:
     name = getattr(stream, "name", None)
     if line.lstrip().startswith(b"{"):
         content = next(iter(json_lines(io.BytesIO(line), dict)))
         values = {key: content.get(key, "") for key in ("query_id", "query", "description")}
         if content.keys() - values.keys() or not all(isinstance(v, str) for v in values.values()):
             raise DataError(
-                "is no query", path=name, line=number, hint="Give query_id, query, description."
+                "is not a valid query",
+                path=name,
+                line=number,
+                hint="Give query_id, query, description.",
             )
-        return Asked(**values)
+        return QueryText(**values)
     words = _decoded(line, name, number).split("\t")
     if len(words) not in (2, 3):
         raise DataError(
             f"has {len(words)} columns", path=name, line=number, hint="Write id, tab, words."
         )
-    return Asked(*(word.strip() for word in words))
+    return QueryText(*(word.strip() for word in words))
 
 
-def _best(run: Rankings, depth: int) -> dict[str, list[tuple[str, float]]]:
-    found: dict[str, list[tuple[str, float]]] = {}
-    for place, query in enumerate(run.query_ids.to_pylist()):
-        begin, end = int(run.offsets[place]), int(run.offsets[place + 1])
+def _top_documents(run: Rankings, depth: int) -> dict[str, list[tuple[str, float]]]:
+    result: dict[str, list[tuple[str, float]]] = {}
+    for index, query in enumerate(run.query_ids.to_pylist()):
+        begin, end = int(run.offsets[index]), int(run.offsets[index + 1])
         scores = run.scores[begin:end]
         best = np.argsort(-scores, kind="stable")[:depth]
         names = run.document_ids[begin:end].take(pa.array(best)).to_pylist()
-        found[query] = list(zip(names, scores[best].tolist(), strict=True))
-    return found
+        result[query] = list(zip(names, scores[best].tolist(), strict=True))
+    return result
 
 
-def _read_documents(upload: Upload, wanted: set[str]) -> dict[str, dict[str, Any]]:
+def _read_documents(upload: Upload, needed: set[str]) -> dict[str, JsonObject]:
     """The texts of the documents that are needed; the rest of a collection is passed over."""
-    found: dict[str, dict[str, Any]] = {}
-    with opened(upload) as stream:
+    result: dict[str, JsonObject] = {}
+    with open_upload(upload) as stream:
         for number, line in numbered_lines(stream):
             if not line.strip():
                 continue
-            name, texts = _document(line, upload.name, number)
-            if name in wanted:
-                found[name] = texts
-    return found
+            name, fields = _document(line, upload.name, number)
+            if name in needed:
+                result[name] = fields
+    return result
 
 
 def _document(line: bytes, source: str, number: int) -> tuple[str, dict[str, str]]:
@@ -220,12 +226,15 @@ def _document(line: bytes, source: str, number: int) -> tuple[str, dict[str, str
         except DataError as error:
             raise error.at(source, number) from error
         name = content.get("document_id")
-        texts = {key: content.get(key, "") for key in _TEXTS}
-        if not isinstance(name, str) or not all(isinstance(v, str) for v in texts.values()):
+        fields = {key: content.get(key, "") for key in _TEXTS}
+        if not isinstance(name, str) or not all(isinstance(v, str) for v in fields.values()):
             raise DataError(
-                "is no document", path=source, line=number, hint="Give document_id and text."
+                "is not a valid document",
+                path=source,
+                line=number,
+                hint="Give document_id and text.",
             )
-        return name, texts
+        return name, fields
     words = _decoded(line, source, number).split("\t")
     if len(words) == 2:
         return words[0], {"text": words[1]}
@@ -236,34 +245,37 @@ def _document(line: bytes, source: str, number: int) -> tuple[str, dict[str, str
     )
 
 
-def _of_runs(
-    asked: Asked,
+def _from_runs(
+    query_text: QueryText,
     tables: Mapping[str, Mapping[str, list[tuple[str, float]]]],
-    texts: Mapping[str, dict[str, Any]],
+    documents_by_id: Mapping[str, JsonObject],
     source: str,
-) -> Read:
+) -> ImportedQuery:
     ranked = {
-        name: table[asked.query_id] for name, table in tables.items() if asked.query_id in table
+        name: table[query_text.query_id]
+        for name, table in tables.items()
+        if query_text.query_id in table
     }
     documents = dict.fromkeys(document for each in ranked.values() for document, _ in each)
     for document in documents:
-        if document not in texts:
+        if document not in documents_by_id:
             raise DataError(
-                f"document {document!r} of query {asked.query_id!r} is missing",
+                f"document {document!r} of query {query_text.query_id!r} is missing",
                 path=source,
-                hint="Give the texts of all ranked documents, or a smaller depth.",
+                hint="Give the documents_by_id of all ranked documents, or a smaller depth.",
             )
     # Scores of several systems are on different scales: only one system's put them in order.
     scores = dict(next(iter(ranked.values()))) if len(tables) == 1 else {}
     candidates = tuple(
-        Candidate(document, score=scores.get(document), **texts[document]) for document in documents
+        Candidate(document, score=scores.get(document), **documents_by_id[document])
+        for document in documents
     )
-    entry = CandidateList(asked.query_id, asked.query, candidates, asked.description)
+    entry = CandidateList(query_text.query_id, query_text.query, candidates, query_text.description)
     rankings = {name: [document for document, _ in each] for name, each in ranked.items()}
-    return Read(entry, rankings if len(rankings) > 1 else {})
+    return ImportedQuery(entry, rankings if len(rankings) > 1 else {})
 
 
-def _decoded(line: bytes, name: Any, number: int) -> str:
+def _decoded(line: bytes, name: str | None, number: int) -> str:
     try:
         return line.decode()
     except UnicodeError as error:
@@ -273,17 +285,17 @@ def _decoded(line: bytes, name: Any, number: int) -> str:
 
 
 def _check_count(count: int) -> None:
-    if count > MOST_QUERIES:
-        raise DataError(f"there are more than {MOST_QUERIES} queries", hint="Split them.")
+    if count > MAX_QUERIES:
+        raise DataError(f"there are more than {MAX_QUERIES} queries", hint="Split them.")
 
 
-def counted(entries: Iterable[Read]) -> Iterator[Read]:
-    """Pass queries on, and refuse when all their texts are more than a project should hold."""
+def limit_size(entries: Iterable[ImportedQuery]) -> Iterator[ImportedQuery]:
+    """Pass queries on; refuse if their texts exceed the size limit in total."""
     size = 0
     for read in entries:
         size += sum(
             len(each.text) + len(each.html) + len(each.title) for each in read.entry.candidates
         )
-        if size > MOST_BYTES:
-            raise DataError(f"the texts are longer than {MOST_BYTES >> 20} MiB", hint="Split them.")
+        if size > MAX_BYTES:
+            raise DataError(f"the texts are longer than {MAX_BYTES >> 20} MiB", hint="Split them.")
         yield read

@@ -21,10 +21,11 @@ from podium.data import Candidate, CandidateList
 from podium.data.json_lines import parse_json
 from podium.errors import DataError
 from podium.studio.errors import RefusedError
-from podium.studio.transfer.readers import DEEPEST, Asked, Read
+from podium.studio.json_types import JsonObject
+from podium.studio.transfer.readers import MAX_DEPTH, ImportedQuery, QueryText
 
 _SECONDS = 20.0
-_MOST_BYTES = 32 << 20
+_MAX_BYTES = 32 << 20
 _PORTS = {"http": 80, "https": 443}
 _SEARCHES = {"opensearch": ("_search",), "elasticsearch": ("_search",), "solr": ("select", "query")}
 """The last part of the paths that search; every other may write, as ``_delete_by_query`` does."""
@@ -81,7 +82,7 @@ class EngineSearch(BaseModel):
     url: str = Field(max_length=2000)
     queries: str = Field(max_length=5_000_000)
     template: str = Field(default="", max_length=100_000)
-    depth: int = Field(default=50, ge=2, le=DEEPEST)
+    depth: int = Field(default=50, ge=2, le=MAX_DEPTH)
     id_field: str = Field(default="", max_length=200)
     title_field: str = Field(default="title", max_length=200)
     text_field: str = Field(default="text", max_length=200)
@@ -114,18 +115,20 @@ def allowed(url: str, engines: Sequence[str]) -> str:
         'http://search:9200/'
         >>> allowed("http://search:9200@elsewhere/shop", ["http://search:9200/"])
         Traceback (most recent call last):
-        podium.studio.errors.RefusedError: This server may not call that search engine: ...
+        podium.studio.errors.RefusedError: This server may not call that search engine. ...
     """
-    wanted = _parts(url)
+    requested = _parts(url)
     for engine in engines:
-        place = _parts(engine)
-        if wanted and place and wanted[:3] == place[:3]:
-            begin = place[3].rstrip("/") + "/"
-            if (wanted[3].rstrip("/") + "/").startswith(begin) and "@" not in urlsplit(url).netloc:
+        listed = _parts(engine)
+        if requested and listed and requested[:3] == listed[:3]:
+            begin = listed[3].rstrip("/") + "/"
+            if (requested[3].rstrip("/") + "/").startswith(begin) and "@" not in urlsplit(
+                url
+            ).netloc:
                 return engine
     raise RefusedError(
         422,
-        "This server may not call that search engine: its administrator lists those it may in "
+        "This server may not call that search engine. Its administrator lists the allowed ones in "
         "PODIUM_STUDIO_ENGINES.",
     )
 
@@ -143,7 +146,7 @@ def check_search(search: EngineSearch, engines: Sequence[str]) -> Any:
         raise RefusedError(422, f'The template must be a JSON object with "{QUERY}" in it.')
     body = _SOLR_BODY if search.kind == "solr" else _SEARCH_BODY
     if odd := sorted(template.keys() - body):
-        raise RefusedError(422, f"The template's {odd[0]!r} is no part of a search.")
+        raise RefusedError(422, f"The template's {odd[0]!r} is not part of a search request.")
     if search.kind == "solr":
         _check_solr(template)
     return template
@@ -159,16 +162,16 @@ def _check_reads(search: EngineSearch, engine: str) -> None:
     rest = parts.path.removeprefix(urlsplit(engine).path.rstrip("/")).split("/")[1:-1]
     depth = 2 if search.kind == "solr" else 1  # /solr/shop/select
     if len(rest) > depth or not all(map(_INDEX.fullmatch, rest)):
-        raise RefusedError(422, "Before its last part the URL may only name an index.")
+        raise RefusedError(422, "The part of the URL before the last slash may only name an index.")
     ends = _SEARCHES[search.kind]
     if parts.path.rpartition("/")[2] not in ends:
         raise RefusedError(422, f"The URL must end in {' or '.join(f'/{end}' for end in ends)}.")
     asked = {name for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
     if odd := sorted(asked - (_READS if search.kind != "solr" else set())):
-        raise RefusedError(422, f"{odd[0]}: Give it in the template, not in the URL.")
+        raise RefusedError(422, f"{odd[0]}: set it in the template, not in the URL.")
 
 
-def _check_solr(template: dict[str, Any]) -> None:
+def _check_solr(template: JsonObject) -> None:
     parameters = template.get("params", {})
     if not isinstance(parameters, dict) or any(map(_SOLR_HANDLERS.fullmatch, parameters)):
         raise RefusedError(422, "The template's params must not choose a handler, writer or host.")
@@ -205,7 +208,9 @@ def _solr_parsers(value: Any, name: str = "") -> Iterator[str]:
             yield from _LOCAL_TYPE.findall(rest)
 
 
-def fetch(search: EngineSearch, asked: Sequence[Asked], engines: Sequence[str]) -> Iterator[Read]:
+def fetch(
+    search: EngineSearch, asked: Sequence[QueryText], engines: Sequence[str]
+) -> Iterator[ImportedQuery]:
     """Each query's candidates, best first."""
     template = check_search(search, engines)
     entry = urlsplit(allowed(search.url, engines))
@@ -221,8 +226,8 @@ def fetch(search: EngineSearch, asked: Sequence[Asked], engines: Sequence[str]) 
             if search.kind == "solr":
                 # The query's words may choose a parser as well.
                 _check_parsers(request, f"query {each.query_id!r}")
-            found = _ask(client, search.url, request)
-            yield Read(_candidates(search, each, found))
+            response = _ask(client, search.url, request)
+            yield ImportedQuery(_candidates(search, each, response))
 
 
 def _ask(client: httpx.Client, url: str, request: Any) -> Any:
@@ -237,9 +242,9 @@ def _ask(client: httpx.Client, url: str, request: Any) -> Any:
         ) as answer:
             for chunk in answer.iter_bytes():
                 body += chunk
-                if len(body) > _MOST_BYTES or time.monotonic() > end:
+                if len(body) > _MAX_BYTES or time.monotonic() > end:
                     raise DataError(
-                        "the search engine's answer is too long or took too long",
+                        "the search engine's response is too large or took too long",
                         hint="Ask for fewer documents, or leave fields out.",
                     )
     except httpx.HTTPError as error:
@@ -255,20 +260,20 @@ def _ask(client: httpx.Client, url: str, request: Any) -> Any:
     return parse_json(bytes(body))
 
 
-def _candidates(search: EngineSearch, asked: Asked, found: Any) -> CandidateList:
+def _candidates(search: EngineSearch, asked: QueryText, response: Any) -> CandidateList:
     try:
         if search.kind == "solr":
             hits = [(str(_field(doc, search.id_field or "id")), doc) for doc in
-                    found["response"]["docs"]]  # fmt: skip
+                    response["response"]["docs"]]  # fmt: skip
         else:
             hits = [
                 (str(_field(hit["_source"], search.id_field) if search.id_field else hit["_id"]),
                  hit["_source"])
-                for hit in found["hits"]["hits"]
+                for hit in response["hits"]["hits"]
             ]  # fmt: skip
     except (KeyError, TypeError, IndexError) as error:
         raise DataError(
-            f"the answer to {asked.query!r} is no list of documents from {search.kind}",
+            f"the response to {asked.query!r} is not a list of documents from {search.kind}",
             hint="Check the kind of engine, the URL and the id field.",
         ) from error
     # Engines score each query on its own scale and ties are common: the order is what counts.
@@ -278,9 +283,9 @@ def _candidates(search: EngineSearch, asked: Asked, found: Any) -> CandidateList
             title=_text(document, search.title_field),
             text=_text(document, search.text_field),
             url=_text(document, search.url_field),
-            score=float(len(hits) - place),
+            score=float(len(hits) - rank),
         )
-        for place, (name, document) in enumerate(hits[: search.depth])
+        for rank, (name, document) in enumerate(hits[: search.depth])
     )
     return CandidateList(asked.query_id, asked.query, candidates, asked.description)
 
@@ -295,12 +300,12 @@ def _text(document: Any, path: str) -> str:
     if not path:
         return ""
     try:
-        found = _field(document, path)
+        value = _field(document, path)
     except (KeyError, TypeError, IndexError):
         return ""
-    if isinstance(found, list):
-        return "\n".join(str(each) for each in found)
-    return "" if found is None else str(found)
+    if isinstance(value, list):
+        return "\n".join(str(each) for each in value)
+    return "" if value is None else str(value)
 
 
 def _parts(url: str) -> tuple[str, str, int, str] | None:

@@ -1,4 +1,4 @@
-"""What a project came to, query by query, in the formats of `podium.data`."""
+"""Writes a project's results, query by query, in the formats of `podium.data`."""
 
 from __future__ import annotations
 
@@ -25,61 +25,64 @@ from podium.data.json_lines import json_line
 from podium.data.query_rows import QueryRows
 from podium.judging import side_by_side_totals
 from podium.judging.entries import entry_to_json
-from podium.studio.judging.judged import Judged
+from podium.studio.json_types import JsonObject
+from podium.studio.judging.judged import JudgedQuery
 from podium.studio.store.database import reading
 from podium.studio.store.enums import Kind, Mode
 from podium.studio.store.tables import Candidate as CandidateRow
 
 
 @dataclass(frozen=True)
-class Way:
-    """A way to write something.
+class ExportFormat:
+    """An export file format.
 
     Attributes:
-        ending: Of the file's name.
-        write: Writes what it is given a part at a time, and returns how many rows that were.
+        suffix: The file name suffix.
+        write: Writes records to a stream, and returns the number of rows.
     """
 
-    ending: str
+    suffix: str
     write: Callable[[IO[bytes], Iterable[Any]], int]
 
 
-def _texts(write: Callable[[Any, Any], None]) -> Callable[[IO[bytes], Iterable[QueryRows]], int]:
-    def write_all(stream: IO[bytes], parts: Iterable[QueryRows]) -> int:
+def _text_writer(
+    write: Callable[[Any, Any], None],
+) -> Callable[[IO[bytes], Iterable[QueryRows]], int]:
+    def write_all(stream: IO[bytes], records: Iterable[QueryRows]) -> int:
         count = 0
-        for part in parts:
-            write(part, stream)
-            count += part.rows
+        for record in records:
+            write(record, stream)
+            count += record.rows
         return count
 
     return write_all
 
 
-def _parquet(stream: IO[bytes], parts: Iterable[QueryRows]) -> int:
+def _write_parquet(stream: IO[bytes], records: Iterable[QueryRows]) -> int:
     count = 0
     writer: Any = None
-    for part in parts:
-        schema = table_schema(part)
+    for record in records:
+        schema = table_schema(record)
         writer = writer or parquet_writer(pa.PythonFile(stream, mode="w"), schema)
-        write_row_groups(writer, part, schema)
-        count += part.rows
+        write_row_groups(writer, record, schema)
+        count += record.rows
     if writer is not None:
         writer.close()
     return count
 
 
-def _lines(stream: IO[bytes], parts: Iterable[dict[str, Any]]) -> int:
+def _write_lines(stream: IO[bytes], records: Iterable[JsonObject]) -> int:
     count = 0
-    for part in parts:
-        stream.write(json_line(part))
+    for record in records:
+        stream.write(json_line(record))
         count += 1
     return count
 
 
-def _candidates(stream: IO[bytes], parts: Iterable[CandidateList]) -> int:
+def _write_candidates(stream: IO[bytes], records: Iterable[CandidateList]) -> int:
     count = 0
-    for part in parts:
-        write_jsonl([part], stream)
+    for record in records:
+        write_jsonl([record], stream)
         count += 1
     return count
 
@@ -96,38 +99,40 @@ def as_levels(labels: Judgments) -> PreferenceLevels:
     )
 
 
-_LEVELS = _texts(write_prefs)
-_LABEL_WAYS = {
-    "qrels": Way(".qrels", _texts(write_qrels)),
-    "qrels-parquet": Way(".parquet", _parquet),
-    "prefs": Way(".prefs", lambda s, parts: _LEVELS(s, map(as_levels, parts))),
-    "prefs-parquet": Way(".parquet", lambda s, parts: _parquet(s, map(as_levels, parts))),
-    "jsonl": Way(".jsonl", _candidates),
+_LEVELS = _text_writer(write_prefs)
+_LABEL_FORMATS = {
+    "qrels": ExportFormat(".qrels", _text_writer(write_qrels)),
+    "qrels-parquet": ExportFormat(".parquet", _write_parquet),
+    "prefs": ExportFormat(".prefs", lambda s, records: _LEVELS(s, map(as_levels, records))),
+    "prefs-parquet": ExportFormat(
+        ".parquet", lambda s, records: _write_parquet(s, map(as_levels, records))
+    ),
+    "jsonl": ExportFormat(".jsonl", _write_candidates),
 }
-WAYS: dict[str, dict[str, Way]] = {
-    "labels": _LABEL_WAYS,
-    "grades": _LABEL_WAYS,
+EXPORT_FORMATS: dict[str, dict[str, ExportFormat]] = {
+    "labels": _LABEL_FORMATS,
+    "grades": _LABEL_FORMATS,
     "preferences": {
-        "pairs": Way(".pairs", _texts(write_pairs)),
-        "pairs-parquet": Way(".parquet", _parquet),
+        "pairs": ExportFormat(".pairs", _text_writer(write_pairs)),
+        "pairs-parquet": ExportFormat(".parquet", _write_parquet),
     },
-    "totals": {"jsonl": Way(".jsonl", _lines)},
-    "log": {"jsonl": Way(".jsonl", _lines)},
+    "totals": {"jsonl": ExportFormat(".jsonl", _write_lines)},
+    "log": {"jsonl": ExportFormat(".jsonl", _write_lines)},
 }
-"""To each content the formats it can be written in."""
+"""The formats of each kind of content."""
 
-FITS: dict[Mode, tuple[str, ...]] = {
+EXPORT_CONTENTS: dict[Mode, tuple[str, ...]] = {
     Mode.PAIRS: ("labels", "preferences", "log"),
     Mode.GRADES: ("grades", "preferences", "log"),
     Mode.RANKINGS: ("totals", "log"),
 }
-"""What can be exported of a project of each mode."""
+"""The content that each judging mode can export."""
 
 
-def parts_of(
-    engine: Engine, queries: Iterable[Judged], content: str, form: str, *, ties: bool
+def export_records(
+    engine: Engine, queries: Iterable[JudgedQuery], content: str, form: str, *, ties: bool
 ) -> Iterator[Any]:
-    """What an export writes, query by query: the whole log, or queries with judgments alone."""
+    """The records of an export, query by query; only the log includes queries without judgments."""
     for each in queries:
         if content == "log":
             yield from log_lines(each)
@@ -136,32 +141,32 @@ def parts_of(
         elif content == "totals":
             yield from _totals(each)
         elif content == "preferences":
-            found = each.preferences()
-            if found is not None:
-                yield found
+            preferences = each.preferences()
+            if preferences is not None:
+                yield preferences
         elif form == "jsonl":
             yield reading(engine, lambda c, each=each: _with_texts(c, each, ties))  # type: ignore[misc]
         else:
             yield each.labels(ties=ties)
 
 
-def log_lines(each: Judged) -> Iterator[dict[str, Any]]:
+def log_lines(each: JudgedQuery) -> Iterator[JsonObject]:
     """The whole log of a query: what counts as `podium.judging` writes it, and the rest too."""
-    for said in each.log:
-        line: dict[str, Any] = {"query_id": each.query.name}
-        if said.kind in (Kind.UNDO, Kind.SKIP):
-            line |= {"kind": said.kind.value, "assessor": str(said.user), "at": said.at}
-            if said.kind is Kind.UNDO:
-                line["entry"] = said.undoes
+    for entry in each.log:
+        line: JsonObject = {"query_id": each.query.name}
+        if entry.kind in (Kind.UNDO, Kind.SKIP):
+            line |= {"kind": entry.kind.value, "assessor": str(entry.user), "at": entry.at}
+            if entry.kind is Kind.UNDO:
+                line["entry"] = entry.undoes
         else:
-            line |= entry_to_json(each.board.panel.entry(said))
-        line |= {"purpose": said.purpose.value, "counts": said.counts, "seconds": said.seconds}
+            line |= entry_to_json(each.state.mode.entry(entry))
+        line |= {"purpose": entry.purpose.value, "counts": entry.counts, "seconds": entry.seconds}
         yield line
 
 
-def _totals(each: Judged) -> Iterator[dict[str, Any]]:
+def _totals(each: JudgedQuery) -> Iterator[JsonObject]:
     names = ("first_much_better", "first_better", "same", "second_better", "second_much_better")
-    for (first, second), counts in side_by_side_totals(each.board.panel.log).items():
+    for (first, second), counts in side_by_side_totals(each.state.mode.log).items():
         yield {
             "query_id": each.query.name,
             "first": first,
@@ -170,7 +175,7 @@ def _totals(each: Judged) -> Iterator[dict[str, Any]]:
         }
 
 
-def _with_texts(connection: Connection, each: Judged, ties: bool) -> CandidateList:
+def _with_texts(connection: Connection, each: JudgedQuery, ties: bool) -> CandidateList:
     labels = each.labels(ties=ties)
     label_of = dict(zip(labels.document_ids.to_pylist(), labels.labels.tolist(), strict=True))
     rows = connection.execute(

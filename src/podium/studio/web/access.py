@@ -1,7 +1,7 @@
-"""Who is asking, and what they may do: every route names the role that it needs.
+"""Authentication and authorization: every route names the role that it needs.
 
-A browser comes with a cookie, a program with an API token. With a cookie, whatever changes
-something must repeat a word that only our own pages know, so that no other site can ask for it.
+Browsers send a session cookie, programs an API token. With a cookie, a request that changes
+something must also carry the CSRF token, which only our own pages know.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from fastapi import Depends, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
-from sqlalchemy import Connection, and_, bindparam, literal, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, literal, or_, select
+from sqlalchemy.orm import InstrumentedAttribute
 
 from podium.studio.accounts.identity import Member, Person
 from podium.studio.errors import RefusedError
 from podium.studio.store.database import reading
 from podium.studio.store.enums import Role
 from podium.studio.store.prepared import Prepared
+from podium.studio.store.rows import ProjectRow
 from podium.studio.store.tables import ApiToken, AuthSession, Membership, Project, User
 from podium.studio.store.tokens import digest
 from podium.studio.web.cookies import cookie
@@ -30,13 +32,39 @@ COOKIE = "podium_session"
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-def _identify(columns: Sequence[Any]) -> dict[str, Prepared]:
-    """Statements that find who holds a cookie or a token, and the project that is asked for.
+class _Asker:
+    """Who sent a request, and the project it is about, from a row with the columns of both."""
+
+    def __init__(
+        self,
+        user_id: int,
+        name: str,
+        email: str,
+        is_admin: bool,
+        csrf: str,
+        role: str | None,
+        *project: Any,
+    ) -> None:
+        self.person = Person(user_id, name, email, is_admin, csrf)
+        self.role = Role(role or Role.OWNER)
+        self.project = None if project[0] is None else ProjectRow(*project)
+
+
+_Statements = dict[str, Prepared[_Asker]]
+
+
+def _identify(columns: Sequence[ColumnElement[Any]]) -> _Statements:
+    """Statements that find the person of a session or token, together with the project.
 
     One statement for both, because every answer waits for it.
     """
 
-    def found_by(key: Any, expires_at: Any, user_id: Any, csrf: Any) -> Prepared:
+    def by_key(
+        key: InstrumentedAttribute[str],
+        expires_at: InstrumentedAttribute[float],
+        user_id: InstrumentedAttribute[int],
+        csrf: ColumnElement[str] | InstrumentedAttribute[str],
+    ) -> Prepared[_Asker]:
         return Prepared(
             select(
                 User.id.label("person_id"),
@@ -61,14 +89,17 @@ def _identify(columns: Sequence[Any]) -> dict[str, Prepared]:
                     or_(Membership.role.is_not(None), User.is_admin.is_(True)),
                 ),
             )
-            .where(key == bindparam("key"), expires_at > bindparam("now"), User.disabled.is_(False))
+            .where(
+                key == bindparam("key"), expires_at > bindparam("now"), User.disabled.is_(False)
+            ),
+            _Asker,
         )
 
     return {
-        "cookie": found_by(
+        "cookie": by_key(
             AuthSession.key, AuthSession.expires_at, AuthSession.user_id, AuthSession.csrf
         ),
-        "token": found_by(
+        "token": by_key(
             ApiToken.key, ApiToken.expires_at, ApiToken.user_id, literal("").label("csrf")
         ),
     }
@@ -76,18 +107,18 @@ def _identify(columns: Sequence[Any]) -> dict[str, Prepared]:
 
 _COLUMNS = Project.__table__.columns
 _WHOLE = _identify(list(_COLUMNS))
-_SHORT = _identify([column for column in _COLUMNS if column.name != "guidelines"])
+_SHORT = _identify([literal("") if column.name == "guidelines" else column for column in _COLUMNS])
 """Guidelines can be long, and nobody needs them to take an answer."""
 
 
 def person_of(request: Request) -> Person | None:
-    """Who sent a request, or None; refuses a change that no page of ours asked for."""
-    row = reading(request.app.state.engine, lambda c: _found(c, request, 0, _SHORT))
-    return None if row is None else _person(row)
+    """The person who sent a request, or None; refuses changes without a valid CSRF token."""
+    row = reading(request.app.state.engine, lambda c: _find_row(c, request, 0, _SHORT))
+    return None if row is None else row.person
 
 
 def signed_in(request: Request) -> Person:
-    """Who sent a request; nobody is refused but strangers."""
+    """The signed-in person who sent a request; others are refused."""
     person = person_of(request)
     if person is None:
         raise RefusedError(401, "Sign in first.")
@@ -95,12 +126,12 @@ def signed_in(request: Request) -> Person:
 
 
 def member(request: Request, project: int) -> Member:
-    """Who sent a request about a project of theirs; others are not told that there is one."""
+    """The member who sent a request about a project; to others the project does not exist."""
     return reading(request.app.state.engine, lambda c: _member(c, request, project, _WHOLE))
 
 
 def member_in(connection: Connection, request: Request, project: int) -> Member:
-    """As `member`, in the transaction that takes an answer; the project has no guidelines then."""
+    """As `member`, within a transaction; the project's guidelines are not loaded."""
     return _member(connection, request, project, _SHORT)
 
 
@@ -123,11 +154,15 @@ class UploadRoute(APIRoute):
 
 
 def _check_manager(request: Request) -> None:
-    named = request.path_params["project"]
-    project = int(named) if named.isascii() and named.isdigit() and len(named) < 19 else 0
+    path_value = request.path_params["project"]
+    project = (
+        int(path_value)
+        if path_value.isascii() and path_value.isdigit() and len(path_value) < 19
+        else 0
+    )
 
     def work(connection: Connection) -> Member:
-        return _member(connection, request, project, _SHORT, forged=True)
+        return _member(connection, request, project, _SHORT, skip_csrf=True)
 
     _at_least(reading(request.app.state.engine, work), Role.MANAGER)
 
@@ -136,70 +171,66 @@ def _member(
     connection: Connection,
     request: Request,
     project: int,
-    statements: dict[str, Prepared],
+    statements: _Statements,
     *,
-    forged: bool = False,
+    skip_csrf: bool = False,
 ) -> Member:
     # Numbers that no row can have are no project, instead of an error of the database.
     number = project if 0 < project < 2**62 else 0
-    row = _found(connection, request, number, statements, forged=forged)
+    row = _find_row(connection, request, number, statements, skip_csrf=skip_csrf)
     if row is None:
         raise RefusedError(401, "Sign in first.")
-    if row.id is None:
-        raise RefusedError(404, "There is no such project.")
-    return Member(_person(row), Role(row.role or Role.OWNER), row)
+    if row.project is None:
+        raise RefusedError(404, "The project does not exist.")
+    return Member(row.person, row.role, row.project)
 
 
-def _found(
+def _find_row(
     connection: Connection,
     request: Request,
     project: int,
-    statements: dict[str, Prepared],
+    statements: _Statements,
     *,
-    forged: bool = False,
-) -> Any:
-    """The row of who asks, or None.
+    skip_csrf: bool = False,
+) -> _Asker | None:
+    """Who asks, or None.
 
     Args:
         connection: Where to look.
         request: What they sent.
         project: The project they ask about, or 0.
         statements: How to look.
-        forged: Whether it is found even if another site's page may have sent the request.
+        skip_csrf: Whether it is found even if another site's page may have sent the request.
     """
     header = request.headers.get("authorization", "")
     if header.lower().startswith("bearer "):
         key = digest(header[7:].strip())
         row = statements["token"].one(connection, key=key, now=time.time(), project=project)
         if row is None:
-            raise RefusedError(401, "This API token is unknown or too old.")
-        request.state.user = row.person_id
+            raise RefusedError(401, "This API token is not valid or has expired.")
+        request.state.user = row.person.id
         return row
     secret = cookie(request, COOKIE)
     if not secret:
         return None
     row = statements["cookie"].one(connection, key=digest(secret), now=time.time(), project=project)
     if row is not None:
-        request.state.user = row.person_id
-    if row is not None and request.method not in _SAFE and not forged:
-        told = request.headers.get("x-csrf-token") or str(getattr(request.state, "csrf", ""))
-        if not hmac.compare_digest(told.encode(), row.csrf.encode()):
-            raise RefusedError(403, "This page is out of date: load it again.")
+        request.state.user = row.person.id
+    if row is not None and request.method not in _SAFE and not skip_csrf:
+        sent_csrf = request.headers.get("x-csrf-token") or str(getattr(request.state, "csrf", ""))
+        if not hmac.compare_digest(sent_csrf.encode(), row.person.csrf.encode()):
+            raise RefusedError(403, "This page is out of date: reload the page.")
     return row
 
 
-def _person(row: Any) -> Person:
-    return Person(row.person_id, row.person_name, row.email, row.is_admin, row.csrf)
-
-
-def manager(found: Annotated[Member, Depends(member)]) -> Member:
+def manager(asker: Annotated[Member, Depends(member)]) -> Member:
     """Who sent a request that only managers and owners may send."""
-    return _at_least(found, Role.MANAGER)
+    return _at_least(asker, Role.MANAGER)
 
 
-def owner(found: Annotated[Member, Depends(member)]) -> Member:
+def owner(asker: Annotated[Member, Depends(member)]) -> Member:
     """Who sent a request that only owners may send."""
-    return _at_least(found, Role.OWNER)
+    return _at_least(asker, Role.OWNER)
 
 
 def admin(person: Annotated[Person, Depends(signed_in)]) -> Person:
@@ -209,10 +240,10 @@ def admin(person: Annotated[Person, Depends(signed_in)]) -> Person:
     return person
 
 
-def _at_least(found: Member, role: Role) -> Member:
-    if not found.may(role):
-        raise RefusedError(403, f"Only a project's {role.value}s may do this.")
-    return found
+def _at_least(asker: Member, role: Role) -> Member:
+    if not asker.may(role):
+        raise RefusedError(403, f"Only {role.value}s of the project may do this.")
+    return asker
 
 
 AnyPerson = Annotated[Person, Depends(signed_in)]

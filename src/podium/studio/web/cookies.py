@@ -12,12 +12,12 @@ _PREFIX = "__Host-"
 
 
 def cookie(request: Request, name: str) -> str:
-    """What a browser sent, or an empty text."""
+    """The value of a cookie, or an empty string."""
     return request.cookies.get(_full(request, name), "")
 
 
 def set_cookie(request: Request, response: Response, name: str, value: str, seconds: int) -> None:
-    """Give a browser a cookie."""
+    """Set a cookie."""
     response.set_cookie(
         _full(request, name),
         value,
@@ -30,7 +30,7 @@ def set_cookie(request: Request, response: Response, name: str, value: str, seco
 
 
 def drop_cookie(request: Request, response: Response, name: str) -> None:
-    """Take a cookie back."""
+    """Delete a cookie."""
     secure = request.app.state.settings.is_secure
     response.delete_cookie(_full(request, name), path="/", secure=secure, httponly=True)
 

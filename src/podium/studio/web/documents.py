@@ -34,10 +34,10 @@ _WORD = re.compile(r"\w+", re.UNICODE)
 _BOUNDARY = re.compile(r"\W")
 _NO_TEXT = r"<[^>]*>?|&[#\w]*;?"
 """Tags and entities; the last one may be cut off."""
-MOST_MARKED = 256 << 10
+MAX_MARKED = 256 << 10
 """How many characters of a document's HTML are looked through for words to mark, each time it is
 shown: looking through all of the longest would take seconds."""
-_MOST_TERMS = 50
+_MAX_TERMS = 50
 _COMMON = frozenset(
     {"a", "an", "and", "are", "as", "at", "be", "by", "do", "does", "for", "from", "how", "in"}
     | {"is", "it", "of", "on", "or", "that", "the", "to", "was", "what", "when", "where", "which"}
@@ -53,7 +53,7 @@ def terms_of(query: str) -> list[str]:
         ['long', 'life', 'red', 'fox']
     """
     words = dict.fromkeys(word.lower() for word in _WORD.findall(query))
-    return [word for word in words if word not in _COMMON][:_MOST_TERMS]
+    return [word for word in words if word not in _COMMON][:_MAX_TERMS]
 
 
 def document_page(title: str, markup: str, terms: list[str]) -> HTMLResponse:
@@ -78,7 +78,7 @@ def document_page(title: str, markup: str, terms: list[str]) -> HTMLResponse:
 def mark_terms(markup: str, terms: list[str]) -> str:
     """Sanitised HTML with some words marked, outside of tags and entities.
 
-    Only the beginning of a very long document is marked: see `MOST_MARKED`.
+    Only the beginning of a very long document is marked: see `MAX_MARKED`.
 
     Example:
         >>> mark_terms("<p>A red fox</p>", ["red"])
@@ -87,7 +87,7 @@ def mark_terms(markup: str, terms: list[str]) -> str:
     if not terms:
         return markup
     end = len(markup)
-    if boundary := _BOUNDARY.search(markup, MOST_MARKED):
+    if boundary := _BOUNDARY.search(markup, MAX_MARKED):
         end = boundary.start()
     words = "|".join(map(re.escape, terms))
     pattern = re.compile(rf"({_NO_TEXT})|\b(?:{words})\b", re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""Forms of our pages: each repeats the word that tells it from another site's."""
+"""HTML forms, and their CSRF token."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
 async def read_csrf(request: Request) -> None:
-    """Keep the word that a form came with, for `podium.studio.web.access` to check."""
+    """Store a form's CSRF token, for `podium.studio.web.access` to check."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if request.method == "POST" and kind in _FORMS:
         request.state.csrf = str((await request.form()).get("csrf", ""))

@@ -1,4 +1,4 @@
-"""What happens around every request: its size, its headers, its line in the log, its count."""
+"""Middleware for every request: size limit, security headers, log line and metrics."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class _TooLargeError(Exception):
     pass
 
 
-class Wrapping:
-    """Wraps the application.
+class RequestMiddleware:
+    """Limits request sizes, adds security headers, logs and counts requests.
 
     Args:
         app: What answers requests.
@@ -143,9 +143,9 @@ def _declared(scope: Scope) -> int:
     return 0
 
 
-def _add_headers(message: Message, given: dict[str, str], request_id: str) -> None:
+def _add_headers(message: Message, extra: dict[str, str], request_id: str) -> None:
     headers = MutableHeaders(raw=message["headers"])
-    for name, value in given.items():
+    for name, value in extra.items():
         headers.setdefault(name, value)
     if _FRAMED in headers["Content-Security-Policy"]:
         headers["X-Frame-Options"] = "SAMEORIGIN"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
 
 import jinja2
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 
 from podium.studio.accounts.identity import Person
+from podium.studio.json_types import JsonObject
 from podium.studio.web.assets import asset
 
 _TEMPLATES = jinja2.Environment(
@@ -39,12 +39,12 @@ _TEMPLATES.filters["moment"] = moment
 def render(
     request: Request,
     template: str,
-    values: dict[str, Any],
+    values: JsonObject,
     *,
     person: Person | None = None,
     status: int = 200,
 ) -> HTMLResponse:
-    """A page.
+    """Render a page.
 
     Args:
         request: Which page is asked for.

@@ -45,8 +45,8 @@ def act(request: Request, who: AnAdmin, user: Number, action: str, form: FormVal
         elif action == "anonymise":
             accounts.anonymise_named(request, who, user, form.get("email", ""))
         elif action == "reset-password":
-            found = accounts.reset_password(request, who, user)
-            return _accounts_page(request, who, secret=found.password, secret_of=user)
+            new_password = accounts.reset_password(request, who, user)
+            return _accounts_page(request, who, secret=new_password.password, secret_of=user)
         else:
             raise RefusedError(404, "Page not found.")
     except RefusedError as error:

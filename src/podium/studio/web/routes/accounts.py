@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Request
 from fastapi import Query as Parameter
@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from podium.studio.accounts import administration, throttling
 from podium.studio.accounts.identity import Person
 from podium.studio.errors import RefusedError
+from podium.studio.json_types import JsonObject
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.text import storable
 from podium.studio.web.access import AnAdmin, AnyPerson
@@ -76,7 +77,7 @@ class ServerAuditOut(BaseModel):
     who: str | None
     project: int | None
     action: str
-    details: dict[str, Any]
+    details: JsonObject
 
 
 @router.get("/accounts", operation_id="list_accounts")
@@ -147,7 +148,7 @@ def change_password(request: Request, who: AnyPerson, change: PasswordChange) ->
         throttling.take_back(connection, who.id, who.email, address)
 
     # Whoever found a browser unlocked must not guess the password there.
-    in_transaction(engine, lambda c: throttling.count_try(c, who.email, address))
+    in_transaction(engine, lambda c: throttling.count_attempt(c, who.email, address))
     in_transaction(engine, work)
 
 

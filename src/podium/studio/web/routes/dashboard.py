@@ -1,20 +1,22 @@
-"""How a project is going, for programs, and asking a pair again."""
+"""API routes for a project's report, and for rejudging pairs."""
 
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from podium.studio.accounts.identity import Member
-from podium.studio.judging.blocked import Blocked, blocked_work
-from podium.studio.judging.rejudge import ask_again as take_back
-from podium.studio.projects.progress import Standing, standing_of
+from podium.studio.json_types import JsonObject
+from podium.studio.judging.blocked import BlockedQueries, blocked_work
+from podium.studio.judging.rejudge import rejudge
+from podium.studio.projects.progress import ProjectProgress, project_progress
 from podium.studio.reporting import reports
 from podium.studio.store.database import reading
+from podium.studio.store.rows import ReportRow
 from podium.studio.web.access import AManager
 
 router = APIRouter(prefix="/api/v1/projects/{project}", tags=["dashboard"])
@@ -31,7 +33,7 @@ class ReportOut(BaseModel):
     """Up to how many entries of the logs it goes: judgments, what was taken back, and skips."""
     blocked: list[str]
     """What nobody can judge, why, and what would unblock it."""
-    content: dict[str, Any]
+    content: JsonObject
     """Agreement, kappas, care, times, contradictions and the history of the count."""
 
 
@@ -63,30 +65,30 @@ def report(request: Request, who: AManager) -> ReportOut:
 
 
 @router.post("/ask-again", operation_id="ask_again")
-def ask_again(request: Request, who: AManager, wanted: AskAgain) -> AskedAgain:
+def ask_again(request: Request, who: AManager, body: AskAgain) -> AskedAgain:
     """Take back everyone's verdicts on a pair, or of a loop, so that they are asked again."""
-    count = take_back(request.app.state.engine, who, wanted.query, wanted.loop)
+    count = rejudge(request.app.state.engine, who, body.query, body.loop)
     return AskedAgain(verdicts=count)
 
 
-def blocked_now(request: Request, who: Member) -> list[Blocked]:
+def blocked_now(request: Request, who: Member) -> list[BlockedQueries]:
     """What nobody can judge; a project that is paused hands nothing out anyway."""
     if who.project.paused:
         return []
     return reading(request.app.state.engine, lambda c: blocked_work(c, who.project))
 
 
-def present(request: Request, who: Member) -> tuple[Standing, Any]:
+def present(request: Request, who: Member) -> tuple[ProjectProgress, ReportRow | None]:
     """How far a project is, and its last report; a newer one is asked for if there is need."""
     engine = request.app.state.engine
 
-    def work(connection: Connection) -> tuple[Standing, Any]:
-        return standing_of(connection, who.project.id), reports.report_of(
+    def work(connection: Connection) -> tuple[ProjectProgress, ReportRow | None]:
+        return project_progress(connection, who.project.id), reports.report_of(
             connection, who.project.id
         )
 
-    standing, row = reading(engine, work)
-    stale = reports.is_stale(row, standing.entries, time.time())
-    if stale and reports.ask_for_report(engine, who.project.id, who.person.id):
-        request.app.state.worker.nudge()
-    return standing, row
+    progress, row = reading(engine, work)
+    stale = reports.is_stale(row, progress.entries, time.time())
+    if stale and reports.request_report(engine, who.project.id, who.person.id):
+        request.app.state.worker.wake()
+    return progress, row

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import RedirectResponse, Response
@@ -13,6 +12,7 @@ from sqlalchemy import Connection, select
 from podium.studio.accounts.identity import Member
 from podium.studio.accounts.members import members_of
 from podium.studio.errors import RefusedError, first_problem
+from podium.studio.json_types import JsonObject
 from podium.studio.reporting.pace import Pace, pace_of
 from podium.studio.store.database import reading
 from podium.studio.store.tables import Candidate
@@ -45,16 +45,16 @@ def ask(request: Request, who: AManager, form: FormValues) -> Response:
     """Have the verdicts of a loop asked again."""
     places = form.get("loop", "").split(",")
     try:
-        wanted = AskAgain.model_validate({"query": form.get("query"), "loop": places})
-        ask_again(request, who, wanted)
+        body = AskAgain.model_validate({"query": form.get("query"), "loop": places})
+        ask_again(request, who, body)
     except ValidationError as error:
         raise RefusedError(422, first_problem(error)) from error
     return RedirectResponse(f"/projects/{who.project.id}/dashboard", 303)
 
 
-def _values(request: Request, who: Member) -> dict[str, Any]:
-    standing, row = present(request, who)
-    content: dict[str, Any] = row.content if row is not None else {}
+def _values(request: Request, who: Member) -> JsonObject:
+    progress, row = present(request, who)
+    content: JsonObject = row.content if row is not None else {}
     loops = content.get("loops", [])
 
     def work(connection: Connection) -> tuple[dict[int, str], dict[tuple[int, int], str]]:
@@ -64,9 +64,9 @@ def _values(request: Request, who: Member) -> dict[str, Any]:
 
     names, titles = reading(request.app.state.engine, work)
     now = time.time()
-    pace: Pace = pace_of(standing, content, now)
+    pace: Pace = pace_of(progress, content, now)
     return {
-        "standing": standing,
+        "progress": progress,
         "report": content,
         "made_at": row.made_at if row is not None else None,
         "age": int(now - row.made_at) if row is not None else None,
@@ -77,16 +77,16 @@ def _values(request: Request, who: Member) -> dict[str, Any]:
     }
 
 
-def _titles(connection: Connection, loops: list[dict[str, Any]]) -> dict[tuple[int, int], str]:
+def _titles(connection: Connection, loops: list[JsonObject]) -> dict[tuple[int, int], str]:
     """What the documents of contradictions are called."""
     queries = {loop["query"] for loop in loops}
     if not queries:
         return {}
-    wanted = {(loop["query"], place) for loop in loops for place in loop["loop"]}
+    body = {(loop["query"], place) for loop in loops for place in loop["loop"]}
     rows = connection.execute(
         select(Candidate.query_id, Candidate.place, Candidate.item, Candidate.title).where(
             Candidate.query_id.in_(queries),
-            Candidate.place.in_({place for _, place in wanted}),
+            Candidate.place.in_({place for _, place in body}),
         )
     ).all()
     return {(row.query_id, row.place): row.title or row.item for row in rows}

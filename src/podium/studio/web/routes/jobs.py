@@ -1,8 +1,8 @@
-"""Imports and exports for programs: ask for one, see how far it is, fetch its file."""
+"""API routes for imports and exports: start one, see its progress, download its file."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, File, Form, Request, UploadFile
 from fastapi.responses import FileResponse
@@ -13,19 +13,21 @@ from podium.studio.accounts.audit import record
 from podium.studio.accounts.identity import Member
 from podium.studio.errors import RefusedError
 from podium.studio.jobs.queue import State, cancel, enqueue, files_folder
+from podium.studio.json_types import JsonObject
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Mode
+from podium.studio.store.rows import JobRow, fetch_all, fetch_one
 from podium.studio.store.tables import Job
 from podium.studio.transfer.exports import KIND as EXPORT
-from podium.studio.transfer.exports import ExportOrder, download_name
+from podium.studio.transfer.exports import ExportOptions, download_name
 from podium.studio.transfer.imports import KIND as IMPORT
-from podium.studio.transfer.imports import Source, drop_files, keep
-from podium.studio.transfer.readers import DEEPEST
+from podium.studio.transfer.imports import Source, delete_uploads, store_upload
+from podium.studio.transfer.readers import MAX_DEPTH
 from podium.studio.transfer.search_engines import EngineSearch, check_search
 from podium.studio.web.access import AManager, UploadRoute
 from podium.studio.web.routes.judging import Number
 
-_PLACE: dict[str, Any] = {"prefix": "/api/v1/projects/{project}", "tags": ["imports and exports"]}
+_PLACE: JsonObject = {"prefix": "/api/v1/projects/{project}", "tags": ["imports and exports"]}
 router = APIRouter(**_PLACE)
 uploads = APIRouter(**_PLACE, route_class=UploadRoute)
 
@@ -38,13 +40,13 @@ _SHOWN = 50
 
 
 class JobOut(BaseModel):
-    """An import or an export, and how far it is."""
+    """An import or export and its progress."""
 
     id: int
     kind: str
     state: State
     progress: float
-    result: dict[str, Any]
+    result: JsonObject
     error: str | None
     has_file: bool
     created_at: float
@@ -55,22 +57,22 @@ def import_files(
     request: Request,
     who: AManager,
     source: Annotated[Source, Form(description="What the files hold; not engine.")],
-    candidates: Annotated[UploadFile | None, File(description="JSONL, a query a line.")] = None,
+    candidates: Annotated[UploadFile | None, File(description="JSONL, one query per line.")] = None,
     runs: Annotated[list[UploadFile] | None, File(description="TREC runs.")] = None,
     documents: Annotated[UploadFile | None, File(description="JSONL, or id, tab, text.")] = None,
     queries: Annotated[UploadFile | None, File(description="JSONL, or id, tab, words.")] = None,
-    gold: Annotated[UploadFile | None, File(description="JSONL, a pair a line.")] = None,
-    depth: Annotated[int, Form(ge=1, le=DEEPEST, description="Of each run.")] = 50,
+    gold: Annotated[UploadFile | None, File(description="JSONL, one pair per line.")] = None,
+    depth: Annotated[int, Form(ge=1, le=MAX_DEPTH, description="Of each run.")] = 50,
 ) -> JobOut:
     """Import queries and candidates (JSONL, or TREC runs with documents), or gold pairs."""
-    given = {
+    files = {
         "candidates": _sent(candidates),
         "runs": [upload for each in runs or [] for upload in _sent(each)],
         "documents": _sent(documents),
         "queries": _sent(queries),
         "gold": _sent(gold),
     }
-    return start_import(request, who, source, given, depth)
+    return start_import(request, who, source, files, depth)
 
 
 @uploads.post("/imports/engine", status_code=202, operation_id="import_from_engine")
@@ -83,10 +85,10 @@ def import_from_engine(request: Request, who: AManager, search: EngineSearch) ->
 
 
 @router.post("/exports", status_code=202, operation_id="export")
-def export(request: Request, who: AManager, order: ExportOrder) -> JobOut:
-    """Write what the project came to into a file, to be fetched when it is done."""
-    order.check(Mode(who.project.mode))
-    return _queue(request, who, EXPORT, order.model_dump())
+def export(request: Request, who: AManager, options: ExportOptions) -> JobOut:
+    """Export the project's results to a file, to be downloaded when the job is done."""
+    options.check(Mode(who.project.mode))
+    return _queue(request, who, EXPORT, options.model_dump())
 
 
 @router.get("/jobs", operation_id="list_jobs")
@@ -112,7 +114,9 @@ def get_file(request: Request, who: AManager, job: Number) -> FileResponse:
     row = _job(request, who, job)
     path = files_folder(request.app.state.settings) / (row.file or "-")
     if row.file is None or not path.is_file():
-        raise RefusedError(404, "There is no file: the export is not done, or too long ago.")
+        raise RefusedError(
+            404, "There is no file: the export is not done, or its file has expired."
+        )
     in_transaction(
         request.app.state.engine,
         lambda c: record(c, who.person.id, who.project.id, "downloaded an export", job=row.id),
@@ -133,7 +137,7 @@ def cancel_job(request: Request, who: AManager, job: Number) -> JobOut:
 
     in_transaction(request.app.state.engine, work)
     if row.kind == IMPORT and row.state == State.WAITING:
-        drop_files(request.app.state.settings, row)
+        delete_uploads(request.app.state.settings, row)
     return _shown(_job(request, who, job))
 
 
@@ -141,34 +145,36 @@ def start_import(
     request: Request,
     who: Member,
     source: Source,
-    given: dict[str, list[UploadFile]],
+    files: dict[str, list[UploadFile]],
     depth: int,
 ) -> JobOut:
-    """Keep uploads, and put a job that reads them into the queue."""
+    """Store uploads, and queue a job that imports them."""
     for role in _NEEDED.get(source, ("engine",)):
-        if not given.get(role):
+        if not files.get(role):
             raise RefusedError(422, f"{role}: Choose a file.")
-    if who.project.mode == Mode.RANKINGS and source != "gold" and len(given["runs"]) < 2:
+    if who.project.mode == Mode.RANKINGS and source != "gold" and len(files["runs"]) < 2:
         raise RefusedError(422, "This project compares rankings: give two runs or more.")
     settings = request.app.state.settings
-    files = {
-        role: [keep(settings, upload.file, upload.filename or role) for upload in uploads]
-        for role, uploads in given.items()
+    stored = {
+        role: [store_upload(settings, upload.file, upload.filename or role) for upload in uploads]
+        for role, uploads in files.items()
         if uploads
     }
-    return _queue(request, who, IMPORT, {"source": source, "files": files, "depth": depth})
+    return _queue(request, who, IMPORT, {"source": source, "files": stored, "depth": depth})
 
 
 def jobs_of(request: Request, who: Member, kinds: list[str]) -> list[JobOut]:
     """The latest jobs of some kinds."""
     rows = reading(
         request.app.state.engine,
-        lambda c: c.execute(
+        lambda c: fetch_all(
+            c,
             select(Job.__table__)
             .where(Job.project_id == who.project.id, Job.kind.in_(kinds))
             .order_by(Job.id.desc())
-            .limit(_SHOWN)
-        ).all(),
+            .limit(_SHOWN),
+            JobRow,
+        ),
     )
     return [_shown(row) for row in rows]
 
@@ -178,32 +184,34 @@ def _sent(upload: UploadFile | None) -> list[UploadFile]:
     return [upload] if upload is not None and (upload.filename or upload.size) else []
 
 
-def _queue(request: Request, who: Member, kind: str, parameters: dict[str, Any]) -> JobOut:
-    def work(connection: Connection) -> Any:
+def _queue(request: Request, who: Member, kind: str, parameters: JsonObject) -> JobOut:
+    def work(connection: Connection) -> JobRow:
         number = enqueue(connection, who.project.id, who.person.id, kind, parameters)
-        record(connection, who.person.id, who.project.id, f"asked for an {kind}", job=number)
-        return connection.execute(select(Job.__table__).where(Job.id == number)).one()
+        record(connection, who.person.id, who.project.id, f"requested an {kind}", job=number)
+        return JobRow(*connection.execute(select(Job.__table__).where(Job.id == number)).one())
 
     row = in_transaction(request.app.state.engine, work)
-    request.app.state.worker.nudge()
+    request.app.state.worker.wake()
     return _shown(row)
 
 
-def _job(request: Request, who: Member, job: int) -> Any:
+def _job(request: Request, who: Member, job: int) -> JobRow:
     row = reading(
         request.app.state.engine,
-        lambda c: c.execute(
+        lambda c: fetch_one(
+            c,
             select(Job.__table__).where(
                 Job.id == job, Job.project_id == who.project.id, Job.kind.in_([IMPORT, EXPORT])
-            )
-        ).one_or_none(),
+            ),
+            JobRow,
+        ),
     )
     if row is None:
-        raise RefusedError(404, "There is no such job.")
+        raise RefusedError(404, "The job does not exist.")
     return row
 
 
-def _shown(row: Any) -> JobOut:
+def _shown(row: JobRow) -> JobOut:
     return JobOut(
         id=row.id,
         kind=row.kind,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal, NamedTuple
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Request
@@ -13,13 +13,14 @@ from sqlalchemy import Connection, select
 from podium.studio.accounts.identity import Member
 from podium.studio.errors import RefusedError
 from podium.studio.judging.answers import CHOICES
-from podium.studio.judging.judgment_counts import judged_by
-from podium.studio.judging.leases import RENEW_EVERY, Holder
-from podium.studio.judging.next_task import Given, Next, Used
+from podium.studio.judging.judgment_counts import user_judgments
+from podium.studio.judging.leases import RENEW_EVERY, LeaseHolder
+from podium.studio.judging.next_task import LeasedTask, NextTask, UsedStates
 from podium.studio.judging.query_state import Document
-from podium.studio.judging.service import Desk, Taken
+from podium.studio.judging.service import AnswerResult, JudgingService
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Mode
+from podium.studio.store.rows import fetch_one
 from podium.studio.store.tables import Candidate, Query
 from podium.studio.store.text import storable
 from podium.studio.web.access import AnyMember, member_in
@@ -35,23 +36,23 @@ class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
-class _FromTab(_Body):
+class _TabRequest(_Body):
     tab: Tab
     renews: bool = False
     """Whether this tab will renew the task every `renew_seconds`: then the lease is short, and
     ends soon after the last renewal. Without, the task is held for the project's `lease_seconds`.
     """
 
-    def holder(self, user_id: int) -> Holder:
+    def holder(self, user_id: int) -> LeaseHolder:
         """Whose tab it is."""
-        return Holder(user_id, self.tab, self.renews)
+        return LeaseHolder(user_id, self.tab, self.renews)
 
 
-class Ask(_FromTab):
+class NextRequest(_TabRequest):
     """Ask for a task."""
 
 
-class Answer(_FromTab):
+class AnswerRequest(_TabRequest):
     """Answer a task."""
 
     token: UUID
@@ -61,20 +62,20 @@ class Answer(_FromTab):
     more: bool = True
 
 
-class TakeBack(_FromTab):
+class UndoRequest(_TabRequest):
     """Take an answer back, by default the last."""
 
     token: UUID
     answer: UUID | None = None
 
 
-class Renewal(_FromTab):
+class RenewalRequest(_TabRequest):
     """Keep a task: someone is still at it."""
 
     token: UUID
 
 
-class Release(_Body):
+class ReleaseRequest(_Body):
     """Give a task up unanswered."""
 
     token: UUID
@@ -165,9 +166,9 @@ class DocumentOut(BaseModel):
     terms: list[str]
 
 
-def _desk(request: Request) -> Desk:
-    desk: Desk = request.app.state.desk
-    return desk
+def _service(request: Request) -> JudgingService:
+    service: JudgingService = request.app.state.service
+    return service
 
 
 # The three that people wait for look up who asks in the transaction that does the work: apart, the
@@ -175,91 +176,91 @@ def _desk(request: Request) -> Desk:
 
 
 @router.post("/next", response_model=NextOut)
-def next_task(request: Request, project: Number, ask: Ask) -> Response:
+def next_task(request: Request, project: Number, body: NextRequest) -> Response:
     """A task for a browser tab: the one that it holds, or a new one."""
-    desk = _desk(request)
+    service = _service(request)
 
-    def work(connection: Connection) -> tuple[NextOut, Used]:
+    def work(connection: Connection) -> tuple[NextOut, UsedStates]:
         who = member_in(connection, request, project)
-        found, boards = desk.next_in(connection, who.project, ask.holder(who.person.id))
-        return _worded(connection, who, found), boards
+        outcome, states = service.next_in(connection, who.project, body.holder(who.person.id))
+        return _next_out(connection, who, outcome), states
 
-    return _json(desk.carry_out(work))
+    return _json(service.transact(work))
 
 
 @router.post("/answers", response_model=AnswerOut)
-def answer(request: Request, project: Number, given: Answer) -> Response:
+def answer(request: Request, project: Number, answer_request: AnswerRequest) -> Response:
     """Answer a task. The same answer sent again is one answer, and not an error."""
-    desk = _desk(request)
+    service = _service(request)
 
-    def work(connection: Connection) -> tuple[tuple[str, Taken, NextOut | None], Used]:
+    def work(connection: Connection) -> tuple[tuple[str, AnswerResult, NextOut | None], UsedStates]:
         who = member_in(connection, request, project)
-        (taken, found), boards = desk.answer_in(
+        (result, outcome), states = service.answer_in(
             connection,
             who.project,
-            given.holder(who.person.id),
-            given.token,
-            given.choice,
-            seconds=given.seconds,
-            reason=given.reason,
-            more=given.more,
+            answer_request.holder(who.person.id),
+            answer_request.token,
+            answer_request.choice,
+            seconds=answer_request.seconds,
+            reason=answer_request.reason,
+            more=answer_request.more,
         )
-        after = None if found is None else _worded(connection, who, found)
-        return (who.project.mode, taken, after), boards
+        next_out = None if outcome is None else _next_out(connection, who, outcome)
+        return (who.project.mode, result, next_out), states
 
-    mode, taken, after = desk.carry_out(work)
-    request.app.state.metrics.judged(mode, repeated=taken.repeated, late=taken.late)
+    mode, result, next_out = service.transact(work)
+    request.app.state.metrics.judged(mode, repeated=result.repeated, late=result.late)
     return _json(
-        AnswerOut(repeated=taken.repeated, late=taken.late, counts=taken.counts, next=after)
+        AnswerOut(repeated=result.repeated, late=result.late, counts=result.counts, next=next_out)
     )
 
 
 @router.post("/undo", response_model=NextOut)
-def undo(request: Request, project: Number, wanted: TakeBack) -> Response:
+def undo(request: Request, project: Number, body: UndoRequest) -> Response:
     """Take back an answer; the same is asked again, if it can be."""
-    desk = _desk(request)
+    service = _service(request)
 
-    def work(connection: Connection) -> tuple[NextOut, Used]:
+    def work(connection: Connection) -> tuple[NextOut, UsedStates]:
         who = member_in(connection, request, project)
-        found, boards = desk.undo_in(
-            connection, who.project, wanted.holder(who.person.id), wanted.token, wanted.answer
+        outcome, states = service.undo_in(
+            connection, who.project, body.holder(who.person.id), body.token, body.answer
         )
-        return _worded(connection, who, found), boards
+        return _next_out(connection, who, outcome), states
 
-    return _json(desk.carry_out(work))
+    return _json(service.transact(work))
 
 
 @router.post("/renew", response_model=RenewalOut)
-def renew(request: Request, project: Number, wanted: Renewal) -> Response:
+def renew(request: Request, project: Number, body: RenewalRequest) -> Response:
     """Keep a task for a while, because someone is at it."""
-    desk = _desk(request)
+    service = _service(request)
 
     def work(connection: Connection) -> RenewalOut:
         who = member_in(connection, request, project)
-        holder = wanted.holder(who.person.id)
-        until = desk.renew_in(connection, who.project, holder, wanted.token)
+        holder = body.holder(who.person.id)
+        until = service.renew_in(connection, who.project, holder, body.token)
         return RenewalOut(expires_at=until)
 
     return _json(in_transaction(request.app.state.engine, work))
 
 
 @router.post("/release", response_model=ReleaseOut)
-def release(request: Request, project: Number, wanted: Release) -> Response:
+def release(request: Request, project: Number, body: ReleaseRequest) -> Response:
     """Give a task up unanswered, so that others need not wait for it."""
-    return _json(ReleaseOut(released=released(request, project, wanted)))
+    return _json(ReleaseOut(released=released(request, project, body)))
 
 
-def released(request: Request, project: int, wanted: Release) -> bool:
+def released(request: Request, project: int, body: ReleaseRequest) -> bool:
     """Give a task up; returns whether it is free for others now."""
-    desk = _desk(request)
+    service = _service(request)
 
-    def work(connection: Connection) -> tuple[bool, Used]:
+    def work(connection: Connection) -> tuple[bool, UsedStates]:
         who = member_in(connection, request, project)
-        return desk.release_in(
-            connection, who.project, who.person.id, wanted.token, wanted.expires_at
+        return service.release_in(
+            connection, who.project, who.person.id, body.token, body.expires_at
         )
 
-    return desk.carry_out(work)
+    return service.transact(work)
 
 
 @router.get("/queries/{query}/documents/{place}")
@@ -276,51 +277,60 @@ def document_html(request: Request, who: AnyMember, query: Number, place: int) -
     return document_page(row.title, row.html, terms_of(row.query_text))
 
 
-def _document(request: Request, who: Member, query: int, place: int) -> Any:
-    def work(connection: Connection) -> Any:
-        return connection.execute(
-            select(
-                Candidate.title,
-                Candidate.url,
-                Candidate.text,
-                Candidate.html,
-                Query.text.label("query_text"),
-            )
-            .join(Query, Query.id == Candidate.query_id)
-            .where(
-                Query.project_id == who.project.id,
-                Candidate.query_id == query,
-                Candidate.reference == place,
-            )
-        ).one_or_none()
+class _DocumentRow(NamedTuple):
+    title: str
+    url: str
+    text: str
+    html: str
+    query_text: str
 
-    row = reading(request.app.state.engine, work) if 0 <= place < 2**31 else None
+
+def _document(request: Request, who: Member, query: int, place: int) -> _DocumentRow:
+    statement = (
+        select(Candidate.title, Candidate.url, Candidate.text, Candidate.html, Query.text)
+        .join(Query, Query.id == Candidate.query_id)
+        .where(
+            Query.project_id == who.project.id,
+            Candidate.query_id == query,
+            Candidate.reference == place,
+        )
+    )
+    row = None
+    if 0 <= place < 2**31:
+        row = reading(request.app.state.engine, lambda c: fetch_one(c, statement, _DocumentRow))
     if row is None:
-        raise RefusedError(404, "There is no such document.")
+        raise RefusedError(404, "The document does not exist.")
     return row
 
 
-def _worded(connection: Connection, who: Member, found: Next) -> NextOut:
-    if not isinstance(found, Given):
-        return NextOut(state=found.why, wait_seconds=found.seconds, problems=list(found.problems))
-    judged, seconds = judged_by(connection, who.project.id, who.person.id)
-    query, mode = found.query, Mode(who.project.mode)
+def _next_out(connection: Connection, who: Member, outcome: NextTask) -> NextOut:
+    if not isinstance(outcome, LeasedTask):
+        return NextOut(
+            state=outcome.why,
+            wait_seconds=outcome.seconds,
+            problems=list(outcome.problems),
+        )
+    judged, seconds = user_judgments(connection, who.project.id, who.person.id)
+    query, mode = outcome.query, Mode(who.project.mode)
     return NextOut(
         state="task",
         task=TaskOut(
-            token=found.token,
+            token=outcome.token,
             mode=mode,
             query_id=query.id,
             query=query.text,
             description=query.description,
             sides=[
-                Side(documents=[_ref(document) for _, document in side]) for side in found.sides
+                Side(documents=[_ref(document) for _, document in side]) for side in outcome.sides
             ],
             choices=list(CHOICES[mode]),
-            expires_at=found.expires_at,
+            expires_at=outcome.expires_at,
         ),
         progress=Progress(
-            judged=judged, seconds=seconds, query_judged=found.judged, query_left=found.left
+            judged=judged,
+            seconds=seconds,
+            query_judged=outcome.judged,
+            query_left=outcome.left,
         ),
     )
 
@@ -335,6 +345,6 @@ def _ref(document: Document) -> DocumentRef:
     )
 
 
-def _json(found: BaseModel) -> Response:
+def _json(model: BaseModel) -> Response:
     """A response at once: FastAPI would check once more what is checked already."""
-    return Response(found.model_dump_json(), media_type="application/json")
+    return Response(model.model_dump_json(), media_type="application/json")

@@ -14,7 +14,7 @@ from podium.studio.store.enums import Mode
 from podium.studio.web.access import AnyMember
 from podium.studio.web.forms import FormValues, read_csrf
 from podium.studio.web.pages import render
-from podium.studio.web.routes.judging import Number, Release, released
+from podium.studio.web.routes.judging import Number, ReleaseRequest, released
 
 router = APIRouter(include_in_schema=False)
 
@@ -116,8 +116,10 @@ def judge(request: Request, who: AnyMember) -> HTMLResponse:
 def leave(request: Request, project: Number, form: FormValues) -> Response:
     """Give the page's task up: the browser sends this while the page goes away."""
     try:
-        wanted = Release.model_validate({name: form.get(name) for name in Release.model_fields})
+        body = ReleaseRequest.model_validate(
+            {name: form.get(name) for name in ReleaseRequest.model_fields}
+        )
     except ValidationError as error:
         raise RefusedError(422, first_problem(error)) from error
-    released(request, project, wanted)
+    released(request, project, body)
     return Response(status_code=204)

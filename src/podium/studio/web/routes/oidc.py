@@ -6,7 +6,6 @@ import base64
 import hmac
 import json
 from collections.abc import Callable
-from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -17,10 +16,11 @@ from sqlalchemy import Connection, select
 
 from podium.studio.accounts import service as accounts
 from podium.studio.accounts.audit import record
-from podium.studio.accounts.openid import Provider, Stranger
+from podium.studio.accounts.openid import OpenIDIdentity, OpenIDProvider
 from podium.studio.errors import RefusedError
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction
+from podium.studio.store.rows import UserRow, fetch_one
 from podium.studio.store.tables import User
 from podium.studio.store.tokens import new_secret
 from podium.studio.web.cookies import cookie, drop_cookie, set_cookie
@@ -79,54 +79,50 @@ def _come_back(request: Request, code: str, state: str, error: str) -> Response:
         raise RefusedError(403, "This sign-in was started elsewhere or has expired. Start again.")
     if error or not code:
         raise RefusedError(403, "Your organisation rejected the sign-in.")
-    stranger = provider.who(_callback(request), code, kept["nonce"], kept["verifier"])
+    identity = provider.who(_callback(request), code, kept["nonce"], kept["verifier"])
     settings: Settings = request.app.state.settings
     to = inside(kept["to"])
     address = request.client.host if request.client else ""
     try:
         user_id = in_transaction(
-            request.app.state.engine, lambda c: _account(c, settings, stranger, to)
+            request.app.state.engine, lambda c: _account(c, settings, identity, to)
         )
     except RefusedError:
         _LOG.warning("sign-in", outcome="refused by OpenID", address=address)
         raise
-    _LOG.info("sign-in", outcome="signed in by OpenID", user=user_id, address=address)
+    _LOG.info("sign-in", outcome="signed in with OpenID", user=user_id, address=address)
     response = start_session(request, user_id, to)
     drop_cookie(request, response, _COOKIE)
     return response
 
 
-def _account(connection: Connection, settings: Settings, stranger: Stranger, to: str) -> int:
-    """The account of someone whom the provider knows; made if that is allowed."""
-    known = connection.execute(
-        select(User.id, User.disabled).where(User.subject == stranger.subject)
-    ).one_or_none()
-    if known is None and stranger.email:
-        known = _linked(connection, stranger)
+def _account(connection: Connection, settings: Settings, identity: OpenIDIdentity, to: str) -> int:
+    """The account of an OpenID identity, created if that is allowed."""
+    statement = select(User.__table__).where(User.subject == identity.subject)
+    known = fetch_one(connection, statement, UserRow)
+    if known is None and identity.email:
+        known = _linked(connection, identity)
     if known is None:
         invited = to.startswith(_JOIN) and (
             accounts.invitation(connection, to.removeprefix(_JOIN)) is not None
         )
-        if not stranger.email or not (settings.oidc_creates_accounts or invited):
+        if not identity.email or not (settings.oidc_creates_accounts or invited):
             raise RefusedError(403, "You do not have an account here. Ask for an invitation link.")
         user_id = accounts.add_user(
-            connection, stranger.email, stranger.name, None, subject=stranger.subject, verified=True
+            connection, identity.email, identity.name, None, subject=identity.subject, verified=True
         )
-        record(connection, user_id, None, "made an account by OpenID")
+        record(connection, user_id, None, "created an account with OpenID")
         return user_id
     if known.disabled:
         raise RefusedError(403, "This account is disabled.")
-    record(connection, known.id, None, "signed in by OpenID")
+    record(connection, known.id, None, "signed in with OpenID")
     return int(known.id)
 
 
-def _linked(connection: Connection, stranger: Stranger) -> Any:
-    """The account with a verified address, from now on also found by the provider's name."""
-    known = connection.execute(
-        select(User.id, User.disabled, User.subject)
-        .where(User.email == accounts.normal_email(stranger.email))
-        .with_for_update()
-    ).one_or_none()
+def _linked(connection: Connection, identity: OpenIDIdentity) -> UserRow | None:
+    """Find the account with a verified address, and link it to the OpenID identity."""
+    statement = select(User.__table__).where(User.email == accounts.normal_email(identity.email))
+    known = fetch_one(connection, statement.with_for_update(), UserRow)
     if known is None:
         return None
     if known.subject is not None:
@@ -134,13 +130,13 @@ def _linked(connection: Connection, stranger: Stranger) -> Any:
         raise RefusedError(
             403, "This e-mail address belongs to another account. Ask an administrator."
         )
-    accounts.link_to_provider(connection, known.id, stranger.subject)
+    accounts.link_to_provider(connection, known.id, identity.subject)
     record(connection, known.id, None, "linked the account to OpenID")
     return known
 
 
-def _provider(request: Request) -> Provider:
-    provider: Provider | None = request.app.state.provider
+def _provider(request: Request) -> OpenIDProvider:
+    provider: OpenIDProvider | None = request.app.state.provider
     if provider is None:
         raise RefusedError(404, "This server has no OpenID provider.")
     return provider

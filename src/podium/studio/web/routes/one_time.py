@@ -24,6 +24,6 @@ def sign_in_once(request: Request, secret: str) -> Response:
         )
     in_transaction(
         request.app.state.engine,
-        lambda c: record(c, user_id, None, "signed in by the link of the terminal"),
+        lambda c: record(c, user_id, None, "signed in with the terminal link"),
     )
     return start_session(request, user_id, "/")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Request
 from fastapi import Query as Parameter
@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from podium.studio.accounts import members as people
+from podium.studio.json_types import JsonObject
 from podium.studio.projects import assignments as sharing
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
@@ -64,7 +65,7 @@ class NewInvitationOut(BaseModel):
     link: str
 
 
-class ShareOrder(_Body):
+class AssignmentOptions(_Body):
     """How to share the queries out."""
 
     people: list[Annotated[int, Field(ge=1, lt=2**62)]] = Field(default=[], max_length=1000)
@@ -89,7 +90,7 @@ class AuditOut(BaseModel):
     at: float
     who: str | None
     action: str
-    details: dict[str, Any]
+    details: JsonObject
 
 
 @router.get("/members", operation_id="list_members")
@@ -109,9 +110,9 @@ def members(request: Request, who: AManager) -> list[MemberOut]:
 
 
 @router.patch("/members/{user}", status_code=204, operation_id="set_role")
-def set_role(request: Request, who: AManager, user: Number, wanted: RoleIn) -> None:
+def set_role(request: Request, who: AManager, user: Number, body: RoleIn) -> None:
     """Give a member another role."""
-    in_transaction(request.app.state.engine, lambda c: people.set_role(c, who, user, wanted.role))
+    in_transaction(request.app.state.engine, lambda c: people.set_role(c, who, user, body.role))
 
 
 @router.delete("/members/{user}", status_code=204, operation_id="remove_member")
@@ -133,11 +134,11 @@ def invitations(request: Request, who: AManager) -> list[InvitationOut]:
 
 
 @router.post("/invitations", status_code=201, operation_id="invite")
-def invite(request: Request, who: AManager, wanted: InvitationIn) -> NewInvitationOut:
+def invite(request: Request, who: AManager, body: InvitationIn) -> NewInvitationOut:
     """Make a link that makes whoever opens it a member."""
     secret = in_transaction(
         request.app.state.engine,
-        lambda c: people.make_invitation(c, who, wanted.role, wanted.uses, wanted.days),
+        lambda c: people.make_invitation(c, who, body.role, body.uses, body.days),
     )
     return NewInvitationOut(link=join_link(request, secret))
 
@@ -151,7 +152,7 @@ def revoke(request: Request, who: AManager, invitation: Number) -> None:
 @router.get("/assignment", operation_id="get_assignment")
 def assignment(request: Request, who: AManager) -> list[ShareOut]:
     """How many queries each member was assigned."""
-    rows = reading(request.app.state.engine, lambda c: sharing.shares_of(c, who.project.id))
+    rows = reading(request.app.state.engine, lambda c: sharing.assignment_counts(c, who.project.id))
     return [
         ShareOut(user=row.id, name=row.name, queries=row.queries, expected_left=row.left)
         for row in rows
@@ -159,13 +160,13 @@ def assignment(request: Request, who: AManager) -> list[ShareOut]:
 
 
 @router.post("/assignment", operation_id="assign")
-def assign(request: Request, who: AManager, order: ShareOrder) -> list[ShareOut]:
+def assign(request: Request, who: AManager, options: AssignmentOptions) -> list[ShareOut]:
     """Share the queries that are not done among members, in place of what they had."""
 
     def work(connection: Connection) -> None:
-        sharing.share_out(
-            connection, who, order.people, method=order.method, copies=order.copies,
-            seed=order.seed,
+        sharing.assign_queries(
+            connection, who, options.people, method=options.method, copies=options.copies,
+            seed=options.seed,
         )  # fmt: skip
 
     in_transaction(request.app.state.engine, work)

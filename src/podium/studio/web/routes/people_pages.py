@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import RedirectResponse, Response
@@ -14,6 +14,7 @@ from podium.studio.accounts.audit import record
 from podium.studio.accounts.identity import Member, Person
 from podium.studio.accounts.service import new_api_token
 from podium.studio.errors import RefusedError, first_problem
+from podium.studio.json_types import JsonObject
 from podium.studio.projects import assignments as sharing
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
@@ -22,7 +23,7 @@ from podium.studio.web.access import AManager, AnyPerson
 from podium.studio.web.forms import FormValues, read_csrf
 from podium.studio.web.pages import render
 from podium.studio.web.routes.judging import Number
-from podium.studio.web.routes.people import InvitationIn, RoleIn, ShareOrder, join_link
+from podium.studio.web.routes.people import AssignmentOptions, InvitationIn, RoleIn, join_link
 from podium.studio.web.routes.project_pages import render_project
 
 router = APIRouter(dependencies=[Depends(read_csrf)], include_in_schema=False)
@@ -64,10 +65,10 @@ def remove(request: Request, who: AManager, user: Number) -> Response:
 def invite(request: Request, who: AManager, form: FormValues) -> Response:
     """Make an invitation; its link is shown on the page that answers, and never again."""
     try:
-        wanted = InvitationIn.model_validate(form)
+        body = InvitationIn.model_validate(form)
         secret = in_transaction(
             request.app.state.engine,
-            lambda c: people.make_invitation(c, who, wanted.role, wanted.uses, wanted.days),
+            lambda c: people.make_invitation(c, who, body.role, body.uses, body.days),
         )
     except (ValidationError, RefusedError) as error:
         return _people_page(request, who, **_problem(error))
@@ -97,11 +98,16 @@ def assign(
     """Share the queries out."""
     values = {name: form[name] for name in ("method", "copies", "seed") if name in form}
     try:
-        order = ShareOrder.model_validate({**values, "people": people or []})
+        options = AssignmentOptions.model_validate({**values, "people": people or []})
         in_transaction(
             request.app.state.engine,
-            lambda c: sharing.share_out(
-                c, who, order.people, method=order.method, copies=order.copies, seed=order.seed
+            lambda c: sharing.assign_queries(
+                c,
+                who,
+                options.people,
+                method=options.method,
+                copies=options.copies,
+                seed=options.seed,
             ),
         )
     except (ValidationError, RefusedError) as error:
@@ -147,7 +153,7 @@ def make_token(request: Request, who: AnyPerson, form: FormValues) -> Response:
         )
 
     def work(connection: Connection) -> str:
-        record(connection, who.id, None, "made an API token", name=name)
+        record(connection, who.id, None, "created an API token", name=name)
         return new_api_token(connection, who.id, name, int(days))
 
     secret = in_transaction(request.app.state.engine, work)
@@ -161,7 +167,7 @@ def revoke_token(request: Request, who: AnyPerson, token: Number) -> Response:
     return RedirectResponse("/tokens", 303)
 
 
-def _problem(error: ValidationError | RefusedError) -> dict[str, Any]:
+def _problem(error: ValidationError | RefusedError) -> JsonObject:
     if isinstance(error, ValidationError):
         return {"problem": first_problem(error), "status": 422}
     return {"problem": error.problem, "status": error.status}
@@ -170,7 +176,7 @@ def _problem(error: ValidationError | RefusedError) -> dict[str, Any]:
 def _people_page(
     request: Request, who: Member, *, problem: str = "", link: str = "", status: int = 200
 ) -> Response:
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> JsonObject:
         return {
             "members": people.members_of(connection, who.project.id),
             "invitations": people.invitations_of(connection, who.project.id),
@@ -188,7 +194,7 @@ def _people_page(
 def _assignment_page(
     request: Request, who: Member, *, problem: str = "", status: int = 200
 ) -> Response:
-    rows = reading(request.app.state.engine, lambda c: sharing.shares_of(c, who.project.id))
+    rows = reading(request.app.state.engine, lambda c: sharing.assignment_counts(c, who.project.id))
     values = {"shares": rows, "problem": problem}
     return render_project(request, who, "assignment.html", values, status=status)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Collection
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import RedirectResponse, Response
@@ -10,8 +10,9 @@ from pydantic import ValidationError
 from sqlalchemy import Connection
 
 from podium.judging.algorithms import ALGORITHMS, CAREFUL
-from podium.studio.accounts.identity import Member
+from podium.studio.accounts.identity import Member, Person
 from podium.studio.errors import RefusedError, first_problem
+from podium.studio.json_types import JsonObject
 from podium.studio.projects.changes import (
     ProjectChange,
     change_project,
@@ -20,7 +21,7 @@ from podium.studio.projects.changes import (
     settings_of,
 )
 from podium.studio.projects.guidelines import guidelines_html
-from podium.studio.projects.progress import projects_of, standing_of
+from podium.studio.projects.progress import project_progress, projects_of
 from podium.studio.projects.service import ProjectSettings, create_project
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Mode, Role
@@ -35,7 +36,7 @@ _BLANK = ("budget",)
 
 
 def render_project(
-    request: Request, who: Member, template: str, values: dict[str, Any], *, status: int = 200
+    request: Request, who: Member, template: str, values: JsonObject, *, status: int = 200
 ) -> Response:
     """A page inside a project, with the links that a role has."""
     return render(
@@ -50,8 +51,8 @@ def render_project(
 @router.get("/")
 def home(request: Request, who: AnyPerson) -> Response:
     """One's projects."""
-    found = reading(request.app.state.engine, lambda c: projects_of(c, who.id, every=who.is_admin))
-    return render(request, "projects.html", {"projects": found}, person=who)
+    rows = reading(request.app.state.engine, lambda c: projects_of(c, who.id, every=who.is_admin))
+    return render(request, "projects.html", {"projects": rows}, person=who)
 
 
 @router.get("/projects/new")
@@ -79,10 +80,10 @@ def project_home(request: Request, who: AnyMember) -> Response:
     """An assessor's start: what to look for, and where to begin. Managers see the figures."""
     if who.may(Role.MANAGER):
         return RedirectResponse(f"/projects/{who.project.id}/dashboard", 303)
-    standing = reading(request.app.state.engine, lambda c: standing_of(c, who.project.id))
+    progress = reading(request.app.state.engine, lambda c: project_progress(c, who.project.id))
     guidelines = guidelines_html(who.project.guidelines)
     return render_project(
-        request, who, "project_home.html", {"guidelines": guidelines, "standing": standing}
+        request, who, "project_home.html", {"guidelines": guidelines, "progress": progress}
     )
 
 
@@ -145,9 +146,9 @@ def _set_paused(request: Request, who: Member, paused: bool) -> Response:
     return RedirectResponse(f"/projects/{who.project.id}/settings", 303)
 
 
-def _read(form: dict[str, str], names: Any) -> dict[str, Any]:
+def _read(form: dict[str, str], names: Collection[str]) -> JsonObject:
     """A form's fields as a model takes them: a box that is not ticked is not sent at all."""
-    values: dict[str, Any] = {name: form[name] for name in form if name in names}
+    values: JsonObject = {name: form[name] for name in form if name in names}
     for name in _BLANK:
         if name in values and not values[name].strip():
             values[name] = None
@@ -156,22 +157,22 @@ def _read(form: dict[str, str], names: Any) -> dict[str, Any]:
     return values
 
 
-def _choices() -> dict[str, Any]:
+def _choices() -> JsonObject:
     return {"modes": list(Mode), "algorithms": [*ALGORITHMS, CAREFUL]}
 
 
 def _new_page(
-    request: Request, who: Any, values: dict[str, Any], problem: str = "", status: int = 200
+    request: Request, who: Person, values: JsonObject, problem: str = "", status: int = 200
 ) -> Response:
     shown = {"values": values, "problem": problem, "fixed": False, "has_queries": False}
     return render(request, "project_new.html", shown | _choices(), person=who, status=status)
 
 
 def _settings_page(
-    request: Request, who: Member, values: dict[str, Any], problem: str = "", status: int = 200
+    request: Request, who: Member, values: JsonObject, problem: str = "", status: int = 200
 ) -> Response:
     def work(connection: Connection) -> tuple[bool, bool]:
-        queries = standing_of(connection, who.project.id).queries
+        queries = project_progress(connection, who.project.id).queries
         return has_answers(connection, who.project.id), queries > 0
 
     fixed, has_queries = reading(request.app.state.engine, work)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Request
 from fastapi import Query as Parameter
@@ -15,10 +15,11 @@ from podium.studio.projects.changes import (
     delete_project,
     settings_of,
 )
-from podium.studio.projects.progress import Standing, projects_of, standing_of
+from podium.studio.projects.progress import ProjectProgress, project_progress, projects_of
 from podium.studio.projects.service import ProjectSettings, create_project, project_row
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Mode, Role
+from podium.studio.store.rows import ProjectRow, QueryRow, fetch_all
 from podium.studio.store.tables import Query
 from podium.studio.web.access import AManager, AnAdmin, AnOwner, AnyMember, AnyPerson
 
@@ -27,7 +28,7 @@ router = APIRouter(prefix="/api/v1", tags=["projects"])
 _PAGE = 1000
 
 
-class Progress(BaseModel):
+class ProjectProgressOut(BaseModel):
     """How far a project is."""
 
     queries: int
@@ -37,7 +38,7 @@ class Progress(BaseModel):
     share: float
 
 
-class Shown(BaseModel):
+class AssessorSettings(BaseModel):
     """What assessors may know of how a project is judged; checks are to come unannounced."""
 
     name: str
@@ -53,8 +54,8 @@ class ProjectOut(BaseModel):
     role: Role
     paused: bool
     created_at: float
-    settings: ProjectSettings | Shown
-    progress: Progress
+    settings: ProjectSettings | AssessorSettings
+    progress: ProjectProgressOut
 
 
 class QueryOut(BaseModel):
@@ -77,8 +78,8 @@ class Confirmation(BaseModel):
 @router.get("/projects", operation_id="list_projects")
 def list_projects(request: Request, who: AnyPerson) -> list[ProjectOut]:
     """Your projects, newest first."""
-    found = reading(request.app.state.engine, lambda c: projects_of(c, who.id, every=who.is_admin))
-    return [_shown(row, role, standing) for row, role, standing in found]
+    rows = reading(request.app.state.engine, lambda c: projects_of(c, who.id, every=who.is_admin))
+    return [_project_out(row, role, progress) for row, role, progress in rows]
 
 
 @router.post("/projects", status_code=201, operation_id="create_project")
@@ -88,7 +89,7 @@ def create(request: Request, who: AnAdmin, settings: ProjectSettings) -> Project
     def work(connection: Connection) -> ProjectOut:
         project_id = create_project(connection, who.id, settings)
         row = project_row(connection, project_id)
-        return _shown(row, Role.OWNER, standing_of(connection, project_id))
+        return _project_out(row, Role.OWNER, project_progress(connection, project_id))
 
     return in_transaction(request.app.state.engine, work)
 
@@ -96,18 +97,18 @@ def create(request: Request, who: AnAdmin, settings: ProjectSettings) -> Project
 @router.get("/projects/{project}", operation_id="get_project")
 def get(request: Request, who: AnyMember) -> ProjectOut:
     """A project of yours."""
-    standing = reading(request.app.state.engine, lambda c: standing_of(c, who.project.id))
-    return _shown(who.project, who.role, standing)
+    progress = reading(request.app.state.engine, lambda c: project_progress(c, who.project.id))
+    return _project_out(who.project, who.role, progress)
 
 
 @router.patch("/projects/{project}", operation_id="change_project")
 def change(request: Request, who: AManager, changes: ProjectChange) -> ProjectOut:
     """Change settings, pause or resume. How pairs are chosen is fixed once there are judgments."""
-    wanted = changes.model_dump(mode="json", exclude_unset=True)
+    values = changes.model_dump(mode="json", exclude_unset=True)
 
     def work(connection: Connection) -> ProjectOut:
-        row = change_project(connection, who.person.id, who.project.id, wanted)
-        return _shown(row, who.role, standing_of(connection, who.project.id))
+        row = change_project(connection, who.person.id, who.project.id, values)
+        return _project_out(row, who.role, project_progress(connection, who.project.id))
 
     return in_transaction(request.app.state.engine, work)
 
@@ -131,12 +132,14 @@ def list_queries(
     """The project's queries in the order of their ids, a page at a time."""
     rows = reading(
         request.app.state.engine,
-        lambda c: c.execute(
+        lambda c: fetch_all(
+            c,
             select(Query.__table__)
             .where(Query.project_id == who.project.id, Query.id > after)
             .order_by(Query.id)
-            .limit(limit)
-        ).all(),
+            .limit(limit),
+            QueryRow,
+        ),
     )
     return [
         QueryOut(
@@ -151,24 +154,26 @@ def list_queries(
     ]
 
 
-def _settings(row: Any, role: Role) -> ProjectSettings | Shown:
+def _settings(row: ProjectRow, role: Role) -> ProjectSettings | AssessorSettings:
     if role is Role.ASSESSOR:
-        return Shown(name=row.name, mode=Mode(row.mode), k=row.k, guidelines=row.guidelines)
+        return AssessorSettings(
+            name=row.name, mode=Mode(row.mode), k=row.k, guidelines=row.guidelines
+        )
     return settings_of(row)
 
 
-def _shown(row: Any, role: str, standing: Standing) -> ProjectOut:
+def _project_out(row: ProjectRow, role: str, progress: ProjectProgress) -> ProjectOut:
     return ProjectOut(
         id=row.id,
         role=Role(role),
         paused=row.paused,
         created_at=row.created_at,
         settings=_settings(row, Role(role)),
-        progress=Progress(
-            queries=standing.queries,
-            done=standing.done,
-            judgments=standing.judgments,
-            expected_left=standing.expected_left,
-            share=standing.share,
+        progress=ProjectProgressOut(
+            queries=progress.queries,
+            done=progress.done,
+            judgments=progress.judgments,
+            expected_left=progress.expected_left,
+            share=progress.share,
         ),
     )

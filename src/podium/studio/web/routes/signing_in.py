@@ -69,7 +69,7 @@ def sign_in(
         return user_id
 
     try:
-        in_transaction(engine, lambda c: throttling.count_try(c, email, address))
+        in_transaction(engine, lambda c: throttling.count_attempt(c, email, address))
         user_id = in_transaction(engine, work)
     except RefusedError as error:
         _LOG.warning("sign-in", outcome="throttled", address=address)
@@ -149,11 +149,11 @@ def join(
 def start_session(request: Request, user_id: int, to: str) -> Response:
     """Send a browser on with a session of its own, never one that it brought."""
     settings = request.app.state.settings
-    found = in_transaction(
+    session = in_transaction(
         request.app.state.engine, lambda c: accounts.sign_in(c, user_id, settings.session_hours)
     )
     response = RedirectResponse(to, 303)
-    set_cookie(request, response, COOKIE, found.secret, int(settings.session_hours * 3600))
+    set_cookie(request, response, COOKIE, session.secret, int(settings.session_hours * 3600))
     drop_cookie(request, response, _FORM_COOKIE)
     return response
 
@@ -185,14 +185,14 @@ def _with_form_cookie(request: Request, page: HTMLResponse, form: str) -> Respon
 def _check_form(request: Request, form: str) -> None:
     known = cookie(request, _FORM_COOKIE)
     if not hmac.compare_digest(known.encode(), digest(form).encode()):
-        raise RefusedError(403, "This page is out of date: load it again.")
+        raise RefusedError(403, "This page is out of date: reload the page.")
 
 
 def _invited_to(connection: Connection, secret: str) -> str:
-    found = accounts.invitation(connection, secret)
-    if found is None:
+    session = accounts.invitation(connection, secret)
+    if session is None:
         raise RefusedError(404, "This invitation has been used or has expired. Ask for a new one.")
-    return str(connection.scalar(select(Project.name).where(Project.id == found.project_id)))
+    return str(connection.scalar(select(Project.name).where(Project.id == session.project_id)))
 
 
 def inside(to: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, File, Form, Request, UploadFile
 from fastapi.responses import RedirectResponse, Response
@@ -11,21 +11,22 @@ from pydantic import ValidationError
 from podium.errors import PodiumError
 from podium.studio.accounts.identity import Member
 from podium.studio.errors import first_problem
+from podium.studio.json_types import JsonObject
 from podium.studio.store.enums import Mode
 from podium.studio.transfer.exports import KIND as EXPORT
-from podium.studio.transfer.exports import ExportOrder
+from podium.studio.transfer.exports import ExportOptions
 from podium.studio.transfer.imports import KIND as IMPORT
 from podium.studio.transfer.imports import Source
-from podium.studio.transfer.readers import DEEPEST
+from podium.studio.transfer.readers import MAX_DEPTH
 from podium.studio.transfer.search_engines import DEFAULTS, EngineSearch
-from podium.studio.transfer.writers import FITS, WAYS
+from podium.studio.transfer.writers import EXPORT_CONTENTS, EXPORT_FORMATS
 from podium.studio.web.access import AManager, UploadRoute
 from podium.studio.web.forms import FormValues, read_csrf
 from podium.studio.web.routes import jobs
 from podium.studio.web.routes.judging import Number
 from podium.studio.web.routes.project_pages import render_project
 
-_PLACE: dict[str, Any] = {
+_PLACE: JsonObject = {
     "prefix": "/projects/{project}",
     "dependencies": [Depends(read_csrf)],
     "include_in_schema": False,
@@ -50,7 +51,7 @@ def import_files(
     documents: Annotated[UploadFile | None, File()] = None,
     queries: Annotated[UploadFile | None, File()] = None,
     gold: Annotated[UploadFile | None, File()] = None,
-    depth: Annotated[int, Form(ge=1, le=DEEPEST)] = 50,
+    depth: Annotated[int, Form(ge=1, le=MAX_DEPTH)] = 50,
 ) -> Response:
     """Import what was sent."""
     try:
@@ -81,13 +82,13 @@ def export_page(request: Request, who: AManager) -> Response:
 @router.post("/export")
 def export(request: Request, who: AManager, form: FormValues) -> Response:
     """Ask for an export."""
-    content, _, wanted = form.get("what", "").partition("/")
+    content, _, export_format = form.get("what", "").partition("/")
     try:
-        order = ExportOrder.model_validate(
-            {"content": content, "format": wanted, "ties": "ties" in form,
+        options = ExportOptions.model_validate(
+            {"content": content, "format": export_format, "ties": "ties" in form,
              "only_done": "only_done" in form}
         )  # fmt: skip
-        jobs.export(request, who, order)
+        jobs.export(request, who, options)
     except ValidationError as error:
         return _export_page(request, who, first_problem(error))
     except PodiumError as error:
@@ -98,15 +99,15 @@ def export(request: Request, who: AManager, form: FormValues) -> Response:
 @router.post("/jobs/{job}/cancel")
 def cancel(request: Request, who: AManager, job: Number) -> Response:
     """End an import or export that waits or runs."""
-    found = jobs.cancel_job(request, who, job)
-    return RedirectResponse(f"/projects/{who.project.id}/{found.kind}", 303)
+    cancelled = jobs.cancel_job(request, who, job)
+    return RedirectResponse(f"/projects/{who.project.id}/{cancelled.kind}", 303)
 
 
 @router.get("/jobs/{kind}")
 def jobs_fragment(request: Request, who: AManager, kind: str) -> Response:
     """The list of jobs, which the pages fetch again and again while something is under way."""
-    found = jobs.jobs_of(request, who, [kind if kind in (IMPORT, EXPORT) else IMPORT])
-    return render_project(request, who, "jobs.html", {"jobs": found, "kind": kind})
+    job = jobs.jobs_of(request, who, [kind if kind in (IMPORT, EXPORT) else IMPORT])
+    return render_project(request, who, "jobs.html", {"jobs": job, "kind": kind})
 
 
 def _import_page(request: Request, who: Member, problem: str = "") -> Response:
@@ -118,7 +119,7 @@ def _import_page(request: Request, who: Member, problem: str = "") -> Response:
         "rankings": who.project.mode == Mode.RANKINGS,
         "pairs": who.project.mode == Mode.PAIRS,
         "defaults": DEFAULTS,
-        "deepest": DEEPEST,
+        "deepest": MAX_DEPTH,
     }
     return render_project(request, who, "import.html", values, status=422 if problem else 200)
 
@@ -129,7 +130,9 @@ def _export_page(request: Request, who: Member, problem: str = "") -> Response:
         "kind": EXPORT,
         "jobs": jobs.jobs_of(request, who, [EXPORT]),
         "choices": [
-            (content, form) for content in FITS[Mode(who.project.mode)] for form in WAYS[content]
+            (content, form)
+            for content in EXPORT_CONTENTS[Mode(who.project.mode)]
+            for form in EXPORT_FORMATS[content]
         ],
     }
     return render_project(request, who, "export.html", values, status=422 if problem else 200)

@@ -90,12 +90,12 @@ def _name_documents() -> None:
 def _sanitize_documents() -> None:
     """HTML was stored as it came; what cannot be sanitised becomes text."""
     connection = op.get_bind()
-    here = (_CANDIDATES.c.query_id, _CANDIDATES.c.place)
+    locked = (_CANDIDATES.c.query_id, _CANDIDATES.c.place)
     last = (0, -1)
     while rows := connection.execute(
-        sa.select(*here, _CANDIDATES.c.html, _CANDIDATES.c.text)
-        .where(_CANDIDATES.c.html != "", sa.tuple_(*here) > sa.tuple_(*last))
-        .order_by(*here)
+        sa.select(*locked, _CANDIDATES.c.html, _CANDIDATES.c.text)
+        .where(_CANDIDATES.c.html != "", sa.tuple_(*locked) > sa.tuple_(*last))
+        .order_by(*locked)
         .limit(_PAGE)
     ).all():
         for row in rows:

@@ -15,8 +15,8 @@ from podium.studio.client import StudioClient, StudioError
 from podium.studio.demo import demo_queries
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction
-from tests.studio.making import make_people
-from tests.studio.serving import serving
+from tests.studio.factories import make_people
+from tests.studio.server import serving
 
 
 @pytest.fixture

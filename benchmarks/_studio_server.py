@@ -23,7 +23,7 @@ from podium.studio.store.tables import ApiToken, Membership, User
 from podium.studio.store.tokens import digest
 
 
-def furnish(
+def create_data(
     database: str, *, people: int, queries: int, items: int, **settings: Any
 ) -> tuple[int, list[str]]:
     """Make tables, people and a project; returns the project and everyone's API token.

@@ -36,7 +36,7 @@ from podium.studio.store.tables import (
     User,
 )
 from podium.studio.store.tokens import digest
-from tests.studio.making import PASSWORD, make_people, make_project
+from tests.studio.factories import PASSWORD, make_people, make_project
 
 NOW = 1_700_000_000.0
 DAY = 24 * 60 * 60

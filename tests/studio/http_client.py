@@ -10,7 +10,7 @@ import httpx
 from podium.studio.accounts.service import new_api_token
 from podium.studio.projects.service import project_row
 from podium.studio.store.database import in_transaction, reading
-from tests.studio.making import PASSWORD
+from tests.studio.factories import PASSWORD
 
 
 def bearer(engine, user) -> dict[str, str]:

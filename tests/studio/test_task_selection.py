@@ -8,16 +8,16 @@ import pytest
 from sqlalchemy import delete, insert, select, update
 
 from podium.studio.errors import RefusedError
-from podium.studio.judging.leases import RENEWED_SECONDS, Holder
-from podium.studio.judging.service import Desk, Given
-from podium.studio.judging.task_selection import Nothing
+from podium.studio.judging.leases import RENEWED_SECONDS, LeaseHolder
+from podium.studio.judging.service import JudgingService, LeasedTask
+from podium.studio.judging.task_selection import NoTask
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Purpose
-from podium.studio.store.tables import Assigned, Gold, Lease, Project, Query, Tally
+from podium.studio.store.tables import Gold, JudgmentCount, Lease, Project, Query, QueryAssignment
 from podium.studio.store.tokens import new_token
-from tests.studio.browsing import row_of
-from tests.studio.desks import ByNumber, judge_all, log_of, queries_of, truth
-from tests.studio.making import make_people, make_project
+from tests.studio.factories import make_people, make_project
+from tests.studio.http_client import row_of
+from tests.studio.judging_helpers import ByNumber, judge_all, queries_of, read_log, truth
 
 
 class Scripted(random.Random):
@@ -35,7 +35,7 @@ class Scripted(random.Random):
 
 
 def scripted(engine, clock, *drawn):
-    return ByNumber(engine, Desk(engine, clock, Scripted(*drawn)))
+    return ByNumber(engine, JudgingService(engine, clock, Scripted(*drawn)))
 
 
 def add_gold(engine, query, left, right):
@@ -54,8 +54,8 @@ def test_a_gold_pair_comes_if_it_is_drawn_either_way_round(engine, clock, turned
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=4, gold_rate=0.25)
     add_gold(engine, queries_of(engine, project)[0].id, 0, 3)
-    desk = scripted(engine, clock, 0.2499, 0.49 if turned else 0.5)
-    task = desk.next(project, ann, "t").task
+    service = scripted(engine, clock, 0.2499, 0.49 if turned else 0.5)
+    task = service.next(project, ann, "t").task
     assert task.purpose is Purpose.GOLD
     assert (task.left, task.right) == ((3, 0) if turned else (0, 3))
 
@@ -71,10 +71,10 @@ def test_a_gold_pair_is_asked_of_everyone_once(engine, clock):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=4, gold_rate=0.5)
     add_gold(engine, queries_of(engine, project)[0].id, 0, 3)
-    desk = scripted(engine, clock, 0.0, 0.9, 0.0, 0.0)
-    given = desk.next(project, ann, "t")
+    service = scripted(engine, clock, 0.0, 0.9, 0.0, 0.0)
+    given = service.next(project, ann, "t")
     assert given.task.purpose is Purpose.GOLD
-    _, after = desk.answer(project, ann, given.token, "left", seconds=1, tab="t")
+    _, after = service.answer(project, ann, given.token, "left", seconds=1, tab="t")
     assert after.task.purpose is Purpose.MAIN
 
 
@@ -82,34 +82,34 @@ def test_gold_pairs_come_in_between_and_not_after_all_work(engine, clock):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=2, k=1, gold_rate=0.5)
     add_gold(engine, queries_of(engine, project)[0].id, 0, 1)
-    desk = scripted(engine, clock, 0.9, 0.0, 0.0, 0.0)
-    given = desk.next(project, ann, "t")
+    service = scripted(engine, clock, 0.9, 0.0, 0.0, 0.0)
+    given = service.next(project, ann, "t")
     assert given.task.purpose is Purpose.MAIN
     # Nothing but the gold pair would be left to Ann, though the query is not done.
-    _, after = desk.answer(project, ann, given.token, "skip", seconds=1, tab="t")
-    assert isinstance(after, Nothing)
-    assert desk.next(project, ann, "t") == after
+    _, after = service.answer(project, ann, given.token, "skip", seconds=1, tab="t")
+    assert isinstance(after, NoTask)
+    assert service.next(project, ann, "t") == after
 
 
 def test_a_gold_pair_that_one_holds_in_another_tab_is_not_given_twice(engine, clock):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=4, gold_rate=0.5)
     add_gold(engine, queries_of(engine, project)[0].id, 0, 3)
-    desk = scripted(engine, clock, 0.0, 0.9, 0.0, 0.9)
-    assert desk.next(project, ann, "one").task.purpose is Purpose.GOLD
-    assert desk.next(project, ann, "two").task.purpose is Purpose.MAIN
+    service = scripted(engine, clock, 0.0, 0.9, 0.0, 0.9)
+    assert service.next(project, ann, "one").task.purpose is Purpose.GOLD
+    assert service.next(project, ann, "two").task.purpose is Purpose.MAIN
 
 
 def test_a_pair_comes_back_after_five_others_and_not_before(engine, clock):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=12, k=3, repeat_rate=0.25, gold_rate=0.1)
     # Gold and repetition have a share each; there is no gold pair.
-    desk = scripted(engine, clock, *[0.1] * 20)
-    given = desk.next(project, ann, "t")
+    service = scripted(engine, clock, *[0.1] * 20)
+    given = service.next(project, ann, "t")
     first = given.task
     for count in range(6):
         assert given.task.purpose is Purpose.MAIN, count
-        _, given = desk.answer(project, ann, given.token, truth(given.task), seconds=1, tab="t")
+        _, given = service.answer(project, ann, given.token, truth(given.task), seconds=1, tab="t")
     assert (given.task.left, given.task.right) == (first.right, first.left)
     assert given.task.purpose is Purpose.REPEAT
 
@@ -118,10 +118,10 @@ def test_a_pair_comes_back_after_five_others_and_not_before(engine, clock):
 def test_the_shares_of_gold_and_repetition_add_up(engine, clock, drawn, purpose):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=12, k=3, repeat_rate=0.25, gold_rate=0.1)
-    desk = scripted(engine, clock, *[0.9] * 6, drawn)
-    given = desk.next(project, ann, "t")
+    service = scripted(engine, clock, *[0.9] * 6, drawn)
+    given = service.next(project, ann, "t")
     for _ in range(6):
-        _, given = desk.answer(project, ann, given.token, truth(given.task), seconds=1, tab="t")
+        _, given = service.answer(project, ann, given.token, truth(given.task), seconds=1, tab="t")
     assert given.task.purpose == purpose
 
 
@@ -133,103 +133,103 @@ def test_grades_have_no_checks(engine, clock):
 
 
 @pytest.mark.parametrize(("left", "wait"), [(60.0, 5.0), (3.0, 3.0), (0.2, 0.5)])
-def test_whoever_waits_is_told_how_long(engine, desk, clock, left, wait):
+def test_whoever_waits_is_told_how_long(engine, service, clock, left, wait):
     ann, bob = make_people(engine, 2)
     project = make_project(engine, [ann, bob], queries=1, items=2, k=1, lease_seconds=60)
-    desk.next(project, ann, "a")
+    service.next(project, ann, "a")
     clock.now += 60 - left
-    found = desk.next(project, bob, "b")
+    found = service.next(project, bob, "b")
     assert found.why == "wait"
     assert found.seconds == pytest.approx(wait)
 
 
-def test_a_lease_holds_to_its_last_moment(engine, desk, clock):
+def test_a_lease_holds_to_its_last_moment(engine, service, clock):
     ann, bob = make_people(engine, 2)
     project = make_project(engine, [ann, bob], queries=1, items=2, k=1, lease_seconds=60)
-    held = desk.next(project, ann, "a")
+    held = service.next(project, ann, "a")
     assert held.expires_at == clock.now + 60
     clock.now += 60
-    assert desk.next(project, bob, "b").why == "wait"
-    taken, _ = desk.answer(project, ann, held.token, "left", seconds=1, tab="a")
+    assert service.next(project, bob, "b").why == "wait"
+    taken, _ = service.answer(project, ann, held.token, "left", seconds=1, tab="a")
     assert not taken.late
 
 
-def test_asking_again_in_the_same_tab_keeps_the_task_for_longer(engine, desk, clock):
+def test_asking_again_in_the_same_tab_keeps_the_task_for_longer(engine, service, clock):
     ann, bob = make_people(engine, 2)
     project = make_project(engine, [ann, bob], queries=1, items=2, k=1, lease_seconds=60)
-    held = desk.next(project, ann, "a")
+    held = service.next(project, ann, "a")
     clock.now += 50
-    again = desk.next(project, ann, "a")
+    again = service.next(project, ann, "a")
     assert (again.token, again.expires_at) == (held.token, clock.now + 60)
     clock.now += 50
-    assert desk.next(project, bob, "b").why == "wait"
+    assert service.next(project, bob, "b").why == "wait"
     clock.now += 11
-    assert desk.next(project, bob, "b").task.pair == held.task.pair
+    assert service.next(project, bob, "b").task.pair == held.task.pair
 
 
 @pytest.mark.parametrize(("lease", "short"), [(900, RENEWED_SECONDS), (20, 20)])
 def test_a_page_that_renews_has_a_short_lease(engine, clock, lease, short):
     ann, bob = make_people(engine, 2)
     project = make_project(engine, [ann, bob], queries=1, items=2, k=1, lease_seconds=lease)
-    desk, row = Desk(engine, clock), row_of(engine, project)
-    held = desk.next(row, ann, "a", renews=True)
+    service, row = JudgingService(engine, clock), row_of(engine, project)
+    held = service.next(row, ann, "a", renews=True)
     assert held.expires_at == clock.now + short
     clock.now += short - 1
 
     def renew(who, token=held.token):
-        return in_transaction(engine, lambda c: desk.renew_in(c, row, who, token))
+        return in_transaction(engine, lambda c: service.renew_in(c, row, who, token))
 
-    assert renew(Holder(bob, "a", True)) is None  # it is not Bob's
-    assert renew(Holder(ann, "a", True), new_token()) is None
-    assert renew(Holder(ann, "a", True)) == clock.now + short
+    assert renew(LeaseHolder(bob, "a", True)) is None  # it is not Bob's
+    assert renew(LeaseHolder(ann, "a", True), new_token()) is None
+    assert renew(LeaseHolder(ann, "a", True)) == clock.now + short
     clock.now += short - 1
-    assert desk.next(row, bob, "b").why == "wait"
+    assert service.next(row, bob, "b").why == "wait"
     clock.now += 2
-    assert isinstance(desk.next(row, bob, "b"), Given)
-    assert renew(Holder(ann, "a", True)) is None  # it has gone to Bob
+    assert isinstance(service.next(row, bob, "b"), LeasedTask)
+    assert renew(LeaseHolder(ann, "a", True)) is None  # it has gone to Bob
 
 
 def test_giving_up_what_one_holds(engine, clock):
     ann, bob = make_people(engine, 2)
     project = make_project(engine, [ann, bob], queries=1, items=2, k=1)
     other = make_project(engine, [ann, bob], queries=1, items=2, k=1)
-    desk, row = Desk(engine, clock), row_of(engine, project)
-    held = desk.next(row, ann, "a")
-    assert not desk.release(row, bob, held.token)
-    assert not desk.release(row_of(engine, other), ann, held.token)
-    assert not desk.release(row, ann, new_token())
-    assert not desk.release(row, ann, held.token, held.expires_at - 1)  # it was renewed since
-    assert desk.next(row, bob, "b").why == "wait"
-    assert desk.release(row, ann, held.token, held.expires_at)
-    assert not desk.release(row, ann, held.token)
-    assert desk.next(row, bob, "b").task.pair == held.task.pair
+    service, row = JudgingService(engine, clock), row_of(engine, project)
+    held = service.next(row, ann, "a")
+    assert not service.release(row, bob, held.token)
+    assert not service.release(row_of(engine, other), ann, held.token)
+    assert not service.release(row, ann, new_token())
+    assert not service.release(row, ann, held.token, held.expires_at - 1)  # it was renewed since
+    assert service.next(row, bob, "b").why == "wait"
+    assert service.release(row, ann, held.token, held.expires_at)
+    assert not service.release(row, ann, held.token)
+    assert service.next(row, bob, "b").task.pair == held.task.pair
 
 
 def test_what_was_left_comes_back_in_any_tab_and_before_anything_else(engine, clock):
     ann, bob = make_people(engine, 2)
     project = make_project(engine, [ann, bob], queries=3, items=2, k=1)
-    desk, row = Desk(engine, clock), row_of(engine, project)
-    held = desk.next(row, ann, "a")
-    desk.release(row, ann, held.token)
-    again = desk.next(row, ann, "b", renews=True)
+    service, row = JudgingService(engine, clock), row_of(engine, project)
+    held = service.next(row, ann, "a")
+    service.release(row, ann, held.token)
+    again = service.next(row, ann, "b", renews=True)
     assert (again.token, again.task) == (held.token, held.task)
     assert again.expires_at == clock.now + RENEWED_SECONDS
-    assert desk.next(row, ann, "b").token == held.token
+    assert service.next(row, ann, "b").token == held.token
 
 
 def test_what_was_left_and_others_have_does_not_come_back(engine, clock):
     ann, bob = make_people(engine, 2)
     project = make_project(engine, [ann, bob], queries=2, items=2, k=1)
-    desk, row = Desk(engine, clock), row_of(engine, project)
-    held = desk.next(row, ann, "a")
-    desk.release(row, ann, held.token)
-    first = desk.next(row, bob, "b")
-    second = desk.next(row, bob, "c")
+    service, row = JudgingService(engine, clock), row_of(engine, project)
+    held = service.next(row, ann, "a")
+    service.release(row, ann, held.token)
+    first = service.next(row, bob, "b")
+    second = service.next(row, bob, "c")
     pairs = {(each.query.id, each.task.pair) for each in (first, second)}
     assert (held.query.id, held.task.pair) in pairs
-    assert desk.next(row, ann, "a").why == "wait"
-    desk.answer(row, bob, first.token, "left", seconds=1, tab="b", more=False)
-    assert desk.next(row, ann, "a").why == "wait"
+    assert service.next(row, ann, "a").why == "wait"
+    service.answer(row, bob, first.token, "left", seconds=1, tab="b", more=False)
+    assert service.next(row, ann, "a").why == "wait"
 
 
 def test_a_query_taken_from_someone_does_not_come_back(engine, clock):
@@ -238,70 +238,72 @@ def test_a_query_taken_from_someone_does_not_come_back(engine, clock):
     query = queries_of(engine, project)[0].id
     in_transaction(
         engine,
-        lambda c: c.execute(insert(Assigned).values(query_id=query, user_id=ann, done=False)),
+        lambda c: c.execute(
+            insert(QueryAssignment).values(query_id=query, user_id=ann, done=False)
+        ),
     )
-    desk, row = Desk(engine, clock), row_of(engine, project)
-    held = desk.next(row, ann, "a")
-    desk.release(row, ann, held.token)
-    in_transaction(engine, lambda c: c.execute(delete(Assigned)))
-    assert desk.next(row, ann, "a").why == "blocked"
+    service, row = JudgingService(engine, clock), row_of(engine, project)
+    held = service.next(row, ann, "a")
+    service.release(row, ann, held.token)
+    in_transaction(engine, lambda c: c.execute(delete(QueryAssignment)))
+    assert service.next(row, ann, "a").why == "blocked"
 
 
 def test_with_nothing_else_left_a_second_tab_shows_the_same(engine, clock):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=2, k=1)
-    desk, row = Desk(engine, clock), row_of(engine, project)
-    held = desk.next(row, ann, "a")
+    service, row = JudgingService(engine, clock), row_of(engine, project)
+    held = service.next(row, ann, "a")
     clock.now += 1
-    same = desk.next(row, ann, "b")
+    same = service.next(row, ann, "b")
     assert (same.token, same.expires_at) == (held.token, held.expires_at + 1)
 
 
 def test_one_person_holds_ten_tasks_at_most(engine, clock):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=12, items=2, k=1)
-    desk, row = Desk(engine, clock), row_of(engine, project)
-    tokens = [desk.next(row, ann, f"t{n}").token for n in range(12)]
+    service, row = JudgingService(engine, clock), row_of(engine, project)
+    tokens = [service.next(row, ann, f"t{n}").token for n in range(12)]
     assert len(set(tokens)) == 10
 
 
-def test_undo_frees_what_the_tab_was_asked_since(engine, desk):
+def test_undo_frees_what_the_tab_was_asked_since(engine, service):
     ann, bob = make_people(engine, 2)
     project = make_project(engine, [ann, bob], queries=2, items=2, k=1)
-    given = desk.next(project, ann, "t")
-    _, following = desk.answer(project, ann, given.token, "left", seconds=1, tab="t")
-    again = desk.undo(project, ann, new_token(), "t")
+    given = service.next(project, ann, "t")
+    _, following = service.answer(project, ann, given.token, "left", seconds=1, tab="t")
+    again = service.undo(project, ann, new_token(), "t")
     assert again.query.id == given.query.id
     # Bob finds the query that Ann was led away from.
-    found = desk.next(project, bob, "b")
+    found = service.next(project, bob, "b")
     assert (found.query.id, found.task.pair) == (following.query.id, following.task.pair)
 
 
-def test_undo_while_the_project_is_paused_takes_back_and_asks_nothing(engine, desk):
+def test_undo_while_the_project_is_paused_takes_back_and_asks_nothing(engine, service):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=4)
-    given = desk.next(project, ann, "t")
-    desk.answer(project, ann, given.token, "left", seconds=1, tab="t", more=False)
+    given = service.next(project, ann, "t")
+    service.answer(project, ann, given.token, "left", seconds=1, tab="t", more=False)
     pause(engine)
     token = new_token()
-    assert desk.undo(project, ann, token, "t") == Nothing("paused")
-    assert desk.undo(project, ann, token, "t") == Nothing("paused")  # the same undo
-    assert [row.kind for row in log_of(engine, given.query.id)] == ["verdict", "undo"]
+    assert service.undo(project, ann, token, "t") == NoTask("paused")
+    assert service.undo(project, ann, token, "t") == NoTask("paused")  # the same undo
+    assert [row.kind for row in read_log(engine, given.query.id)] == ["verdict", "undo"]
     held = reading(engine, lambda c: c.scalars(select(Lease.token).where(~Lease.released)).all())
     assert held == []
     pause(engine, False)
-    assert desk.next(project, ann, "t").task.pair == given.task.pair
+    assert service.next(project, ann, "t").task.pair == given.task.pair
 
 
-def test_undo_of_a_skip_asks_the_pair_again(engine, desk):
+def test_undo_of_a_skip_asks_the_pair_again(engine, service):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=2, k=1)
-    given = desk.next(project, ann, "t")
-    _, after = desk.answer(project, ann, given.token, "skip", seconds=1, tab="t")
-    assert isinstance(after, Nothing)
-    again = desk.undo(project, ann, new_token(), "t")
+    given = service.next(project, ann, "t")
+    _, after = service.answer(project, ann, given.token, "skip", seconds=1, tab="t")
+    assert isinstance(after, NoTask)
+    again = service.undo(project, ann, new_token(), "t")
     assert again.task.pair == given.task.pair
-    assert judge_all(desk, project, ann, again)[1] == Nothing("done")
+    assert judge_all(service, project, ann, again)[1] == NoTask("done")
 
 
 @pytest.mark.parametrize("purpose", [Purpose.GOLD, Purpose.MAIN])
@@ -309,91 +311,93 @@ def test_undo_shows_the_pair_as_it_was_shown(engine, clock, purpose):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=4, gold_rate=0.5)
     add_gold(engine, queries_of(engine, project)[0].id, 0, 3)
-    desk = scripted(engine, clock, 0.0 if purpose is Purpose.GOLD else 0.9, 0.0)
-    given = desk.next(project, ann, "t")
-    desk.answer(project, ann, given.token, "right", seconds=1, tab="t", more=False)
-    assert desk.undo(project, ann, new_token(), "t").task == given.task
+    service = scripted(engine, clock, 0.0 if purpose is Purpose.GOLD else 0.9, 0.0)
+    given = service.next(project, ann, "t")
+    service.answer(project, ann, given.token, "right", seconds=1, tab="t", more=False)
+    assert service.undo(project, ann, new_token(), "t").task == given.task
 
 
 def test_a_late_answer_to_a_check_counts(engine, clock):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=4, gold_rate=0.5, lease_seconds=60)
     add_gold(engine, queries_of(engine, project)[0].id, 0, 3)
-    desk = scripted(engine, clock, 0.0, 0.9)
-    given = desk.next(project, ann, "t")
+    service = scripted(engine, clock, 0.0, 0.9)
+    given = service.next(project, ann, "t")
     clock.now += 61
-    taken, _ = desk.answer(project, ann, given.token, "left", seconds=1, tab="t", more=False)
+    taken, _ = service.answer(project, ann, given.token, "left", seconds=1, tab="t", more=False)
     assert (taken.late, taken.counts) == (True, True)
 
 
-def test_a_late_answer_to_what_is_settled_does_not_count(engine, desk, clock):
+def test_a_late_answer_to_what_is_settled_does_not_count(engine, service, clock):
     ann, bob = make_people(engine, 2)
     project = make_project(engine, [ann, bob], queries=1, items=2, k=1, lease_seconds=60)
-    held = desk.next(project, ann, "a")
+    held = service.next(project, ann, "a")
     clock.now += 61
-    theirs = desk.next(project, bob, "b")
-    desk.answer(project, bob, theirs.token, "left", seconds=1, tab="b")
-    taken, after = desk.answer(project, ann, held.token, "left", seconds=1, tab="a")
+    theirs = service.next(project, bob, "b")
+    service.answer(project, bob, theirs.token, "left", seconds=1, tab="b")
+    taken, after = service.answer(project, ann, held.token, "left", seconds=1, tab="a")
     assert (taken.late, taken.counts) == (True, False)
     assert (after.why, after.seconds, after.problems) == ("done", 0.0, ())
 
 
-def test_time_is_neither_negative_nor_more_than_passed(engine, desk, clock):
+def test_time_is_neither_negative_nor_more_than_passed(engine, service, clock):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=5)
-    given = desk.next(project, ann, "t")
+    given = service.next(project, ann, "t")
     clock.now += 3
-    _, given = desk.answer(project, ann, given.token, "left", seconds=2, tab="t")
+    _, given = service.answer(project, ann, given.token, "left", seconds=2, tab="t")
     clock.now -= 1  # a clock that was set back
-    desk.answer(project, ann, given.token, "left", seconds=2, tab="t", more=False)
-    assert [row.seconds for row in log_of(engine, given.query.id)] == [2, 0]
-    tally = reading(engine, lambda c: c.execute(select(Tally.judgments, Tally.seconds)).one())
+    service.answer(project, ann, given.token, "left", seconds=2, tab="t", more=False)
+    assert [row.seconds for row in read_log(engine, given.query.id)] == [2, 0]
+    tally = reading(
+        engine, lambda c: c.execute(select(JudgmentCount.judgments, JudgmentCount.seconds)).one()
+    )
     assert tuple(tally) == (2, 2.0)
 
 
-def test_without_more_nothing_is_handed_out(engine, desk):
+def test_without_more_nothing_is_handed_out(engine, service):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=5)
-    given = desk.next(project, ann, "t")
+    given = service.next(project, ann, "t")
     answer = (project, ann, given.token, "left")
-    taken, after = desk.answer(*answer, seconds=1, tab="t", more=False)
+    taken, after = service.answer(*answer, seconds=1, tab="t", more=False)
     assert (taken.repeated, after) == (False, None)
-    taken, after = desk.answer(*answer, seconds=1, tab="t", more=False)
+    taken, after = service.answer(*answer, seconds=1, tab="t", more=False)
     assert (taken.repeated, after) == (True, None)
     assert reading(engine, lambda c: c.scalars(select(Lease.token)).all()) == []
     pause(engine)
-    taken, after = desk.answer(*answer, seconds=1, tab="t")
+    taken, after = service.answer(*answer, seconds=1, tab="t")
     assert (taken.repeated, after) == (True, None)
 
 
-def test_what_a_query_needs_is_written_down_with_each_answer(engine, desk, clock):
+def test_what_a_query_needs_is_written_down_with_each_answer(engine, service, clock):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=6, k=2, lease_seconds=60)
-    given = desk.next(project, ann, "t")
+    given = service.next(project, ann, "t")
 
     def row():
         return reading(engine, lambda c: c.execute(select(Query.__table__)).one())
 
     free = row().free
     assert row().lease_expiry == clock.now + 60
-    _, given = desk.answer(project, ann, given.token, truth(given.task), seconds=1, tab="t")
+    _, given = service.answer(project, ann, given.token, truth(given.task), seconds=1, tab="t")
     assert (row().entries, row().judgments, row().done) == (1, 1, False)
     assert row().available == (row().free > 0)
     assert row().free <= free
-    desk.answer(project, ann, given.token, truth(given.task), seconds=1, tab="t", more=False)
+    service.answer(project, ann, given.token, truth(given.task), seconds=1, tab="t", more=False)
     assert row().lease_expiry is None
-    judge_all(desk, project, ann, desk.next(project, ann, "t"))
+    judge_all(service, project, ann, service.next(project, ann, "t"))
     assert (row().free, row().done, row().available) == (0, True, False)
 
 
-def test_undo_of_nothing_changes_nothing(engine, desk):
+def test_undo_of_nothing_changes_nothing(engine, service):
     ann, bob = make_people(engine, 2)
     project = make_project(engine, [ann, bob], queries=1, items=4)
-    given = desk.next(project, ann, "t")
-    desk.answer(project, ann, given.token, "left", seconds=1, tab="t", more=False)
-    desk.undo(project, ann, new_token(), "t", given.token)
+    given = service.next(project, ann, "t")
+    service.answer(project, ann, given.token, "left", seconds=1, tab="t", more=False)
+    service.undo(project, ann, new_token(), "t", given.token)
     for answer in (given.token, None):
         with pytest.raises(RefusedError) as refused:
-            desk.undo(project, ann, new_token(), "t", answer)
+            service.undo(project, ann, new_token(), "t", answer)
         assert refused.value.status == 404
-    assert len(log_of(engine, given.query.id)) == 2
+    assert len(read_log(engine, given.query.id)) == 2

@@ -14,11 +14,11 @@ from podium.studio.errors import RefusedError
 from podium.studio.settings import Settings
 from podium.studio.store.database import reading
 from podium.studio.store.tables import Candidate
-from podium.studio.transfer.readers import Asked
+from podium.studio.transfer.readers import QueryText
 from podium.studio.transfer.search_engines import QUERY, EngineSearch, allowed, check_search, fetch
-from tests.studio.browsing import ended, program
-from tests.studio.making import make_people, make_project
-from tests.studio.serving import serving
+from tests.studio.factories import make_people, make_project
+from tests.studio.http_client import ended, program
+from tests.studio.server import serving
 
 
 class Engine(BaseHTTPRequestHandler):
@@ -150,7 +150,7 @@ def test_words_of_a_query_choose_no_parser(engine_address):
             "template": json.dumps({"query": QUERY}),
         }
     )
-    asked = [Asked("q1", "{!xmlparser v='<x/>'}", "")]
+    asked = [QueryText("q1", "{!xmlparser v='<x/>'}", "")]
     with pytest.raises(DataError, match="query 'q1' uses Solr's query parser 'xmlparser'"):
         list(fetch(search, asked, [f"http://{engine_address}/"]))
     assert Engine.asked == []
@@ -158,7 +158,7 @@ def test_words_of_a_query_choose_no_parser(engine_address):
 
 def test_capital_letters_in_a_scheme_or_host_are_the_same_address(engine_address):
     search = EngineSearch(url=f"HTTP://{engine_address}/shop/_search", queries="q1\tshoes")
-    (read,) = fetch(search, [Asked("q1", "shoes", "")], [f"http://{engine_address}/"])
+    (read,) = fetch(search, [QueryText("q1", "shoes", "")], [f"http://{engine_address}/"])
     assert [each.document_id for each in read.entry.candidates] == ["d0", "d1", "d2"]
 
 

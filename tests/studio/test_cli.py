@@ -15,13 +15,13 @@ import pytest
 from podium.data import read_qrels, write_jsonl
 from podium.studio.accounts.service import check_password
 from podium.studio.demo import demo_queries, prepare_demo
-from podium.studio.judging.service import Desk, Given
+from podium.studio.judging.service import JudgingService, LeasedTask
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction
 from tests.cli.run_podium import PODIUM, podium
 from tests.ports import free_port
-from tests.studio.browsing import Browser, row_of
-from tests.studio.making import PASSWORD
+from tests.studio.factories import PASSWORD
+from tests.studio.http_client import Browser, row_of
 from tests.studio.postgres import wait_until
 
 
@@ -119,7 +119,7 @@ def test_from_an_empty_database_to_labels_without_a_server(database, tmp_path):
     podium("migrate")
     assert "no account" in podium("project", "create", "Shoes", "--owner", "a@b.c", fails=True)
     podium("user", "add", "Ann@example.org", "--name", "Ann", "--admin", given=PASSWORD + "\n")
-    assert "There is an account" in podium(
+    assert "An account with this address already exists" in podium(
         "user", "add", "ann@example.org", "--no-password", fails=True
     )
     owner = ["--owner", "ann@example.org"]
@@ -131,11 +131,13 @@ def test_from_an_empty_database_to_labels_without_a_server(database, tmp_path):
     podium("project", "import", number, "c.jsonl")
     assert "Pass a JSONL file" in podium("project", "import", number, fails=True)
     engine = connect(Settings(database=database))
-    desk = Desk(engine)
-    given = desk.next(row_of(engine, number), 1, "t")
-    while isinstance(given, Given):
+    service = JudgingService(engine)
+    given = service.next(row_of(engine, number), 1, "t")
+    while isinstance(given, LeasedTask):
         choice = "left" if given.task.left < given.task.right else "right"
-        _, given = desk.answer(row_of(engine, number), 1, given.token, choice, seconds=1, tab="t")
+        _, given = service.answer(
+            row_of(engine, number), 1, given.token, choice, seconds=1, tab="t"
+        )
     engine.dispose()
     podium("project", "export", number, "labels.qrels")
     labels = read_qrels(tmp_path / "labels.qrels")

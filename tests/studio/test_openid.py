@@ -19,9 +19,9 @@ from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
 from podium.studio.store.tables import User
 from tests.ports import free_port
-from tests.studio.browsing import Browser
-from tests.studio.making import make_people, make_project
-from tests.studio.serving import serving
+from tests.studio.factories import make_people, make_project
+from tests.studio.http_client import Browser
+from tests.studio.server import serving
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,13 +8,13 @@ import pytest
 from sqlalchemy import select, update
 
 from podium.studio.accounts.service import add_user, new_api_token
-from podium.studio.judging.service import Desk
+from podium.studio.judging.service import JudgingService
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.tables import AuditRecord, LogEntry, Membership, SignInFailure, User
-from tests.studio.browsing import Browser, program, row_of
-from tests.studio.making import PASSWORD, make_project
-from tests.studio.serving import serving
+from tests.studio.factories import PASSWORD, make_project
+from tests.studio.http_client import Browser, program, row_of
+from tests.studio.server import serving
 
 ANN, BOB = "ann@example.org", "bob@example.org"
 
@@ -74,7 +74,7 @@ def test_accounts_are_listed_and_changed_by_administrators_only(engine, address,
         assert admin.get(path).status_code == 403
     actions = reading(engine, lambda c: c.scalars(select(AuditRecord.action)).all())
     for action in ("disabled an account", "enabled an account", "reset a password",
-                   "ended sessions and tokens", "made an administrator"):  # fmt: skip
+                   "ended sessions and API tokens", "appointed an administrator"):  # fmt: skip
         assert action in actions
 
 
@@ -99,9 +99,9 @@ def test_administrators_see_all_projects(engine, address, people):
 def test_who_is_anonymised_is_a_number_in_the_log(engine, address, people):
     ann, bob = people
     project = make_project(engine, [ann, bob])
-    desk = Desk(engine)
-    given = desk.next(row_of(engine, project), bob, "t")
-    desk.answer(row_of(engine, project), bob, given.token, "left", seconds=1, tab="t")
+    service = JudgingService(engine)
+    given = service.next(row_of(engine, project), bob, "t")
+    service.answer(row_of(engine, project), bob, given.token, "left", seconds=1, tab="t")
     with Browser(address) as browser, program(engine, address, ann) as admin:
         browser.sign_in(BOB, "a wrong password")
         browser.sign_in(BOB)

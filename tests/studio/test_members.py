@@ -8,15 +8,15 @@ import pytest
 from sqlalchemy import select, update
 
 from podium.studio.accounts.service import add_user
-from podium.studio.judging.service import Desk, Given
-from podium.studio.judging.task_selection import Nothing
+from podium.studio.judging.service import JudgingService, LeasedTask
+from podium.studio.judging.task_selection import NoTask
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
-from podium.studio.store.tables import Assigned, Membership, Query
-from tests.studio.browsing import Browser, program, row_of
-from tests.studio.making import PASSWORD, make_people, make_project
-from tests.studio.serving import serving
+from podium.studio.store.tables import Membership, Query, QueryAssignment
+from tests.studio.factories import PASSWORD, make_people, make_project
+from tests.studio.http_client import Browser, program, row_of
+from tests.studio.server import serving
 
 
 @pytest.fixture
@@ -66,13 +66,13 @@ def test_roles_over_rest(engine, address):
 def test_what_a_removed_member_held_is_free_again(engine, address):
     ann, bob = make_people(engine, 2)
     project = make_project(engine, [ann, bob], queries=1, items=2, k=1)
-    desk = Desk(engine)
-    held = desk.next(row_of(engine, project), bob, "b")
-    assert isinstance(desk.next(row_of(engine, project), ann, "a"), Nothing)
+    service = JudgingService(engine)
+    held = service.next(row_of(engine, project), bob, "b")
+    assert isinstance(service.next(row_of(engine, project), ann, "a"), NoTask)
     with program(engine, address, ann) as client:
         assert client.delete(f"/api/v1/projects/{project}/members/{bob}").status_code == 204
-    given = desk.next(row_of(engine, project), ann, "a")
-    assert isinstance(given, Given)
+    given = service.next(row_of(engine, project), ann, "a")
+    assert isinstance(given, LeasedTask)
     assert given.task.pair == held.task.pair
 
 
@@ -94,7 +94,7 @@ def test_invitations_over_rest(engine, address):
         audit = client.get(f"/api/v1/projects/{project}/audit").json()
         assert [each["action"] for each in audit][:2] == [
             "revoked an invitation",
-            "made an invitation",
+            "created an invitation",
         ]
         later = client.get(
             f"/api/v1/projects/{project}/audit", params={"before": audit[0]["id"], "limit": 1}
@@ -111,7 +111,7 @@ def test_queries_are_shared_out_evenly(engine, address):
         assert {each["user"]: each["queries"] for each in shares} == {ann: 0, bob: 3, cat: 3}
         shares = client.post(path, json={"copies": 2, "method": "rotate"}).json()
         assert [each["queries"] for each in shares] == [4, 4, 4]
-        queries = reading(engine, lambda c: c.scalars(select(Assigned.query_id)).all())
+        queries = reading(engine, lambda c: c.scalars(select(QueryAssignment.query_id)).all())
         assert sorted(queries) == sorted(
             2 * reading(engine, lambda c: c.scalars(select(Query.id)).all())
         )
@@ -119,7 +119,7 @@ def test_queries_are_shared_out_evenly(engine, address):
         assert client.post(path, json={"people": [999]}).status_code == 422
         assert client.delete(path, params={"user": bob}).status_code == 204
         assert [each["queries"] for each in client.get(path).json()] == [4, 0, 4]
-        assert isinstance(Desk(engine).next(row_of(engine, project), bob, "t"), Nothing)
+        assert isinstance(JudgingService(engine).next(row_of(engine, project), bob, "t"), NoTask)
         assert client.delete(path).status_code == 204
         assert [each["queries"] for each in client.get(path).json()] == [0, 0, 0]
 
@@ -148,8 +148,8 @@ def test_the_pages_about_people(engine, address):
         assert "Assign queries" in browser.get(f"{home}/assignment").text
         assert browser.submit(f"{home}/assignment/remove", {"user": str(bob)}).status_code == 303
         page = browser.get(f"{home}/audit").text
-        assert "shared the queries out" in page
-        assert "took assignments back" in page
+        assert "assigned the queries" in page
+        assert "removed assignments" in page
         assert browser.submit(f"{home}/people/{bob}/remove").status_code == 303
 
 
