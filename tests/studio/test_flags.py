@@ -41,7 +41,7 @@ def test_careless_people_are():
     (flag,) = quality_flags(AssessorStats(sides=(45, 3, 5)))
     assert "Chose left in 45 of 50" in flag
     (flag,) = quality_flags(AssessorStats(sides=(1, 99, 1)))
-    assert "Called 99 of 101 pairs equal" in flag
+    assert "Judged 99 of 101 pairs equal" in flag
     (flag,) = quality_flags(AssessorStats(recent=times(*[0.8] * 30)))
     assert "faster than the texts" in flag
     assert (

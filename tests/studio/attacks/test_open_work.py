@@ -81,9 +81,9 @@ def plan_of(engine, project, user):
     def work(connection):
         statement = _FIND[False]
         statement.rows(connection, user=user, project=project)
-        values = {**statement._fixed, "user": user, "project": project}
+        values = {**statement._constants, "user": user, "project": project}
         driver = connection.connection.driver_connection
-        rows = driver.execute(f"EXPLAIN (ANALYZE, COSTS OFF) {statement._text}", values).fetchall()
+        rows = driver.execute(f"EXPLAIN (ANALYZE, COSTS OFF) {statement._sql}", values).fetchall()
         return "\n".join(row[0] for row in rows)
 
     return in_transaction(engine, work)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any
-from urllib.parse import urlencode
 
-import httpx
-from authlib.oauth2.rfc7636 import create_s256_code_challenge
+import httpx2
+from authlib.integrations.base_client import OAuthError
+from authlib.integrations.httpx_client import OAuth2Client
 from authlib.oidc.core import CodeIDToken
 from joserfc import jwt
 from joserfc.errors import JoseError
@@ -27,7 +25,7 @@ _AGAIN_SECONDS = 30.0
 _LEEWAY = 60
 _MAX_BYTES = 1 << 20
 _SECONDS = 10.0
-"""How long an answer of the provider may take."""
+"""How long a response of the provider may take."""
 
 
 @dataclass(frozen=True)
@@ -45,55 +43,69 @@ class OpenIDIdentity:
     name: str
 
 
+class _LimitedTransport(httpx2.HTTPTransport):
+    """Refuses responses that are too large or take too long."""
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request and read the whole response within the limits."""
+        end = time.monotonic() + _SECONDS
+        request.headers["accept-encoding"] = "identity"
+        response = super().handle_request(request)
+        try:
+            body = bytearray()
+            for chunk in response.iter_raw():
+                body += chunk
+                if len(body) > _MAX_BYTES or time.monotonic() > end:
+                    raise httpx2.ReadError("the response is too large or too slow")
+        finally:
+            response.close()
+        if "content-encoding" in response.headers:
+            raise httpx2.ReadError("the response is compressed, which was not asked for")
+        return httpx2.Response(response.status_code, headers=response.headers, content=bytes(body))
+
+
 class OpenIDProvider:
-    """The provider of the settings. What it publishes about itself is asked for now and then."""
+    """The provider of the settings; its discovery document and keys are cached for an hour."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._lock = Lock()
-        self._about: JsonObject = {}
+        self._metadata: JsonObject = {}
         self._keys: KeySet | None = None
         self._asked_at = -_KEPT_SECONDS
 
     def sign_in_address(self, callback: str, state: str, nonce: str, verifier: str) -> str:
         """Where to send a browser."""
-        about, _ = self._known()
-        query = urlencode(
-            {
-                "response_type": "code",
-                "client_id": self._settings.oidc_client_id,
-                "redirect_uri": callback,
-                "scope": "openid email profile",
-                "state": state,
-                "nonce": nonce,
-                "code_challenge": create_s256_code_challenge(verifier),
-                "code_challenge_method": "S256",
-            }
-        )
-        address = str(about["authorization_endpoint"])
-        return f"{address}{'&' if '?' in address else '?'}{query}"
+        metadata, _ = self._known()
+        with self._client(metadata, callback) as client:
+            address, _ = client.create_authorization_url(
+                str(metadata["authorization_endpoint"]),
+                state=state,
+                nonce=nonce,
+                code_verifier=verifier,
+            )
+        return str(address)
 
     def who(self, callback: str, code: str, nonce: str, verifier: str) -> OpenIDIdentity:
-        """Who came back with a code."""
-        about, _ = self._known()
-        answer = self._post(
-            str(about["token_endpoint"]),
-            {
-                "grant_type": "authorization_code",
-                "code": code,
-                "redirect_uri": callback,
-                "code_verifier": verifier,
-            },
-            about,
-        )
-        claims: JsonObject = self._verified(str(answer.get("id_token", "")), nonce, answer)
-        if "email" not in claims and "userinfo_endpoint" in about:
-            # Where there is an access token, the standard lets providers tell the rest there.
-            login = {"authorization": f"Bearer {answer.get('access_token', '')}"}
-            more = self._ask("GET", str(about["userinfo_endpoint"]), headers=login)
-            if more.get("sub") != claims["sub"]:
-                raise _unusable()
-            claims = {**more, **claims}
+        """The identity of someone who came back with a code."""
+        metadata, _ = self._known()
+        try:
+            with self._client(metadata, callback) as client:
+                token = client.fetch_token(
+                    str(metadata["token_endpoint"]),
+                    grant_type="authorization_code",
+                    code=code,
+                    code_verifier=verifier,
+                )
+                claims = self._verified(str(token.get("id_token", "")), nonce, token)
+                if "email" not in claims and "userinfo_endpoint" in metadata:
+                    # The standard lets providers send these claims there instead.
+                    userinfo = _json(client.get(str(metadata["userinfo_endpoint"])))
+                    if userinfo.get("sub") != claims["sub"]:
+                        raise _unusable()
+                    claims = {**userinfo, **claims}
+        except (httpx2.HTTPError, OAuthError, ValueError, RecursionError, KeyError) as error:
+            raise _unusable() from error
         verified = claims.get("email_verified") in (True, "true")
         email = str(claims.get("email", "")) if verified else ""
         subject = f"{self._settings.oidc_issuer}#{claims['sub']}"
@@ -101,6 +113,21 @@ class OpenIDProvider:
         if len(subject) > 600:
             raise _unusable()
         return OpenIDIdentity(subject, email, name[:200])
+
+    def _client(self, metadata: JsonObject, callback: str) -> OAuth2Client:
+        secret = self._settings.oidc_client_secret
+        methods = metadata.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
+        method = "client_secret_basic" if "client_secret_basic" in methods else "client_secret_post"
+        return OAuth2Client(
+            self._settings.oidc_client_id,
+            secret or None,
+            token_endpoint_auth_method=method if secret else "none",
+            scope="openid email profile",
+            redirect_uri=callback,
+            code_challenge_method="S256",
+            transport=_LimitedTransport(),
+            timeout=_SECONDS / 2,
+        )
 
     def _verified(self, token: str, nonce: str, answer: JsonObject) -> JsonObject:
         try:
@@ -139,47 +166,28 @@ class OpenIDProvider:
         with self._lock:
             fresh = time.monotonic() - self._asked_at < _KEPT_SECONDS
             if self._keys is not None and fresh and not anew:
-                return self._about, self._keys
+                return self._metadata, self._keys
         issuer = self._settings.oidc_issuer
-        about = self._get(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
-        if about.get("issuer") != issuer:
-            raise _unusable()
-        keys = KeySet.import_key_set(self._get(str(about["jwks_uri"])))  # type: ignore[arg-type]
-        with self._lock:
-            self._about, self._keys, self._asked_at = about, keys, time.monotonic()
-        return about, keys
-
-    def _get(self, address: str) -> JsonObject:
-        return self._ask("GET", address)
-
-    def _post(self, address: str, form: dict[str, str], about: JsonObject) -> JsonObject:
-        login = (self._settings.oidc_client_id, self._settings.oidc_client_secret)
-        methods = about.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
-        if not login[1]:
-            return self._ask("POST", address, data={**form, "client_id": login[0]})
-        if "client_secret_basic" in methods:
-            return self._ask("POST", address, data=form, auth=login)
-        secret = {"client_id": login[0], "client_secret": login[1]}
-        return self._ask("POST", address, data={**form, **secret})
-
-    def _ask(self, method: str, address: str, **more: Any) -> JsonObject:
-        end = time.monotonic() + _SECONDS
-        body = bytearray()
         try:
-            with (
-                httpx.Client(follow_redirects=False, timeout=_SECONDS / 2) as client,
-                client.stream(method, address, **more) as answer,
-            ):
-                for chunk in answer.iter_bytes():
-                    body += chunk
-                    if len(body) > _MAX_BYTES or time.monotonic() > end:
-                        raise _unusable()
-            content = json.loads(body) if answer.status_code == 200 else None
-        except (httpx.HTTPError, ValueError, RecursionError) as error:
+            with httpx2.Client(transport=_LimitedTransport(), timeout=_SECONDS / 2) as client:
+                metadata = _json(
+                    client.get(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
+                )
+                if metadata.get("issuer") != issuer:
+                    raise _unusable()
+                keys = KeySet.import_key_set(_json(client.get(str(metadata["jwks_uri"]))))  # type: ignore[arg-type]
+        except (httpx2.HTTPError, ValueError, RecursionError, KeyError) as error:
             raise _unusable() from error
-        if not isinstance(content, dict):
-            raise _unusable()
-        return content
+        with self._lock:
+            self._metadata, self._keys, self._asked_at = metadata, keys, time.monotonic()
+        return metadata, keys
+
+
+def _json(response: httpx2.Response) -> JsonObject:
+    content = response.json() if response.status_code == 200 else None
+    if not isinstance(content, dict):
+        raise _unusable()
+    return content
 
 
 def _unusable() -> RefusedError:
