@@ -13,7 +13,7 @@ from podium.measures import evaluate, parse_measure
 from podium.rankers import TreeRanker
 from studies.claims import table
 from studies.collections import available, graded, load_folds
-from studies.entries import K, Truth
+from studies.leaderboard_models import K, Truth
 from studies.parts import Part
 from studies.peers import PeerRanker
 from studies.study import Setup, Study, Written

@@ -12,8 +12,8 @@ from podium.measures import evaluate, parse_measure
 from podium.rankers.models import Model
 from studies.claims import Claim, ClaimVerdict, on_a_stand_in, table
 from studies.collections import load_folds
-from studies.entries import BETAS, ENTRIES, FOCUSED, K, Truth
 from studies.leaderboard import LeaderboardPlan
+from studies.leaderboard_models import BETAS, ENTRIES, FOCUSED, K, Truth
 from studies.parts import Part
 from studies.plots import Line, Panel, draw_panels
 from studies.standings import COMPONENTS, ERR, Standing, collect

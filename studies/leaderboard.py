@@ -20,7 +20,7 @@ from podium.errors import DataError
 from podium.measures import evaluate, parse_measure
 from podium.rankers import LinearRanker, TuningResult, tune
 from studies.collections import Fold, available, graded, load_folds
-from studies.entries import ENTRIES, Entry, K, Truth
+from studies.leaderboard_models import ENTRIES, Entry, K, Truth
 from studies.provenance import leaderboard_code
 
 CHOSEN_BY: dict[Truth, str] = {"graded": "nDCG@10", "top-k": f"kNDCG(k={K})@10"}

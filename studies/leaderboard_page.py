@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from studies.collections import COLLECTIONS
-from studies.entries import TREE_TRIALS, K
+from studies.leaderboard_models import TREE_TRIALS, K
 from studies.standings import COMPONENTS, ERR, Standing, beside_published, choices
 
 _COLUMNS = {

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from studies.entries import BETAS, FOCUSED
+from studies.leaderboard_models import BETAS, FOCUSED
 from studies.plots import pyplot, save
 from studies.standings import ERR, Standing
 

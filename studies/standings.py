@@ -12,13 +12,13 @@ import numpy as np
 
 from podium.measures import mean_interval, paired_difference
 from studies.arrays import Doubles
-from studies.entries import ENTRIES, K, Truth
 from studies.leaderboard import (
     CHOSEN_BY,
     LeaderboardResult,
     LeaderboardTask,
     read_leaderboard,
 )
+from studies.leaderboard_models import ENTRIES, K, Truth
 
 ERR: dict[Truth, str] = {"graded": "ERR", "top-k": f"kERR(k={K})"}
 

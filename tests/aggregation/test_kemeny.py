@@ -14,10 +14,10 @@ from podium.aggregation import (
     kendall_distance,
     supervised_kemeny,
 )
-from podium.aggregation.exact import order_exactly
+from podium.aggregation.exact_kemeny import order_exactly
+from podium.aggregation.integer_programme import solve_programme
 from podium.aggregation.margins import against, margins
-from podium.aggregation.programme import solve_programme
-from podium.aggregation.subsets import order_subsets
+from podium.aggregation.subset_programme import order_subsets
 from podium.aggregation.votes import Unranked
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles

@@ -20,9 +20,9 @@ from podium.measures import (
     evaluate,
     nDCG,
 )
+from podium.measures.comparison.formats import notes
 from podium.measures.comparison.result import HEADINGS
 from podium.measures.comparison.statistics import holm, paired_difference
-from podium.measures.comparison.text import notes
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "trec"
 needs_shared = pytest.mark.skipif(

@@ -14,13 +14,13 @@ import pytest
 from podium.data import Dataset, write_letor
 from podium.errors import ArgumentError, PodiumError
 from studies.collections import COLLECTIONS, available, graded, load_folds
-from studies.entries import ENTRIES
 from studies.leaderboard import (
     LeaderboardPlan,
     read_leaderboard,
     results_file,
     run,
 )
+from studies.leaderboard_models import ENTRIES
 from studies.leaderboard_page import leaderboard_page
 from studies.leaderboard_plots import draw_leaderboard
 from studies.provenance import leaderboard_code

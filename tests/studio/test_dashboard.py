@@ -15,6 +15,7 @@ from podium.studio.judging.service import JudgingService, LeasedTask
 from podium.studio.reporting import reports
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.rows import ReportRow
 from podium.studio.store.tables import Gold, Job, LogEntry, Query, QueryFigures
 from podium.studio.store.tokens import new_token
 from tests.studio.factories import PASSWORD, make_people, make_project
@@ -155,14 +156,11 @@ def test_only_queries_that_moved_are_read_again(engine):
 
 
 def test_a_report_is_made_anew_only_if_there_is_need():
-    class Row:
-        entries = 5
-        made_at = 100.0
-
+    row = ReportRow(1, "project", {}, entries=5, made_at=100.0)
     assert reports.is_stale(None, 0, 0.0)
-    assert reports.is_stale(Row, 6, 200.0)
-    assert not reports.is_stale(Row, 5, 200.0)
-    assert not reports.is_stale(Row, 6, 101.0)
+    assert reports.is_stale(row, 6, 200.0)
+    assert not reports.is_stale(row, 5, 200.0)
+    assert not reports.is_stale(row, 6, 101.0)
 
 
 def test_a_contradiction_is_asked_again(engine, address):

@@ -24,8 +24,8 @@ from podium.data import Rankings
 from podium.data.files import open_write
 from podium.errors import DataError
 from podium.measures import Comparison, as_html, as_json, as_latex, as_markdown, compare
+from podium.measures.comparison.formats import notes
 from podium.measures.comparison.result import HEADINGS
-from podium.measures.comparison.text import notes
 
 _WRITERS = {".html": as_html, ".md": as_markdown, ".tex": as_latex, ".json": as_json}
 

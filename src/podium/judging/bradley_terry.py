@@ -18,7 +18,7 @@ from scipy.linalg.lapack import dposv, dtrtrs
 
 from podium.data.seeds import generator
 from podium.errors import DataError
-from podium.judging.algorithms.beliefs import quantiles
+from podium.judging.algorithms.prior_beliefs import quantiles
 from podium.kernels import Doubles, Ints, kernel
 
 SPREAD = 1.6

@@ -1,7 +1,7 @@
 """Estimate how many judgments a session still needs by simulating it to its end.
 
 Each simulated order agrees with all that is known. The rest is drawn from the prior ranking as
-far as the verdicts so far support it: see `podium.judging.algorithms.beliefs`.
+far as the verdicts so far support it: see `podium.judging.algorithms.prior_beliefs`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import log_ndtr, softmax
 
 from podium.data.seeds import generator
-from podium.judging.algorithms.beliefs import SPREADS, quantiles
+from podium.judging.algorithms.prior_beliefs import SPREADS, quantiles
 from podium.judging.algorithms.selection import Algorithm, drive_selection
 from podium.judging.entries import Outcome
 from podium.judging.transitive_closure import KnownOutcomes

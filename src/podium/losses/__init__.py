@@ -29,6 +29,7 @@ from podium.losses.focused import Focused
 from podium.losses.lambda_loss import LambdaLoss
 from podium.losses.list_mle import ListMLE
 from podium.losses.list_net import ListNet
+from podium.losses.names import loss_names, parse_loss
 from podium.losses.pair_exponential import PairExponential
 from podium.losses.pair_hinge import PairHinge
 from podium.losses.pair_logistic import PairLogistic
@@ -37,7 +38,6 @@ from podium.losses.pairs import PairLoss
 from podium.losses.rank_cosine import RankCosine
 from podium.losses.squared_error import SquaredError
 from podium.losses.structural import StructuralHinge
-from podium.losses.text import loss_names, parse_loss
 
 __all__ = [
     "Batch",

@@ -2,10 +2,10 @@
 
 from podium.measures.comparison.coherence import Coherence, coherence
 from podium.measures.comparison.compare import compare
+from podium.measures.comparison.formats import as_json, as_latex, as_markdown
 from podium.measures.comparison.html import as_html
 from podium.measures.comparison.result import Comparison
 from podium.measures.comparison.statistics import mean_interval, paired_difference
-from podium.measures.comparison.text import as_json, as_latex, as_markdown
 from podium.measures.conventions import Conventions
 from podium.measures.definitions import (
     AP,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from podium.kernels import Doubles
-from podium.rankers.bundle import Risk
+from podium.rankers.bundle_method import Risk
 
 
 def adam_descent(

@@ -14,7 +14,7 @@ from podium.kernels import Doubles, Floats
 from podium.losses import Loss
 from podium.measures import Measure
 from podium.rankers.base import FitInterrupted, Progress, Ranker, TrainingData
-from podium.rankers.bundle import BundleResult, Plane, minimise_bundle
+from podium.rankers.bundle_method import BundleResult, Plane, minimise_bundle
 from podium.rankers.empirical_risk import BlockRisk, LinearRisk, block_scores
 from podium.rankers.gradient_descent import adam_descent
 from podium.rankers.linear_kernels import linear_scores, missing_feature

@@ -41,31 +41,31 @@ from podium.studio.web.routes import (
     accounts,
     dashboard,
     dashboard_pages,
+    health,
     jobs,
     judging,
     judging_pages,
-    oidc,
-    one_time,
-    operations,
-    people,
-    people_pages,
+    members,
+    members_pages,
+    one_time_links,
+    openid,
     project_pages,
     projects,
     signing_in,
     transfer_pages,
 )
 
-_API = (judging, projects, jobs, people, dashboard, accounts)
+_API = (judging, projects, jobs, members, dashboard, accounts)
 _PAGES = (
-    operations,
+    health,
     signing_in,
     judging_pages,
     project_pages,
     transfer_pages,
-    oidc,
-    people_pages,
+    openid,
+    members_pages,
     dashboard_pages,
-    one_time,
+    one_time_links,
     account_pages,
 )
 _PROBE_SECONDS = 2.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select
 
-from podium.studio.judging.answers import CHOICES, SKIP
+from podium.studio.judging.answer_choices import CHOICES, SKIP
 from podium.studio.store.database import reading
 from podium.studio.store.enums import Mode
 from podium.studio.store.tables import LogEntry

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeAlias
 
-from podium.judging.algorithms.beliefs import Beliefs
+from podium.judging.algorithms.prior_beliefs import Beliefs
 from podium.judging.algorithms.selection import Item, Pair, Selection
 from podium.judging.entries import Outcome
 

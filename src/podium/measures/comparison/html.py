@@ -7,8 +7,8 @@ from html import escape
 import numpy as np
 
 from podium.measures.comparison.coherence import BASES, STEEPNESS
+from podium.measures.comparison.formats import notes
 from podium.measures.comparison.result import HEADINGS, BaselineComparison, Comparison
-from podium.measures.comparison.text import notes
 from podium.measures.value import Measure
 from podium.reports.charts import curve_chart, difference_chart, grid_chart
 from podium.reports.page import report_page

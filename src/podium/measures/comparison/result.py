@@ -91,7 +91,7 @@ class Comparison:
     test: TestName
 
     def __str__(self) -> str:
-        from podium.measures.comparison.text import as_markdown
+        from podium.measures.comparison.formats import as_markdown
 
         return as_markdown(self)
 

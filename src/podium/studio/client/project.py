@@ -13,7 +13,7 @@ from uuid import uuid4
 from podium.data import CandidateList, Judgments, Preferences, read_parquet, write_jsonl
 from podium.data.atomic import atomic_write
 from podium.data.files import writing
-from podium.studio.client.renewing import LeaseRenewer
+from podium.studio.client.lease_renewal import LeaseRenewer
 from podium.studio.client.values import StudioDocument, StudioError, StudioTask
 from podium.studio.json_types import JsonObject
 

@@ -11,8 +11,8 @@ from sqlalchemy import Connection, bindparam, select
 
 from podium.studio.judging import leases
 from podium.studio.judging.blocked import NOT_ASSIGNED, BlockedWork
+from podium.studio.judging.judgment_log import update_query
 from podium.studio.judging.leases import HeldPair, LeaseHolder, QueryLeases, active_leases
-from podium.studio.judging.log import update_query
 from podium.studio.judging.modes import JudgingTask
 from podium.studio.judging.open_work import OpenWork
 from podium.studio.judging.query_state import Document, QueryState

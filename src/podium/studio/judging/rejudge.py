@@ -18,8 +18,8 @@ from podium.studio.accounts.audit import record
 from podium.studio.accounts.identity import Member
 from podium.studio.errors import RefusedError
 from podium.studio.judging.judged import load_judged_query
+from podium.studio.judging.judgment_log import append_undo, update_query
 from podium.studio.judging.leases import active_leases
-from podium.studio.judging.log import append_undo, update_query
 from podium.studio.store.database import in_transaction
 from podium.studio.store.enums import Kind, Mode, Purpose
 from podium.studio.store.rows import ProjectRow, QueryRow, fetch_one

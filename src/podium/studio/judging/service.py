@@ -19,10 +19,10 @@ from sqlalchemy.exc import IntegrityError
 
 from podium.studio.errors import RefusedError
 from podium.studio.judging import leases
-from podium.studio.judging.answers import answer_entries
+from podium.studio.judging.answer_choices import answer_entries
 from podium.studio.judging.judgment_counts import count_judgment
+from podium.studio.judging.judgment_log import append, append_undo, update_query
 from podium.studio.judging.leases import HeldPair, LeaseHolder, active_leases
-from podium.studio.judging.log import append, append_undo, update_query
 from podium.studio.judging.modes import JudgingTask, QueryLogEntry
 from podium.studio.judging.next_task import LeasedTask as LeasedTask
 from podium.studio.judging.next_task import LockedQuery, NextTask, TaskDispatcher, UsedStates
@@ -214,7 +214,7 @@ class JudgingService:
             project: The project's row.
             who: Who answers, and which browser tab the next task is for.
             token: Of the lease.
-            choice: One of `podium.studio.judging.answers.CHOICES`.
+            choice: One of `podium.studio.judging.answer_choices.CHOICES`.
             seconds: How long it took, without breaks.
             reason: Why it was skipped, if it was.
             more: Whether to lease another task.

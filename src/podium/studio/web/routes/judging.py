@@ -12,7 +12,7 @@ from sqlalchemy import Connection, select
 
 from podium.studio.accounts.identity import Member
 from podium.studio.errors import RefusedError
-from podium.studio.judging.answers import CHOICES
+from podium.studio.judging.answer_choices import CHOICES
 from podium.studio.judging.judgment_counts import user_judgments
 from podium.studio.judging.leases import RENEW_EVERY, LeaseHolder
 from podium.studio.judging.next_task import LeasedTask, NextTask, UsedStates

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from podium.aggregation.components import grouped_order
+from podium.aggregation.integer_programme import Solved, solve_programme
 from podium.aggregation.kemeny import borda_start
 from podium.aggregation.margins import against, margins
 from podium.aggregation.moves import best_first, insert_all, move_all, write_order
-from podium.aggregation.programme import Solved, solve_programme
-from podium.aggregation.subsets import LARGEST, order_subsets
+from podium.aggregation.subset_programme import LARGEST, order_subsets
 from podium.aggregation.votes import Unranked, checked_votes, row_scores
 from podium.errors import ArgumentError
 from podium.kernels import Doubles, Ints

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, bindparam, insert, update
 from sqlalchemy.orm import InstrumentedAttribute
 
 from podium.studio.json_types import JsonObject
-from podium.studio.judging.answers import AnswerEntry
+from podium.studio.judging.answer_choices import AnswerEntry
 from podium.studio.judging.judgment_counts import count_judgment
 from podium.studio.judging.leases import QueryLeases
 from podium.studio.judging.modes import QueryLogEntry

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podium.rankers.bundle import minimise_bundle
+from podium.rankers.bundle_method import minimise_bundle
 
 
 @settings(max_examples=40)

@@ -23,7 +23,7 @@ from podium.studio.web.access import AManager, AnyPerson
 from podium.studio.web.forms import FormValues, read_csrf
 from podium.studio.web.pages import render
 from podium.studio.web.routes.judging import Number
-from podium.studio.web.routes.people import AssignmentOptions, InvitationIn, RoleIn, join_link
+from podium.studio.web.routes.members import AssignmentOptions, InvitationIn, RoleIn, join_link
 from podium.studio.web.routes.project_pages import render_project
 
 router = APIRouter(dependencies=[Depends(read_csrf)], include_in_schema=False)
