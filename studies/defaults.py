@@ -76,8 +76,8 @@ def _cases(setup: Setup) -> list[tuple[str, Truth]]:
     names = [] if setup.data is None else [name for name in DATA if name in available(setup.data)]
     if setup.quick:
         names = [name for name in names if name == "MSLR-sample"]
-    truths: tuple[Truth, ...] = ("graded", "top-k")
-    return [(name, truth) for name in names for truth in truths]
+    ground_truths: tuple[Truth, ...] = ("graded", "top-k")
+    return [(name, truth) for name in names for truth in ground_truths]
 
 
 def _parts(setup: Setup) -> list[Part]:

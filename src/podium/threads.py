@@ -52,7 +52,7 @@ def ordered_map(
 ) -> Iterator[_Result]:
     """Map in threads and yield in order, with at most ``ahead`` results waiting per thread.
 
-    Unlike ``Executor.map`` it takes an item only when there is room for it, so a stream of any
+    Unlike ``Executor.map`` it takes an item only when there is space for it, so a stream of any
     length passes through in bounded memory. If taking an item fails, the error comes in its turn
     too: after the results, or the error, of the items before it.
 

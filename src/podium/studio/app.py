@@ -119,7 +119,7 @@ def create_app(settings: Settings) -> FastAPI:
     # Links that sign someone in once: by the digest of their secret, who.
     app.state.one_time = {}
     app.state.provider = OpenIDProvider(settings) if settings.oidc_issuer else None
-    for router in [*(room.router for room in _API), jobs.uploads]:
+    for router in [*(module.router for module in _API), jobs.uploads]:
         app.include_router(router, responses=PROBLEMS)
     for router in [*(page.router for page in _PAGES), transfer_pages.uploads]:
         app.include_router(router)

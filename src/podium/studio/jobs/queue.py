@@ -30,7 +30,7 @@ _MOST_ATTEMPTS = 3
 MOST_UNDER_WAY = 20
 """How many jobs of one kind may wait or run in a project at the same time."""
 MAX_FILES = 50
-"""How many files of exports a project keeps; the oldest make room."""
+"""How many files of exports a project keeps; the oldest make space."""
 
 
 class State(StrEnum):
@@ -89,12 +89,12 @@ class JobContext:
         """Tell that someone is at it, and how far; whether it is still theirs."""
 
         def tell(connection: Connection) -> bool:
-            told = connection.execute(
+            renewed = connection.execute(
                 update(Job)
                 .where(_mine(self.job))
                 .values(alive_at=time.time(), progress=min(max(self.share, 0.0), 1.0))
             )
-            return told.rowcount > 0
+            return renewed.rowcount > 0
 
         self.lost = not in_transaction(self.engine, tell)
         return not self.lost

@@ -91,8 +91,8 @@ class QueryState:
     def documents_shown(self, task: JudgingTask) -> list[list[tuple[int, Document]]]:
         """The documents to show on each side, with their positions."""
         sides = [side for side in (task.left, task.right) if side != NO_ITEM]
-        places = [self._rankings[side] if self._rankings else (side,) for side in sides]
-        return [[(position, self.documents[position]) for position in side] for side in places]
+        positions = [self._rankings[side] if self._rankings else (side,) for side in sides]
+        return [[(position, self.documents[position]) for position in side] for side in positions]
 
     def open(self, user: int | None) -> list[JudgingTask]:
         """Tasks that are open to one assessor, or to anyone if `user` is None."""

@@ -66,10 +66,10 @@ def change_project(
         return project
     paused = changed.get("paused", project.paused)
     # Checked as a whole, as a new project's are.
-    wanted = {**before, **changed}
-    del wanted["paused"]
+    updated = {**before, **changed}
+    del updated["paused"]
     try:
-        values = ProjectSettings(**wanted).model_dump(mode="json")
+        values = ProjectSettings(**updated).model_dump(mode="json")
     except ValidationError as error:
         raise RefusedError(422, first_problem(error)) from error
     fixed = [name for name in JUDGING if name in changed]

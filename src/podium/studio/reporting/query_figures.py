@@ -123,8 +123,8 @@ def _loops(judged: JudgedQuery) -> list[JsonObject]:
     mode = judged.state.mode
     if not isinstance(mode, PairsMode):
         return []
-    places = {item: position for position, item in enumerate(judged.items)}
+    positions = {item: position for position, item in enumerate(judged.items)}
     return [
-        {"loop": [places[item] for item in counts_by_user.loop]}
+        {"loop": [positions[item] for item in counts_by_user.loop]}
         for counts_by_user in mode.session.contradictions()[:_MAX_LOOPS]
     ]

@@ -43,9 +43,9 @@ def figures(request: Request, who: AManager) -> Response:
 @router.post("/ask-again")
 def ask(request: Request, who: AManager, form: FormValues) -> Response:
     """Have the verdicts of a loop asked again."""
-    places = form.get("loop", "").split(",")
+    positions = form.get("loop", "").split(",")
     try:
-        body = AskAgain.model_validate({"query": form.get("query"), "loop": places})
+        body = AskAgain.model_validate({"query": form.get("query"), "loop": positions})
         ask_again(request, who, body)
     except ValidationError as error:
         raise RefusedError(422, first_problem(error)) from error
