@@ -298,7 +298,7 @@ def test_gains_must_cover_the_labels() -> None:
     assert value("DCG(gains=(0, 1, 5))@1", Conventions(ties="best")) == 5
     with pytest.raises(DataError, match="gains for labels 0 to 1"):
         value("DCG(gains=(0, 1))@1", Conventions())
-    with pytest.raises(DataError, match="or whole labels"):
+    with pytest.raises(DataError, match="or integer labels"):
         value("nDCG(gains=(0, 1, 5))@1", Conventions(), labels=[0, 0.5, 2, 0])
 
 

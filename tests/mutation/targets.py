@@ -32,7 +32,7 @@ _ONLY = {
         "judging.task_selection",
         "judging.next_task",
         "judging.leases",
-        "judging.log",
+        "judging.judgment_log",
         "accounts.service",
         "accounts.members",
         "web.access",
@@ -67,7 +67,7 @@ class Module:
         """
         if self.name.startswith("losses."):  # compiled into loops elsewhere, undecorated
             return True
-        return bool(re.search(r"^@(kernel|fast_kernel|inner|measure\()", self.text, re.MULTILINE))
+        return bool(re.search(r"^@(kernel|fast_kernel|inner|measure\b)", self.text, re.MULTILINE))
 
     def mutants(self) -> list[Mutant]:
         """All its mutants but for those known to change nothing that could be seen."""

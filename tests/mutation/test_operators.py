@@ -72,13 +72,13 @@ def test_modules_are_found_by_area_and_by_name() -> None:
             "judging.task_selection",
             "judging.next_task",
             "judging.leases",
-            "judging.log",
+            "judging.judgment_log",
             "accounts.service",
             "accounts.members",
             "web.access",
         )
     }
-    assert {"losses.list_mle", "measures.definitions.ndcg", "judging.algorithms.min_heap"} <= {
+    assert {"losses.list_mle", "measures.definitions.dcg", "judging.algorithms.min_heap"} <= {
         module.name for module in modules([])
     }
 
@@ -86,7 +86,7 @@ def test_modules_are_found_by_area_and_by_name() -> None:
 def test_compiled_loops_are_measured_as_plain_python() -> None:
     plain = {module.name for module in modules([]) if module.plain}
     assert {
-        "measures.definitions.ndcg",
+        "measures.definitions.dcg",
         "losses.squared_error",
         "measures.compiled.ranking",
     } <= plain

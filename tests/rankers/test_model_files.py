@@ -65,7 +65,7 @@ def test_trees_without_a_split_and_with_categories_pass():
 LIGHTGBM = [
     (b"split_feature=", b"split_feature=99 ", "wrong length"),
     (b"left_child=1 ", b"left_child=0 ", "no tree"),
-    (b"tree_sizes=", b"tree_sizes=9", "no field"),
+    (b"tree_sizes=", b"tree_sizes=9", "is not a known field"),
     (b"num_leaves=", b"num_leaves=9", "wrong length"),
     (b"num_cat=0", b"num_cat=5", "cat_boundaries"),
     (b"decision_type=2", b"decision_type=3", "category"),

@@ -72,7 +72,9 @@ def test_values_that_cannot_work_are_refused(
 @pytest.mark.parametrize("method", ["approx", "exact"])
 def test_every_tree_method_of_xgboost_trains(method: str) -> None:
     data = made_up()
-    ranker = TreeRanker(engine="xgboost", n_estimators=5, engine_params={"tree_method": method})
+    ranker = TreeRanker(
+        "ListMLE()", engine="xgboost", n_estimators=5, engine_params={"tree_method": method}
+    )
     scores = ranker.fit(data).predict(data)
 
     def derivatives(before: np.ndarray, _data: object) -> tuple[np.ndarray, np.ndarray]:
@@ -85,7 +87,7 @@ def test_every_tree_method_of_xgboost_trains(method: str) -> None:
     settings = {"tree_method": method, "learning_rate": ranker.learning_rate, "base_score": 0}
     booster = xgboost.train(settings, rows, 5, obj=derivatives)
     np.testing.assert_allclose(scores, booster.predict(rows), rtol=1e-6, atol=1e-6)
-    by_bins = TreeRanker(engine="xgboost", n_estimators=5).fit(data).predict(data)
+    by_bins = TreeRanker("ListMLE()", engine="xgboost", n_estimators=5).fit(data).predict(data)
     assert not np.array_equal(scores, by_bins)
 
 

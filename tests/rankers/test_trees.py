@@ -62,6 +62,7 @@ def scores_by_the_engine(engine: str, loss: str, train: Dataset, test: Dataset) 
 
     if engine == "lightgbm":
         quiet = {"verbosity": -1, "deterministic": True, "force_row_wise": True}
+        quiet |= {"num_leaves": 15}  # our default
         rows = lightgbm.Dataset(train.features, np.zeros(train.rows))
         booster = lightgbm.train({**settings, **quiet, "objective": derivatives}, rows, 20)
         return booster.predict(test.features)
