@@ -133,9 +133,10 @@ def study_page(study: Study, setup: Setup, images: Path) -> str:
         "---\nhide: [toc]\n---\n",
         f"# {study.title}\n",
         study.introduction.strip() + "\n",
-        "## Verdicts\n",
     ]
-    made += [claims_table(written.claims), *written.sections]
+    if written.claims:
+        made += ["## Verdicts\n", claims_table(written.claims)]
+    made += written.sections
     command = f"python -m studies {study.name}{' DATA' if study.data else ''}"
     command += " --quick" if setup.quick else f" --page docs/studies/{study.name}.md"
     made += ["## How it was made\n", f"```sh\n{command}\n```\n", _about(study, done.seconds, setup)]
