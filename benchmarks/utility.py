@@ -27,7 +27,7 @@ from studies.image_search_pages import read_pages
 from studies.metric_curves import (
     LIST,
     PAPER,
-    Curve,
+    AccuracyCurve,
     Setting,
     accuracy_over_pairs,
     active,
@@ -131,7 +131,7 @@ def _claims(report: Report, quick: bool) -> None:
         _hold_active(report, setting.name, active(setting, labels, repeats, 2000, tests))
 
 
-def _hold_claims(report: Report, setting: Setting, curves: Sequence[Curve]) -> None:
+def _hold_claims(report: Report, setting: Setting, curves: Sequence[AccuracyCurve]) -> None:
     learned, single = curves[0], curves[1]
     for curve in (learned, single):
         report.check(
@@ -165,7 +165,7 @@ def _wrong_parameters(report: Report, quick: bool) -> None:
     )
 
 
-def _hold_active(report: Report, name: str, curves: Sequence[Curve]) -> None:
+def _hold_active(report: Report, name: str, curves: Sequence[AccuracyCurve]) -> None:
     """Ahead from 100 labels on: the smallest lead over random at any of the steps."""
     plain, *others = curves
     steps = np.array(plain.steps) >= 100

@@ -16,7 +16,7 @@ from studies.arrays import Doubles
 from studies.claims import Claim, ClaimVerdict, table
 from studies.collections import load_folds
 from studies.parts import Part
-from studies.plots import Line, Panel, draw_panels
+from studies.plots import Panel, PlotLine, draw_panels
 from studies.study import Setup, Study, Written
 
 _LN2 = math.log(2)
@@ -271,7 +271,7 @@ whatever rises above 1 breaks it. Right: how far the counter-example breaks eq. 
 def _draw(drawn: Mapping[str, Any], rows: list[dict[str, float]], file: Path) -> None:
     shares = np.linspace(0, 100, _QUANTILES + 1)
     lines = [
-        Line(
+        PlotLine(
             name,
             shares.tolist(),
             drawn[name]["quantiles"],
@@ -293,7 +293,7 @@ def _draw(drawn: Mapping[str, Any], rows: list[dict[str, float]], file: Path) ->
             "Eq. (18) as printed: the counter-example",
             "inversions of one document",
             "left side over right side",
-            [Line("measured", m, [row["ratio"] for row in rows])],
+            [PlotLine("measured", m, [row["ratio"] for row in rows])],
             marks={"bound": 1.0},
         ),
     ]

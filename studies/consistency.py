@@ -15,7 +15,7 @@ from studies.arrays import Doubles
 from studies.claims import Claim, ClaimVerdict, table
 from studies.consistency_tables import tables, tables_plan
 from studies.parts import Part
-from studies.plots import Line, Panel, draw_panels
+from studies.plots import Panel, PlotLine, draw_panels
 from studies.study import Setup, Study, Written
 
 FULL: dict[str, Loss] = {
@@ -258,17 +258,19 @@ def _draw(results: Mapping[str, Any], file: Path) -> None:
         share = np.array(people["right"][name])
         swing = 1.96 * np.sqrt(share * (1 - share) / people["repeats"])
         low, high = (share - swing).tolist(), (share + swing).tolist()
-        draws.append(Line(name, people["sizes"], share.tolist(), low, high, dashed=name in FULL))
+        draws.append(
+            PlotLine(name, people["sizes"], share.tolist(), low, high, dashed=name in FULL)
+        )
     hits = []
     for name in LOSSES:
         mean, spread = np.array(rankers["hits"][name]).T
         low, high = mean - 2 * spread, mean + 2 * spread
-        hits.append(Line(name, rankers["sizes"], mean, low, high, dashed=name in FULL))
+        hits.append(PlotLine(name, rankers["sizes"], mean, low, high, dashed=name in FULL))
     panels = [
         Panel(
             "Proposition 10, exact", "share p1 of people who put object 1 first",
             "lead of object 1 (share of the range of scores)",
-            [Line(name, exact["p1"], exact[name], dashed=name in FULL) for name in LOSSES],
+            [PlotLine(name, exact["p1"], exact[name], dashed=name in FULL) for name in LOSSES],
             marks={"right above": 0.0},
         ),
         Panel("Drawn people", "people", "right top 1 (share of draws)", draws, log=True),

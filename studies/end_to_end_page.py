@@ -11,7 +11,7 @@ import numpy as np
 from podium.measures import mean_interval, paired_difference
 from studies.arrays import Doubles
 from studies.claims import Claim, ClaimVerdict, table
-from studies.plots import Line, Panel, draw_panels
+from studies.plots import Panel, PlotLine, draw_panels
 from studies.study import Setup, Written
 
 _GRADES = "five grades"
@@ -44,7 +44,7 @@ def write(
             for way in ways:
                 stats = [mean_interval(values(way, ranker, hour, figure)) for hour in hours]
                 mean, low, high = ([each[part] for each in stats] for part in range(3))
-                lines.append(Line(way, hours, mean, low, high, dashed=way == _GRADES))
+                lines.append(PlotLine(way, hours, mean, low, high, dashed=way == _GRADES))
             panels.append(Panel(ranker, "hours of judging", word, lines, log=True))
     draw_panels(images / "end-to-end.svg", panels, columns=3, below=True)
     sections = [_CAPTION.format(count=len(repeats))]

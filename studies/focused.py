@@ -15,7 +15,7 @@ from studies.collections import load_folds
 from studies.leaderboard import LeaderboardPlan
 from studies.leaderboard_models import BETAS, ENTRIES, FOCUSED, K, Truth
 from studies.parts import Part
-from studies.plots import Line, Panel, draw_panels
+from studies.plots import Panel, PlotLine, draw_panels
 from studies.standings import COMPONENTS, ERR, Standing, collect
 from studies.study import Setup, Study, Written
 
@@ -252,7 +252,7 @@ def _draw(standings: Sequence[Standing], file: Path) -> None:
                 rows = [f"{model.name} beta {beta}" for beta in BETAS]
                 stats = [standing.interval(row, measure) for row in rows]
                 mean, low, high = ([each[part] for each in stats] for part in range(3))
-                lines.append(Line(model.name, BETAS, mean, low, high))
+                lines.append(PlotLine(model.name, BETAS, mean, low, high))
             short = measure.replace("(k=10)", "")
             panels.append(Panel(f"{standing.collection}: {short}", "beta", short, lines))
     draw_panels(file, panels, columns=3, below=True)

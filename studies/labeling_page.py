@@ -12,7 +12,7 @@ from podium.judging import GRADE_SECONDS, PAIR_SECONDS
 from podium.judging.agreement import Agreement
 from podium.measures import mean_interval
 from studies.claims import Claim, ClaimVerdict, on_a_stand_in, table
-from studies.plots import Line, Panel, draw_panels
+from studies.plots import Panel, PlotLine, draw_panels
 from studies.study import Setup, Written
 
 _PAPER = "heap as the paper's people may have used it"
@@ -180,6 +180,6 @@ def _draw(minutes: Mapping[str, Any], file: Path) -> None:
         mean, error = np.array(line["means"]), np.array(line["errors"])
         low, high = (mean - error).tolist(), (mean + error).tolist()
         dashed = name in ("heap", "five grades")
-        lines.append(Line(name, line["minutes"], mean.tolist(), low, high, dashed=dashed))
+        lines.append(PlotLine(name, line["minutes"], mean.tolist(), low, high, dashed=dashed))
     panel = Panel("Top 10 of 50", "minutes per query (paper's seconds)", "κ-NDCG@10", lines)
     draw_panels(file, [panel], width=7.0)

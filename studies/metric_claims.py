@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from studies.claims import Claim, ClaimVerdict, on_a_stand_in
-from studies.metric_curves import Curve
+from studies.metric_curves import AccuracyCurve
 
 _WEB = "grades of MQ2007 stand in for Web10K, those of an MSLR sample for Web30K"
 _NEWS = "the news search is not available; simulated people with five-point verdicts replace it"
@@ -49,12 +49,12 @@ def _claim(
     return Claim("Zhou'12", item, says, measured, verdict, why)
 
 
-def _curves(contents: Sequence[Mapping[str, Any]]) -> dict[str, Curve]:
-    return {content["name"]: Curve.read(content) for content in contents}
+def _curves(contents: Sequence[Mapping[str, Any]]) -> dict[str, AccuracyCurve]:
+    return {content["name"]: AccuracyCurve.read(content) for content in contents}
 
 
 def _agree(curves: Any) -> tuple[str, bool]:
-    means = Curve.read(curves[0]).means
+    means = AccuracyCurve.read(curves[0]).means
     measured = (
         f"judged alike: {means[0]:.1%} of the closest pairs, {means[-1]:.1%} of those far apart"
     )
@@ -130,12 +130,12 @@ def _similar(*contents: Any) -> tuple[str, bool | None]:
 
 
 def _reversed(*contents: Any) -> tuple[str, bool]:
-    last = [Curve.read(each).means[-1] for each in contents]
+    last = [AccuracyCurve.read(each).means[-1] for each in contents]
     return ", ".join(f"{value:.1%}" for value in last), min(last) >= 0.85
 
 
 def _wrong(*contents: Any) -> tuple[str, bool]:
-    curves = [Curve.read(curve) for each in contents for curve in each]
+    curves = [AccuracyCurve.read(curve) for each in contents for curve in each]
     ranges = [
         f"{c.name}: {c.means[0]:.1%} to {c.means[-1]:.1%} at {c.steps[-1]:.0%}" for c in curves
     ]
@@ -143,14 +143,14 @@ def _wrong(*contents: Any) -> tuple[str, bool]:
 
 
 def _best_same(*contents: Any) -> tuple[str, bool]:
-    curves = [Curve.read(each["same"][0]) for each in contents]
+    curves = [AccuracyCurve.read(each["same"][0]) for each in contents]
     gains = [float(c.means[-1] - c.means[0]) for c in curves]
     changes = ", ".join(f"{100 * gain:+.1f} points" for gain in gains)
     return f"from the fewest to the most pairs {changes}", max(gains) < 0.02
 
 
 def _best_other(*contents: Any) -> tuple[str, bool | None]:
-    curves = [[Curve.read(curve) for curve in each["other"]] for each in contents]
+    curves = [[AccuracyCurve.read(curve) for curve in each["other"]] for each in contents]
     gains = [float(best.means[-1] - best.means[0]) for best, _random in curves]
     changes = "; ".join(
         f"best order {best.means[-1]:.1%}, random orders {drawn.means[-1]:.1%}"
@@ -194,7 +194,7 @@ def _ahead(*contents: Any) -> tuple[str, bool | None]:
 
 
 def _makes_up(contents: Any) -> tuple[str, bool | None]:
-    curves = [Curve.read(each) for each in contents]
+    curves = [AccuracyCurve.read(each) for each in contents]
     ranges = "; ".join(f"{c.name} {c.means[0]:.1%} to {c.means[-1]:.1%}" for c in curves)
     if len(curves) < 2:
         return ranges, None

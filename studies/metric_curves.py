@@ -107,7 +107,7 @@ def paper_settings() -> list[Setting]:
 
 
 @dataclass(frozen=True)
-class Curve:
+class AccuracyCurve:
     """A line of a figure: the mean over repeats at each step, and each repeat's values."""
 
     name: str
@@ -125,14 +125,14 @@ class Curve:
         return {"name": self.name, "steps": list(self.steps), "values": self.values.tolist()}
 
     @classmethod
-    def read(cls, content: Mapping[str, Any]) -> Curve:
+    def read(cls, content: Mapping[str, Any]) -> AccuracyCurve:
         """The curve that ``plain`` gave."""
         return cls(content["name"], tuple(content["steps"]), np.array(content["values"]))
 
 
 def accuracy_over_pairs(
     setting: Setting, sizes: Sequence[int], repeats: int, models: dict[str, DCGLearn], tests: int
-) -> tuple[list[Curve], list[Curve]]:
+) -> tuple[list[AccuracyCurve], list[AccuracyCurve]]:
     """Figures 2, 3 and 11: accuracy on held-out pairs over training pairs; and figure 6."""
     right = {name: np.zeros((repeats, len(sizes))) for name in (*models, "Other")}
     alike = {name: np.zeros((repeats, len(sizes))) for name in models}
@@ -147,22 +147,22 @@ def accuracy_over_pairs(
                 alike[name][repeat, column] = similarity(learned.table, setting.table)
     steps = tuple(map(float, sizes))
     return (
-        [Curve(name, steps, values) for name, values in right.items()],
-        [Curve(f"{setting.name}, {name}", steps, values) for name, values in alike.items()],
+        [AccuracyCurve(name, steps, values) for name, values in right.items()],
+        [AccuracyCurve(f"{setting.name}, {name}", steps, values) for name, values in alike.items()],
     )
 
 
 def one_curve(
     setting: Setting, name: str, model: DCGLearn, sizes: Sequence[int], repeats: int, tests: int
-) -> Curve:
+) -> AccuracyCurve:
     """Accuracy over training pairs of one model, called by its setting and a name."""
     curves, _ = accuracy_over_pairs(setting, sizes, repeats, {name: model}, tests)
-    return Curve(f"{setting.name}, {name}", curves[0].steps, curves[0].values)
+    return AccuracyCurve(f"{setting.name}, {name}", curves[0].steps, curves[0].values)
 
 
 def accuracy_by_difference(
     setting: Setting, size: int, repeats: int, bands: int, tests: int
-) -> list[Curve]:
+) -> list[AccuracyCurve]:
     """Figures 4, 5, 12 and 13: accuracy over the size of the true difference, in equal shares."""
     right = {name: np.zeros((repeats, bands)) for name in ("DCGLearn", "Other")}
     edges = np.zeros(bands)
@@ -177,10 +177,10 @@ def accuracy_by_difference(
             edges[column] += size_of[part].mean() / repeats
             right["DCGLearn"][repeat, column] = learned.accuracy(chosen)
             right["Other"][repeat, column] = accuracy(chosen, chosen.leads(setting.wrong))
-    return [Curve(name, tuple(edges.tolist()), values) for name, values in right.items()]
+    return [AccuracyCurve(name, tuple(edges.tolist()), values) for name, values in right.items()]
 
 
-def consistency(pairs: int, bands: int) -> list[Curve]:
+def consistency(pairs: int, bands: int) -> list[AccuracyCurve]:
     """Figure 1: how often gains l and 2^l - 1 agree, over the difference by the latter."""
     one, other = paper_settings()
     random = np.random.default_rng(0)
@@ -192,12 +192,12 @@ def consistency(pairs: int, bands: int) -> list[Curve]:
         part = drawn.take((size_of >= low) & (size_of < high))
         middles.append((low + high) / 2)
         shares.append(accuracy(part, part.leads(one.table)))
-    return [Curve("agree", tuple(middles), np.array([shares]))]
+    return [AccuracyCurve("agree", tuple(middles), np.array([shares]))]
 
 
 def noisy_pairs(
     setting: Setting, counts: Sequence[int], size: int, repeats: int, tests: int
-) -> Curve:
+) -> AccuracyCurve:
     """Figure 7: some of the training preferences are reversed; C by a validation set."""
     right = np.zeros((repeats, len(counts)))
     for repeat in range(repeats):
@@ -209,12 +209,12 @@ def noisy_pairs(
             choices = train.choices.copy()
             choices[order[:count]] *= -1
             right[repeat, column] = _best(train.with_choices(choices), check, test)
-    return Curve(setting.name, tuple(map(float, counts)), right)
+    return AccuracyCurve(setting.name, tuple(map(float, counts)), right)
 
 
 def noisy_grades(
     setting: Setting, shares: Sequence[float], size: int, repeats: int, tests: int
-) -> Curve:
+) -> AccuracyCurve:
     """Figures 8, 14 and 15: some documents of the training rankings have a random grade."""
     right = np.zeros((repeats, len(shares)))
     for repeat in range(repeats):
@@ -230,7 +230,7 @@ def noisy_grades(
             )
             noisy = replace(train, left=left, right=right_side)
             right[repeat, column] = _best(noisy, check, test)
-    return Curve(f"{setting.name}, {size} pairs", tuple(shares), right)
+    return AccuracyCurve(f"{setting.name}, {size} pairs", tuple(shares), right)
 
 
 def _best(train: RankingPreferences, check: RankingPreferences, test: RankingPreferences) -> float:
@@ -246,7 +246,7 @@ def active(
     pool_size: int,
     tests: int,
     strategies: Sequence[str] = ("random", "margin", "change"),
-) -> list[Curve]:
+) -> list[AccuracyCurve]:
     """Figures 21 to 23: accuracy over labels, when they are chosen and when they are drawn."""
     model = replace(PAPER, C=10.0)
     names = {"random": "random", "margin": "SimpleMargin", "change": "expected change"}
@@ -264,4 +264,4 @@ def active(
                     right[name][repeat, labels.index(count)] = learned.accuracy(test)
                 if count < max(labels):
                     question = asking.send(int(pool.choices[question.pool_index]))
-    return [Curve(names[name], tuple(labels), right[name]) for name in strategies]
+    return [AccuracyCurve(names[name], tuple(labels), right[name]) for name in strategies]

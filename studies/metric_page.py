@@ -10,8 +10,8 @@ import numpy as np
 
 from studies.claims import table
 from studies.metric_claims import claims_of
-from studies.metric_curves import Curve
-from studies.plots import Line, Panel, draw_panels
+from studies.metric_curves import AccuracyCurve
+from studies.plots import Panel, PlotLine, draw_panels
 from studies.study import Setup, Written
 
 _RIGHT = "right on held-out pairs"
@@ -54,10 +54,10 @@ _NOTES = {
 }
 
 
-def _lines(curves: Sequence[Mapping[str, Any]]) -> list[Line]:
+def _lines(curves: Sequence[Mapping[str, Any]]) -> list[PlotLine]:
     lines = []
     for content in curves:
-        curve = Curve.read(content)
+        curve = AccuracyCurve.read(content)
         means, count = curve.means, len(curve.values)
         low: list[float] = []
         high: list[float] = []
@@ -65,7 +65,7 @@ def _lines(curves: Sequence[Mapping[str, Any]]) -> list[Line]:
             swing = 2 * curve.values.std(axis=0, ddof=1) / count**0.5
             low, high = (means - swing).tolist(), (means + swing).tolist()
         dashed = curve.name == "Other"
-        lines.append(Line(curve.name, curve.steps, means.tolist(), low, high, dashed))
+        lines.append(PlotLine(curve.name, curve.steps, means.tolist(), low, high, dashed))
     return lines
 
 
@@ -143,7 +143,7 @@ def _verdicts(results: Mapping[str, Any]) -> list[Panel]:
         ]
     )
     labels = ["same", "better", "much better"]
-    differences = Line("DCGLearn", [0.0, 1.0, 2.0], five["differences"])
+    differences = PlotLine("DCGLearn", [0.0, 1.0, 2.0], five["differences"])
     tied = [
         {
             "name": "right on strict pairs (share)",

@@ -14,7 +14,7 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7
 
 
 @dataclass(frozen=True)
-class Line:
+class PlotLine:
     """A line of a picture.
 
     Attributes:
@@ -52,7 +52,7 @@ class Panel:
     title: str
     across: str
     up: str
-    lines: Sequence[Line]
+    lines: Sequence[PlotLine]
     log: bool = False
     last: str = ""
     ticks: Sequence[str] = ()

@@ -12,7 +12,7 @@ import numpy as np
 from podium.measures import mean_interval, paired_difference
 from studies.arrays import Doubles
 from studies.claims import Claim, ClaimVerdict, on_a_stand_in, table
-from studies.plots import Line, Panel, draw_panels
+from studies.plots import Panel, PlotLine, draw_panels
 from studies.study import Setup, Written
 
 _FULL = 1000
@@ -144,7 +144,7 @@ def _draw(curves: Curves, measure: str, file: Path) -> None:
             # The full order is drawn where a query's whole list would end.
             across = [float(k) if k < _FULL or name not in _ENDS else _ENDS[name] for k in points]
             lines.append(
-                Line(
+                PlotLine(
                     model,
                     across,
                     means,

@@ -9,7 +9,7 @@ from typing import Any
 from podium.measures import paired_difference
 from studies.claims import Claim, ClaimVerdict, table
 from studies.leaderboard import LeaderboardPlan
-from studies.plots import Line, Panel, draw_panels
+from studies.plots import Panel, PlotLine, draw_panels
 from studies.standings import Standing, collect
 from studies.study import Setup, Study, Written
 
@@ -136,7 +136,7 @@ def _draw(standings: Sequence[Standing], file: Path) -> None:
             ]
             band = name == "TopSlack"
             lines.append(
-                Line(
+                PlotLine(
                     name,
                     positions,
                     [each.mean for each in differences],

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from podium.data import Dataset, Judgments, Rankings
 from podium.errors import ArgumentError
 from podium.measures import PRESETS, Conventions, coherence, compare, evaluate
-from podium.measures.comparison.coherence import BASES, STEEPNESS, Member
+from podium.measures.comparison.coherence import BASES, STEEPNESS, FamilyMember
 from tests.measures.queries import judged_runs
 
 DEPTH = 4
@@ -223,7 +223,7 @@ def test_the_nearest_member_is_near_the_measure_itself() -> None:
         result = coherence(measure, judgments, one, other)
         turned = result.differences < -1e-12
         distance = {
-            Member(base, steepness): ((base - own) / 4) ** 2 + ((steepness - 1) / 3) ** 2
+            FamilyMember(base, steepness): ((base - own) / 4) ** 2 + ((steepness - 1) / 3) ** 2
             for row, base in enumerate(BASES)
             for column, steepness in enumerate(STEEPNESS)
             if turned[row, column]
@@ -236,13 +236,13 @@ def test_the_nearest_member_is_near_the_measure_itself() -> None:
 @pytest.mark.parametrize(
     ("member", "text"),
     [
-        (Member(2.0, 1.0), "gains of base 2 and discount 1/log2(1 + rank)^1"),
-        (Member(0.0, 0.0), "binary gains and no discount"),
-        (Member(1.0, 0.5, "reciprocal"), "linear gains and discount (1/rank)^0.5"),
-        (Member(None, 2.0, "given"), "its own gains and its own discounts to the power 2"),
+        (FamilyMember(2.0, 1.0), "gains of base 2 and discount 1/log2(1 + rank)^1"),
+        (FamilyMember(0.0, 0.0), "binary gains and no discount"),
+        (FamilyMember(1.0, 0.5, "reciprocal"), "linear gains and discount (1/rank)^0.5"),
+        (FamilyMember(None, 2.0, "given"), "its own gains and its own discounts to the power 2"),
     ],
 )
-def test_members_in_words(member: Member, text: str) -> None:
+def test_members_in_words(member: FamilyMember, text: str) -> None:
     assert str(member) == text
 
 

@@ -12,7 +12,7 @@ from podium.utility import DCGLearn, RankingPreferences
 from podium.utility.bounded_quadratic import minimise_quadratic
 from podium.utility.learned_utility import LearnedUtility
 from podium.utility.newton import minimise, ridge_of
-from podium.utility.pair_kernels import Pairs
+from podium.utility.pair_kernels import PairArrays
 from podium.utility.utility_tables import increments
 from tests.utility.people import judged, preferences, random_pairs
 
@@ -138,7 +138,7 @@ def test_a_weight_counts_like_so_many_pairs(pairs: RankingPreferences, times: in
 
 def test_any_start_gives_the_same_optimum() -> None:
     pairs = judged(random_pairs(300), np.outer([4, 3, 2, 1], [0, 1, 3]))
-    problem = Pairs(
+    problem = PairArrays(
         pairs.left,
         pairs.right,
         np.ones(len(pairs)),

@@ -11,7 +11,7 @@ from podium.errors import ArgumentError
 from podium.kernels import Doubles
 from podium.utility.learned_utility import LearnedUtility
 from podium.utility.newton import Solution, minimise, ridge_of
-from podium.utility.pair_kernels import Pairs
+from podium.utility.pair_kernels import PairArrays
 from podium.utility.preferences import RankingPreferences
 from podium.utility.utility_tables import (
     as_table,
@@ -137,7 +137,7 @@ class DCGLearn:
             table, gains, discounts, self.form, self.normalised, self.C, solution.objective
         )
 
-    def _pairs(self, preferences: RankingPreferences, ideals: Doubles | None) -> Pairs:
+    def _pairs(self, preferences: RankingPreferences, ideals: Doubles | None) -> PairArrays:
         """Put the better side of each pair left; scale targets by the ideals, if there are any."""
         assert self.C is not None
         choices = preferences.choices
@@ -149,10 +149,15 @@ class DCGLearn:
             targets, weights = targets * ideals, weights / ideals**2
         if flipped.any():
             left, right = np.where(flipped, right, left), np.where(flipped, left, right)
-        return Pairs(left, right, targets, weights, choices == 0, preferences.grades)
+        return PairArrays(left, right, targets, weights, choices == 0, preferences.grades)
 
     def _by_position(
-        self, pairs: Pairs, ridge: Doubles, depth: int, grades: int, start: LearnedUtility | None
+        self,
+        pairs: PairArrays,
+        ridge: Doubles,
+        depth: int,
+        grades: int,
+        start: LearnedUtility | None,
     ) -> Solution:
         shape = increments(depth, grades, decreasing=self.decreasing)
         variables = None
@@ -164,7 +169,7 @@ class DCGLearn:
         return minimise(pairs, ridge, shape, variables)
 
     def _rank_one(
-        self, pairs: Pairs, ridge: Doubles, gains: Doubles, discounts: Doubles
+        self, pairs: PairArrays, ridge: Doubles, gains: Doubles, discounts: Doubles
     ) -> Solution:
         """Minimise over gains and discounts in turn; each step lowers the objective."""
         depth, grades = len(discounts), len(gains)

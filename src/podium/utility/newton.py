@@ -16,7 +16,7 @@ import numpy as np
 from podium.errors import PodiumError
 from podium.kernels import Doubles
 from podium.utility.bounded_quadratic import minimise_quadratic
-from podium.utility.pair_kernels import Curvature, Pairs, slack_sum, slope
+from podium.utility.pair_kernels import Curvature, PairArrays, slack_sum, slope
 
 _MOST_STEPS = 200
 _PRECISION = 1e-13
@@ -51,7 +51,7 @@ def ridge_of(depth: int, grades: int) -> Doubles:
 
 
 def minimise(
-    pairs: Pairs, ridge: Doubles, shape: Doubles, start: Doubles | None = None
+    pairs: PairArrays, ridge: Doubles, shape: Doubles, start: Doubles | None = None
 ) -> Solution:
     """Minimise the objective.
 
@@ -100,12 +100,16 @@ def minimise(
     return Solution(variables, utilities, objective, steps)
 
 
-def _objective(pairs: Pairs, ridge: Doubles, utilities: Doubles, leads: Doubles) -> float:
+def _objective(pairs: PairArrays, ridge: Doubles, utilities: Doubles, leads: Doubles) -> float:
     return float(utilities @ ridge @ utilities) + slack_sum(pairs, leads)
 
 
 def _step(
-    pairs: Pairs, leads: Doubles, lead_change: Doubles, along: tuple[float, float], initial: float
+    pairs: PairArrays,
+    leads: Doubles,
+    lead_change: Doubles,
+    along: tuple[float, float],
+    initial: float,
 ) -> float:
     """Return the step length: 1, or less where the objective stops falling."""
 

@@ -30,7 +30,7 @@ _IDLE, _UPPER, _LOWER = 0, 1, -1
 
 
 @dataclass(frozen=True)
-class Pairs:
+class PairArrays:
     """The pairs as the solver needs them, each with the better side left.
 
     Attributes:
@@ -61,9 +61,9 @@ class Pairs:
         """The lead of each pair's left side, by utilities in one row without the lowest grade."""
         return leads_of(self.left, self.right, as_table(utilities, self.left.shape[1]))
 
-    def every(self, step: int) -> Pairs:
+    def every(self, step: int) -> PairArrays:
         """Return every ``step``-th pair, with weights that make up for the others."""
-        return Pairs(
+        return PairArrays(
             np.ascontiguousarray(self.left[::step]),
             np.ascontiguousarray(self.right[::step]),
             self.targets[::step],
@@ -84,7 +84,7 @@ class Curvature:
         pull: The sum over them of weight times target times their difference.
     """
 
-    def __init__(self, pairs: Pairs) -> None:
+    def __init__(self, pairs: PairArrays) -> None:
         self._pairs = pairs
         self._states = np.zeros(len(pairs), np.int8)
         self.matrix = np.zeros((pairs.size, pairs.size))
@@ -128,7 +128,7 @@ def leads_of(left: Grades, right: Grades, table: Doubles) -> Doubles:
     return leads
 
 
-def slack_sum(pairs: Pairs, leads: Doubles) -> float:
+def slack_sum(pairs: PairArrays, leads: Doubles) -> float:
     """The weighted sum of squared slacks."""
     targets, weights, ties = pairs.targets, pairs.weights, pairs.ties
     return sum(
@@ -136,7 +136,7 @@ def slack_sum(pairs: Pairs, leads: Doubles) -> float:
     )
 
 
-def slope(pairs: Pairs, leads: Doubles, change: Doubles, step: float) -> float:
+def slope(pairs: PairArrays, leads: Doubles, change: Doubles, step: float) -> float:
     """Half the derivative of the sum of squared slacks by the step along a change of the leads."""
     targets, weights, ties = pairs.targets, pairs.weights, pairs.ties
 

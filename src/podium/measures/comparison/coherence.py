@@ -60,7 +60,7 @@ _TIE = 1e-12
 
 
 @dataclass(frozen=True)
-class Member:
+class FamilyMember:
     """One choice of gains and discounts.
 
     Attributes:
@@ -107,7 +107,7 @@ class Coherence:
     keeps: float
     keeps_clearly: float
     turns: float
-    nearest: Member | None
+    nearest: FamilyMember | None
     unanimous: bool
     differences: NDArray[np.float64]
 
@@ -325,7 +325,7 @@ class _Family:
         surplus = sign * np.cumsum(np.cumsum(sums.counts[system], axis=0), axis=1)
         return bool(np.all(surplus > -1e-9))
 
-    def _nearest(self, turned: NDArray[np.bool_]) -> Member | None:
+    def _nearest(self, turned: NDArray[np.bool_]) -> FamilyMember | None:
         if not turned.any():
             return None
         bases = np.array(BASES)
@@ -338,7 +338,7 @@ class _Family:
         distance = np.where(turned, away[:, None] ** 2 + steps[None, :] ** 2, np.inf)
         row, column = np.unravel_index(int(np.argmin(distance)), turned.shape)
         discounts = self.prepared.measure["discounts"] or self.prepared.conventions.discounts
-        return Member(
+        return FamilyMember(
             BASES[row] if row < len(BASES) else None,
             STEEPNESS[column],
             discounts if isinstance(discounts, str) else "given",
