@@ -9,7 +9,7 @@ from pathlib import Path
 import podium
 
 _PACKAGES = ("kernels", "data", "measures", "losses", "aggregation", "rankers")
-_LEADERBOARD = ("collections.py", "entries.py", "leaderboard.py", "peers.py")
+_LEADERBOARD = ("collections.py", "leaderboard_models.py", "leaderboard.py", "peers.py")
 _STUDIES = Path(__file__).parent
 
 

@@ -63,7 +63,7 @@ def test_a_database_that_hangs_hangs_nobody_for_long(own_postgres, own_engine):
                 for _ in range(3):
                     begun = time.monotonic()
                     figures = httpx.get(f"{address}/metrics", timeout=30)
-                    assert time.monotonic() - begun < 2.5
+                    assert time.monotonic() - begun < 6  # without a limit it takes 10 s or more
                     assert figures.status_code == 200
                     assert "podium_database_up 0.0" in figures.text
                     assert 'route="/api/v1/projects",status="200"} 1.0' in figures.text
