@@ -29,7 +29,7 @@ class TreeRanker(DistributedRanker):
 
     Args:
         loss: The loss, or its text (``"ListMLE(k=10)"``). The default, regression on the labels
-            within each query, was best on validation queries of six data sets, graded and top-k.
+            within each query, was chosen on validation queries (``python -m studies defaults``).
         engine: ``"lightgbm"`` or ``"xgboost"``.
         n_estimators: The maximum number of trees, at least 1.
         learning_rate: The weight of each tree.
