@@ -72,7 +72,7 @@ def test_shards_train_and_score_as_a_run(folder: Path) -> None:
     settings = ["--set", "num_leaves=4", "--set", "n_estimators=3"]
     done = podium("train", "shards", "model", "-l", "ListNet()", *settings)
     assert done.returncode == 0, done.stderr
-    assert load_ranker(folder / "model").parameters == {"num_leaves": 4}
+    assert load_ranker(folder / "model").engine_params == {"num_leaves": 4}
     for arguments in (["-o", "scores.txt"], ["--run", "-o", "model.run"]):
         succeed("predict", "model", "shards", *arguments)
     assert len((folder / "scores.txt").read_text().splitlines()) == made_up().rows
