@@ -192,7 +192,7 @@ def _read(job: _Job, shard: int) -> Iterator[tuple[dict[str, Any], dict[str, Any
         if missing:
             names = ", ".join(file.schema_arrow.names[:12])
             raise DataError(
-                f"has no single column {missing[0]!r}",
+                f"does not have exactly one column {missing[0]!r}",
                 path=path,
                 hint=f"Its columns are {names}: name the right ones.",
             )
