@@ -185,7 +185,7 @@ def test_a_linear_fit_that_goes_on_knows_what_was_best(three: Cluster, tmp_path:
 def test_what_cannot_be_fitted_is_said(three: Cluster, tmp_path: Path) -> None:
     data = made_up(10)
     train = cut(data, tmp_path / "train", 2)
-    with pytest.raises(ArgumentError, match="not fitted on a cluster"):
+    with pytest.raises(ArgumentError, match="cannot be fitted on a cluster"):
         fit(BoostedRanker(), train, cluster=three)
     with pytest.raises(ArgumentError, match="not on this machine"):
         fit(LinearRanker(), f"file://{tmp_path}/train")
