@@ -85,8 +85,8 @@ def _project(engine: Engine, finished: int, more: int) -> int:
     _run(engine, queries, {**values, "name": "new", "count": more})
     _run(
         engine,
-        "INSERT INTO candidates (query_id, place, item, title, text, html, url)"
-        " SELECT id, place, 'd' || place, 'T', 'Text', '', '' FROM queries,"
+        "INSERT INTO candidates (query_id, place, reference, item, title, text, html, url)"
+        " SELECT id, place, place, 'd' || place, 'T', 'Text', '', '' FROM queries,"
         " generate_series(0, 1) place WHERE project_id = :project AND name LIKE 'new%'",
         values,
     )
