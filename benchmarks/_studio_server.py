@@ -129,7 +129,8 @@ class Server:
             try:
                 socket.create_connection(("127.0.0.1", self.port), 1).close()
             except OSError:
-                if time.monotonic() > end:
+                ended = self._process is not None and self._process.poll() is not None
+                if ended or time.monotonic() > end:
                     raise
                 time.sleep(0.05)
             else:

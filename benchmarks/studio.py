@@ -133,8 +133,15 @@ def _disturbed(report: Report, postgres: Postgres, size: Size, quick: bool) -> N
     )
     engine.dispose()
     with hanging_provider() as issuer:
+        port = free_port()
         server = Server(
-            url, free_port(), workers=_WORKERS, pool=4, oidc_issuer=issuer, oidc_client_id="studio"
+            url,
+            port,
+            workers=_WORKERS,
+            pool=4,
+            public_url=f"http://127.0.0.1:{port}",
+            oidc_issuer=issuer,
+            oidc_client_id="studio",
         )
         with running([server]):
             crowd = Crowd(project, [server.port], tokens)
