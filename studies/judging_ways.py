@@ -20,9 +20,9 @@ from podium.judging import (
     by_expected_gain,
     expected_gains,
     fit_bradley_terry,
+    k_ndcg,
 )
 from podium.judging.algorithms import ALGORITHMS, run_selection
-from studies.kndcg import k_ndcg
 
 ITEMS, K = 50, 10
 NOISES = {

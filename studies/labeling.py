@@ -17,13 +17,13 @@ from podium.judging import (
     Outcome,
     SimulatedAssessor,
     Verdict,
+    k_ndcg,
     rotate,
 )
 from podium.judging.agreement import Agreement, Ratings, compare_agreement, inferred_verdicts
 from podium.judging.algorithms import ALGORITHMS, Algorithm, run_selection
 from studies.heap_readings import WITH_TIES, papers_heap, textbook
 from studies.judging_ways import OTHERS, PODIUM, mean_and_error, play_ways
-from studies.kndcg import k_ndcg
 from studies.labeling_page import write
 from studies.parts import Part
 from studies.real_votes import image_search_votes

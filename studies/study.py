@@ -21,7 +21,7 @@ from studies.parts import Part, read_parts, run_parts
 RESULTS = "results.parquet"
 """The table with the results of a study's parts."""
 
-PACKAGES = ("podium", "numpy", "scipy", "numba", "lightgbm", "scikit-learn")
+PACKAGES = ("podium", "numpy", "scipy", "numba", "lightgbm", "scikit-learn", "matplotlib")
 """Whose versions a page names."""
 
 

@@ -31,6 +31,7 @@ from podium.judging.entries import (
     seconds_spent,
 )
 from podium.judging.grading import GradingSession, side_by_side_totals
+from podium.judging.kndcg import k_ndcg
 from podium.judging.result import SessionResult, log_preferences, session_judgments
 from podium.judging.session import Session
 from podium.judging.session_file import SessionFile
@@ -75,6 +76,7 @@ __all__ = [
     "expected_gains",
     "fit_bradley_terry",
     "judge_session",
+    "k_ndcg",
     "log_preferences",
     "rotate",
     "seconds_spent",
