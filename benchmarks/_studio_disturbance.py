@@ -1,13 +1,19 @@
-"""Judging while the server does other things: imports, exports, large documents, sign-ins."""
+"""Judging while the server does other things: imports, exports, large documents, sign-ins.
+
+The other things are asked for by a process of their own: in that of the simulated assessors they
+would delay the assessors' clocks, not only the server.
+"""
 
 from __future__ import annotations
 
 import json
+import multiprocessing
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
 
 import httpx
 
@@ -44,31 +50,46 @@ class Disturbance:
     Args:
         port: The server's.
         token: An API token of the project's owner.
-        project: The project; it is not the one that people judge.
+        judged: The project that people judge: it is exported.
+        project: Another one: it gets imports.
         queries: How many queries each import brings.
     """
 
-    def __init__(self, port: int, token: str, project: int, queries: int) -> None:
+    def __init__(self, port: int, token: str, judged: int, project: int, queries: int) -> None:
         self._address = f"http://127.0.0.1:{port}"
         self._headers = {"authorization": f"Bearer {token}"}
         self._path = f"/api/v1/projects/{project}"
+        self._judged = f"/api/v1/projects/{judged}"
         self._queries = queries
-        self._ended = threading.Event()
         self.counts: dict[str, int] = {}
 
     @contextmanager
     def going_on(self) -> Iterator[None]:
         """Disturb while something else is measured."""
-        kinds = (self._import, self._export, self._document, self._sign_in)
-        threads = [threading.Thread(target=self._repeat, args=(kind,)) for kind in kinds]
-        for thread in threads:
-            thread.start()
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=self._disturb, args=(theirs,))
+        process.start()
+        ours.recv()  # it has started
         try:
             yield
         finally:
-            self._ended.set()
-            for thread in threads:
-                thread.join()
+            ours.send("stop")
+            self.counts = ours.recv()
+            process.join()
+
+    def _disturb(self, control: Connection) -> None:
+        kinds = (self._import, self._export, self._document, self._sign_in)
+        ended = threading.Event()
+        threads = [threading.Thread(target=self._repeat, args=(kind, ended)) for kind in kinds]
+        for thread in threads:
+            thread.start()
+        control.send("started")
+        control.recv()
+        ended.set()
+        for thread in threads:
+            thread.join()
+        control.send(self.counts)
 
     def prepare(self) -> None:
         """Put the hostile document in, and queries to export."""
@@ -85,11 +106,11 @@ class Disturbance:
     def _client(self) -> httpx.Client:
         return httpx.Client(base_url=self._address, headers=self._headers, timeout=30)
 
-    def _repeat(self, kind: Callable[[httpx.Client, int], None]) -> None:
+    def _repeat(self, kind: Callable[[httpx.Client, int], None], ended: threading.Event) -> None:
         number = 0
         name = kind.__name__.strip("_")
         with self._client() as client:
-            while not self._ended.wait(_PAUSE):
+            while not ended.wait(_PAUSE):
                 number += 1
                 with suppress(httpx.HTTPError):
                     kind(client, number)
@@ -114,11 +135,22 @@ class Disturbance:
     def _upload(self, client: httpx.Client, lines: str) -> None:
         files = {"candidates": ("candidates.jsonl", lines.encode())}
         data = {"source": "candidates"}
-        client.post(f"{self._path}/imports", data=data, files=files).raise_for_status()
+        answer = client.post(f"{self._path}/imports", data=data, files=files)
+        self._wait_for(client, self._path, answer)
 
     def _export(self, client: httpx.Client, _number: int) -> None:
         order = {"content": "log", "format": "jsonl"}
-        client.post(f"{self._path}/exports", json=order).raise_for_status()
+        answer = client.post(f"{self._judged}/exports", json=order)
+        self._wait_for(client, self._judged, answer)
+
+    def _wait_for(self, client: httpx.Client, path: str, answer: httpx.Response) -> None:
+        """One of each kind at a time, as a manager would."""
+        job = answer.raise_for_status().json()
+        while job["state"] in ("waiting", "running"):
+            time.sleep(_PAUSE)
+            job = client.get(f"{path}/jobs/{job['id']}").raise_for_status().json()
+        if job["state"] != "done":
+            raise RuntimeError(f"The job ended as {job['state']}: {job['error']}")
 
     def _document(self, client: httpx.Client, _number: int) -> None:
         client.get(f"{self._path}/queries/{self._query}/documents/0/page")

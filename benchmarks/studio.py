@@ -145,7 +145,7 @@ def _disturbed(report: Report, postgres: Postgres, size: Size, quick: bool) -> N
         )
         with running([server]):
             crowd = Crowd(project, [server.port], tokens)
-            disturbance = Disturbance(server.port, tokens[0], other, 20 if quick else 500)
+            disturbance = Disturbance(server.port, tokens[0], project, other, 20 if quick else 500)
             disturbance.prepare()
             rate = people / 2  # everyone judges every two seconds: nobody does so for long
             _paced(crowd, rate, 1)

@@ -98,10 +98,9 @@ def test_a_wrong_file_changes_nothing_and_says_why(engine, address, content, pro
     assert names_of(engine, project) == []
 
 
-def test_a_large_import_renews_the_statistics_of_the_database(engine, address, monkeypatch):
+def test_a_large_import_renews_the_statistics_of_the_database(engine, address):
     if engine.dialect.name != "postgresql":
         pytest.skip("SQLite keeps none")
-    monkeypatch.setattr(import_jobs, "ANALYZE_FROM", 20)
     rows = text(
         "SELECT relname, reltuples FROM pg_class WHERE relname IN ('queries', 'candidates')"
     )
@@ -117,10 +116,10 @@ def test_a_large_import_renews_the_statistics_of_the_database(engine, address, m
             result = send(client, project, "candidates", candidates=lines(*queries))["result"]
             assert result["added"] == end - begin
 
-        add(0, 19)
-        assert counted()["queries"] < 19
-        add(19, 39)
-        wait_until(lambda: counted() == {"queries": 39, "candidates": 117}, 10)
+        add(0, import_jobs.ANALYZE_FROM - 1)
+        assert counted()["queries"] <= 0
+        add(import_jobs.ANALYZE_FROM - 1, 2 * import_jobs.ANALYZE_FROM - 1)
+        wait_until(lambda: counted() == {"queries": 999, "candidates": 2997}, 10)
 
 
 def test_a_small_file_cannot_stand_for_a_huge_one(tmp_path):

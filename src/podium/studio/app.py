@@ -21,17 +21,16 @@ from podium.errors import PodiumError
 from podium.studio.accounts.openid import OpenIDProvider
 from podium.studio.accounts.service import forget_expired
 from podium.studio.errors import RefusedError
+from podium.studio.job_child import KINDS
+from podium.studio.jobs.process import JobProcess
 from podium.studio.jobs.worker import Worker
 from podium.studio.json_types import JsonObject
 from podium.studio.judging.leases import delete_old_leases
 from podium.studio.judging.service import JudgingService
 from podium.studio.logs import describe_error, set_up_logs
 from podium.studio.metrics import Metrics, forget_process
-from podium.studio.reporting.reports import run_report
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect
-from podium.studio.transfer.exports import run_export
-from podium.studio.transfer.imports import run_import
 from podium.studio.web.assets import Assets
 from podium.studio.web.middleware import RequestMiddleware
 from podium.studio.web.pages import render
@@ -83,8 +82,14 @@ def create_app(settings: Settings) -> FastAPI:
     # others wait.
     probe = connect(settings, seconds=_PROBE_SECONDS, pooled=False)
     metrics = Metrics(engine)
-    kinds = {"import": run_import, "export": run_export, "report": run_report}
-    worker = Worker(settings, kinds, metrics, cleanups=(forget_expired, delete_old_leases))
+    process = JobProcess(settings)
+    worker = Worker(
+        settings,
+        KINDS,
+        metrics,
+        execute=process.execute,
+        cleanups=(forget_expired, delete_old_leases),
+    )
 
     @asynccontextmanager
     async def running(_app: FastAPI) -> AsyncIterator[None]:
@@ -93,6 +98,7 @@ def create_app(settings: Settings) -> FastAPI:
         worker.start()
         yield
         worker.stop()
+        process.close()
         engine.dispose()
         probe.dispose()
         forget_process()

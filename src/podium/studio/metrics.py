@@ -84,7 +84,7 @@ class Metrics:
             "podium_worker_errors", "Errors of workers that are none of a job.", registry=registry
         )
         self._workers = Gauge(
-            "podium_workers", "Workers whose thread runs.", registry=registry,
+            "podium_workers", "Workers that take jobs.", registry=registry,
             multiprocess_mode="livesum",
         )  # fmt: skip
         # A counter that is there at 0: `increase` does not see the step of one that begins at 1.

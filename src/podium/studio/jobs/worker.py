@@ -12,8 +12,8 @@ import structlog
 from sqlalchemy import Connection, delete, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from podium.errors import PodiumError
-from podium.studio.jobs.queue import ENDED, JobContext, JobLostError, claim, files_folder, is_ours
+from podium.studio.jobs.execution import JobFunction, Outcome, execute
+from podium.studio.jobs.queue import ENDED, JobContext, claim, files_folder, is_ours
 from podium.studio.logs import describe_error
 from podium.studio.metrics import Metrics
 from podium.studio.settings import Settings
@@ -21,11 +21,7 @@ from podium.studio.store.database import connect, in_transaction
 from podium.studio.store.tables import Job
 from podium.studio.store.tokens import new_secret
 
-Kinds = Mapping[str, Callable[[JobContext], None]]
-"""To each kind of job the function that does it."""
-
 _LOOK_EVERY = 1.0
-_HEARTBEAT_SECONDS = 2.0
 _CLEANUP_SECONDS = 3600.0
 _AFTER_FAILURE = 5.0
 _KEPT_DAYS = 7.0
@@ -38,19 +34,22 @@ class Worker:
         settings: The server's settings; the worker has connections of its own.
         kinds: What it can do.
         metrics: Where jobs and failures are counted.
+        execute: What does a job: by default the worker's own thread.
         cleanups: What removes expired rows of other packages, every hour; it is given the time.
     """
 
     def __init__(
         self,
         settings: Settings,
-        kinds: Kinds,
+        kinds: Mapping[str, JobFunction],
         metrics: Metrics | None = None,
         *,
+        execute: Callable[[JobFunction, JobContext], Outcome] = execute,
         cleanups: Sequence[Callable[[Connection, float], object]] = (),
     ) -> None:
         self._settings = settings
         self._kinds = dict(kinds)
+        self._execute = execute
         self._metrics = metrics or Metrics()
         self._engine = connect(settings.model_copy(update={"pool_size": 3}))
         self._name = new_secret()
@@ -110,36 +109,19 @@ class Worker:
         job = in_transaction(self._engine, lambda c: claim(c, self._name[:32], kinds))
         if job is None:
             return False
-        work = JobContext(self._engine, self._settings, job)
-        ended = threading.Event()
-        heartbeat = threading.Thread(target=self._send_heartbeats, args=(work, ended), daemon=True)
-        heartbeat.start()
-        outcome = "failed"
-        try:
-            self._kinds[job.kind](work)
-            outcome = "done"
-        except JobLostError:
-            outcome = "lost"
+        outcome = self._execute(
+            self._kinds[job.kind], JobContext(self._engine, self._settings, job)
+        )
+        self._metrics.job_ended(job.kind, outcome.name)
+        if outcome.name == "lost":
             self._log.warning("job", job=job.id, problem="cancelled or taken over")
-        except PodiumError as error:
-            work.fail(str(error))
-        except SQLAlchemyError:
-            outcome = "interrupted"  # it is begun again
-            raise
-        except Exception as error:
-            # Whatever it is, the others wait for their turn, and who asked for it is told.
-            self._log.error("job", job=job.id, **describe_error(error))
-            work.fail("Something went wrong. See the server's log for details.")
-        finally:
-            self._metrics.job_ended(job.kind, outcome)
-            ended.set()
-            heartbeat.join()
+        elif outcome.error:
+            self._log.error("job", job=job.id, **outcome.error)
+        if outcome.name == "interrupted":
+            # The database is away, or the process died: another worker may do better at once.
+            self._metrics.worker_failed()
+            return False
         return True
-
-    def _send_heartbeats(self, work: JobContext, ended: threading.Event) -> None:
-        while not ended.wait(_HEARTBEAT_SECONDS):
-            with suppress(SQLAlchemyError):
-                work.alive()
 
     def _clean_up(self) -> None:
         """Remove jobs that are long done, and files that belong to none."""
