@@ -59,7 +59,7 @@ def importing(engine, settings, project, lines=b""):
     query = {"query_id": path.name, "query": "w", "candidates": documents}
     path.write_bytes(lines or json.dumps(query).encode())
     order = {"source": "candidates", "files": {"candidates": [[path.name, "c.jsonl"]]}}
-    in_transaction(engine, lambda c: enqueue(c, *project, "import", order))
+    in_transaction(engine, lambda c: enqueue(c, *project, "import", order))  # type: ignore[call-arg]
     return claimed(engine, settings)
 
 
