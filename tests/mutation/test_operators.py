@@ -1,7 +1,9 @@
 """What mutants are made of a source file, and which are not."""
 
+import tomllib
+
 from tests.mutation.operators import mutants_of
-from tests.mutation.targets import modules
+from tests.mutation.targets import ROOT, modules
 
 SOURCE = '''"""A module."""
 
@@ -91,3 +93,11 @@ def test_compiled_loops_are_measured_as_plain_python() -> None:
         "measures.compiled.ranking",
     } <= plain
     assert not {"measures.comparison.compare", "studio.judging.service", "judging.session"} & plain
+
+
+def test_mutants_known_to_change_nothing_are_mutants_of_the_code() -> None:
+    entries = tomllib.loads((ROOT / "tests/mutation/equivalent.toml").read_text())["mutant"]
+    for entry in entries:
+        found = mutants_of(entry["file"], (ROOT / entry["file"]).read_text())
+        known = (entry["where"], entry["before"], entry["after"])
+        assert known in {(each.where, each.before, each.after) for each in found}, entry
