@@ -22,9 +22,10 @@ from tests.studio.server import serving
 
 
 class Engine(BaseHTTPRequestHandler):
-    """A search engine that keeps what it was asked."""
+    """A search engine that keeps what it was asked; what it answers can be set."""
 
     asked: list = []  # noqa: RUF012
+    response: object = None
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
@@ -41,7 +42,7 @@ class Engine(BaseHTTPRequestHandler):
             },
             "response": {"docs": documents},
         }
-        content = json.dumps(answer).encode()
+        content = json.dumps(answer if self.response is None else self.response).encode()
         self.send_response(200)
         self.send_header("content-length", str(len(content)))
         self.end_headers()
@@ -154,6 +155,44 @@ def test_words_of_a_query_choose_no_parser(engine_address):
     with pytest.raises(DataError, match="query 'q1' uses Solr's query parser 'xmlparser'"):
         list(fetch(search, asked, [f"http://{engine_address}/"]))
     assert Engine.asked == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "response"),
+    [
+        ("opensearch", "hits"),
+        ("opensearch", {"hits": [{"_id": "d1", "_source": {}}]}),
+        ("opensearch", {"hits": {"hits": {}}}),
+        ("opensearch", {"hits": {"hits": None}}),
+        ("opensearch", {"hits": {"hits": ["d1"]}}),
+        ("opensearch", {"hits": {"hits": [{"_id": "d1"}]}}),
+        ("opensearch", {"hits": {"hits": [{"_source": {}}]}}),
+        ("solr", {"response": {"docs": {"id": "d1"}}}),
+        ("solr", {"response": {"docs": [["id", "d1"]]}}),
+    ],
+)
+def test_responses_that_are_no_lists_of_documents(engine_address, monkeypatch, kind, response):
+    monkeypatch.setattr(Engine, "response", response)
+    end = "solr/shop/select" if kind == "solr" else "shop/_search"
+    search = EngineSearch(kind=kind, url=f"http://{engine_address}/{end}", queries="q1\tshoes")
+    with pytest.raises(DataError, match=f"'shoes' is not a list of documents from {kind}"):
+        list(fetch(search, [QueryText("q1", "shoes")], [f"http://{engine_address}/"]))
+
+
+def test_fields_inside_of_others_and_missing_ones(engine_address, monkeypatch):
+    source = {"about": {"sku": 7, "name": "Shoe"}, "text": "Red", "url": None}
+    monkeypatch.setattr(Engine, "response", {"hits": {"hits": [{"_id": "x", "_source": source}]}})
+    search = EngineSearch(
+        url=f"http://{engine_address}/shop/_search",
+        queries="q1\tshoes",
+        id_field="about.sku",
+        title_field="about.name",
+        text_field="text.body",
+    )
+    (read,) = fetch(search, [QueryText("q1", "shoes")], [f"http://{engine_address}/"])
+    (candidate,) = read.entry.candidates
+    assert candidate.document_id == "7"
+    assert (candidate.title, candidate.text, candidate.url) == ("Shoe", "", "")
 
 
 def test_capital_letters_in_a_scheme_or_host_are_the_same_address(engine_address):

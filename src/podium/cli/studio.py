@@ -236,19 +236,13 @@ def export_command(
     from podium.studio.store.database import reading
     from podium.studio.store.enums import Mode
     from podium.studio.transfer.exports import ExportOptions
-    from podium.studio.transfer.writers import EXPORT_FORMATS, export_records
+    from podium.studio.transfer.writers import EXPORT_FORMATS
 
     with engine_for(database) as engine:
         row = reading(engine, lambda c: project_row(c, project))
         options = ExportOptions.model_construct(content=content, format=target_format)
         options.check(Mode(row.mode))
-        parts = export_records(
-            engine,
-            judged_queries(engine, row, only_done=only_done),
-            content,
-            target_format,
-            ties=ties,
-        )
+        queries = judged_queries(engine, row, only_done=only_done)
         with writing(output), atomic_write(output) as stream:
-            rows = EXPORT_FORMATS[content][target_format].write(stream, parts)
+            rows = EXPORT_FORMATS[content][target_format].write(stream, engine, queries, ties)
     say(f"Wrote {rows} rows to {output}.")

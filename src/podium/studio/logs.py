@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
-from typing import Any
 
 import structlog
+from structlog.typing import Processor
 
 
 def set_up_logs(level: str = "INFO", *, readable: bool = False) -> None:
@@ -17,10 +17,10 @@ def set_up_logs(level: str = "INFO", *, readable: bool = False) -> None:
         level: The least that is written.
         readable: Whether a person reads it at a terminal.
     """
-    renderer: Any = (
+    renderer: Processor = (
         structlog.dev.ConsoleRenderer() if readable else structlog.processors.JSONRenderer()
     )
-    shared: list[Any] = [
+    shared: list[Processor] = [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any, Self, TypeAlias
 
 import httpx
 
@@ -16,6 +17,8 @@ TOKEN = "PODIUM_STUDIO_TOKEN"  # noqa: S105 - the name of a variable
 """The environment variable with the API token."""
 
 _TRIES = 4
+_Files: TypeAlias = Sequence[tuple[str, tuple[str, IO[bytes]]]]
+"""Form fields, each with a file's name and content."""
 
 
 class StudioClient:
@@ -62,12 +65,28 @@ class StudioClient:
         made = self.call("POST", "/projects", json={"name": name, **settings})
         return StudioProject(self, made)
 
-    def call(self, method: str, path: str, **more: Any) -> Any:
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        json: Mapping[str, object] | None = None,
+        data: Mapping[str, object] | None = None,
+        files: _Files | None = None,
+    ) -> Any:  # noqa: ANN401 - JSON
         """Send a request and return the response's JSON; raises `StudioError` if it is refused."""
-        answer = self.send(method, path, **more)
+        answer = self.send(method, path, json=json, data=data, files=files)
         return answer.json() if answer.content else None
 
-    def send(self, method: str, path: str, **more: Any) -> httpx.Response:
+    def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        json: Mapping[str, object] | None = None,
+        data: Mapping[str, object] | None = None,
+        files: _Files | None = None,
+    ) -> httpx.Response:
         """Send a request, again if the studio is away for a moment.
 
         Every request that changes something is safe to repeat or is not repeated: answers carry
@@ -80,7 +99,7 @@ class StudioClient:
             if attempt:
                 time.sleep(0.25 * 2**attempt)
             try:
-                answer = self._http.request(method, path, **more)
+                answer = self._http.request(method, path, json=json, data=data, files=files)
             except httpx.HTTPError as error:
                 problem = StudioError(0, f"{self.url} cannot be reached ({error}).")
                 continue

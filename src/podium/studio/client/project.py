@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 from uuid import uuid4
 
 from podium.data import CandidateList, Judgments, Preferences, read_parquet, write_jsonl
@@ -91,7 +91,7 @@ class StudioProject:
         """Import gold pairs from JSONL."""
         return self._upload("gold", [("gold", Path(source))])
 
-    def import_from_engine(self, **search: Any) -> JsonObject:
+    def import_from_engine(self, **search: object) -> JsonObject:
         """Import queries with candidates from a search engine.
 
         Args:

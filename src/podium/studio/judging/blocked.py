@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, func, literal, select
 
@@ -175,7 +174,7 @@ class _Understaffed:
     people: int
 
 
-def _members(project_id: int) -> Select[Any]:
+def _members(project_id: int) -> Select[int]:
     """How many people can judge in a project."""
     return (
         select(func.count())

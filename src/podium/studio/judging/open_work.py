@@ -11,7 +11,7 @@ however many queries there are and whoever has finished them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVarTuple
 
 from sqlalchemy import (
     BigInteger,
@@ -37,6 +37,8 @@ from podium.studio.store.tables import AssessorProgress, Exhausted, Query, Query
 from podium.studio.store.transaction_ids import oldest_running, transaction_number
 from podium.studio.store.upsert import INSERTS, Insert
 
+_Columns = TypeVarTuple("_Columns")
+
 _USER = bindparam("user", type_=BigInteger)
 _PROJECT = bindparam("project", type_=BigInteger)
 _LAST_ID = 2**62
@@ -57,8 +59,8 @@ class _Position(NamedTuple):
     id: int
 
 
-def _unseen(assigned_only: bool, *columns: Any) -> Select[Any]:
-    """The first query that may have a task for someone."""
+def _unseen(selected: Select[*_Columns], assigned_only: bool) -> Select[*_Columns]:
+    """Limit what is selected of queries to the first that may have a task for someone."""
     mine = AssessorProgress.user_id == _USER, AssessorProgress.project_id == _PROJECT
     after = [
         func.coalesce(select(column).where(*mine).scalar_subquery(), 0)
@@ -80,7 +82,7 @@ def _unseen(assigned_only: bool, *columns: Any) -> Select[Any]:
                 QueryAssignment.user_id == _USER, QueryAssignment.query_id == Query.id
             )
         )
-    return select(*columns).where(*conditions).order_by(Query.changed, Query.id).limit(1)
+    return selected.where(*conditions).order_by(Query.changed, Query.id).limit(1)
 
 
 def _exists_per_query(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
@@ -92,7 +94,7 @@ def _exists_per_query(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
     return exists(select(literal_column("1")).where(*conditions).offset(0))
 
 
-def _locked(statement: Select[Any]) -> Prepared[QueryRow]:
+def _locked(statement: Select[*_Columns]) -> Prepared[QueryRow]:
     """Skip queries that other transactions have locked."""
     return Prepared(statement.with_for_update(skip_locked=True, of=Query), QueryRow)
 
@@ -101,9 +103,11 @@ def _both(make: Callable[[bool], Prepared[AnyRow]]) -> dict[bool, Prepared[AnyRo
     return {assigned_only: make(assigned_only) for assigned_only in (False, True)}
 
 
-_FIND = _both(lambda assigned_only: _locked(_unseen(assigned_only, Query.__table__)))
+_FIND = _both(lambda assigned_only: _locked(_unseen(select(Query.__table__), assigned_only)))
 _UNSEEN = _both(
-    lambda assigned_only: Prepared(_unseen(assigned_only, Query.changed, Query.id), _Position)
+    lambda assigned_only: Prepared(
+        _unseen(select(Query.changed, Query.id), assigned_only), _Position
+    )
 )
 _OLDEST = Prepared(select(oldest_running(_PROJECT)), int)
 _LAPSED = _locked(

@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from sqlalchemy import Connection, Engine, bindparam, select
@@ -40,10 +40,10 @@ from podium.studio.store.tables import Lease, LogEntry, Query
 class _LeasedQuery:
     """A lease and its query, from a row with the columns of both."""
 
-    def __init__(self, *columns: Any) -> None:
+    def __init__(self, *columns: object) -> None:
         count = len(QueryRow._fields)
-        self.query = QueryRow(*columns[:count])
-        self.lease = _LeaseColumns(*columns[count:])
+        self.query = QueryRow._make(columns[:count])
+        self.lease = _LeaseColumns._make(columns[count:])
 
 
 class _LeaseColumns(NamedTuple):
@@ -155,30 +155,43 @@ class JudgingService:
         self,
         project: ProjectRow,
         user_id: int,
-        *answer: Any,
+        token: UUID,
+        choice: str,
+        *,
         tab: str,
+        seconds: float,
+        reason: str | None = None,
+        more: bool = True,
         renews: bool = False,
-        **more: Any,
     ) -> tuple[AnswerResult, NextTask | None]:
         """As `answer_in`, in a transaction of its own."""
         who = LeaseHolder(user_id, tab, renews)
         return self.transact(
-            lambda connection: self.answer_in(connection, project, who, *answer, **more)
+            lambda connection: self.answer_in(
+                connection, project, who, token, choice, seconds=seconds, reason=reason, more=more
+            )
         )
 
     def undo(
-        self, project: ProjectRow, user_id: int, token: UUID, tab: str, *undo: Any
+        self,
+        project: ProjectRow,
+        user_id: int,
+        token: UUID,
+        tab: str,
+        answer: UUID | None = None,
     ) -> NextTask:
         """As `undo_in`, in a transaction of its own."""
         who = LeaseHolder(user_id, tab)
         return self.transact(
-            lambda connection: self.undo_in(connection, project, who, token, *undo)
+            lambda connection: self.undo_in(connection, project, who, token, answer)
         )
 
-    def release(self, project: ProjectRow, user_id: int, *lease: Any) -> bool:
+    def release(
+        self, project: ProjectRow, user_id: int, token: UUID, expires_at: float | None = None
+    ) -> bool:
         """As `release_in`, in a transaction of its own."""
         return self.transact(
-            lambda connection: self.release_in(connection, project, user_id, *lease)
+            lambda connection: self.release_in(connection, project, user_id, token, expires_at)
         )
 
     def next_in(

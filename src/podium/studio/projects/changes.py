@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field, ValidationError
 from sqlalchemy import Connection, delete, exists, func, select, update
@@ -82,7 +82,11 @@ def change_project(
     if answered:
         if before["budget"] is None:
             before["budget"] = _smallest_budget(connection, project_id)
-        raised = [name for name in fixed if not _is_lower(name, before[name], changed[name])]
+        raised = [
+            name
+            for name in fixed
+            if name not in _LOWERED or not _is_lower(before[name], changed[name])
+        ]
     if raised:
         raise RefusedError(
             409,
@@ -109,9 +113,9 @@ def _short(value: object) -> object:
     return f"{value[:100]}…" if isinstance(value, str) and len(value) > 100 else value
 
 
-def _is_lower(name: str, before: Any, after: Any) -> bool:
-    """Whether less is asked than before."""
-    return name in _LOWERED and after is not None and bool(after <= before)
+def _is_lower(before: float, after: float | None) -> bool:
+    """Whether no more is asked than before."""
+    return after is not None and after <= before
 
 
 def _smallest_budget(connection: Connection, project_id: int) -> int:

@@ -7,11 +7,11 @@ neither do those of TCP while its kernel acknowledges what arrives.
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
 from typing import Any
 
 import psycopg
 from psycopg.abc import RV, PQGen
+from psycopg.rows import TupleRow
 
 _LOOK_EVERY = 0.1
 _NOT_READY = 0
@@ -22,7 +22,7 @@ class DatabaseTimeoutError(psycopg.OperationalError):
     """The database did not answer in time; asking it again at once would only wait again."""
 
 
-class TimedConnection(psycopg.Connection[Any]):
+class TimedConnection(psycopg.Connection[TupleRow]):
     """A connection whose operations end in time.
 
     Attributes:
@@ -31,7 +31,13 @@ class TimedConnection(psycopg.Connection[Any]):
 
     timeout_seconds: float | None = None
 
-    def wait(self, gen: PQGen[RV], interval: float = _LOOK_EVERY, *more: Any, **named: Any) -> RV:
+    def wait(
+        self,
+        gen: PQGen[RV],
+        interval: float = _LOOK_EVERY,
+        *more: Any,  # noqa: ANN401 - psycopg 3.3 has more of them than 3.2
+        **named: Any,  # noqa: ANN401
+    ) -> RV:
         """Wait for an operation."""
         if self.timeout_seconds is None:
             return super().wait(gen, interval, *more, **named)
@@ -43,7 +49,7 @@ class TimedConnection(psycopg.Connection[Any]):
             raise
 
 
-def _with_deadline(gen: PQGen[RV], seconds: float) -> Generator[Any, Any, RV]:
+def _with_deadline(gen: PQGen[RV], seconds: float) -> PQGen[RV]:
     end = time.monotonic() + seconds
     try:
         waiting_for = next(gen)

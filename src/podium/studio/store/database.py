@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -67,7 +68,9 @@ def connect(settings: Settings, *, seconds: float | None = None, pooled: bool = 
     )
 
     @event.listens_for(engine, "do_connect")
-    def _connect(_dialect: Any, _record: Any, words: Any, named: Any) -> TimedConnection:
+    def _connect(
+        _dialect: object, _record: object, words: Sequence[str], named: dict[str, Any]
+    ) -> TimedConnection:
         connection = TimedConnection.connect(*words, **named)
         # The server gives statements up first, and says so; this is for one that hangs.
         connection.timeout_seconds = None if seconds is None else seconds + 1
@@ -146,7 +149,7 @@ def _prepare_sqlite(engine: Engine) -> None:
     """One writer at a time from the first statement on; what is committed is on disk."""
 
     @event.listens_for(engine, "connect")
-    def _settings(connection: Any, _record: object) -> None:
+    def _settings(connection: sqlite3.Connection, _record: object) -> None:
         connection.isolation_level = None  # SQLAlchemy begins transactions, see below
         for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
             connection.execute(f"PRAGMA {pragma}")

@@ -8,8 +8,6 @@ there, a count does.
 
 from __future__ import annotations
 
-from typing import Any
-
 from sqlalchemy import BigInteger
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -50,7 +48,7 @@ def _oldest_postgresql(*_: object, **__: object) -> str:
 
 
 @compiles(oldest_running, "sqlite")
-def _oldest_sqlite(element: oldest_running, compiler: SQLCompiler, **options: Any) -> str:
+def _oldest_sqlite(element: oldest_running, compiler: SQLCompiler, **options: object) -> str:
     project = compiler.process(element.clauses, **options)
     # What is put in is a placeholder.
     numbered = f"FROM queries AS numbered WHERE numbered.project_id = {project}"

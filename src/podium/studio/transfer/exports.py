@@ -19,7 +19,7 @@ from podium.studio.projects.service import project_row
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Mode
 from podium.studio.store.rows import JobRow, ProjectRow
-from podium.studio.transfer.writers import EXPORT_CONTENTS, EXPORT_FORMATS, export_records
+from podium.studio.transfer.writers import EXPORT_CONTENTS, EXPORT_FORMATS
 
 KIND = "export"
 
@@ -69,12 +69,7 @@ def run_export(work: JobContext) -> None:
     )
     try:
         with path.open("wb") as stream:
-            rows = export_format.write(
-                stream,
-                export_records(
-                    work.engine, queries, options.content, options.format, ties=options.ties
-                ),
-            )
+            rows = export_format.write(stream, work.engine, queries, options.ties)
         if not rows:
             raise DataError("nothing has been judged yet", hint="Judge something first.")
         result = {"queries": len(exported), "rows": rows, "bytes": path.stat().st_size}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,9 @@ from podium.data.files import numbered_lines
 from podium.data.json_lines import json_lines
 from podium.errors import DataError
 from podium.studio.json_types import JsonObject
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 MAX_QUERIES = 100_000
 MAX_BYTES = 1 << 30
@@ -56,10 +59,16 @@ class ImportedQuery:
     rankings: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
+class _Readable(Protocol):
+    """What is read of a file, be it Python's or Arrow's."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
 class _Limited(io.RawIOBase):
     """A decompressed file, limited in size."""
 
-    def __init__(self, stream: Any, name: str, most: int) -> None:
+    def __init__(self, stream: _Readable, name: str, most: int) -> None:
         self._stream = stream
         self._left = most
         self.name = name
@@ -67,9 +76,10 @@ class _Limited(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: Any) -> int:
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        view = memoryview(buffer)
         try:
-            data = bytes(self._stream.read(min(len(buffer), self._left + 1)))
+            data = self._stream.read(min(len(view), self._left + 1))
         except OSError as error:
             raise DataError(
                 "is damaged or cut short", path=self.name, hint="Compress it again."
@@ -79,7 +89,7 @@ class _Limited(io.RawIOBase):
             raise DataError(
                 f"holds more than {MAX_BYTES >> 20} MiB", path=self.name, hint="Split it."
             )
-        buffer[: len(data)] = data
+        view[: len(data)] = data
         return len(data)
 
 
@@ -89,7 +99,7 @@ def open_upload(upload: Upload, most: int = MAX_BYTES) -> Iterator[IO[bytes]]:
     with upload.path.open("rb") as file:
         codec = _MAGIC.get(file.read(2)) or _MAGIC.get((file.seek(0), file.read(4))[1])
         file.seek(0)
-        stream: Any = file
+        stream: _Readable = file
         if codec:
             stream = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), codec)
         limited = io.BufferedReader(_Limited(stream, upload.name, most))

@@ -11,7 +11,7 @@ import json
 import re
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import httpx
@@ -89,7 +89,7 @@ class EngineSearch(BaseModel):
     url_field: str = Field(default="url", max_length=200)
 
 
-def bound(template: Any, query: str, size: int) -> Any:
+def bound(template: object, query: str, size: int) -> object:
     """A template with its values in place, wherever a whole text stands for one.
 
     Example:
@@ -133,7 +133,7 @@ def allowed(url: str, engines: Sequence[str]) -> str:
     )
 
 
-def check_search(search: EngineSearch, engines: Sequence[str]) -> Any:
+def check_search(search: EngineSearch, engines: Sequence[str]) -> JsonObject:
     """The template as JSON, if everything about a search is in order."""
     _check_reads(search, allowed(search.url, engines))
     if not search.template.strip():
@@ -181,7 +181,7 @@ def _check_solr(template: JsonObject) -> None:
         raise RefusedError(422, str(error)) from error
 
 
-def _check_parsers(request: Any, where: str) -> None:
+def _check_parsers(request: object, where: str) -> None:
     for parser in _solr_parsers(request):
         if parser not in _SOLR_PARSERS:
             raise DataError(
@@ -190,7 +190,7 @@ def _check_parsers(request: Any, where: str) -> None:
             )
 
 
-def _solr_parsers(value: Any, name: str = "") -> Iterator[str]:
+def _solr_parsers(value: object, name: str = "") -> Iterator[str]:
     """The query parsers that a Solr request chooses: in local params, by type and by JSON keys."""
     if isinstance(value, dict):
         for key, each in value.items():
@@ -230,7 +230,7 @@ def fetch(
             yield ImportedQuery(_candidates(search, each, response))
 
 
-def _ask(client: httpx.Client, url: str, request: Any) -> Any:
+def _ask(client: httpx.Client, url: str, request: object) -> object:
     end = time.monotonic() + _SECONDS
     body = bytearray()
     try:
@@ -257,21 +257,24 @@ def _ask(client: httpx.Client, url: str, request: Any) -> Any:
             f"the search engine answered with status {answer.status_code}",
             hint="Try the request there first.",
         )
-    return parse_json(bytes(body))
+    response: object = parse_json(bytes(body))
+    return response
 
 
-def _candidates(search: EngineSearch, asked: QueryText, response: Any) -> CandidateList:
+def _candidates(search: EngineSearch, asked: QueryText, response: object) -> CandidateList:
     try:
         if search.kind == "solr":
-            hits = [(str(_field(doc, search.id_field or "id")), doc) for doc in
-                    response["response"]["docs"]]  # fmt: skip
-        else:
             hits = [
-                (str(_field(hit["_source"], search.id_field) if search.id_field else hit["_id"]),
-                 hit["_source"])
-                for hit in response["hits"]["hits"]
-            ]  # fmt: skip
-    except (KeyError, TypeError, IndexError) as error:
+                (str(_field(document, search.id_field or "id")), document)
+                for document in _list(response, "response.docs")
+            ]
+        else:
+            id_path = f"_source.{search.id_field}" if search.id_field else "_id"
+            hits = [
+                (str(_field(hit, id_path)), _field(hit, "_source"))
+                for hit in _list(response, "hits.hits")
+            ]
+    except KeyError as error:
         raise DataError(
             f"the response to {asked.query!r} is not a list of documents from {search.kind}",
             hint="Check the kind of engine, the URL and the id field.",
@@ -290,18 +293,28 @@ def _candidates(search: EngineSearch, asked: QueryText, response: Any) -> Candid
     return CandidateList(asked.query_id, asked.query, candidates, asked.description)
 
 
-def _field(document: Any, path: str) -> Any:
+def _field(document: object, path: str) -> object:
+    """What a dotted path leads to; KeyError if it leads nowhere."""
     for part in path.split("."):
+        if not isinstance(document, dict):
+            raise KeyError(part)
         document = document[part]
     return document
 
 
-def _text(document: Any, path: str) -> str:
+def _list(document: object, path: str) -> list[object]:
+    value = _field(document, path)
+    if not isinstance(value, list):
+        raise KeyError(path)
+    return value
+
+
+def _text(document: object, path: str) -> str:
     if not path:
         return ""
     try:
         value = _field(document, path)
-    except (KeyError, TypeError, IndexError):
+    except KeyError:
         return ""
     if isinstance(value, list):
         return "\n".join(str(each) for each in value)

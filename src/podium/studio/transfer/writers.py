@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from sqlalchemy import Connection, Engine, select
 
 from podium.data import (
@@ -15,6 +16,7 @@ from podium.data import (
     CandidateList,
     Judgments,
     PreferenceLevels,
+    Preferences,
     write_jsonl,
     write_pairs,
     write_prefs,
@@ -31,24 +33,43 @@ from podium.studio.store.database import reading
 from podium.studio.store.enums import Kind, Mode
 from podium.studio.store.tables import Candidate as CandidateRow
 
+_Record = TypeVar("_Record")
+_Rows = TypeVar("_Rows", bound=QueryRows)
+
 
 @dataclass(frozen=True)
 class ExportFormat:
-    """An export file format.
+    """A file format of one kind of content.
 
     Attributes:
         suffix: The file name suffix.
-        write: Writes records to a stream, and returns the number of rows.
+        write: Writes queries of a database to a stream and returns the number of rows. The last
+            argument is whether documents that were judged equal get equal labels.
     """
 
     suffix: str
-    write: Callable[[IO[bytes], Iterable[Any]], int]
+    write: Callable[[IO[bytes], Engine, Iterable[JudgedQuery], bool], int]
+
+
+def _export_format(
+    suffix: str,
+    records: Callable[[Engine, JudgedQuery, bool], Iterator[_Record]],
+    write: Callable[[IO[bytes], Iterable[_Record]], int],
+) -> ExportFormat:
+    """A format that writes the records of one query after the other."""
+
+    def write_queries(
+        stream: IO[bytes], engine: Engine, queries: Iterable[JudgedQuery], ties: bool
+    ) -> int:
+        return write(stream, (row for each in queries for row in records(engine, each, ties)))
+
+    return ExportFormat(suffix, write_queries)
 
 
 def _text_writer(
-    write: Callable[[Any, Any], None],
-) -> Callable[[IO[bytes], Iterable[QueryRows]], int]:
-    def write_all(stream: IO[bytes], records: Iterable[QueryRows]) -> int:
+    write: Callable[[_Rows, IO[bytes]], None],
+) -> Callable[[IO[bytes], Iterable[_Rows]], int]:
+    def write_all(stream: IO[bytes], records: Iterable[_Rows]) -> int:
         count = 0
         for record in records:
             write(record, stream)
@@ -60,7 +81,7 @@ def _text_writer(
 
 def _write_parquet(stream: IO[bytes], records: Iterable[QueryRows]) -> int:
     count = 0
-    writer: Any = None
+    writer: pq.ParquetWriter | None = None
     for record in records:
         schema = table_schema(record)
         writer = writer or parquet_writer(pa.PythonFile(stream, mode="w"), schema)
@@ -99,57 +120,6 @@ def as_levels(labels: Judgments) -> PreferenceLevels:
     )
 
 
-_LEVELS = _text_writer(write_prefs)
-_LABEL_FORMATS = {
-    "qrels": ExportFormat(".qrels", _text_writer(write_qrels)),
-    "qrels-parquet": ExportFormat(".parquet", _write_parquet),
-    "prefs": ExportFormat(".prefs", lambda s, records: _LEVELS(s, map(as_levels, records))),
-    "prefs-parquet": ExportFormat(
-        ".parquet", lambda s, records: _write_parquet(s, map(as_levels, records))
-    ),
-    "jsonl": ExportFormat(".jsonl", _write_candidates),
-}
-EXPORT_FORMATS: dict[str, dict[str, ExportFormat]] = {
-    "labels": _LABEL_FORMATS,
-    "grades": _LABEL_FORMATS,
-    "preferences": {
-        "pairs": ExportFormat(".pairs", _text_writer(write_pairs)),
-        "pairs-parquet": ExportFormat(".parquet", _write_parquet),
-    },
-    "totals": {"jsonl": ExportFormat(".jsonl", _write_lines)},
-    "log": {"jsonl": ExportFormat(".jsonl", _write_lines)},
-}
-"""The formats of each kind of content."""
-
-EXPORT_CONTENTS: dict[Mode, tuple[str, ...]] = {
-    Mode.PAIRS: ("labels", "preferences", "log"),
-    Mode.GRADES: ("grades", "preferences", "log"),
-    Mode.RANKINGS: ("totals", "log"),
-}
-"""The content that each judging mode can export."""
-
-
-def export_records(
-    engine: Engine, queries: Iterable[JudgedQuery], content: str, form: str, *, ties: bool
-) -> Iterator[Any]:
-    """The records of an export, query by query; only the log includes queries without judgments."""
-    for each in queries:
-        if content == "log":
-            yield from log_lines(each)
-        elif not each.is_judged:
-            continue
-        elif content == "totals":
-            yield from _totals(each)
-        elif content == "preferences":
-            preferences = each.preferences()
-            if preferences is not None:
-                yield preferences
-        elif form == "jsonl":
-            yield reading(engine, lambda c, each=each: _with_texts(c, each, ties))  # type: ignore[misc]
-        else:
-            yield each.labels(ties=ties)
-
-
 def log_lines(each: JudgedQuery) -> Iterator[JsonObject]:
     """The whole log of a query: what counts as `podium.judging` writes it, and the rest too."""
     for entry in each.log:
@@ -164,7 +134,34 @@ def log_lines(each: JudgedQuery) -> Iterator[JsonObject]:
         yield line
 
 
-def _totals(each: JudgedQuery) -> Iterator[JsonObject]:
+def _labels(_engine: Engine, each: JudgedQuery, ties: bool) -> Iterator[Judgments]:
+    if each.is_judged:
+        yield each.labels(ties=ties)
+
+
+def _levels(engine: Engine, each: JudgedQuery, ties: bool) -> Iterator[PreferenceLevels]:
+    return map(as_levels, _labels(engine, each, ties))
+
+
+def _candidates(engine: Engine, each: JudgedQuery, ties: bool) -> Iterator[CandidateList]:
+    if each.is_judged:
+        yield reading(engine, lambda connection: _with_texts(connection, each, ties))
+
+
+def _preferences(_engine: Engine, each: JudgedQuery, _ties: bool) -> Iterator[Preferences]:
+    preferences = each.preferences() if each.is_judged else None
+    if preferences is not None:
+        yield preferences
+
+
+def _log(_engine: Engine, each: JudgedQuery, _ties: bool) -> Iterator[JsonObject]:
+    """Of all contents, the log alone includes queries without judgments."""
+    return log_lines(each)
+
+
+def _totals(_engine: Engine, each: JudgedQuery, _ties: bool) -> Iterator[JsonObject]:
+    if not each.is_judged:
+        return
     names = ("first_much_better", "first_better", "same", "second_better", "second_much_better")
     for (first, second), counts in side_by_side_totals(each.state.mode.log).items():
         yield {
@@ -191,3 +188,30 @@ def _with_texts(connection: Connection, each: JudgedQuery, ties: bool) -> Candid
         for row in rows
     )  # fmt: skip
     return CandidateList(each.query.name, each.query.text, candidates, each.query.description)
+
+
+_LABEL_FORMATS = {
+    "qrels": _export_format(".qrels", _labels, _text_writer(write_qrels)),
+    "qrels-parquet": _export_format(".parquet", _labels, _write_parquet),
+    "prefs": _export_format(".prefs", _levels, _text_writer(write_prefs)),
+    "prefs-parquet": _export_format(".parquet", _levels, _write_parquet),
+    "jsonl": _export_format(".jsonl", _candidates, _write_candidates),
+}
+EXPORT_FORMATS: dict[str, dict[str, ExportFormat]] = {
+    "labels": _LABEL_FORMATS,
+    "grades": _LABEL_FORMATS,
+    "preferences": {
+        "pairs": _export_format(".pairs", _preferences, _text_writer(write_pairs)),
+        "pairs-parquet": _export_format(".parquet", _preferences, _write_parquet),
+    },
+    "totals": {"jsonl": _export_format(".jsonl", _totals, _write_lines)},
+    "log": {"jsonl": _export_format(".jsonl", _log, _write_lines)},
+}
+"""The formats of each kind of content."""
+
+EXPORT_CONTENTS: dict[Mode, tuple[str, ...]] = {
+    Mode.PAIRS: ("labels", "preferences", "log"),
+    Mode.GRADES: ("grades", "preferences", "log"),
+    Mode.RANKINGS: ("totals", "log"),
+}
+"""The content that each judging mode can export."""

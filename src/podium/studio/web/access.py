@@ -9,7 +9,7 @@ from __future__ import annotations
 import hmac
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Depends, Request
 from fastapi.concurrency import run_in_threadpool
@@ -43,17 +43,17 @@ class _Asker:
         is_admin: bool,
         csrf: str,
         role: str | None,
-        *project: Any,
+        *project: object,
     ) -> None:
         self.person = Person(user_id, name, email, is_admin, csrf)
         self.role = Role(role or Role.OWNER)
-        self.project = None if project[0] is None else ProjectRow(*project)
+        self.project = None if project[0] is None else ProjectRow._make(project)
 
 
 _Statements = dict[str, Prepared[_Asker]]
 
 
-def _identify(columns: Sequence[ColumnElement[Any]]) -> _Statements:
+def _identify(columns: Sequence[ColumnElement[object]]) -> _Statements:
     """Statements that find the person of a session or token, together with the project.
 
     One statement for both, because every answer waits for it.
@@ -142,7 +142,7 @@ class UploadRoute(APIRoute):
     Whether the request comes from a page of ours is checked afterwards: forms tell it in the body.
     """
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    def get_route_handler(self) -> Callable[[Request], Coroutine[object, object, Response]]:
         """The function that answers a request."""
         answer = super().get_route_handler()
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from fastapi.staticfiles import StaticFiles
 from starlette.responses import Response
+from starlette.types import Scope
 
 _FOLDER = Path(__file__).parent / "static"
 
@@ -37,10 +38,15 @@ class Assets(StaticFiles):
     def __init__(self) -> None:
         super().__init__(directory=_FOLDER)
 
-    def file_response(self, *args: Any, **settings: Any) -> Response:
+    def file_response(
+        self,
+        full_path: str | os.PathLike[str],
+        stat_result: os.stat_result,
+        scope: Scope,
+        status_code: int = 200,
+    ) -> Response:
         """A file, to be kept if the address names its content."""
-        response = super().file_response(*args, **settings)
-        scope = args[2] if len(args) > 2 else settings["scope"]
+        response = super().file_response(full_path, stat_result, scope, status_code)
         if scope["query_string"] and response.status_code == 200:
             response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
         return response

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
 
 import structlog
 from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from podium.studio.metrics import Metrics
 from podium.studio.store.tokens import new_token
-
-Message = MutableMapping[str, Any]
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 POLICY = "; ".join(
     [
@@ -63,7 +56,7 @@ class RequestMiddleware:
         secure: Whether browsers come by HTTPS and are to come so from now on.
     """
 
-    def __init__(self, app: App, metrics: Metrics, largest: int, *, secure: bool) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics, largest: int, *, secure: bool) -> None:
         self._app = app
         self._metrics = metrics
         self._largest_import = largest
