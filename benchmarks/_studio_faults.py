@@ -18,7 +18,7 @@ from podium.studio.judging.service import JudgingService
 from podium.studio.projects.service import project_row
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, reading
-from podium.studio.store.tables import LogEntry, Query
+from podium.studio.store.tables import LogEntry, ProjectQuery
 from tests.ports import free_port
 from tests.studio.postgres import Postgres
 
@@ -236,7 +236,7 @@ def _wrong(url: str, project_id: int, k: int) -> int:
 
     def work(connection: object) -> int:
         project = project_row(connection, project_id)  # type: ignore[arg-type]
-        rows = connection.execute(select(Query.__table__)).all()  # type: ignore[attr-defined]
+        rows = connection.execute(select(ProjectQuery.__table__)).all()  # type: ignore[attr-defined]
         wrong = 0
         for query in rows:
             state = service.query_state(connection, project, query)  # type: ignore[arg-type]

@@ -1,7 +1,9 @@
 """Every public name is documented where it is defined, and every function with an example."""
 
+import ast
 import inspect
 import re
+from collections import defaultdict
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -45,6 +47,16 @@ def test_public_names_are_used(package: str) -> None:
         if not any(name in held for file, held in words.items() if file != home):
             unused.append(name)
     assert unused == []
+
+
+def test_no_two_public_classes_have_the_same_name() -> None:
+    # Tables of the studio are not exported, but stand next to the classes of podium.data.
+    homes: dict[str, list[str]] = defaultdict(list)
+    for file in sorted((ROOT / "src/podium").rglob("*.py")):
+        for node in ast.parse(file.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].append(str(file.relative_to(ROOT)))
+    assert {name: files for name, files in homes.items() if len(files) > 1} == {}
 
 
 @cache

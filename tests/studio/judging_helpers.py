@@ -7,7 +7,7 @@ from sqlalchemy import select
 from podium.studio.judging.service import LeasedTask
 from podium.studio.projects.service import project_row
 from podium.studio.store.database import reading
-from podium.studio.store.tables import LogEntry, Query
+from podium.studio.store.tables import LogEntry, ProjectQuery
 
 
 class Clock:
@@ -54,15 +54,17 @@ def read_log(engine, query_id):
 def top_of(engine, service, project_id, query_id):
     def work(connection):
         project = project_row(connection, project_id)
-        query = connection.execute(select(Query.__table__).where(Query.id == query_id)).one()
+        query = connection.execute(
+            select(ProjectQuery.__table__).where(ProjectQuery.id == query_id)
+        ).one()
         return service.query_state(connection, project, query).mode.session.result()
 
     return reading(engine, work)
 
 
 def queries_of(engine, project_id):
-    queries = select(Query.__table__).where(Query.project_id == project_id)
-    return reading(engine, lambda c: c.execute(queries.order_by(Query.id)).all())
+    queries = select(ProjectQuery.__table__).where(ProjectQuery.project_id == project_id)
+    return reading(engine, lambda c: c.execute(queries.order_by(ProjectQuery.id)).all())
 
 
 def judge_all(service, project, user, given, tab="t", choose=truth):

@@ -17,8 +17,8 @@ from podium.studio.settings import Settings
 from podium.studio.store.backup import back_up, log_digest, restore
 from podium.studio.store.database import connect, in_transaction, reading
 from podium.studio.store.migrate import downgrade, revisions
-from podium.studio.store.rows import QueryRow
-from podium.studio.store.tables import LogEntry, Project, Query
+from podium.studio.store.rows import ProjectQueryRow
+from podium.studio.store.tables import LogEntry, Project, ProjectQuery
 from tests.studio.conftest import next_number
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import row_of
@@ -99,7 +99,7 @@ def test_a_server_notices_that_the_database_went_back(engine, database, empty, t
     )
     row = row_of(other, project)
     with other.begin() as connection:
-        query = QueryRow._make(connection.execute(select(Query.__table__)).one())
+        query = ProjectQueryRow._make(connection.execute(select(ProjectQuery.__table__)).one())
         state = service._cache.take(connection, row, query)
         truth = JudgingService(other)._cache.take(connection, row, query)
     assert state.last_answer(people[0]) == truth.last_answer(people[0])

@@ -16,7 +16,7 @@ from podium.studio.reporting import reports
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.rows import ReportRow
-from podium.studio.store.tables import Gold, Job, LogEntry, Query, QueryFigures
+from podium.studio.store.tables import Gold, Job, LogEntry, ProjectQuery, QueryFigures
 from podium.studio.store.tokens import new_token
 from tests.studio.factories import PASSWORD, make_people, make_project
 from tests.studio.http_client import Browser, program, row_of
@@ -55,7 +55,7 @@ def say(engine, query, user, *verdicts, purpose="main"):
     """Write verdicts into a query's log as if they had been asked."""
 
     def work(connection):
-        start = connection.scalar(select(Query.entries).where(Query.id == query))
+        start = connection.scalar(select(ProjectQuery.entries).where(ProjectQuery.id == query))
         for place, (left, right, value) in enumerate(verdicts, start):
             connection.execute(
                 insert(LogEntry).values(
@@ -65,13 +65,18 @@ def say(engine, query, user, *verdicts, purpose="main"):
                 )
             )  # fmt: skip
         entries = start + len(verdicts)
-        connection.execute(update(Query).where(Query.id == query).values(entries=entries))
+        connection.execute(
+            update(ProjectQuery).where(ProjectQuery.id == query).values(entries=entries)
+        )
 
     in_transaction(engine, work)
 
 
 def query_of(engine, project):
-    return reading(engine, lambda c: c.scalar(select(Query.id).where(Query.project_id == project)))
+    return reading(
+        engine,
+        lambda c: c.scalar(select(ProjectQuery.id).where(ProjectQuery.project_id == project)),
+    )
 
 
 def test_agreement_of_two_people(engine):

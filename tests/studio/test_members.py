@@ -13,7 +13,7 @@ from podium.studio.judging.task_selection import NoTask
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
-from podium.studio.store.tables import Membership, Query, QueryAssignment
+from podium.studio.store.tables import Membership, ProjectQuery, QueryAssignment
 from tests.studio.factories import PASSWORD, make_people, make_project
 from tests.studio.http_client import Browser, program, row_of
 from tests.studio.server import serving
@@ -113,7 +113,7 @@ def test_queries_are_shared_out_evenly(engine, address):
         assert [each["queries"] for each in shares] == [4, 4, 4]
         queries = reading(engine, lambda c: c.scalars(select(QueryAssignment.query_id)).all())
         assert sorted(queries) == sorted(
-            2 * reading(engine, lambda c: c.scalars(select(Query.id)).all())
+            2 * reading(engine, lambda c: c.scalars(select(ProjectQuery.id)).all())
         )
         assert client.post(path, json={"copies": 4}).status_code == 422
         assert client.post(path, json={"people": [999]}).status_code == 422

@@ -17,7 +17,7 @@ from podium.studio.store.tables import (
     JudgmentCount,
     Lease,
     LogEntry,
-    Query,
+    ProjectQuery,
     QueryAssignment,
 )
 from podium.studio.store.tokens import new_token
@@ -178,7 +178,9 @@ def test_what_was_judged_before_is_counted_by_what_stands(engine):
             connection.execute(text(assign), {"query": each, "who": ann})
     upgrade(engine)
     with engine.connect() as connection:
-        found = connection.execute(select(Query.id, Query.judgments, Query.available)).all()
+        found = connection.execute(
+            select(ProjectQuery.id, ProjectQuery.judgments, ProjectQuery.available)
+        ).all()
         assert {row.id: (row.judgments, row.available) for row in found} == {
             query: (3, False),  # a verdict and the two bad documents of Ann's, a verdict of Bob's
             other: (0, True),

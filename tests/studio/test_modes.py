@@ -7,7 +7,7 @@ from sqlalchemy import insert, select, update
 from podium.studio.judging.task_selection import NoTask
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Purpose
-from podium.studio.store.tables import Candidate, Gold, Project, QueryAssignment
+from podium.studio.store.tables import Gold, Project, QueryAssignment, QueryCandidate
 from tests.studio.factories import make_people, make_project
 from tests.studio.judging_helpers import judge_all, queries_of, read_log, top_of, truth
 
@@ -160,7 +160,9 @@ def test_candidates_keep_their_order_by_score(engine):
     project = make_project(engine, [ann], queries=1, items=3)
     rows = reading(
         engine,
-        lambda c: c.execute(select(Candidate.item).order_by(Candidate.place)).scalars().all(),
+        lambda c: (
+            c.execute(select(QueryCandidate.item).order_by(QueryCandidate.place)).scalars().all()
+        ),
     )
     assert project
     assert rows == ["d00", "d01", "d02"]

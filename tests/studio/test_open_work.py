@@ -12,7 +12,7 @@ from podium.studio.judging.service import JudgingService, LeasedTask
 from podium.studio.judging.task_selection import NoTask, no_task_reason
 from podium.studio.projects.changes import delete_project
 from podium.studio.store.database import in_transaction, reading
-from podium.studio.store.tables import JudgmentCount, Query
+from podium.studio.store.tables import JudgmentCount, ProjectQuery
 from podium.studio.store.tokens import new_token
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import row_of
@@ -29,7 +29,7 @@ def skip_all(service, row, user, tab):
 
 
 def query_row(engine):
-    return reading(engine, lambda c: c.execute(select(Query.__table__)).one())
+    return reading(engine, lambda c: c.execute(select(ProjectQuery.__table__)).one())
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from podium.studio.judging.service import JudgingService, LeasedTask
 from podium.studio.projects.progress import ProjectProgress
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
-from podium.studio.store.tables import Query
+from podium.studio.store.tables import ProjectQuery
 from tests.studio.factories import PASSWORD, make_people, make_project
 from tests.studio.http_client import Browser, program, row_of
 from tests.studio.server import serving
@@ -94,7 +94,8 @@ def test_a_change_reaches_a_process_that_has_handed_out_before(engine):
             row_of(engine, project), ann, given.token, choice, seconds=1, tab="t"
         )
     entries = reading(
-        engine, lambda c: c.scalar(Query.__table__.select().with_only_columns(Query.entries))
+        engine,
+        lambda c: c.scalar(ProjectQuery.__table__.select().with_only_columns(ProjectQuery.entries)),
     )
     assert entries == 5  # the best of six takes five judgments
 

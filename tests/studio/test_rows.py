@@ -8,7 +8,7 @@ from podium.studio.store import rows, tables
 
 
 @pytest.mark.parametrize(
-    "name", ["Project", "Query", "Lease", "Job", "User", "Invitation", "Report"]
+    "name", ["Project", "ProjectQuery", "Lease", "Job", "User", "Invitation", "Report"]
 )
 def test_a_row_has_the_columns_of_its_table_in_order(name):
     columns = getattr(tables, name).__table__.columns

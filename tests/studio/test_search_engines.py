@@ -13,7 +13,7 @@ from podium.errors import DataError
 from podium.studio.errors import RefusedError
 from podium.studio.settings import Settings
 from podium.studio.store.database import reading
-from podium.studio.store.tables import Candidate
+from podium.studio.store.tables import QueryCandidate
 from podium.studio.transfer.readers import QueryText
 from podium.studio.transfer.search_engines import QUERY, EngineSearch, allowed, check_search, fetch
 from tests.studio.factories import make_people, make_project
@@ -101,7 +101,9 @@ def test_candidates_from_search_engines(engine, database, tmp_path, engine_addre
     rows = reading(
         engine,
         lambda c: c.execute(
-            select(Candidate.item, Candidate.text).order_by(Candidate.query_id, Candidate.place)
+            select(QueryCandidate.item, QueryCandidate.text).order_by(
+                QueryCandidate.query_id, QueryCandidate.place
+            )
         ).all(),
     )
     assert [tuple(row) for row in rows[:2]] == [("d0", "one\ntwo"), ("d1", "one\ntwo")]

@@ -13,7 +13,14 @@ from podium.studio.judging.service import JudgingService, LeasedTask
 from podium.studio.judging.task_selection import NoTask
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Purpose
-from podium.studio.store.tables import Gold, JudgmentCount, Lease, Project, Query, QueryAssignment
+from podium.studio.store.tables import (
+    Gold,
+    JudgmentCount,
+    Lease,
+    Project,
+    ProjectQuery,
+    QueryAssignment,
+)
 from podium.studio.store.tokens import new_token
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import row_of
@@ -376,7 +383,7 @@ def test_what_a_query_needs_is_written_down_with_each_answer(engine, service, cl
     given = service.next(project, ann, "t")
 
     def row():
-        return reading(engine, lambda c: c.execute(select(Query.__table__)).one())
+        return reading(engine, lambda c: c.execute(select(ProjectQuery.__table__)).one())
 
     free = row().free
     assert row().lease_expiry == clock.now + 60

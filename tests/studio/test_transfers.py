@@ -16,7 +16,7 @@ from podium.studio.accounts.service import add_user
 from podium.studio.judging.service import JudgingService, LeasedTask
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
-from podium.studio.store.tables import Candidate, Gold, Query, Ranking
+from podium.studio.store.tables import Gold, ProjectQuery, QueryCandidate, Ranking
 from podium.studio.store.tokens import new_token
 from podium.studio.transfer import imports as import_jobs
 from podium.studio.transfer.readers import Upload, open_upload
@@ -58,7 +58,10 @@ def send(client, project, source, **files):
 
 def names_of(engine, project):
     return reading(
-        engine, lambda c: c.scalars(select(Query.name).where(Query.project_id == project)).all()
+        engine,
+        lambda c: c.scalars(
+            select(ProjectQuery.name).where(ProjectQuery.project_id == project)
+        ).all(),
     )
 
 
@@ -147,9 +150,15 @@ def test_a_run_with_documents(engine, address):
     rows = reading(
         engine,
         lambda c: c.execute(
-            select(Query.text, Query.ordered, Candidate.item, Candidate.title, Candidate.score)
-            .join(Candidate, Candidate.query_id == Query.id)
-            .order_by(Query.id, Candidate.place)
+            select(
+                ProjectQuery.text,
+                ProjectQuery.ordered,
+                QueryCandidate.item,
+                QueryCandidate.title,
+                QueryCandidate.score,
+            )
+            .join(QueryCandidate, QueryCandidate.query_id == ProjectQuery.id)
+            .order_by(ProjectQuery.id, QueryCandidate.place)
         ).all(),
     )
     assert [tuple(row) for row in rows] == [

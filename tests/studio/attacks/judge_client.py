@@ -9,7 +9,7 @@ import httpx
 from sqlalchemy import select, update
 
 from podium.studio.store.database import in_transaction, reading
-from podium.studio.store.tables import Lease, LogEntry, Query
+from podium.studio.store.tables import Lease, LogEntry, ProjectQuery
 
 
 class JudgeClient:
@@ -65,7 +65,9 @@ def let_leases_end(engine) -> None:
     def work(connection):
         connection.execute(update(Lease).values(expires_at=1.0))
         connection.execute(
-            update(Query).where(Query.lease_expiry.is_not(None)).values(lease_expiry=1.0)
+            update(ProjectQuery)
+            .where(ProjectQuery.lease_expiry.is_not(None))
+            .values(lease_expiry=1.0)
         )
 
     in_transaction(engine, work)

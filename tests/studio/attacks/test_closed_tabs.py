@@ -10,7 +10,7 @@ from podium.studio.judging import leases as leases_module
 from podium.studio.judging.leases import RENEW_EVERY, RENEWED_SECONDS, SHARED_SECONDS
 from podium.studio.judging.service import JudgingService
 from podium.studio.store.database import reading
-from podium.studio.store.tables import Lease, Query
+from podium.studio.store.tables import Lease, ProjectQuery
 from tests.studio.attacks.judge_client import let_leases_end, log, pair
 from tests.studio.browser.chromium import Judging
 from tests.studio.factories import make_people, make_project
@@ -132,7 +132,7 @@ def test_a_pair_whose_tabs_are_all_closed_is_free_soon(engine, judge):
         ends.append(leases(engine)[0].expires_at)
     assert ends[0] == ends[1]  # closing more tabs does not keep it longer
     # Whoever waits looks when that time has come.
-    query = reading(engine, lambda c: c.scalar(select(Query.lease_expiry)))
+    query = reading(engine, lambda c: c.scalar(select(ProjectQuery.lease_expiry)))
     assert query == ends[0]
     let_leases_end(engine)
     assert other.next()["state"] == "task"

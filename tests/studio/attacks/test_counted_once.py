@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import select
 
 from podium.studio.store.database import reading
-from podium.studio.store.tables import AssessorProgress, JudgmentCount, Query
+from podium.studio.store.tables import AssessorProgress, JudgmentCount, ProjectQuery
 from tests.studio.attacks.judge_client import best, let_leases_end, log, pair
 from tests.studio.factories import make_people, make_project
 from tests.studio.postgres import wait_until
@@ -123,7 +123,7 @@ def test_everyone_is_counted_for_what_stands(engine, judge):
         lambda c: c.execute(select(AssessorProgress.user_id, AssessorProgress.judgments)).all(),
     )
     assert {row.user_id: row.judgments for row in judges} == counts
-    stand = reading(engine, lambda c: c.scalars(select(Query.judgments)).all())
+    stand = reading(engine, lambda c: c.scalars(select(ProjectQuery.judgments)).all())
     assert sum(stand) == 3
 
 

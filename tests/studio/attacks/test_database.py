@@ -20,7 +20,7 @@ from podium.studio.projects.service import add_query, check_unchanged
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction, reading
 from podium.studio.store.migrate import upgrade
-from podium.studio.store.tables import Query, User
+from podium.studio.store.tables import ProjectQuery, User
 from tests.studio.factories import make_people, make_project, make_query
 from tests.studio.http_client import program, row_of
 from tests.studio.postgres import Postgres, wait_until
@@ -138,7 +138,7 @@ def test_an_import_for_settings_that_were_changed_meanwhile_is_undone(engine, se
 
         with pytest.raises(DataError, match="changed during the import"):
             in_transaction(engine, work)
-    assert reading(engine, lambda c: c.scalars(select(Query.id)).all()) == []
+    assert reading(engine, lambda c: c.scalars(select(ProjectQuery.id)).all()) == []
 
 
 def test_errors_of_the_database_quote_no_values(engine):

@@ -13,7 +13,7 @@ from sqlalchemy import select
 from podium.errors import DataError
 from podium.studio.store.database import reading
 from podium.studio.store.sanitizing import MAX_CLEANED, MAX_HTML, Sanitizer, sanitized
-from podium.studio.store.tables import Candidate
+from podium.studio.store.tables import QueryCandidate
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import ended, program
 
@@ -45,10 +45,10 @@ def test_nested_tags_fail_an_import_while_the_server_answers(engine, server):
         query = client.get(f"/api/v1/projects/{project}/queries").json()[0]["id"]
         kept = reading(
             engine,
-            lambda c: c.scalars(select(Candidate.html).order_by(Candidate.place)).all(),
+            lambda c: c.scalars(select(QueryCandidate.html).order_by(QueryCandidate.place)).all(),
         )
         assert kept == ["<p>fine</p>", "<b>also</b>"]
-        reference = reading(engine, lambda c: c.scalar(select(Candidate.reference)))
+        reference = reading(engine, lambda c: c.scalar(select(QueryCandidate.reference)))
         page = client.get(f"/api/v1/projects/{project}/queries/{query}/documents/{reference}/page")
         assert "script" not in page.text.partition("<body>")[2]
 

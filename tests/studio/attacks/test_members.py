@@ -11,7 +11,7 @@ from podium.studio.accounts.service import invite, sign_in
 from podium.studio.errors import RefusedError
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
-from podium.studio.store.tables import Candidate, LogEntry
+from podium.studio.store.tables import LogEntry, QueryCandidate
 from podium.studio.transfer.search_engines import EngineSearch, check_search
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import Browser, program
@@ -59,7 +59,9 @@ def test_a_documents_name_is_not_its_prior_rank(engine, server):
     rows = reading(
         engine,
         lambda c: c.execute(
-            select(Candidate.place, Candidate.reference, Candidate.title).order_by(Candidate.place)
+            select(QueryCandidate.place, QueryCandidate.reference, QueryCandidate.title).order_by(
+                QueryCandidate.place
+            )
         ).all(),
     )
     references = [row.reference for row in rows]

@@ -12,7 +12,7 @@ from podium.studio.judging.open_work import OpenWork, reset_if_restored
 from podium.studio.judging.service import JudgingService, LeasedTask
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction, reading
-from podium.studio.store.tables import AssessorProgress, Exhausted, Query
+from podium.studio.store.tables import AssessorProgress, Exhausted, ProjectQuery
 from tests.studio.attacks.judge_client import let_leases_end
 from tests.studio.factories import make_people, make_project, make_query
 from tests.studio.http_client import row_of
@@ -50,7 +50,9 @@ def finish(engine, project, user, count):
             {"project": project, "count": count},
         )
         last = f"old{count}"
-        old = select(Query.id, Query.changed).where(Query.name.like("old%"), Query.name != last)
+        old = select(ProjectQuery.id, ProjectQuery.changed).where(
+            ProjectQuery.name.like("old%"), ProjectQuery.name != last
+        )
         connection.execute(
             insert(Exhausted).from_select(
                 ["query_id", "changed", "user_id"],
@@ -120,7 +122,9 @@ def test_a_poll_with_nothing_to_find_locks_nothing_again(engine):
     while given.seconds < 1:  # a request looks at some queries, the next one goes on from there
         given = service.next(row, ann, "t")
     seen = reading(engine, lambda c: c.execute(select(AssessorProgress.open_changed)).scalar_one())
-    newest = reading(engine, lambda c: c.scalar(select(Query.changed).order_by(-Query.changed)))
+    newest = reading(
+        engine, lambda c: c.scalar(select(ProjectQuery.changed).order_by(-ProjectQuery.changed))
+    )
     assert seen >= newest
     taken = []
     service._cache.take = lambda *_: taken.append(1)
@@ -238,9 +242,11 @@ def test_every_task_reaches_someone_whatever_people_do(engine, database):
             break
         let_leases_end(engine)
     assert set(states) == {"done"}
-    undone = reading(engine, lambda c: c.scalars(select(Query.id).where(~Query.done)).all())
+    undone = reading(
+        engine, lambda c: c.scalars(select(ProjectQuery.id).where(~ProjectQuery.done)).all()
+    )
     assert undone == []
-    in_transaction(engine, lambda c: c.execute(update(Query).values(lease_expiry=None)))
+    in_transaction(engine, lambda c: c.execute(update(ProjectQuery).values(lease_expiry=None)))
 
 
 def test_a_query_that_is_assigned_later_is_found(engine, judge):
@@ -250,10 +256,12 @@ def test_a_query_that_is_assigned_later_is_found(engine, judge):
     assert owner.post("assignment", people=[ann, bob]).status_code == 200
     assert owner.judge_all() == (2, owner.next())
     assert owner.next()["state"] == "yours-done"
-    before = reading(engine, lambda c: c.execute(select(Query.id, Query.changed)).all())
+    before = reading(
+        engine, lambda c: c.execute(select(ProjectQuery.id, ProjectQuery.changed)).all()
+    )
     # Bob's queries go to both: Ann has passed them, and finds them now.
     assert owner.post("assignment", people=[ann, bob], copies=2).status_code == 200
-    rows = reading(engine, lambda c: c.execute(select(Query.id, Query.changed)).all())
+    rows = reading(engine, lambda c: c.execute(select(ProjectQuery.id, ProjectQuery.changed)).all())
     after = {row.id: row.changed for row in rows}
     assert sum(after[query] != changed for query, changed in before) == 2
     assert owner.judge_all()[0] == 2
@@ -267,5 +275,5 @@ def test_an_assignment_that_stays_opens_nothing_again(engine, judge):
     numbers = []
     for _ in range(2):
         assert owner.post("assignment", people=[ann]).status_code == 200
-        numbers.append(reading(engine, lambda c: c.scalars(select(Query.changed)).all()))
+        numbers.append(reading(engine, lambda c: c.scalars(select(ProjectQuery.changed)).all()))
     assert numbers[0] == numbers[1]

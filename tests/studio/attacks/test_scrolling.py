@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import update
 
 from podium.studio.store.database import in_transaction
-from podium.studio.store.tables import Candidate
+from podium.studio.store.tables import QueryCandidate
 from tests.studio.attacks.judge_client import log
 from tests.studio.factories import make_people, make_project
 from tests.studio.postgres import wait_until
@@ -17,7 +17,7 @@ def tab(engine, judging):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=6)
     long = "A line of a long text.\n" * 300
-    in_transaction(engine, lambda c: c.execute(update(Candidate).values(text=long)))
+    in_transaction(engine, lambda c: c.execute(update(QueryCandidate).values(text=long)))
     found = judging(ann, project)
     found.ready()
     return found

@@ -56,9 +56,11 @@ def busy_project(stage: Stage) -> int:
     def gold(connection):
         from sqlalchemy import select
 
-        from podium.studio.store.tables import Query
+        from podium.studio.store.tables import ProjectQuery
 
-        for query in connection.scalars(select(Query.id).where(Query.project_id == project_id)):
+        for query in connection.scalars(
+            select(ProjectQuery.id).where(ProjectQuery.project_id == project_id)
+        ):
             connection.execute(insert(Gold).values(query_id=query, left=0, right=7, outcome=1))
 
     project_id = in_transaction(stage.engine, make)

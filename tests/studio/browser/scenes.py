@@ -18,7 +18,7 @@ from podium.studio.judging.service import JudgingService, LeasedTask
 from podium.studio.projects.service import add_queries, project_row
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
-from podium.studio.store.tables import Project, Query, QueryAssignment
+from podium.studio.store.tables import Project, ProjectQuery, QueryAssignment
 from tests.studio.browser.bees import bees, bees_project
 from tests.studio.browser.chromium import Judging
 
@@ -210,7 +210,9 @@ def judge_yours_done(stage: Stage, page: Page) -> None:
 
     def assign(connection: Connection) -> None:
         add_queries(connection, row, [bees(query_id="wasps")])
-        queries = connection.scalars(select(Query.id).where(Query.project_id == project))
+        queries = connection.scalars(
+            select(ProjectQuery.id).where(ProjectQuery.project_id == project)
+        )
         people = [stage.ann, stage.bob]
         for query, person in zip(queries.all(), people, strict=True):
             connection.execute(insert(QueryAssignment).values(query_id=query, user_id=person))

@@ -19,7 +19,7 @@ from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction, reading
 from podium.studio.store.enums import Kind
 from podium.studio.store.migrate import upgrade
-from podium.studio.store.tables import LogEntry, Query
+from podium.studio.store.tables import LogEntry, ProjectQuery
 from tests.studio.browser.chromium import Judging, signed_in
 from tests.studio.factories import make_people, make_project
 from tests.studio.server import serving
@@ -120,7 +120,7 @@ def test_three_people_find_the_hidden_order(postgres, browser):
         for context in contexts:
             context.close()
 
-    queries = reading(engine, lambda c: c.execute(select(Query.__table__)).all())
+    queries = reading(engine, lambda c: c.execute(select(ProjectQuery.__table__)).all())
     row = reading(engine, lambda c: project_row(c, project))
     for query in queries:
         state = reading(

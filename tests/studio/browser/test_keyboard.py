@@ -111,13 +111,13 @@ def test_a_held_key_and_one_pressed_too_soon_answer_once(engine, judging):
 
 def test_keys_work_after_a_click_into_a_frame(engine, judging):
     from podium.studio.store.database import in_transaction
-    from podium.studio.store.tables import Candidate
+    from podium.studio.store.tables import QueryCandidate
 
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=6)
     in_transaction(
         engine,
-        lambda c: c.execute(Candidate.__table__.update().values(html="<p>Some <b>page</b>")),  # type: ignore[attr-defined]
+        lambda c: c.execute(QueryCandidate.__table__.update().values(html="<p>Some <b>page</b>")),  # type: ignore[attr-defined]
     )
     tab = judging(ann, project)
     tab.ready()

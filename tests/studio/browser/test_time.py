@@ -123,12 +123,12 @@ def test_absence_is_noticed_and_taken_off(engine, tab):
 
 
 def test_long_texts_give_more_time(engine, person_browser):
-    from podium.studio.store.tables import Candidate
+    from podium.studio.store.tables import QueryCandidate
 
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, lease_seconds=86400)
     text = "word " * 480  # 2,400 characters each: 30 + 4800 / 12 seconds for both
-    in_transaction(engine, lambda c: c.execute(update(Candidate).values(text=text)))
+    in_transaction(engine, lambda c: c.execute(update(QueryCandidate).values(text=text)))
     page = open_task(person_browser(ann), project).page
     page.clock.run_for(420_000)
     assert page.get_by_role("dialog").count() == 0

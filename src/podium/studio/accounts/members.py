@@ -20,7 +20,7 @@ from podium.studio.store.tables import (
     Invitation,
     Lease,
     Membership,
-    Query,
+    ProjectQuery,
     QueryAssignment,
     User,
 )
@@ -107,14 +107,16 @@ def remove_member(connection: Connection, who: Member, user_id: int) -> None:
         raise RefusedError(403, "Only owners may remove owners.")
     if present is Role.OWNER:
         _check_other_owner(connection, who.project.id)
-    queries = select(Query.id).where(Query.project_id == who.project.id)
+    queries = select(ProjectQuery.id).where(ProjectQuery.project_id == who.project.id)
     held = [Lease.user_id == user_id, Lease.query_id.in_(queries), ~Lease.released]
     now = time.time()
     freed = connection.scalars(select(Lease.query_id).where(*held)).all()
     if freed:
         connection.execute(update(Lease).where(*held).values(released=True, expires_at=now))
         # The next search for open work looks at these queries.
-        connection.execute(update(Query).where(Query.id.in_(freed)).values(lease_expiry=0.0))
+        connection.execute(
+            update(ProjectQuery).where(ProjectQuery.id.in_(freed)).values(lease_expiry=0.0)
+        )
     connection.execute(
         delete(QueryAssignment).where(
             QueryAssignment.user_id == user_id, QueryAssignment.query_id.in_(queries)

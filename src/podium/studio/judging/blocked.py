@@ -19,7 +19,7 @@ from podium.studio.store.rows import ProjectRow
 from podium.studio.store.tables import (
     Exhausted,
     Membership,
-    Query,
+    ProjectQuery,
     QueryAssignment,
     User,
 )
@@ -100,8 +100,8 @@ def _problems(connection: Connection, project: ProjectRow) -> BlockedSummary:
     blocked = blocked_work(connection, project)
     open_queries = connection.scalar(
         select(func.count())
-        .select_from(Query)
-        .where(Query.project_id == project.id, Query.done.is_(False))
+        .select_from(ProjectQuery)
+        .where(ProjectQuery.project_id == project.id, ProjectQuery.done.is_(False))
     )
     blocks_everything = sum(each.queries for each in blocked) >= int(open_queries or 0)
     return BlockedSummary(tuple(map(str, blocked)), bool(blocked) and blocks_everything)
@@ -190,8 +190,8 @@ def _assigned() -> ColumnElement[int]:
         select(func.count())
         .select_from(QueryAssignment)
         .join(User, User.id == QueryAssignment.user_id)
-        .where(QueryAssignment.query_id == Query.id, User.disabled.is_(False))
-        .correlate(Query)
+        .where(QueryAssignment.query_id == ProjectQuery.id, User.disabled.is_(False))
+        .correlate(ProjectQuery)
         .scalar_subquery()
     )
 
@@ -211,7 +211,7 @@ def _understaffed_queries(
         return []
     each = (
         select((_assigned() if people is None else literal(people)).label("people"))
-        .where(Query.project_id == project.id, Query.done.is_(False))
+        .where(ProjectQuery.project_id == project.id, ProjectQuery.done.is_(False))
         .subquery()
     )
     rows = connection.execute(select(each.c.people, func.count()).group_by(each.c.people))
@@ -228,21 +228,21 @@ def _nothing_for_anyone(
         .join(Membership, Membership.user_id == Exhausted.user_id)
         .join(User, User.id == Exhausted.user_id)
         .where(
-            Exhausted.query_id == Query.id,
-            Exhausted.changed == Query.changed,
+            Exhausted.query_id == ProjectQuery.id,
+            Exhausted.changed == ProjectQuery.changed,
             Membership.project_id == project.id,
             User.disabled.is_(False),
         )
-        .correlate(Query)
+        .correlate(ProjectQuery)
         .scalar_subquery()
     )
     count = connection.scalar(
         select(func.count())
-        .select_from(Query)
+        .select_from(ProjectQuery)
         .where(
-            Query.project_id == project.id,
-            Query.available,
-            Query.lease_expiry.is_(None),
+            ProjectQuery.project_id == project.id,
+            ProjectQuery.available,
+            ProjectQuery.lease_expiry.is_(None),
             looked >= (_assigned() if project.assigned_only else people),
         )
     )

@@ -12,7 +12,7 @@ from podium.errors import DataError
 from podium.studio.json_types import JsonObject
 from podium.studio.store.enums import Mode
 from podium.studio.store.rows import ProjectRow
-from podium.studio.store.tables import Candidate, Gold, Query
+from podium.studio.store.tables import Gold, ProjectQuery, QueryCandidate
 
 _OUTCOMES = {"left": 1, "tie": 0, "right": -1, 1: 1, 0: 0, -1: -1}
 MOST = 100_000
@@ -55,12 +55,16 @@ def add_gold(connection: Connection, project: ProjectRow, pairs: list[GoldPair])
     added = 0
     for name, gold_pairs in by_query.items():
         query_id = connection.scalar(
-            select(Query.id).where(Query.project_id == project.id, Query.name == name)
+            select(ProjectQuery.id).where(
+                ProjectQuery.project_id == project.id, ProjectQuery.name == name
+            )
         )
         if query_id is None:
             raise DataError(f"there is no query {name!r}", hint="Import the queries first.")
         rows = connection.execute(
-            select(Candidate.item, Candidate.place).where(Candidate.query_id == query_id)
+            select(QueryCandidate.item, QueryCandidate.place).where(
+                QueryCandidate.query_id == query_id
+            )
         ).all()
         positions: dict[str, int] = {row.item: row.place for row in rows}
         present = {

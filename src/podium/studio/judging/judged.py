@@ -16,8 +16,8 @@ from podium.studio.judging.query_state import QueryState
 from podium.studio.judging.state_cache import new_query_state, read_log
 from podium.studio.store.database import reading
 from podium.studio.store.enums import Kind
-from podium.studio.store.rows import ProjectRow, QueryRow, fetch_all
-from podium.studio.store.tables import Query
+from podium.studio.store.rows import ProjectQueryRow, ProjectRow, fetch_all
+from podium.studio.store.tables import ProjectQuery
 
 _PAGE = 50
 """How many queries are in memory at once."""
@@ -34,7 +34,7 @@ class JudgedQuery:
         state: The state after the whole log.
     """
 
-    query: QueryRow
+    query: ProjectQueryRow
     items: list[str]
     log: list[QueryLogEntry]
     state: QueryState
@@ -91,20 +91,24 @@ def _page(
     connection: Connection, project: ProjectRow, after: int, only_done: bool
 ) -> list[JudgedQuery]:
     statement = (
-        select(Query.__table__)
-        .where(Query.project_id == project.id, Query.id > after, Query.entries > 0)
-        .order_by(Query.id)
+        select(ProjectQuery.__table__)
+        .where(
+            ProjectQuery.project_id == project.id, ProjectQuery.id > after, ProjectQuery.entries > 0
+        )
+        .order_by(ProjectQuery.id)
         .limit(_PAGE)
     )
     if only_done:
-        statement = statement.where(Query.done)
+        statement = statement.where(ProjectQuery.done)
     return [
         load_judged_query(connection, project, row)
-        for row in fetch_all(connection, statement, QueryRow)
+        for row in fetch_all(connection, statement, ProjectQueryRow)
     ]
 
 
-def load_judged_query(connection: Connection, project: ProjectRow, query: QueryRow) -> JudgedQuery:
+def load_judged_query(
+    connection: Connection, project: ProjectRow, query: ProjectQueryRow
+) -> JudgedQuery:
     """Load a query with its log and resulting state."""
     state = new_query_state(connection, project, query)
     log = list(read_log(connection, query.id))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, bindparam, literal_column, select
 
 from podium.studio.store.prepared import Prepared, PreparedWrite
-from podium.studio.store.rows import QueryRow
+from podium.studio.store.rows import ProjectQueryRow
 from podium.studio.store.tables import AssessorProgress, JudgmentCount
 from podium.studio.store.upsert import INSERTS, Insert
 
@@ -74,7 +74,7 @@ _MINE = Prepared(
 
 def count_judgment(
     connection: Connection,
-    query: QueryRow,
+    query: ProjectQueryRow,
     user_id: int,
     *,
     judgments: int,

@@ -16,8 +16,8 @@ from podium.studio.judging.modes import QueryLogEntry
 from podium.studio.judging.query_state import QueryState
 from podium.studio.store.enums import Kind, Purpose
 from podium.studio.store.prepared import PreparedWrite
-from podium.studio.store.rows import QueryRow
-from podium.studio.store.tables import LogEntry, Query, QueryAssignment
+from podium.studio.store.rows import ProjectQueryRow
+from podium.studio.store.tables import LogEntry, ProjectQuery, QueryAssignment
 from podium.studio.store.transaction_ids import transaction_number
 
 _FORECAST_EVERY = 16
@@ -30,8 +30,8 @@ def _update_statement(
     changed: InstrumentedAttribute[int] | ColumnElement[int],
 ) -> PreparedWrite:
     return PreparedWrite(
-        update(Query)
-        .where(Query.id == bindparam("query"))
+        update(ProjectQuery)
+        .where(ProjectQuery.id == bindparam("query"))
         .values(
             entries=bindparam("entries"),
             judgments=bindparam("stand"),
@@ -45,7 +45,7 @@ def _update_statement(
     )
 
 
-_UPDATE = _update_statement(Query.changed)
+_UPDATE = _update_statement(ProjectQuery.changed)
 _UPDATE_AND_REOPEN = _update_statement(transaction_number())
 _ASSIGNED_DONE = PreparedWrite(
     update(QueryAssignment)
@@ -83,7 +83,7 @@ def append(
 def append_undo(
     connection: Connection,
     state: QueryState,
-    query: QueryRow,
+    query: ProjectQueryRow,
     undone: list[QueryLogEntry],
     token: UUID,
     at: float,
@@ -111,7 +111,7 @@ def append_undo(
 
 def update_query(
     connection: Connection,
-    query: QueryRow,
+    query: ProjectQueryRow,
     state: QueryState,
     query_leases: QueryLeases,
     *,
@@ -167,7 +167,7 @@ def _free(missing: dict[tuple[int, int], int], query_leases: QueryLeases) -> int
     return sum(max(count - held[pair], 0) for pair, count in missing.items())
 
 
-def _look_again_at(query: QueryRow, query_leases: QueryLeases) -> float | None:
+def _look_again_at(query: ProjectQueryRow, query_leases: QueryLeases) -> float | None:
     """When to look for expired leases.
 
     The stored time is kept if it is early enough: each new value would add an index entry.

@@ -19,7 +19,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, or_, select, updat
 from podium.studio.judging.modes import JudgingTask
 from podium.studio.store.prepared import Prepared, PreparedWrite
 from podium.studio.store.rows import LeaseRow, ProjectRow
-from podium.studio.store.tables import Lease, Query
+from podium.studio.store.tables import Lease, ProjectQuery
 from podium.studio.store.tokens import new_token
 
 RENEWED_SECONDS = 45.0
@@ -64,10 +64,10 @@ _END = PreparedWrite(
 )
 _OF_USER = Prepared(
     select(Lease.__table__)
-    .join(Query, Query.id == Lease.query_id)
+    .join(ProjectQuery, ProjectQuery.id == Lease.query_id)
     .where(
         Lease.user_id == bindparam("user"),
-        Query.project_id == bindparam("project"),
+        ProjectQuery.project_id == bindparam("project"),
         ~Lease.released,
         Lease.expires_at >= bindparam("now"),
     )
@@ -76,10 +76,10 @@ _OF_USER = Prepared(
 )
 _LOST = Prepared(
     select(Lease.token, Lease.query_id)
-    .join(Query, Query.id == Lease.query_id)
+    .join(ProjectQuery, ProjectQuery.id == Lease.query_id)
     .where(
         Lease.user_id == bindparam("user"),
-        Query.project_id == bindparam("project"),
+        ProjectQuery.project_id == bindparam("project"),
         Lease.tab != "",
         or_(Lease.released, Lease.expires_at < bindparam("now")),
     )
@@ -278,7 +278,9 @@ def release_tab(connection: Connection, user_id: int, tab: str, now: float) -> N
     if queries:
         connection.execute(update(Lease).where(*held).values(released=True, expires_at=now, tab=""))
         # The next search for open work looks at these queries.
-        connection.execute(update(Query).where(Query.id.in_(queries)).values(lease_expiry=0.0))
+        connection.execute(
+            update(ProjectQuery).where(ProjectQuery.id.in_(queries)).values(lease_expiry=0.0)
+        )
 
 
 def delete_old_leases(connection: Connection, now: float) -> int:

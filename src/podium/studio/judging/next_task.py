@@ -26,15 +26,15 @@ from podium.studio.judging.task_selection import (
 )
 from podium.studio.store.enums import Purpose
 from podium.studio.store.prepared import Prepared
-from podium.studio.store.rows import LeaseRow, ProjectRow, QueryRow
-from podium.studio.store.tables import Lease, Query
+from podium.studio.store.rows import LeaseRow, ProjectQueryRow, ProjectRow
+from podium.studio.store.tables import Lease, ProjectQuery
 
 _MAX_TRIES = 50
 """How many queries one request looks at; the next request continues from there."""
 
-_QUERY = select(Query.__table__).where(Query.id == bindparam("query"))
-_LOCKED = Prepared(_QUERY.with_for_update(), QueryRow)
-_LOCKED_IF_FREE = Prepared(_QUERY.with_for_update(skip_locked=True), QueryRow)
+_QUERY = select(ProjectQuery.__table__).where(ProjectQuery.id == bindparam("query"))
+_LOCKED = Prepared(_QUERY.with_for_update(), ProjectQueryRow)
+_LOCKED_IF_FREE = Prepared(_QUERY.with_for_update(skip_locked=True), ProjectQueryRow)
 _LEASE = Prepared(select(Lease.__table__).where(Lease.token == bindparam("key")), LeaseRow)
 
 
@@ -53,7 +53,7 @@ class LeasedTask:
     """
 
     token: UUID
-    query: QueryRow
+    query: ProjectQueryRow
     task: JudgingTask
     expires_at: float
     sides: list[list[tuple[int, Document]]]
@@ -71,7 +71,7 @@ UsedStates = list[tuple[int, QueryState]]
 class LockedQuery:
     """A query whose row is locked, with its state and active leases."""
 
-    query: QueryRow
+    query: ProjectQueryRow
     state: QueryState
     query_leases: QueryLeases
     opened: bool = False
@@ -93,7 +93,7 @@ class TaskDispatcher:
         self._blocked = BlockedWork(clock)
 
     def load(
-        self, connection: Connection, project: ProjectRow, query: QueryRow, now: float
+        self, connection: Connection, project: ProjectRow, query: ProjectQueryRow, now: float
     ) -> LockedQuery:
         """Load the state and leases of a query whose row is locked."""
         state = self._cache.take(connection, project, query)

@@ -32,8 +32,8 @@ from sqlalchemy import (
 from sqlalchemy.orm import InstrumentedAttribute
 
 from podium.studio.store.prepared import Prepared, PreparedWrite
-from podium.studio.store.rows import AnyRow, ProjectRow, QueryRow
-from podium.studio.store.tables import AssessorProgress, Exhausted, Query, QueryAssignment
+from podium.studio.store.rows import AnyRow, ProjectQueryRow, ProjectRow
+from podium.studio.store.tables import AssessorProgress, Exhausted, ProjectQuery, QueryAssignment
 from podium.studio.store.transaction_ids import oldest_running, transaction_number
 from podium.studio.store.upsert import INSERTS, Insert
 
@@ -67,22 +67,22 @@ def _unseen(selected: Select[*_Columns], assigned_only: bool) -> Select[*_Column
         for column in _position_columns(assigned_only)
     ]
     conditions = [
-        Query.project_id == _PROJECT,
-        Query.available,
-        tuple_(Query.changed, Query.id) > tuple_(*after),
+        ProjectQuery.project_id == _PROJECT,
+        ProjectQuery.available,
+        tuple_(ProjectQuery.changed, ProjectQuery.id) > tuple_(*after),
         ~_exists_per_query(
             Exhausted.user_id == _USER,
-            Exhausted.query_id == Query.id,
-            Exhausted.changed == Query.changed,
+            Exhausted.query_id == ProjectQuery.id,
+            Exhausted.changed == ProjectQuery.changed,
         ),
     ]
     if assigned_only:
         conditions.append(
             _exists_per_query(
-                QueryAssignment.user_id == _USER, QueryAssignment.query_id == Query.id
+                QueryAssignment.user_id == _USER, QueryAssignment.query_id == ProjectQuery.id
             )
         )
-    return selected.where(*conditions).order_by(Query.changed, Query.id).limit(1)
+    return selected.where(*conditions).order_by(ProjectQuery.changed, ProjectQuery.id).limit(1)
 
 
 def _exists_per_query(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
@@ -94,32 +94,32 @@ def _exists_per_query(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
     return exists(select(literal_column("1")).where(*conditions).offset(0))
 
 
-def _locked(statement: Select[*_Columns]) -> Prepared[QueryRow]:
+def _locked(statement: Select[*_Columns]) -> Prepared[ProjectQueryRow]:
     """Skip queries that other transactions have locked."""
-    return Prepared(statement.with_for_update(skip_locked=True, of=Query), QueryRow)
+    return Prepared(statement.with_for_update(skip_locked=True, of=ProjectQuery), ProjectQueryRow)
 
 
 def _both(make: Callable[[bool], Prepared[AnyRow]]) -> dict[bool, Prepared[AnyRow]]:
     return {assigned_only: make(assigned_only) for assigned_only in (False, True)}
 
 
-_FIND = _both(lambda assigned_only: _locked(_unseen(select(Query.__table__), assigned_only)))
+_FIND = _both(lambda assigned_only: _locked(_unseen(select(ProjectQuery.__table__), assigned_only)))
 _UNSEEN = _both(
     lambda assigned_only: Prepared(
-        _unseen(select(Query.changed, Query.id), assigned_only), _Position
+        _unseen(select(ProjectQuery.changed, ProjectQuery.id), assigned_only), _Position
     )
 )
 _OLDEST = Prepared(select(oldest_running(_PROJECT)), int)
 _LAPSED = _locked(
-    select(Query.__table__)
-    .where(Query.project_id == _PROJECT, Query.lease_expiry < bindparam("now"))
-    .order_by(Query.lease_expiry)
+    select(ProjectQuery.__table__)
+    .where(ProjectQuery.project_id == _PROJECT, ProjectQuery.lease_expiry < bindparam("now"))
+    .order_by(ProjectQuery.lease_expiry)
     .limit(1)
 )
 _FIRST_LEASE = Prepared(
-    select(Query.lease_expiry)
-    .where(Query.project_id == _PROJECT, Query.lease_expiry.is_not(None))
-    .order_by(Query.lease_expiry)
+    select(ProjectQuery.lease_expiry)
+    .where(ProjectQuery.project_id == _PROJECT, ProjectQuery.lease_expiry.is_not(None))
+    .order_by(ProjectQuery.lease_expiry)
     .limit(1),
     float,
 )
@@ -131,21 +131,24 @@ _IS_ASSIGNED = Prepared(
 )
 _ASSIGNED = Prepared(
     select(QueryAssignment.query_id)
-    .join(Query, Query.id == QueryAssignment.query_id)
-    .where(QueryAssignment.user_id == _USER, Query.project_id == _PROJECT)
+    .join(ProjectQuery, ProjectQuery.id == QueryAssignment.query_id)
+    .where(QueryAssignment.user_id == _USER, ProjectQuery.project_id == _PROJECT)
     .limit(1),
     int,
 )
 _UNDONE = Prepared(
-    select(Query.id).where(Query.project_id == _PROJECT, Query.done.is_(False)).limit(1), int
+    select(ProjectQuery.id)
+    .where(ProjectQuery.project_id == _PROJECT, ProjectQuery.done.is_(False))
+    .limit(1),
+    int,
 )
 _UNDONE_ASSIGNED = Prepared(
     select(QueryAssignment.query_id)
-    .join(Query, Query.id == QueryAssignment.query_id)
+    .join(ProjectQuery, ProjectQuery.id == QueryAssignment.query_id)
     .where(
         QueryAssignment.user_id == _USER,
         QueryAssignment.done.is_(False),
-        Query.project_id == _PROJECT,
+        ProjectQuery.project_id == _PROJECT,
     )
     .limit(1),
     int,
@@ -155,8 +158,8 @@ _UNDONE_ASSIGNED = Prepared(
 def _note(insert: Insert) -> PreparedWrite:
     statement = insert(Exhausted).from_select(
         ["user_id", "query_id", "changed"],
-        select(cast(_USER, BigInteger), Query.id, Query.changed).where(
-            Query.id == bindparam("q"), Query.available
+        select(cast(_USER, BigInteger), ProjectQuery.id, ProjectQuery.changed).where(
+            ProjectQuery.id == bindparam("q"), ProjectQuery.available
         ),
     )
     return PreparedWrite(
@@ -212,14 +215,14 @@ class OpenWork:
         self._who = {"user": user_id, "project": project.id}
         self._noted = False
 
-    def find(self) -> QueryRow | None:
+    def find(self) -> ProjectQueryRow | None:
         """The next query that may have a task, with its row locked; None if there is none.
 
         Pass it to `exhaust` if it has no task, or it is found again.
         """
         return _FIND[self._assigned_only].one(self._connection, **self._who)
 
-    def find_lapsed(self, now: float) -> QueryRow | None:
+    def find_lapsed(self, now: float) -> ProjectQueryRow | None:
         """A query with a possibly expired lease, with its row locked, whoever may judge it."""
         return _LAPSED.one(self._connection, project=self._who["project"], now=now)
 
@@ -280,7 +283,7 @@ class OpenWork:
 
 def reopen_queries(connection: Connection, *where: ColumnElement[bool]) -> int:
     """Make queries available to everyone again; returns how many."""
-    statement = update(Query).where(Query.done.is_(False), *where)
+    statement = update(ProjectQuery).where(ProjectQuery.done.is_(False), *where)
     return int(
         connection.execute(statement.values(available=True, changed=transaction_number())).rowcount
     )

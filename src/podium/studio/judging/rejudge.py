@@ -22,8 +22,8 @@ from podium.studio.judging.judgment_log import append_undo, update_query
 from podium.studio.judging.leases import active_leases
 from podium.studio.store.database import in_transaction
 from podium.studio.store.enums import Kind, Mode, Purpose
-from podium.studio.store.rows import ProjectRow, QueryRow, fetch_one
-from podium.studio.store.tables import Project, Query
+from podium.studio.store.rows import ProjectQueryRow, ProjectRow, fetch_one
+from podium.studio.store.tables import Project, ProjectQuery
 from podium.studio.store.tokens import new_token
 
 
@@ -38,10 +38,10 @@ def rejudge(engine: Engine, who: Member, query_id: int, loop: Sequence[int]) -> 
     """
 
     def work(connection: Connection) -> int:
-        statement = select(Query.__table__).where(
-            Query.id == query_id, Query.project_id == who.project.id
+        statement = select(ProjectQuery.__table__).where(
+            ProjectQuery.id == query_id, ProjectQuery.project_id == who.project.id
         )
-        query = fetch_one(connection, statement.with_for_update(), QueryRow)
+        query = fetch_one(connection, statement.with_for_update(), ProjectQueryRow)
         if query is None:
             raise RefusedError(404, "The query does not exist.")
         if who.project.mode != Mode.PAIRS:
@@ -52,7 +52,7 @@ def rejudge(engine: Engine, who: Member, query_id: int, loop: Sequence[int]) -> 
 
 
 def _undo_verdicts(
-    connection: Connection, who: Member, query: QueryRow, loop: Sequence[int]
+    connection: Connection, who: Member, query: ProjectQueryRow, loop: Sequence[int]
 ) -> int:
     pairs = {frozenset(pair) for pair in zip(loop, [*loop[1:], loop[0]], strict=True)}
     statement = select(Project.__table__).where(Project.id == who.project.id)

@@ -33,16 +33,16 @@ from podium.studio.judging.task_selection import NoTask, query_to_undo
 from podium.studio.store.database import Result, in_transaction
 from podium.studio.store.enums import Kind, Mode, Purpose
 from podium.studio.store.prepared import Prepared
-from podium.studio.store.rows import ProjectRow, QueryRow
-from podium.studio.store.tables import Lease, LogEntry, Query
+from podium.studio.store.rows import ProjectQueryRow, ProjectRow
+from podium.studio.store.tables import Lease, LogEntry, ProjectQuery
 
 
 class _LeasedQuery:
     """A lease and its query, from a row with the columns of both."""
 
     def __init__(self, *columns: object) -> None:
-        count = len(QueryRow._fields)
-        self.query = QueryRow._make(columns[:count])
+        count = len(ProjectQueryRow._fields)
+        self.query = ProjectQueryRow._make(columns[:count])
         self.lease = _LeaseColumns._make(columns[count:])
 
 
@@ -66,7 +66,7 @@ class _RecordedRow(NamedTuple):
 
 _LEASE = Prepared(
     select(
-        Query.__table__,
+        ProjectQuery.__table__,
         Lease.user_id,
         Lease.left,
         Lease.right,
@@ -76,17 +76,18 @@ _LEASE = Prepared(
         Lease.released,
         Lease.shared,
     )
-    .join(Lease, Lease.query_id == Query.id)
+    .join(Lease, Lease.query_id == ProjectQuery.id)
     .where(Lease.token == bindparam("key"))
-    .with_for_update(of=Query),
+    .with_for_update(of=ProjectQuery),
     _LeasedQuery,
 )
 _QUERY = Prepared(
-    select(Query.__table__).where(Query.id == bindparam("query")).with_for_update(), QueryRow
+    select(ProjectQuery.__table__).where(ProjectQuery.id == bindparam("query")).with_for_update(),
+    ProjectQueryRow,
 )
 _RECORDED = Prepared(
-    select(LogEntry.user_id, LogEntry.late, LogEntry.counts, Query.project_id)
-    .join(Query, Query.id == LogEntry.query_id)
+    select(LogEntry.user_id, LogEntry.late, LogEntry.counts, ProjectQuery.project_id)
+    .join(ProjectQuery, ProjectQuery.id == LogEntry.query_id)
     .where(LogEntry.token == bindparam("key"), LogEntry.part == 0),
     _RecordedRow,
 )
@@ -376,7 +377,7 @@ class JudgingService:
         return not lease.shared, [(query.id, locked.state)]
 
     def query_state(
-        self, connection: Connection, project: ProjectRow, query: QueryRow
+        self, connection: Connection, project: ProjectRow, query: ProjectQueryRow
     ) -> QueryState:
         """A query's current state, for reading only."""
         return self._cache.take(connection, project, query)

@@ -16,8 +16,8 @@ from sqlalchemy import Connection, bindparam, func, select
 from podium.studio.judging.modes import QueryLogEntry, new_mode
 from podium.studio.judging.query_state import Document, QueryState
 from podium.studio.store.enums import Kind, Purpose
-from podium.studio.store.rows import ProjectRow, QueryRow
-from podium.studio.store.tables import Candidate, LogEntry, Ranking
+from podium.studio.store.rows import ProjectQueryRow, ProjectRow
+from podium.studio.store.tables import LogEntry, QueryCandidate, Ranking
 
 _LATER = (
     select(
@@ -39,15 +39,15 @@ _LATER = (
 )
 _DOCUMENTS = (
     select(
-        Candidate.reference,
-        Candidate.item,
-        Candidate.title,
-        Candidate.url,
-        func.length(Candidate.text),
-        func.length(Candidate.html),
+        QueryCandidate.reference,
+        QueryCandidate.item,
+        QueryCandidate.title,
+        QueryCandidate.url,
+        func.length(QueryCandidate.text),
+        func.length(QueryCandidate.html),
     )
-    .where(Candidate.query_id == bindparam("query"))
-    .order_by(Candidate.place)
+    .where(QueryCandidate.query_id == bindparam("query"))
+    .order_by(QueryCandidate.place)
 )
 _RANKINGS = (
     select(Ranking.name, Ranking.items)
@@ -70,7 +70,9 @@ def read_log(connection: Connection, query_id: int, *, seen: int = 0) -> Iterato
         )
 
 
-def new_query_state(connection: Connection, project: ProjectRow, query: QueryRow) -> QueryState:
+def new_query_state(
+    connection: Connection, project: ProjectRow, query: ProjectQueryRow
+) -> QueryState:
     """The state of a query with an empty log."""
     documents = tuple(Document(*row) for row in connection.execute(_DOCUMENTS, {"query": query.id}))
     rankings = connection.execute(_RANKINGS, {"query": query.id}).all()
@@ -92,7 +94,9 @@ class StateCache:
         self._settings: dict[int, tuple[object, ...]] = {}
         self._lock = Lock()
 
-    def take(self, connection: Connection, project: ProjectRow, query: QueryRow) -> QueryState:
+    def take(
+        self, connection: Connection, project: ProjectRow, query: ProjectQueryRow
+    ) -> QueryState:
         """Take a query's current state; no other thread gets it before `put`.
 
         Args:

@@ -15,8 +15,8 @@ from podium.studio.judging.modes import JudgingTask
 from podium.studio.judging.open_work import OpenWork
 from podium.studio.judging.query_state import QueryState
 from podium.studio.store.enums import Mode, Purpose
-from podium.studio.store.rows import ProjectRow, QueryRow
-from podium.studio.store.tables import Gold, JudgmentCount, LogEntry, Query
+from podium.studio.store.rows import ProjectQueryRow, ProjectRow
+from podium.studio.store.tables import Gold, JudgmentCount, LogEntry, ProjectQuery
 
 _REPEAT_AFTER = 5
 """The minimum number of answers between a pair and its repetition."""
@@ -57,7 +57,7 @@ class TaskSelector:
         self,
         connection: Connection,
         project: ProjectRow,
-        query: QueryRow,
+        query: ProjectQueryRow,
         state: QueryState,
         held: list[HeldPair],
         user_id: int,
@@ -74,7 +74,7 @@ class TaskSelector:
         self,
         connection: Connection,
         project: ProjectRow,
-        query: QueryRow,
+        query: ProjectQueryRow,
         state: QueryState,
         user_id: int,
     ) -> JudgingTask | None:
@@ -133,21 +133,21 @@ def query_to_undo(
     if answer is not None:
         return connection.scalar(
             select(LogEntry.query_id)
-            .join(Query, Query.id == LogEntry.query_id)
+            .join(ProjectQuery, ProjectQuery.id == LogEntry.query_id)
             .where(
                 LogEntry.token == answer,
                 LogEntry.part == 0,
                 LogEntry.user_id == user_id,
-                Query.project_id == project_id,
+                ProjectQuery.project_id == project_id,
             )
         )
     return connection.scalar(
         select(JudgmentCount.query_id)
-        .join(Query, Query.id == JudgmentCount.query_id)
+        .join(ProjectQuery, ProjectQuery.id == JudgmentCount.query_id)
         .where(
             JudgmentCount.user_id == user_id,
             JudgmentCount.last_at > 0,
-            Query.project_id == project_id,
+            ProjectQuery.project_id == project_id,
         )
         .order_by(JudgmentCount.last_at.desc())
         .limit(1)

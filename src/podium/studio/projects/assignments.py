@@ -15,7 +15,7 @@ from podium.studio.errors import RefusedError
 from podium.studio.judging.blocked import check_assignments
 from podium.studio.judging.open_work import reopen_queries
 from podium.studio.store.rows import fetch_all
-from podium.studio.store.tables import Membership, Query, QueryAssignment, User
+from podium.studio.store.tables import Membership, ProjectQuery, QueryAssignment, User
 
 Method = Literal["balance", "rotate"]
 _AT_ONCE = 1000
@@ -55,8 +55,8 @@ def assign_queries(
     work = {
         str(query): left
         for query, left in connection.execute(
-            select(Query.id, Query.expected_left).where(
-                Query.project_id == who.project.id, Query.done.is_(False)
+            select(ProjectQuery.id, ProjectQuery.expected_left).where(
+                ProjectQuery.project_id == who.project.id, ProjectQuery.done.is_(False)
             )
         )
     }
@@ -74,8 +74,8 @@ def assign_queries(
         (row.query_id, row.user_id)
         for row in connection.execute(
             select(QueryAssignment.query_id, QueryAssignment.user_id)
-            .join(Query, Query.id == QueryAssignment.query_id)
-            .where(Query.project_id == who.project.id, Query.done.is_(False))
+            .join(ProjectQuery, ProjectQuery.id == QueryAssignment.query_id)
+            .where(ProjectQuery.project_id == who.project.id, ProjectQuery.done.is_(False))
         )
     }
     _clear(connection, who.project.id, only_open=True)
@@ -91,7 +91,7 @@ def assign_queries(
     new = {row["query_id"] for row in rows if (row["query_id"], row["user_id"]) not in before}
     changed = sorted(new)
     for begin in range(0, len(changed), _AT_ONCE):
-        reopen_queries(connection, Query.id.in_(changed[begin : begin + _AT_ONCE]))
+        reopen_queries(connection, ProjectQuery.id.in_(changed[begin : begin + _AT_ONCE]))
     counts = {int(name): len(queries) for name, queries in shares.items()}
     record(
         connection, who.person.id, who.project.id, "assigned the queries",
@@ -126,10 +126,10 @@ def assignment_counts(connection: Connection, project_id: int) -> list[Assignmen
         select(
             QueryAssignment.user_id,
             func.count().label("queries"),
-            func.sum(Query.expected_left).label("left"),
+            func.sum(ProjectQuery.expected_left).label("left"),
         )
-        .join(Query, Query.id == QueryAssignment.query_id)
-        .where(Query.project_id == project_id)
+        .join(ProjectQuery, ProjectQuery.id == QueryAssignment.query_id)
+        .where(ProjectQuery.project_id == project_id)
         .group_by(QueryAssignment.user_id)
         .subquery()
     )
@@ -153,9 +153,9 @@ def assignment_counts(connection: Connection, project_id: int) -> list[Assignmen
 def _clear(
     connection: Connection, project_id: int, *, person: int | None = None, only_open: bool = False
 ) -> int:
-    queries = select(Query.id).where(Query.project_id == project_id)
+    queries = select(ProjectQuery.id).where(ProjectQuery.project_id == project_id)
     if only_open:
-        queries = queries.where(Query.done.is_(False))
+        queries = queries.where(ProjectQuery.done.is_(False))
     statement = delete(QueryAssignment).where(QueryAssignment.query_id.in_(queries))
     if person is not None:
         statement = statement.where(QueryAssignment.user_id == person)

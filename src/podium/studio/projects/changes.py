@@ -15,7 +15,7 @@ from podium.studio.judging.modes import new_mode
 from podium.studio.judging.open_work import reopen_queries
 from podium.studio.projects.service import JUDGING, ProjectSettings, project_row
 from podium.studio.store.rows import ProjectRow
-from podium.studio.store.tables import Candidate, Lease, Project, Query
+from podium.studio.store.tables import Lease, Project, ProjectQuery, QueryCandidate
 from podium.studio.store.transaction_ids import transaction_number
 
 _LOWERED = ("budget", "overlap_share", "overlap_assessors")
@@ -43,7 +43,9 @@ def settings_of(project: ProjectRow) -> ProjectSettings:
 def has_answers(connection: Connection, project_id: int) -> bool:
     """Whether anyone has answered anything."""
     return bool(
-        connection.scalar(select(exists().where(Query.project_id == project_id, Query.entries > 0)))
+        connection.scalar(
+            select(exists().where(ProjectQuery.project_id == project_id, ProjectQuery.entries > 0))
+        )
     )
 
 
@@ -75,7 +77,7 @@ def change_project(
     fixed = [name for name in JUDGING if name in changed]
     answered = bool(fixed) and has_answers(connection, project_id)
     if "mode" in changed and connection.scalar(
-        select(exists().where(Query.project_id == project_id))
+        select(exists().where(ProjectQuery.project_id == project_id))
     ):
         raise RefusedError(409, "The judging mode cannot be changed once the project has queries.")
     raised = []
@@ -101,7 +103,7 @@ def change_project(
     project = project_row(connection, project_id)
     if answered:
         # What was settled stays settled; whoever asks next works out what is left.
-        reopen_queries(connection, Query.project_id == project_id)
+        reopen_queries(connection, ProjectQuery.project_id == project_id)
     elif fixed:
         _start_over(connection, project)
     check_assignments(connection, project)
@@ -122,10 +124,10 @@ def _smallest_budget(connection: Connection, project_id: int) -> int:
     """The lowest budget that any query has by default, which goes by its documents."""
     sizes = (
         select(func.count().label("documents"))
-        .select_from(Candidate)
-        .join(Query, Query.id == Candidate.query_id)
-        .where(Query.project_id == project_id)
-        .group_by(Candidate.query_id)
+        .select_from(QueryCandidate)
+        .join(ProjectQuery, ProjectQuery.id == QueryCandidate.query_id)
+        .where(ProjectQuery.project_id == project_id)
+        .group_by(QueryCandidate.query_id)
         .subquery()
     )
     return 3 * int(connection.scalar(select(func.min(sizes.c.documents))) or 0)
@@ -143,14 +145,14 @@ def _start_over(connection: Connection, project: ProjectRow) -> None:
     """Work out anew what can be asked, where nothing has been answered."""
     connection.execute(
         delete(Lease).where(
-            Lease.query_id.in_(select(Query.id).where(Query.project_id == project.id))
+            Lease.query_id.in_(select(ProjectQuery.id).where(ProjectQuery.project_id == project.id))
         )
     )
     rows = connection.execute(
-        select(Query.id, Query.ordered, func.count())
-        .join(Candidate, Candidate.query_id == Query.id)
-        .where(Query.project_id == project.id)
-        .group_by(Query.id, Query.ordered)
+        select(ProjectQuery.id, ProjectQuery.ordered, func.count())
+        .join(QueryCandidate, QueryCandidate.query_id == ProjectQuery.id)
+        .where(ProjectQuery.project_id == project.id)
+        .group_by(ProjectQuery.id, ProjectQuery.ordered)
     ).all()
     sizes: dict[tuple[bool, int], list[int]] = {}
     for query_id, ordered, count in rows:
@@ -167,4 +169,6 @@ def _start_over(connection: Connection, project: ProjectRow) -> None:
         }
         for begin in range(0, len(queries), 500):
             some = queries[begin : begin + 500]
-            connection.execute(update(Query).where(Query.id.in_(some)).values(**state))
+            connection.execute(
+                update(ProjectQuery).where(ProjectQuery.id.in_(some)).values(**state)
+            )

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Integer, and_, cast, func, select
 
 from podium.studio.store.enums import Role
 from podium.studio.store.rows import ProjectRow
-from podium.studio.store.tables import Membership, Project, Query
+from podium.studio.store.tables import Membership, Project, ProjectQuery
 
 
 @dataclass(frozen=True)
@@ -45,17 +45,17 @@ class ProjectProgress:
 
 
 _FIGURES = (
-    func.count(Query.id),
-    func.coalesce(func.sum(cast(Query.done, Integer)), 0),
-    func.coalesce(func.sum(Query.judgments), 0),
-    func.coalesce(func.sum(Query.expected_left), 0.0),
-    func.coalesce(func.sum(Query.entries), 0),
+    func.count(ProjectQuery.id),
+    func.coalesce(func.sum(cast(ProjectQuery.done, Integer)), 0),
+    func.coalesce(func.sum(ProjectQuery.judgments), 0),
+    func.coalesce(func.sum(ProjectQuery.expected_left), 0.0),
+    func.coalesce(func.sum(ProjectQuery.entries), 0),
 )
 
 
 def project_progress(connection: Connection, project_id: int) -> ProjectProgress:
     """The progress of a project."""
-    row = connection.execute(select(*_FIGURES).where(Query.project_id == project_id)).one()
+    row = connection.execute(select(*_FIGURES).where(ProjectQuery.project_id == project_id)).one()
     return _progress_of(row)
 
 
@@ -79,9 +79,9 @@ def projects_of(
     figures = {
         row[0]: _progress_of(row[1:])
         for row in connection.execute(
-            select(Query.project_id, *_FIGURES)
-            .where(Query.project_id.in_([row.id for row in rows]))
-            .group_by(Query.project_id)
+            select(ProjectQuery.project_id, *_FIGURES)
+            .where(ProjectQuery.project_id.in_([row.id for row in rows]))
+            .group_by(ProjectQuery.project_id)
         )
     }
     return [

@@ -20,7 +20,7 @@ from podium.studio.judging.modes import new_mode
 from podium.studio.store.enums import Mode, Role
 from podium.studio.store.rows import ProjectRow, fetch_one
 from podium.studio.store.sanitizing import sanitized
-from podium.studio.store.tables import Candidate, Membership, Project, Query, Ranking
+from podium.studio.store.tables import Membership, Project, ProjectQuery, QueryCandidate, Ranking
 from podium.studio.store.text import storable
 from podium.studio.store.transaction_ids import transaction_number
 
@@ -172,7 +172,7 @@ def add_query(
     items = [candidate.document_id for candidate in candidates]
     mode = new_mode(project, ordered, items, list(rankings or {}))
     query_id = connection.execute(
-        insert(Query)
+        insert(ProjectQuery)
         .values(
             project_id=project.id,
             name=entry.query_id,
@@ -187,11 +187,11 @@ def add_query(
             done=not mode.tasks(None),
             expected_left=mode.expected_left(),
         )
-        .returning(Query.id)
+        .returning(ProjectQuery.id)
     ).scalar_one()
     references = random.SystemRandom().sample(range(2**31), len(candidates))
     connection.execute(
-        insert(Candidate),
+        insert(QueryCandidate),
         [
             {
                 "query_id": query_id,
@@ -221,7 +221,9 @@ def add_queries(
     rankings: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
 ) -> int:
     """Add the queries that a project does not have yet, and return how many."""
-    known = set(connection.scalars(select(Query.name).where(Query.project_id == project.id)))
+    known = set(
+        connection.scalars(select(ProjectQuery.name).where(ProjectQuery.project_id == project.id))
+    )
     count = 0
     for entry in entries:
         if entry.query_id not in known:

@@ -21,13 +21,13 @@ from podium.studio.projects.service import project_row
 from podium.studio.reporting.query_figures import query_figures
 from podium.studio.reporting.summary import ReportBuilder
 from podium.studio.store.database import in_transaction, reading
-from podium.studio.store.rows import ProjectRow, QueryRow, ReportRow, fetch_all, fetch_one
+from podium.studio.store.rows import ProjectQueryRow, ProjectRow, ReportRow, fetch_all, fetch_one
 from podium.studio.store.tables import (
-    Candidate,
     Gold,
     Job,
     JudgmentCount,
-    Query,
+    ProjectQuery,
+    QueryCandidate,
     QueryFigures,
     Report,
     User,
@@ -130,24 +130,24 @@ def _refresh_changed_queries(work: JobContext, project: ProjectRow) -> None:
         after = rows[-1].id
 
 
-def _changed_queries(connection: Connection, project_id: int, after: int) -> list[QueryRow]:
+def _changed_queries(connection: Connection, project_id: int, after: int) -> list[ProjectQueryRow]:
     return fetch_all(
         connection,
-        select(Query.__table__)
-        .outerjoin(QueryFigures, QueryFigures.query_id == Query.id)
+        select(ProjectQuery.__table__)
+        .outerjoin(QueryFigures, QueryFigures.query_id == ProjectQuery.id)
         .where(
-            Query.project_id == project_id,
-            Query.id > after,
-            Query.entries > 0,
-            or_(QueryFigures.entries.is_(None), QueryFigures.entries != Query.entries),
+            ProjectQuery.project_id == project_id,
+            ProjectQuery.id > after,
+            ProjectQuery.entries > 0,
+            or_(QueryFigures.entries.is_(None), QueryFigures.entries != ProjectQuery.entries),
         )
-        .order_by(Query.id)
+        .order_by(ProjectQuery.id)
         .limit(_PAGE),
-        QueryRow,
+        ProjectQueryRow,
     )
 
 
-def _refresh(connection: Connection, project: ProjectRow, query: QueryRow) -> None:
+def _refresh(connection: Connection, project: ProjectRow, query: ProjectQueryRow) -> None:
     judged = load_judged_query(connection, project, query)
     gold = {
         (min(row.left, row.right), max(row.left, row.right)): row.outcome
@@ -158,9 +158,9 @@ def _refresh(connection: Connection, project: ProjectRow, query: QueryRow) -> No
         )
     }
     lengths = connection.scalars(
-        select(func.length(Candidate.text) + func.length(Candidate.html))
-        .where(Candidate.query_id == query.id)
-        .order_by(Candidate.place)
+        select(func.length(QueryCandidate.text) + func.length(QueryCandidate.html))
+        .where(QueryCandidate.query_id == query.id)
+        .order_by(QueryCandidate.place)
     ).all()
     values = {"entries": len(judged.log), "content": query_figures(judged, gold, lengths)}
     changed = connection.execute(
@@ -183,9 +183,9 @@ def _all_figures(engine: Engine, project_id: int) -> Iterator[_FiguresRow]:
 def _figures_page(connection: Connection, project_id: int, after: int) -> list[_FiguresRow]:
     return fetch_all(
         connection,
-        select(QueryFigures.query_id, Query.name, QueryFigures.content)
-        .join(Query, Query.id == QueryFigures.query_id)
-        .where(Query.project_id == project_id, QueryFigures.query_id > after)
+        select(QueryFigures.query_id, ProjectQuery.name, QueryFigures.content)
+        .join(ProjectQuery, ProjectQuery.id == QueryFigures.query_id)
+        .where(ProjectQuery.project_id == project_id, QueryFigures.query_id > after)
         .order_by(QueryFigures.query_id)
         .limit(500),
         _FiguresRow,
@@ -203,24 +203,25 @@ def _times(connection: Connection, project_id: int) -> JsonObject:
             func.max(JudgmentCount.last_at).label("last_at"),
         )
         .join(JudgmentCount, JudgmentCount.user_id == User.id)
-        .join(Query, Query.id == JudgmentCount.query_id)
-        .where(Query.project_id == project_id, JudgmentCount.judgments > 0)
+        .join(ProjectQuery, ProjectQuery.id == JudgmentCount.query_id)
+        .where(ProjectQuery.project_id == project_id, JudgmentCount.judgments > 0)
         .group_by(User.id, User.name)
         .order_by(func.sum(JudgmentCount.judgments).desc(), User.id)
     ).all()
     slowest = connection.execute(
         select(
-            Query.id,
-            Query.name,
-            Query.text,
+            ProjectQuery.id,
+            ProjectQuery.name,
+            ProjectQuery.text,
             func.sum(JudgmentCount.judgments).label("judgments"),
             func.sum(JudgmentCount.seconds).label("seconds"),
         )
-        .join(JudgmentCount, JudgmentCount.query_id == Query.id)
-        .where(Query.project_id == project_id, JudgmentCount.judgments > 0)
-        .group_by(Query.id, Query.name, Query.text)
+        .join(JudgmentCount, JudgmentCount.query_id == ProjectQuery.id)
+        .where(ProjectQuery.project_id == project_id, JudgmentCount.judgments > 0)
+        .group_by(ProjectQuery.id, ProjectQuery.name, ProjectQuery.text)
         .order_by(
-            (func.sum(JudgmentCount.seconds) / func.sum(JudgmentCount.judgments)).desc(), Query.id
+            (func.sum(JudgmentCount.seconds) / func.sum(JudgmentCount.judgments)).desc(),
+            ProjectQuery.id,
         )
         .limit(_SLOWEST)
     ).all()

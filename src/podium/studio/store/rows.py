@@ -1,7 +1,8 @@
 """Typed rows of the tables, and how to fetch them.
 
-A row has its table's columns in order, so that ``select(Query.__table__)`` fills a `QueryRow`. Rows
-are plain tuples: unlike ORM objects they need no session, and cost no more than the driver's rows.
+A row has its table's columns in order, so that ``select(Project.__table__)`` fills a `ProjectRow`.
+Rows are plain tuples: unlike ORM objects they need no session, and cost no more than the driver's
+rows.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ class ProjectRow(NamedTuple):
     incarnation: int
 
 
-class QueryRow(NamedTuple):
-    """A row of `podium.studio.store.tables.Query`."""
+class ProjectQueryRow(NamedTuple):
+    """A row of `podium.studio.store.tables.ProjectQuery`."""
 
     id: int
     project_id: int

@@ -147,7 +147,7 @@ class Invitation(Base):
     expires_at: Mapped[float]
 
 
-class Query(Base):
+class ProjectQuery(Base):
     """A query, and its judging state as of the last entry."""
 
     __tablename__ = "queries"
@@ -195,7 +195,7 @@ class Query(Base):
     expected_left: Mapped[float]
 
 
-class Candidate(Base):
+class QueryCandidate(Base):
     """A document of a query. Its HTML was sanitised before it was stored."""
 
     __tablename__ = "candidates"
@@ -329,7 +329,7 @@ class LogEntry(Base):
 class JudgmentCount(Base):
     """How much someone has judged of a query, so that no dashboard has to count the log.
 
-    Like `Query.judgments`, it counts only answers that were not undone.
+    Like `ProjectQuery.judgments`, it counts only answers that were not undone.
     """
 
     __tablename__ = "tallies"

@@ -39,8 +39,8 @@ class AssessorProgress(Base):
     judgments: Mapped[int] = mapped_column(default=0)
     seconds: Mapped[float] = mapped_column(default=0.0)
     open_changed: Mapped[int] = mapped_column(default=0)
-    """Up to this `Query.changed`, and this id among those with the same, no query has anything for
-    them."""
+    """Up to this `ProjectQuery.changed`, and this id among those with the same, no query has
+    anything for them."""
     open_id: Mapped[int] = mapped_column(default=0)
     assigned_changed: Mapped[int] = mapped_column(default=0)
     """The same of the queries that are assigned to them."""

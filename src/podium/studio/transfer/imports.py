@@ -20,7 +20,7 @@ from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Mode
 from podium.studio.store.rows import JobRow, ProjectRow
-from podium.studio.store.tables import Job, Query
+from podium.studio.store.tables import Job, ProjectQuery
 from podium.studio.transfer.readers import (
     ImportedQuery,
     Upload,
@@ -114,7 +114,9 @@ def _add_all(
     work: JobContext,
     fetched: list[ImportedQuery] | None,
 ) -> dict[str, int]:
-    known = set(connection.scalars(select(Query.name).where(Query.project_id == project.id)))
+    known = set(
+        connection.scalars(select(ProjectQuery.name).where(ProjectQuery.project_id == project.id))
+    )
     added = skipped = 0
     for read in _entries(work) if fetched is None else fetched:
         if read.entry.query_id in known:
@@ -134,7 +136,7 @@ def _add_all(
             work.progress(0.95 * (added + skipped) / (added + skipped + 50))
     if not added and not skipped:
         raise DataError("the file contains no queries", hint="Is it the right file?")
-    total = connection.scalar(select(func.count()).where(Query.project_id == project.id))
+    total = connection.scalar(select(func.count()).where(ProjectQuery.project_id == project.id))
     return {"added": added, "skipped": skipped, "queries": int(total or 0)}
 
 

@@ -31,7 +31,7 @@ from podium.studio.json_types import JsonObject
 from podium.studio.judging.judged import JudgedQuery
 from podium.studio.store.database import reading
 from podium.studio.store.enums import Kind, Mode
-from podium.studio.store.tables import Candidate as CandidateRow
+from podium.studio.store.tables import QueryCandidate
 
 _Record = TypeVar("_Record")
 _Rows = TypeVar("_Rows", bound=QueryRows)
@@ -176,9 +176,9 @@ def _with_texts(connection: Connection, each: JudgedQuery, ties: bool) -> Candid
     labels = each.labels(ties=ties)
     label_of = dict(zip(labels.document_ids.to_pylist(), labels.labels.tolist(), strict=True))
     rows = connection.execute(
-        select(CandidateRow.__table__)
-        .where(CandidateRow.query_id == each.query.id)
-        .order_by(CandidateRow.place)
+        select(QueryCandidate.__table__)
+        .where(QueryCandidate.query_id == each.query.id)
+        .order_by(QueryCandidate.place)
     ).all()
     candidates = tuple(
         Candidate(

@@ -15,7 +15,7 @@ from podium.studio.errors import RefusedError, first_problem
 from podium.studio.json_types import JsonObject
 from podium.studio.reporting.pace import Pace, pace_of
 from podium.studio.store.database import reading
-from podium.studio.store.tables import Candidate
+from podium.studio.store.tables import QueryCandidate
 from podium.studio.web.access import AManager
 from podium.studio.web.forms import FormValues, read_csrf
 from podium.studio.web.routes.dashboard import AskAgain, ask_again, blocked_now, present
@@ -84,9 +84,11 @@ def _titles(connection: Connection, loops: list[JsonObject]) -> dict[tuple[int, 
         return {}
     body = {(loop["query"], place) for loop in loops for place in loop["loop"]}
     rows = connection.execute(
-        select(Candidate.query_id, Candidate.place, Candidate.item, Candidate.title).where(
-            Candidate.query_id.in_(queries),
-            Candidate.place.in_({place for _, place in body}),
+        select(
+            QueryCandidate.query_id, QueryCandidate.place, QueryCandidate.item, QueryCandidate.title
+        ).where(
+            QueryCandidate.query_id.in_(queries),
+            QueryCandidate.place.in_({place for _, place in body}),
         )
     ).all()
     return {(row.query_id, row.place): row.title or row.item for row in rows}

@@ -21,7 +21,7 @@ from podium.studio.judging.service import AnswerResult, JudgingService
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Mode
 from podium.studio.store.rows import fetch_one
-from podium.studio.store.tables import Candidate, Query
+from podium.studio.store.tables import ProjectQuery, QueryCandidate
 from podium.studio.store.text import storable
 from podium.studio.web.access import AnyMember, member_in
 from podium.studio.web.documents import document_page, terms_of
@@ -287,12 +287,18 @@ class _DocumentRow(NamedTuple):
 
 def _document(request: Request, who: Member, query: int, place: int) -> _DocumentRow:
     statement = (
-        select(Candidate.title, Candidate.url, Candidate.text, Candidate.html, Query.text)
-        .join(Query, Query.id == Candidate.query_id)
+        select(
+            QueryCandidate.title,
+            QueryCandidate.url,
+            QueryCandidate.text,
+            QueryCandidate.html,
+            ProjectQuery.text,
+        )
+        .join(ProjectQuery, ProjectQuery.id == QueryCandidate.query_id)
         .where(
-            Query.project_id == who.project.id,
-            Candidate.query_id == query,
-            Candidate.reference == place,
+            ProjectQuery.project_id == who.project.id,
+            QueryCandidate.query_id == query,
+            QueryCandidate.reference == place,
         )
     )
     row = None

@@ -19,8 +19,8 @@ from podium.studio.projects.progress import ProjectProgress, project_progress, p
 from podium.studio.projects.service import ProjectSettings, create_project, project_row
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Mode, Role
-from podium.studio.store.rows import ProjectRow, QueryRow, fetch_all
-from podium.studio.store.tables import Query
+from podium.studio.store.rows import ProjectQueryRow, ProjectRow, fetch_all
+from podium.studio.store.tables import ProjectQuery
 from podium.studio.web.access import AManager, AnAdmin, AnOwner, AnyMember, AnyPerson
 
 router = APIRouter(prefix="/api/v1", tags=["projects"])
@@ -134,11 +134,11 @@ def list_queries(
         request.app.state.engine,
         lambda c: fetch_all(
             c,
-            select(Query.__table__)
-            .where(Query.project_id == who.project.id, Query.id > after)
-            .order_by(Query.id)
+            select(ProjectQuery.__table__)
+            .where(ProjectQuery.project_id == who.project.id, ProjectQuery.id > after)
+            .order_by(ProjectQuery.id)
             .limit(limit),
-            QueryRow,
+            ProjectQueryRow,
         ),
     )
     return [
