@@ -47,9 +47,10 @@ node_modules: package-lock.json
 $(BIN)/python:
 	@echo "There is no $@ yet: run 'make install' first." >&2; exit 1
 
-lint: $(BIN)/python ## ruff: rules and formatting, changing nothing
+lint: $(BIN)/python ## ruff: rules and formatting; codespell: spelling; they change nothing
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
 
 format: $(BIN)/python ## ruff: fix what can be fixed, and format
 	$(BIN)/ruff check --fix .
