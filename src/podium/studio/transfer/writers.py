@@ -149,7 +149,7 @@ def _candidates(engine: Engine, each: JudgedQuery, ties: bool) -> Iterator[Candi
 
 
 def _preferences(_engine: Engine, each: JudgedQuery, _ties: bool) -> Iterator[Preferences]:
-    preferences = each.preferences() if each.is_judged else None
+    preferences = each.preferences()
     if preferences is not None:
         yield preferences
 
@@ -160,8 +160,6 @@ def _log(_engine: Engine, each: JudgedQuery, _ties: bool) -> Iterator[JsonObject
 
 
 def _totals(_engine: Engine, each: JudgedQuery, _ties: bool) -> Iterator[JsonObject]:
-    if not each.is_judged:
-        return
     names = ("first_much_better", "first_better", "same", "second_better", "second_much_better")
     for (first, second), counts in side_by_side_totals(each.state.mode.log).items():
         yield {
