@@ -14,7 +14,7 @@ from dataclasses import asdict
 from sqlalchemy import Engine, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from podium.studio.jobs.execution import JobFunction, Outcome, execute
+from podium.studio.jobs.execution import JobFunction, JobOutcome, execute
 from podium.studio.jobs.queue import JobContext
 from podium.studio.logs import describe_error
 from podium.studio.reporting.reports import run_report
@@ -53,14 +53,14 @@ def main() -> None:
             outcomes.flush()
 
 
-def _outcome(engine: Engine, settings: Settings, number: int, worker: str) -> Outcome:
+def _outcome(engine: Engine, settings: Settings, number: int, worker: str) -> JobOutcome:
     statement = select(Job.__table__).where(Job.id == number)
     try:
         job = in_transaction(engine, lambda c: fetch_one(c, statement, JobRow))
     except SQLAlchemyError as error:
-        return Outcome("interrupted", describe_error(error))
+        return JobOutcome("interrupted", describe_error(error))
     if job is None or job.worker != worker:
-        return Outcome("lost")
+        return JobOutcome("lost")
     return execute(KINDS[job.kind], JobContext(engine, settings, job))
 
 

@@ -20,7 +20,7 @@ HEARTBEAT_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
-class Outcome:
+class JobOutcome:
     """How a job ended.
 
     Attributes:
@@ -33,7 +33,7 @@ class Outcome:
     error: Mapping[str, str] = field(default_factory=dict)
 
 
-def execute(function: JobFunction, context: JobContext) -> Outcome:
+def execute(function: JobFunction, context: JobContext) -> JobOutcome:
     """Do a job in this thread; whoever asked for it is told when it fails."""
     ended = threading.Event()
     heartbeat = threading.Thread(target=_send_heartbeats, args=(context, ended), daemon=True)
@@ -45,24 +45,24 @@ def execute(function: JobFunction, context: JobContext) -> Outcome:
         heartbeat.join()
 
 
-def _execute(function: JobFunction, context: JobContext) -> Outcome:
+def _execute(function: JobFunction, context: JobContext) -> JobOutcome:
     try:
         try:
             function(context)
         except PodiumError as error:
             context.fail(str(error))
-            return Outcome("failed")
+            return JobOutcome("failed")
         except (JobLostError, SQLAlchemyError):
             raise
         except Exception as error:
             # Whatever it is, the others wait for their turn, and who asked for it is told.
             context.fail("Something went wrong. See the server's log for details.")
-            return Outcome("failed", describe_error(error))
+            return JobOutcome("failed", describe_error(error))
     except JobLostError:
-        return Outcome("lost")
+        return JobOutcome("lost")
     except SQLAlchemyError as error:
-        return Outcome("interrupted", describe_error(error))
-    return Outcome("done")
+        return JobOutcome("interrupted", describe_error(error))
+    return JobOutcome("done")
 
 
 def _send_heartbeats(context: JobContext, ended: threading.Event) -> None:

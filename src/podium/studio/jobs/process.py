@@ -13,7 +13,7 @@ import sys
 from contextlib import suppress
 from threading import Lock
 
-from podium.studio.jobs.execution import JobFunction, Outcome
+from podium.studio.jobs.execution import JobFunction, JobOutcome
 from podium.studio.jobs.queue import JobContext
 from podium.studio.settings import Settings
 
@@ -32,7 +32,7 @@ class JobProcess:
         self._lock = Lock()
         self._child: subprocess.Popen[str] | None = None
 
-    def execute(self, _function: JobFunction, context: JobContext) -> Outcome:
+    def execute(self, _function: JobFunction, context: JobContext) -> JobOutcome:
         """Let the child do a job; if it dies, the job is begun again like any other."""
         child = self._started()
         assert child.stdin is not None
@@ -46,8 +46,8 @@ class JobProcess:
             line = ""
         if not line:
             code = child.wait()
-            return Outcome("interrupted", {"error": f"the process of the job ended with {code}"})
-        return Outcome(**json.loads(line))
+            return JobOutcome("interrupted", {"error": f"the process of the job ended with {code}"})
+        return JobOutcome(**json.loads(line))
 
     def close(self) -> None:
         """End the child; a job that it is at is begun again by another worker."""

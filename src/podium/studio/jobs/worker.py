@@ -12,7 +12,7 @@ import structlog
 from sqlalchemy import Connection, delete, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from podium.studio.jobs.execution import JobFunction, Outcome, execute
+from podium.studio.jobs.execution import JobFunction, JobOutcome, execute
 from podium.studio.jobs.queue import ENDED, JobContext, claim, files_folder, is_ours
 from podium.studio.logs import describe_error
 from podium.studio.metrics import Metrics
@@ -44,7 +44,7 @@ class Worker:
         kinds: Mapping[str, JobFunction],
         metrics: Metrics | None = None,
         *,
-        execute: Callable[[JobFunction, JobContext], Outcome] = execute,
+        execute: Callable[[JobFunction, JobContext], JobOutcome] = execute,
         cleanups: Sequence[Callable[[Connection, float], object]] = (),
     ) -> None:
         self._settings = settings
