@@ -20,7 +20,7 @@ from podium.studio.jobs.queue import (
     cancel,
     claim,
     enqueue,
-    make_room,
+    forget_old_files,
 )
 from podium.studio.jobs.worker import Worker
 from podium.studio.metrics import Metrics
@@ -199,7 +199,7 @@ def test_a_project_has_a_bound_of_jobs_and_files(engine, project, monkeypatch):
             lambda c, n=number, v=values: c.execute(update(Job).where(Job.id == n).values(v)),
         )
     monkeypatch.setattr(jobs, "MAX_FILES", 5)
-    gone = in_transaction(engine, lambda c: make_room(c, project[0]))
+    gone = in_transaction(engine, lambda c: forget_old_files(c, project[0]))
     # With the one that is about to come there will be five.
     assert sorted(gone) == sorted(f"f{number}" for number in numbers[:-4])
 

@@ -159,9 +159,9 @@ def evaluate_shard(job: _Job, index: int) -> ShardValues:
         prepare_worker(job.threads, job.modules)
     by_run: dict[str, list[Evaluation]] = {run: [] for run in job.runs}
     for rows, scores in _read(job, index):
-        for run, given in scores.items():
+        for run, run_scores in scores.items():
             by_run[run].append(
-                evaluate_rows(job.measures, scores=given, conventions=job.conventions, **rows)
+                evaluate_rows(job.measures, scores=run_scores, conventions=job.conventions, **rows)
             )
     runs = {run: concat_evaluations(parts) for run, parts in by_run.items()}
     shard = job.source.shards[index]

@@ -161,13 +161,13 @@ def claim(connection: Connection, worker: str, kinds: list[str]) -> JobRow | Non
     ).one_or_none()
     if row is None:
         return None
-    given_up = row.attempts >= _MOST_ATTEMPTS
+    exhausted = row.attempts >= _MOST_ATTEMPTS
     connection.execute(
         update(Job)
         .where(Job.id == row.id)
         .values(
-            state=State.FAILED.value if given_up else State.RUNNING.value,
-            error=f"It was begun {row.attempts} times and never ended." if given_up else None,
+            state=State.FAILED.value if exhausted else State.RUNNING.value,
+            error=f"It was begun {row.attempts} times and never ended." if exhausted else None,
             # A name for each attempt: a worker that took a job back is another than it was.
             worker=f"{worker}.{row.attempts}",
             attempts=row.attempts + 1,
@@ -175,7 +175,7 @@ def claim(connection: Connection, worker: str, kinds: list[str]) -> JobRow | Non
             progress=0.0,
         )
     )
-    if given_up:
+    if exhausted:
         return None
     return fetch_one(connection, select(Job.__table__).where(Job.id == row.id), JobRow)
 
@@ -191,7 +191,7 @@ def cancel(connection: Connection, job: JobRow) -> None:
         raise RefusedError(409, "It has already ended.")
 
 
-def make_room(connection: Connection, project_id: int) -> list[str]:
+def forget_old_files(connection: Connection, project_id: int) -> list[str]:
     """Forget the files of a project's oldest exports, and return their names."""
     rows = connection.execute(
         select(Job.id, Job.file)

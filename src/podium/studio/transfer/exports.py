@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from podium.errors import DataError
 from podium.studio.accounts.audit import record
 from podium.studio.errors import RefusedError
-from podium.studio.jobs.queue import JobContext, make_room, new_file
+from podium.studio.jobs.queue import JobContext, forget_old_files, new_file
 from podium.studio.judging.judged import JudgedQuery, judged_queries
 from podium.studio.projects.progress import project_progress
 from podium.studio.projects.service import project_row
@@ -76,7 +76,7 @@ def run_export(work: JobContext) -> None:
 
         def finish(connection: Connection) -> list[str]:
             record(connection, work.job.user_id, project.id, "exported", job=work.job.id, **result)
-            old = make_room(connection, project.id)
+            old = forget_old_files(connection, project.id)
             work.finish(connection, result, path.name)
             return old
 

@@ -1,0 +1,85 @@
+"""The words that CONTRIBUTING.md asks not to use."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = [*sorted((ROOT / "src").rglob("*.py")), *sorted((ROOT / "studies").rglob("*.py"))]
+TEXTS = [
+    *SOURCES,
+    *sorted((ROOT / "src").rglob("*.html")),
+    *sorted((ROOT / "web").rglob("*.ts")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    ROOT / "README.md",
+    ROOT / "CHANGELOG.md",
+]
+NAMES = re.compile(r"(?:^|_)(?:found|given|wanted|said|told|desk|shelf|room|house)(?:_|$)")
+PHRASES = re.compile(
+    r"\bwhole numbers?\b|\btruths\b|(?<!there )\bis no (?:label|measure|number|loss|query|ranker|file)\b"
+    r"|\bmend(?:s|ed|ing)?\b|\bfor nothing\b|\b(?:score|value|row|document|query) a line\b"
+    r"|\bone a (?:query|line|row|document)\b",
+    re.IGNORECASE,
+)
+
+
+def names_of(text: str) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.id
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.lineno, node.name
+
+
+def bad_names(text: str) -> list[tuple[int, str]]:
+    return [(line, name) for line, name in names_of(text) if NAMES.search(name.lower())]
+
+
+def bad_phrases(text: str) -> list[tuple[int, str]]:
+    return [
+        (number, match[0])
+        for number, line in enumerate(text.splitlines(), start=1)
+        for match in PHRASES.finditer(line)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("found = 1", ["found"]),
+        ("def f(given): pass", ["given"]),
+        ("class Desk: pass", ["Desk"]),
+        ("queries_wanted, rows = f()", ["queries_wanted"]),
+        ("foundation = 1\nprint(found)", []),
+    ],
+)
+def test_names_are_noticed(text, names):
+    assert [name for _, name in bad_names(text)] == names
+
+
+@pytest.mark.parametrize(
+    ("text", "phrases"),
+    [
+        ("Give a whole number.", ["whole number"]),
+        ("'x' is no label.\nMend it.", ["is no label", "Mend"]),
+        ("one a query, a score a line", ["one a query", "score a line"]),
+        ("There is no label; recommended for anything.", []),
+    ],
+)
+def test_phrases_are_noticed(text, phrases):
+    assert [phrase for _, phrase in bad_phrases(text)] == phrases
+
+
+def test_names_say_what_they_hold():
+    assert {path: bad for path in SOURCES if (bad := bad_names(path.read_text()))} == {}
+
+
+def test_sentences_are_idiomatic():
+    assert {path: bad for path in TEXTS if (bad := bad_phrases(path.read_text()))} == {}
