@@ -21,7 +21,8 @@ TEXTS = [
 ]
 NAMES = re.compile(r"(?:^|_)(?:found|given|wanted|said|told|desk|shelf|room|house)(?:_|$)")
 PHRASES = re.compile(
-    r"\bwhole numbers?\b|\btruths\b|(?<!there )\bis no (?:label|measure|number|loss|query|ranker|file)\b"
+    r"\bwhole numbers?\b|\btruths\b"
+    r"|(?<!there )\bis no (?:label|measure|number|loss|query|ranker|file)\b"
     r"|\bmend(?:s|ed|ing)?\b|\bfor nothing\b|\b(?:score|value|row|document|query) a line\b"
     r"|\bone a (?:query|line|row|document)\b",
     re.IGNORECASE,
