@@ -27,6 +27,7 @@ from podium.measures.evaluation import Evaluation
 from podium.measures.inputs import as_system, as_truth, inputs_of
 from podium.measures.measure_dict import ByMeasure
 from podium.measures.presets import conventions_for, conventions_text
+from podium.measures.registry import definition_of
 from podium.measures.value import Measure
 from podium.registry import unknown_name
 
@@ -81,6 +82,12 @@ def compare(
     reference = as_truth(truth, next(iter(systems.values())))
     rankings = {name: as_system(reference, system) for name, system in systems.items()}
     parsed = measures_of(measures)
+    for measure in parsed:
+        if definition_of(measure).aggregate != "mean":
+            raise ArgumentError(
+                f"{measure!r} is not a mean over queries, which is what tests compare",
+                hint="Choose a measure that is, such as AP.",
+            )
     curve = _cut_offs(parsed)
     names = tuple(systems)
     results = {
