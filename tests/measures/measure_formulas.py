@@ -299,10 +299,9 @@ def utility(ranked: Sequence[Label], pool: Sequence[float]) -> float:
 FORMULAS: dict[str, Formula] = {
     "IPrec": lambda ranked, pool: interpolated(ranked, pool, 0),
     "IPrec@0.4": lambda ranked, pool: interpolated(ranked, pool, 0.4),
-    "AvgIPrec": lambda ranked, pool: sum(
-        interpolated(ranked, pool, tenth / 10) for tenth in range(11)
-    )
-    / 11,
+    "AvgIPrec": lambda ranked, pool: (
+        sum(interpolated(ranked, pool, tenth / 10) for tenth in range(11)) / 11
+    ),
     "InfAP": inferred,
     "GMAP": average_precision,
     "GMbpref": bpref,

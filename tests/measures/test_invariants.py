@@ -20,11 +20,7 @@ NAMES = [
     for kind in measure_definitions()
     if not kind.on_pairs and kind.function.__module__.startswith("podium.")
 ]
-CUT = [
-    f"{name}@4"
-    for name in NAMES
-    if definition_of(parse_measure(name)).takes_cut_off
-]
+CUT = [f"{name}@4" for name in NAMES if definition_of(parse_measure(name)).takes_cut_off]
 ALL = [*NAMES, *CUT]
 # Means over the ranks of relevant documents, which are other ranks after a swap.
 MONOTONE = [name for name in ALL if name not in ("RelNDCG", "NGain")]

@@ -12,10 +12,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from podium.cli.evaluate import read_rankings, read_truth, unique_name
+from podium.cli.evaluate import unique_name
 from podium.cli.progress import byte_progress, stage_progress
+from podium.cli.reading import Reading, read_rankings
 from podium.cli.text import shown
-from podium.data import Rankings
+from podium.data import Judgments, Rankings
 from podium.data.files import open_write
 from podium.errors import DataError
 from podium.utility import (
@@ -209,7 +210,9 @@ def _systems(truth: str | None, runs: list[str] | None) -> Callable[[LearnedUtil
         raise DataError(
             "comparisons need judgments and two runs", hint="Give --truth, and --run twice or more."
         )
-    judgments = read_truth(truth, None)
+    judgments = Reading().truth(truth)
+    if not isinstance(judgments, Judgments):
+        raise DataError("has no judgments", path=truth, hint="Pass qrels as --truth.")
     systems: dict[str, Rankings] = {}
     for path in runs or []:
         run = read_rankings(path)
