@@ -97,6 +97,12 @@ def rbp(ranked: Sequence[Label], _pool: Sequence[float], p: float) -> float:
     return (1 - p) * sum(p**index * relevant(label) for index, label in enumerate(ranked))
 
 
+def graded_rbp(ranked: Sequence[Label], pool: Sequence[float], p: float) -> float:
+    highest = max(pool, default=0)
+    gains = [p**index * known(label) for index, label in enumerate(ranked)]
+    return (1 - p) * sum(gains) / highest if highest else 0.0
+
+
 def bpref(ranked: Sequence[Label], pool: Sequence[float]) -> float:
     right = sum(map(relevant, pool))
     wrong = len(pool) - right
@@ -204,7 +210,7 @@ def hits_of(labels: Sequence[Label]) -> int:
 
 
 def interpolated(ranked: Sequence[Label], pool: Sequence[float], recall: float) -> float:
-    """The largest precision from the rank on at which a share of the relevant documents is found."""
+    """The largest precision from the rank on that has a share of the relevant documents."""
     needed = int(recall * hits_of(pool) + 0.9)
     reached = [
         hits_of(ranked[:rank]) / rank
@@ -355,6 +361,7 @@ FORMULAS: dict[str, Formula] = {
     "Judged@3": lambda ranked, pool: judged(ranked, pool, 3),
     "RBP(p=0.7)": lambda ranked, pool: rbp(ranked, pool, 0.7),
     "RBP(p=0.7)@2": lambda ranked, pool: rbp(ranked[:2], pool, 0.7),
+    "GradedRBP(p=0.7)": lambda ranked, pool: graded_rbp(ranked, pool, 0.7),
     "ERR": err,
     "ERR@3": lambda ranked, pool: err(ranked, pool, 3),
     "ERR(max=5)@3": lambda ranked, pool: err(ranked, pool, 3, 5),

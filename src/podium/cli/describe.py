@@ -126,7 +126,8 @@ def _print(description: Description, every_feature: bool) -> None:
 
 def _print_labels(description: Description) -> None:
     counts = list(description.label_counts.items())
-    listed = counts if len(counts) <= _MOST_LABELS else counts[: _MOST_LABELS - 1]
+    every = len(counts) <= _MOST_LABELS or not on_terminal()
+    listed = counts if every else counts[: _MOST_LABELS - 1]
     most = max(description.label_counts.values())
     rows = []
     for label, count in listed:
@@ -136,14 +137,15 @@ def _print_labels(description: Description) -> None:
     if len(listed) < len(counts):
         rest = sum(count for _, count in counts[len(listed) :])
         rows.append([f"… {counts[-1][0]:g}", f"{rest:,}", f"{rest / description.rows:.1%}"])
-        rows[-1] += [""] if on_terminal() else []
+        rows[-1].append("")
     headings = ["label", "documents", "share"]
     print_table([*headings, ""] if on_terminal() else headings, rows, names=0)
 
 
 def _print_features(description: Description, every_feature: bool) -> None:
     total = len(description.feature_names)
-    listed = total if every_feature else min(total, _MOST_FEATURES)
+    every = every_feature or not on_terminal()
+    listed = total if every else min(total, _MOST_FEATURES)
     rows = [
         [
             description.feature_names[feature],

@@ -1,4 +1,4 @@
-"""The report at the end of ``podium train`` and ``podium tune``: what was read, used and learned."""
+"""The report at the end of ``podium train`` and ``podium tune``: what was read and learned."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class FitReport:
     _values: list[float] = field(default_factory=list)
 
     def read(self, role: str, path: str, data: Dataset | ShardSet) -> None:
-        """Note a data set: its queries, and those that cannot teach because all labels are equal."""
+        """Note a data set: its queries, and those without any preference between documents."""
         blank = blank_queries(data)
         self.facts[role] = {
             "source": path,

@@ -43,7 +43,6 @@ _OPTIONS: tuple[tuple[str, str], ...] = (
     (r"has no option 'rename'", "has no columns to name"),
     (r"has no option 'features'", "has no option --feature-columns"),
     (r"Raise max_features if", "Convert it with Python's read_letor(max_features=…) if"),
-    (r"random_state is", "--seed is"),
 )
 
 

@@ -10,6 +10,7 @@ from podium.data.convert import convert, dataset_judgments
 from podium.data.dataset import Dataset, Query, concat_datasets
 from podium.data.describe import Description, describe
 from podium.data.formats import FORMATS, Format, format_of
+from podium.data.formats.csv import read_csv, write_csv
 from podium.data.formats.jsonl import read_jsonl, write_jsonl
 from podium.data.formats.letor import iter_letor, read_letor, write_letor
 from podium.data.formats.parquet import iter_parquet, read_parquet, write_parquet
@@ -59,6 +60,7 @@ __all__ = [
     "iter_letor",
     "iter_parquet",
     "label_kind",
+    "read_csv",
     "read_jsonl",
     "read_letor",
     "read_pairs",
@@ -68,6 +70,7 @@ __all__ = [
     "read_run",
     "to_full_order",
     "to_top_k",
+    "write_csv",
     "write_jsonl",
     "write_letor",
     "write_pairs",

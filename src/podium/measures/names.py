@@ -80,6 +80,8 @@ def parse_measure(text: str | Measure) -> Measure:
     """
     if isinstance(text, Measure):
         return text
+    if not isinstance(text, str):  # a setting of the command line may be any JSON
+        raise ArgumentError(f"the measure is {text!r}", hint="Give its name, such as nDCG@10.")
     text = text.strip()
     exact = registry.find(text)
     if exact is not None:

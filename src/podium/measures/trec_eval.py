@@ -101,7 +101,9 @@ def trec_eval_measures(texts: Sequence[str]) -> list[TrecMeasure]:
     names: dict[str, tuple[int, TrecMeasure]] = {}
     for text in texts:
         for family, each in _parse(text.strip()):
-            names.setdefault(each.name, (_ORDER.index(family), each))
+            # One string of relevance levels is printed, of the length named last.
+            key = family if family == RELEVANCE_STRING else each.name
+            names[key] = (_ORDER.index(family), each)
     return [each for _, each in sorted(names.values(), key=lambda pair: pair[0])]
 
 
@@ -162,7 +164,7 @@ def _parse(text: str) -> list[tuple[str, TrecMeasure]]:
     if name == RELEVANCE_STRING:
         length = _number(parameters or "10", text)
         return [(name, TrecMeasure(printed, None, length=max(0, int(length))))]
-    measure = registry.find(name)
+    measure = registry.find("GradedRBP" if name == "rbp" else name)
     if measure is None:
         raise registry.unknown_measure(name)
     if name == "rbp":

@@ -277,8 +277,9 @@ def table_rows(
             grouping = group_rows(table["query_id"])
             if contiguous:
                 check_contiguous(grouping, name)
-            data = _dataset(table, values, tuple(features), grouping, unlabelled)
-            return data  # type: ignore[return-value]
+            return _dataset(  # type: ignore[return-value]
+                table, values, tuple(features), grouping, unlabelled
+            )
         more = {}
         if kind is Rankings:
             stored = (table.schema.metadata or {}).get(b"podium.name", b"podium")

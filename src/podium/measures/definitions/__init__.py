@@ -22,7 +22,7 @@ from podium.measures.definitions.inferred import InfAP
 from podium.measures.definitions.interpolated_precision import AvgIPrec, IPrec
 from podium.measures.definitions.precision_recall import Judged, P, R, Rprec
 from podium.measures.definitions.preferences import ppref, rpref, wpref
-from podium.measures.definitions.rbp import RBP
+from podium.measures.definitions.rbp import RBP, GradedRBP
 from podium.measures.definitions.sets import RelP, SetAP, SetF
 from podium.measures.definitions.top_k_loss import TopKLoss
 from podium.measures.definitions.unjudged import RBPResidual, Unjudged
@@ -41,6 +41,7 @@ __all__ = [
     "BinGain",
     "Compat",
     "GMbpref",
+    "GradedRBP",
     "IPrec",
     "InfAP",
     "Judged",
