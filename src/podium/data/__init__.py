@@ -26,6 +26,7 @@ from podium.data.formats.trec import (
 )
 from podium.data.judged import Joined, Judgments, Rankings
 from podium.data.labels import from_ranks, label_kind, to_full_order, to_top_k
+from podium.data.pool import run_candidates
 from podium.data.preferences import PreferenceLevels, Preferences
 from podium.data.shard_writer import write_shards
 from podium.data.shards import Shard, ShardSet
@@ -68,6 +69,7 @@ __all__ = [
     "read_prefs",
     "read_qrels",
     "read_run",
+    "run_candidates",
     "to_full_order",
     "to_top_k",
     "write_csv",
