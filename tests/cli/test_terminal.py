@@ -87,7 +87,7 @@ def test_completion() -> None:
 def test_an_error_that_was_not_expected_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("raise KeyError('missing\\nkey')\n")
     environment = os.environ | {"PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
-    command = [PODIUM, "--use", "broken", "describe", "x.txt"]
+    command = [str(PODIUM), "--use", "broken", "describe", "x.txt"]
     done = subprocess.run(command, capture_output=True, env=environment, timeout=120)
     assert done.returncode == 1
     assert done.stderr.startswith(b"Error: KeyError: ")

@@ -14,6 +14,7 @@ from podium.data import Judgments, Rankings, read_qrels, read_run
 from podium.errors import ArgumentError
 from podium.measures import (
     PRESETS,
+    Conventions,
     Evaluation,
     IPrec,
     Rprec,
@@ -39,7 +40,7 @@ def numbers(*names: str) -> list[TrecMeasure]:
     return [each for each in trec_eval_measures(names) if each.measure is not None]
 
 
-def evaluated(listed: list[TrecMeasure], case: tuple, conventions: object) -> Evaluation:
+def evaluated(listed: list[TrecMeasure], case: tuple, conventions: Conventions) -> Evaluation:
     return evaluate([each.measure for each in listed], *case, conventions=conventions)
 
 

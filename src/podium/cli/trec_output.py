@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from podium.cli.text import shown
 from podium.data import Judgments, Preferences, Rankings
@@ -54,7 +55,8 @@ def _query_lines(
     for each in measures:
         if each.length and isinstance(truth, Judgments):
             strings[each] = _relevance_strings(each.length, truth, run, evaluation.conventions)
-    ranked = ~np.isnan(np.column_stack(list(evaluation.values.values()))).all(axis=1)
+    values = np.column_stack(list(evaluation.values.values()))
+    ranked: NDArray[np.bool_] = np.any(~np.isnan(values), axis=1)
     for row, query in enumerate(evaluation.query_ids.to_pylist()):
         if not ranked[row]:
             continue
