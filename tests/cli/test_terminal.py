@@ -136,7 +136,7 @@ def test_reports_of_a_fit(folder: Path) -> None:
     facts = dict(line.split("  ", 1) for line in done.stderr.decode().splitlines())
     facts = {name: value.strip() for name, value in facts.items()}
     assert facts["training"].endswith(
-        ": 10 queries, 1 of them not used (all labels equal), 60 documents, 2 features"
+        ": 10 queries (1 of them prefer no document: all labels equal), 60 documents, 2 features"
     )
     assert facts["trees"].split(",")[0] in ("1", "2", "3", "4")
     assert 0 < float(facts["validation nDCG@10"]) <= 1

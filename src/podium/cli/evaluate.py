@@ -232,6 +232,12 @@ def _evaluate_table(
             )
         except DataError as error:
             raise error.at(source) from error
+    path = Path(source)
+    if path.is_file() and plain_suffix(source) != ".parquet" and reading.file_format != "parquet":
+        raise ArgumentError(
+            f"there is nothing to evaluate by {source}",
+            hint="Give runs after it, or --scores for a data set.",
+        )
     on_table = evaluate_table if cluster is None else partial(_on_cluster, cluster)
     return on_table(
         measures,

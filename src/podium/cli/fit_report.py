@@ -44,7 +44,7 @@ class FitReport:
             "features": len(data.feature_names),
             "blank_queries": blank,
         }
-        unused = f", {blank:,} of them not used (all labels equal)" if blank else ""
+        unused = f" ({blank:,} of them prefer no document: all labels equal)" if blank else ""
         self.text[role] = (
             f"{path}: {len(data):,} queries{unused}, {data.rows:,} documents, "
             f"{len(data.feature_names)} features"

@@ -12,6 +12,10 @@ _OPTIONS: tuple[tuple[str, str], ...] = (
         "Name it: --document-column",
     ),
     (r"Name the right column with rename=\{[^}]*\}", "Rename the column"),
+    (
+        r"cannot be inferred from its name\. Name it: ",
+        "cannot be inferred from its name. Name it with --format (to read) or --to (to write): ",
+    ),
     (r"with group=", "with --group"),
     (r"read it without group=", "read it without --group"),
     (r"read with keep_nonfinite=True", "read with --keep-nonfinite"),

@@ -6,13 +6,14 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import wraps
+from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from podium.data import Dataset, Format, Judgments, Preferences, Rankings, ShardSet, format_of
 from podium.data.convert import dataset_judgments, read_all
-from podium.data.files import Reporter, plain_suffix
+from podium.data.files import Reporter, numbered_lines, plain_suffix
 from podium.data.formats.csv import ID_COLUMNS, read_table
 from podium.data.preferences import PreferenceLevels
 from podium.data.sources import as_judgments, as_rankings
@@ -132,7 +133,7 @@ class Reading:
         suffix = plain_suffix(path)
         known = {".parquet": "qrels-parquet", ".csv": "csv", ".tsv": "tsv"}
         known |= {".pref": "pairs", ".pairs": "pairs", ".prefs": "prefs"}
-        name = self.file_format or known.get(suffix, "qrels")
+        name = self.file_format or known.get(suffix) or ("letor" if _is_letor(path) else "qrels")
         if name in _DELIMITERS:
             table = self._table(path, name, "label")
             return as_judgments(path if table is None else table)
@@ -172,6 +173,14 @@ class Reading:
         if index is not None:
             table = table.set_column(index, value, table[value].cast("float64"))
         return table
+
+
+def _is_letor(path: str) -> bool:
+    """Whether a file's first line is a document with features; qrels end with .txt as well."""
+    if path == "-" or not Path(path).is_file():
+        return False
+    _, first = next(numbered_lines(path), (0, b""))
+    return any(word.startswith(b"qid:") for word in first.split()[:2])
 
 
 def read_rankings(path: str) -> Rankings:

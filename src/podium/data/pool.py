@@ -26,7 +26,7 @@ def run_candidates(
     *,
     depth: int = 20,
 ) -> list[CandidateList]:
-    """Return the first documents of each of a run's queries with their texts.
+    r"""Return the first documents of each of a run's queries with their texts.
 
     Topics and documents are JSON lines (``.jsonl``), or lines of an id, a tab and a text; documents
     may have a title between the two. Only what the run needs is kept in memory.
@@ -39,6 +39,18 @@ def run_candidates(
 
     Raises:
         DataError: If none of the queries, or none of the documents, has a text.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> run = Rankings.from_columns(["q", "q"], ["a", "b"], [0.3, 0.7])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     topics, documents = Path(folder, "topics.tsv"), Path(folder, "documents.tsv")
+        ...     _ = topics.write_text("q\tred shoes\n")
+        ...     _ = documents.write_text("a\tA shoe\nb\tA red shoe\n")
+        ...     (query,) = run_candidates(run, topics, documents)
+        >>> query.query, [each.text for each in query.candidates]
+        ('red shoes', ['A red shoe', 'A shoe'])
     """
     queries = run.query_ids.to_pylist()
     tops = [_top(run, query, depth) for query in range(len(queries))]
