@@ -121,7 +121,8 @@ bench: $(BIN)/python ## the benchmarks; each fails if a target does not hold
 # build fetches node_modules anew, which must not happen while types are checked.
 wheel: $(BIN)/python | web-types ## build the wheel, install it in an empty environment, run the README's tour there
 	rm -rf dist
-	$(BIN)/python -m build --wheel --outdir dist
+	PODIUM_REQUIRE_PAGES=1 $(BIN)/python -m build --wheel --outdir dist
+	$(BIN)/python -m zipfile --list dist/*.whl | grep -q static/built/judge.js
 	$(BIN)/python -m venv $(CLEAN)
 	$(CLEAN)/bin/python -m pip install --quiet dist/*.whl
 	$(CLEAN)/bin/python -I -c 'import podium; print("podium", podium.__version__, podium.__file__)'

@@ -62,7 +62,7 @@ WRONG_CHOICES: dict[str, Callable[[], object]] = {
     "data: fractions": lambda: DATA.split(0.5),
     "data: folds": lambda: DATA.folds(1),
     "data: no queries": lambda: Dataset.from_arrays([[1.0]], [1]),
-    "data: format": lambda: format_of("x.txt", "csv"),
+    "data: format": lambda: format_of("x.txt", "xls"),
     "data: conversion": lambda: convert("a.qrels", "b.jsonl"),
     "measures: name": lambda: parse_measure("nDGC"),
     "measures: text": lambda: parse_measure("P(2)@5"),

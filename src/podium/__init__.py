@@ -25,16 +25,38 @@ if TYPE_CHECKING:
     from podium.measures import AP as AP
     from podium.measures import DCG as DCG
     from podium.measures import ERR as ERR
+    from podium.measures import GMAP as GMAP
     from podium.measures import RBP as RBP
     from podium.measures import RR as RR
     from podium.measures import WKT as WKT
+    from podium.measures import YAAP as YAAP
+    from podium.measures import AvgIPrec as AvgIPrec
+    from podium.measures import BinGain as BinGain
     from podium.measures import Compat as Compat
+    from podium.measures import GMbpref as GMbpref
+    from podium.measures import GradedRBP as GradedRBP
+    from podium.measures import InfAP as InfAP
+    from podium.measures import IPrec as IPrec
     from podium.measures import Judged as Judged
+    from podium.measures import LevelNDCG as LevelNDCG
+    from podium.measures import NGain as NGain
+    from podium.measures import NumNonrelRet as NumNonrelRet
+    from podium.measures import NumQ as NumQ
+    from podium.measures import NumRel as NumRel
+    from podium.measures import NumRelRet as NumRelRet
+    from podium.measures import NumRet as NumRet
     from podium.measures import P as P
     from podium.measures import R as R
+    from podium.measures import RBPResidual as RBPResidual
+    from podium.measures import RelNDCG as RelNDCG
+    from podium.measures import RelP as RelP
     from podium.measures import Rprec as Rprec
+    from podium.measures import SetAP as SetAP
+    from podium.measures import SetF as SetF
     from podium.measures import Success as Success
     from podium.measures import TopKLoss as TopKLoss
+    from podium.measures import Unjudged as Unjudged
+    from podium.measures import Utility as Utility
     from podium.measures import bpref as bpref
     from podium.measures import compare as compare
     from podium.measures import kERR as kERR
@@ -70,8 +92,10 @@ _MODULE_OF = {
     for module, names in {
         "data": "Dataset Judgments Rankings",
         "errors": "ArgumentError DataError MissingPackageError PodiumError",
-        "measures": "AP DCG ERR RBP RR WKT Compat Judged P R Rprec Success TopKLoss bpref compare "
-        "evaluate kERR kNDCG nDCG ppref rpref wpref",
+        "measures": "AP AvgIPrec BinGain Compat DCG ERR GMAP GMbpref GradedRBP IPrec InfAP Judged "
+        "LevelNDCG NGain NumNonrelRet NumQ NumRel NumRelRet NumRet P R RBP RBPResidual RR RelNDCG "
+        "RelP Rprec SetAP SetF Success TopKLoss Unjudged Utility WKT YAAP bpref compare evaluate "
+        "kERR kNDCG nDCG ppref rpref wpref",
         "rankers": "BoostedRanker CascadeRanker LinearRanker NeuralRanker TreeRanker load_ranker",
         "threads": "thread_count",
     }.items()
@@ -82,28 +106,50 @@ __all__ = [
     "AP",
     "DCG",
     "ERR",
+    "GMAP",
     "RBP",
     "RR",
     "WKT",
+    "YAAP",
     "ArgumentError",
+    "AvgIPrec",
+    "BinGain",
     "BoostedRanker",
     "CascadeRanker",
     "Compat",
     "DataError",
     "Dataset",
+    "GMbpref",
+    "GradedRBP",
+    "IPrec",
+    "InfAP",
     "Judged",
     "Judgments",
+    "LevelNDCG",
     "LinearRanker",
     "MissingPackageError",
+    "NGain",
     "NeuralRanker",
+    "NumNonrelRet",
+    "NumQ",
+    "NumRel",
+    "NumRelRet",
+    "NumRet",
     "P",
     "PodiumError",
     "R",
+    "RBPResidual",
     "Rankings",
+    "RelNDCG",
+    "RelP",
     "Rprec",
+    "SetAP",
+    "SetF",
     "Success",
     "TopKLoss",
     "TreeRanker",
+    "Unjudged",
+    "Utility",
     "__version__",
     "aggregation",
     "bpref",

@@ -6,6 +6,8 @@ console script itself is run where the process matters, and by every page of the
 
 import io
 import os
+import pty
+import re
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
@@ -29,6 +31,32 @@ def podium_process(*arguments: object, stdin: bytes = b"", **environment: str) -
         env=os.environ | _SURROUNDINGS | environment,
         timeout=120,
     )
+
+
+def podium_on_terminal(*arguments: object, columns: int = 80) -> str:
+    """Run the console script on a terminal, expect success, and return what it showed."""
+    terminal, end = pty.openpty()
+    process = subprocess.Popen(
+        [PODIUM, *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        stdout=end,
+        stderr=end,
+        env=os.environ | {"TERM": "xterm", "COLUMNS": str(columns), "NO_COLOR": "1"},
+    )
+    os.close(end)
+    seen = b""
+    while True:
+        try:
+            piece = os.read(terminal, 4096)
+        except OSError:  # how Linux tells the end of a terminal
+            break
+        if not piece:
+            break
+        seen += piece
+    os.close(terminal)
+    assert process.wait(timeout=120) == 0, seen
+    # Progress comes and goes by escape sequences.
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen.decode()).replace("\r\n", "\n")
 
 
 def podium(*arguments: object, stdin: bytes = b"") -> Ended:

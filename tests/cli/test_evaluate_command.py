@@ -58,6 +58,7 @@ def means(*arguments: str) -> list[float]:
         ("truth.qrels", "strong.run"),
         ("truth.qrels", "strong.run.parquet"),
         ("data.txt", "strong.run", "--truth-format", "letor"),
+        ("data.txt", "strong.run"),
         ("data.txt", "--scores", "scores.txt"),
         ("scored.parquet",),
     ],
@@ -79,6 +80,7 @@ def test_a_table_and_every_query() -> None:
         (("truth.qrels", "strong.run", "-m", "ndgc@10"), "Did you mean"),
         (("truth.qrels", "none.run"), "no such file"),
         (("truth.qrels", "strong.run", "-c", "excel"), "excel"),
+        (("truth.qrels",), "give runs after it, or --scores"),
         (("data.txt", "--scores", "truth.qrels"), "one number per line"),
     ],
 )

@@ -110,8 +110,8 @@ def test_labels_are_counted() -> None:
     assert done.returncode == 0, done.stderr
     # 25 documents a query: all of the first query and five of the second.
     message = " ".join(done.stderr.decode().split())
-    assert "blank.txt: labels for 30 of 50 documents" in message
-    assert "in 2 of 40 queries" in message
+    assert "training labels some.qrels: 30 of 50 documents" in message
+    assert "2 of 40 queries, 38 left out" in message
     features, labels = made_up().features[:50], np.zeros(50)
     labels[:30] = np.arange(30) % 3
     ranker = LinearRanker().fit(features, labels, group=[25, 25])

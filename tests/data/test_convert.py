@@ -201,7 +201,11 @@ def test_shards_are_no_stream(source: Path, target: object) -> None:
     [
         ("qrels", "letor", "Convert it to one of: qrels, qrels-parquet."),
         ("run", "qrels", "Convert it to one of: run, run-parquet."),
-        ("letor", "jsonl", "Convert it to one of: letor, parquet, shards, qrels, qrels-parquet."),
+        (
+            "letor",
+            "jsonl",
+            "Convert it to one of: letor, parquet, csv, tsv, shards, qrels, qrels-parquet.",
+        ),
         ("pairs", "prefs", "Convert it to one of: pairs, pairs-parquet."),
     ],
 )
@@ -257,7 +261,7 @@ def test_a_file_without_an_ending_is_no_shard_set(tmp_path: Path) -> None:
         format_of(tmp_path / "train")
 
 
-@pytest.mark.parametrize("source", ["-", "x.csv", io.BytesIO()])
+@pytest.mark.parametrize("source", ["-", "x.xls", io.BytesIO()])
 def test_names_that_do_not_tell(source: object) -> None:
     with pytest.raises(ArgumentError, match=r"the format of .* cannot be inferred") as caught:
         format_of(source)
@@ -265,5 +269,5 @@ def test_names_that_do_not_tell(source: object) -> None:
 
 
 def test_unknown_formats() -> None:
-    with pytest.raises(ArgumentError, match=r"There is no format 'csv'\. Choose: letor"):
-        format_of("x.txt", "csv")
+    with pytest.raises(ArgumentError, match=r"There is no format 'xls'\. Choose: letor"):
+        format_of("x.txt", "xls")

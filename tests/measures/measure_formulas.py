@@ -97,6 +97,12 @@ def rbp(ranked: Sequence[Label], _pool: Sequence[float], p: float) -> float:
     return (1 - p) * sum(p**index * relevant(label) for index, label in enumerate(ranked))
 
 
+def graded_rbp(ranked: Sequence[Label], pool: Sequence[float], p: float) -> float:
+    highest = max(pool, default=0)
+    gains = [p**index * known(label) for index, label in enumerate(ranked)]
+    return (1 - p) * sum(gains) / highest if highest else 0.0
+
+
 def bpref(ranked: Sequence[Label], pool: Sequence[float]) -> float:
     right = sum(map(relevant, pool))
     wrong = len(pool) - right
@@ -199,7 +205,135 @@ def compat(ranked: Sequence[Label], pool: Sequence[float], p: float) -> float:
     return overlap(listed, ideal) / overlap(ideal, ideal) if ideal else 0.0
 
 
+def hits_of(labels: Sequence[Label]) -> int:
+    return sum(map(relevant, labels))
+
+
+def interpolated(ranked: Sequence[Label], pool: Sequence[float], recall: float) -> float:
+    """The largest precision from the rank on that has a share of the relevant documents."""
+    needed = int(recall * hits_of(pool) + 0.9)
+    reached = [
+        hits_of(ranked[:rank]) / rank
+        for rank in range(1, len(ranked) + 1)
+        if hits_of(ranked[:rank]) >= needed
+    ]
+    return max(reached, default=0.0) if hits_of(pool) else 0.0
+
+
+def inferred(ranked: Sequence[Label], pool: Sequence[float]) -> float:
+    total = 0.0
+    for rank, label in enumerate(ranked, start=1):
+        if relevant(label):
+            above = [other for other in ranked[: rank - 1] if other is not None]
+            chance = (hits_of(above) + 1e-5) / (len(above) + 2e-5)
+            total += 1 / rank + (rank - 1) / rank * (
+                len(above) / (rank - 1) * chance if rank > 1 else 0
+            )
+    return total / hits_of(pool) if hits_of(pool) else 0.0
+
+
+def smoothed(ranked: Sequence[Label], pool: Sequence[float]) -> float:
+    precisions = sum(
+        hits_of(ranked[:rank]) / rank
+        for rank, label in enumerate(ranked, start=1)
+        if relevant(label)
+    )
+    return math.log((1 + precisions) / (1 + hits_of(pool) - precisions))
+
+
+def binary_gain(ranked: Sequence[Label], pool: Sequence[float]) -> float:
+    gains = [
+        1 / math.log2(2 + (index - hits_of(ranked[:index])))
+        for index, label in enumerate(ranked)
+        if relevant(label)
+    ]
+    return sum(gains) / hits_of(pool) if hits_of(pool) else 0.0
+
+
+def normalised_gain(ranked: Sequence[Label], pool: Sequence[float]) -> float:
+    own = [exponential(known(label)) for label in ranked]
+    ideal = [exponential(label) for label in sorted(pool, reverse=True)]
+    costs = [max(each, 1.0) for each in ideal] + [1.0] * len(own)
+    total = sum(
+        gain / math.log2(2 + sum(costs[:rank]) - sum(own[:rank]))
+        for rank, gain in enumerate(own, start=1)
+    )
+    return total / sum(ideal) if sum(ideal) else 0.0
+
+
+def ndcg_at_relevant(ranked: Sequence[Label], pool: Sequence[float]) -> float:
+    ranks = [rank for rank, label in enumerate(ranked, start=1) if relevant(label)]
+    missing = hits_of(pool) - len(ranks)
+    total = sum(ndcg(ranked, pool, rank) for rank in ranks) + missing * ndcg(ranked, pool)
+    return total / hits_of(pool) if hits_of(pool) else 0.0
+
+
+def ndcg_at_levels(ranked: Sequence[Label], pool: Sequence[float]) -> float:
+    levels = sorted({label for label in pool if label > 0})
+    ranks = [sum(label >= level for label in pool) for level in levels]
+    values = [ndcg(ranked, pool, rank) for rank in ranks]
+    if ranks and len(ranked) > max(ranks) + 1:
+        values.append(ndcg(ranked, pool))
+    return sum(values) / len(values) if values else 0.0
+
+
+def set_f(ranked: Sequence[Label], pool: Sequence[float], beta: float) -> float:
+    p, r = precision(ranked, pool), recall(ranked, pool)
+    return (1 + beta**2) * p * r / (beta**2 * p + r) if p else 0.0
+
+
+def relative_precision(ranked: Sequence[Label], pool: Sequence[float], k: int) -> float:
+    best = min(k, hits_of(pool))
+    return hits_of(ranked[:k]) / best if best else 0.0
+
+
+def multiple_of_r(ranked: Sequence[Label], pool: Sequence[float], multiple: float) -> float:
+    cut = int(multiple * hits_of(pool) + 0.9)
+    return hits_of(ranked[:cut]) / cut if cut and hits_of(pool) else 0.0
+
+
+def residual(ranked: Sequence[Label], p: float) -> float:
+    unknown = [p**index for index, label in enumerate(ranked) if label is None]
+    return p ** len(ranked) + (1 - p) * sum(unknown) if unknown else 0.0
+
+
+def utility(ranked: Sequence[Label], pool: Sequence[float]) -> float:
+    hits, size, total = hits_of(ranked), len(ranked), hits_of(pool)
+    return 2 * hits - (size - hits) - 0.5 * (total - hits) + 0.1 * (100 + hits - size - total)
+
+
 FORMULAS: dict[str, Formula] = {
+    "IPrec": lambda ranked, pool: interpolated(ranked, pool, 0),
+    "IPrec@0.4": lambda ranked, pool: interpolated(ranked, pool, 0.4),
+    "AvgIPrec": lambda ranked, pool: (
+        sum(interpolated(ranked, pool, tenth / 10) for tenth in range(11)) / 11
+    ),
+    "InfAP": inferred,
+    "GMAP": average_precision,
+    "GMbpref": bpref,
+    "YAAP": smoothed,
+    "BinGain": binary_gain,
+    "NGain": normalised_gain,
+    "RelNDCG": ndcg_at_relevant,
+    "LevelNDCG": ndcg_at_levels,
+    "SetAP": lambda ranked, pool: precision(ranked, pool) * recall(ranked, pool),
+    "SetF": lambda ranked, pool: set_f(ranked, pool, 1),
+    "SetF(beta=2)": lambda ranked, pool: set_f(ranked, pool, 2),
+    "RelP": lambda ranked, pool: relative_precision(ranked, pool, len(ranked)),
+    "RelP@3": lambda ranked, pool: relative_precision(ranked, pool, 3),
+    "Rprec(multiple=0.4)": lambda ranked, pool: multiple_of_r(ranked, pool, 0.4),
+    "Rprec(multiple=2)": lambda ranked, pool: multiple_of_r(ranked, pool, 2),
+    "RBPResidual(p=0.7)": lambda ranked, _pool: residual(ranked, 0.7),
+    "Unjudged": lambda ranked, _pool: ranked.count(None) / len(ranked) if ranked else 0.0,
+    "Unjudged@3": lambda ranked, _pool: ranked[:3].count(None) / 3,
+    "Utility(weights=(2, -1, -0.5, 0.1), collection=100)": utility,
+    "NumQ": lambda _ranked, _pool: 1.0,
+    "NumRet": lambda ranked, _pool: float(len(ranked)),
+    "NumRel": lambda _ranked, pool: float(hits_of(pool)),
+    "NumRelRet": lambda ranked, _pool: float(hits_of(ranked)),
+    "NumNonrelRet": lambda ranked, _pool: float(
+        sum(label is not None and not relevant(label) for label in ranked)
+    ),
     "nDCG": ndcg,
     "nDCG@1": lambda ranked, pool: ndcg(ranked, pool, 1),
     "nDCG@3": lambda ranked, pool: ndcg(ranked, pool, 3),
@@ -227,6 +361,7 @@ FORMULAS: dict[str, Formula] = {
     "Judged@3": lambda ranked, pool: judged(ranked, pool, 3),
     "RBP(p=0.7)": lambda ranked, pool: rbp(ranked, pool, 0.7),
     "RBP(p=0.7)@2": lambda ranked, pool: rbp(ranked[:2], pool, 0.7),
+    "GradedRBP(p=0.7)": lambda ranked, pool: graded_rbp(ranked, pool, 0.7),
     "ERR": err,
     "ERR@3": lambda ranked, pool: err(ranked, pool, 3),
     "ERR(max=5)@3": lambda ranked, pool: err(ranked, pool, 3, 5),

@@ -6,9 +6,10 @@ code or heavy dependencies that the others do not need.
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -16,6 +17,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 import podium
+from podium.cli.hints import for_command_line
 from podium.cli.text import shown
 from podium.errors import ArgumentError, PodiumError
 
@@ -64,7 +66,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
@@ -101,11 +103,29 @@ def _root(
             ) from error
 
 
+_TRACEBACK = "PODIUM_TRACEBACK"
+"""Environment variable that shows where an error that Podium did not expect comes from."""
+
+
 def main() -> None:
-    """Run the command line; an error of the user's data is one line, not a traceback."""
+    """Run the command line; an error is one line, not a traceback."""
     try:
         app()
     except (PodiumError, OSError) as error:
-        message = Text.assemble(("Error: ", "bold red"), shown(str(error)))
-        Console(stderr=True).print(message, soft_wrap=True)
-        sys.exit(1)
+        _fail(for_command_line(str(error)))
+    except MemoryError:
+        _fail("there is not enough memory. Convert the data to shards, which need not fit in it.")
+    except Exception as error:
+        if os.environ.get(_TRACEBACK):
+            raise
+        message = " ".join(str(error).split()) or "no message"
+        _fail(
+            f"{type(error).__name__}: {message[:500]}. Podium did not expect this error; "
+            f"{_TRACEBACK}=1 in the environment shows where it comes from."
+        )
+
+
+def _fail(message: str) -> NoReturn:
+    text = Text.assemble(("Error: ", "bold red"), shown(message))
+    Console(stderr=True).print(text, soft_wrap=True)
+    sys.exit(1)

@@ -6,21 +6,13 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from podium.cli.evaluate import (
-    ConventionName,
-    Measure,
-    Truth,
-    TruthFormat,
-    read_rankings,
-    read_truth,
-    unique_name,
-)
+from podium.cli.evaluate import ConventionName, Measure, Truth, unique_name
+from podium.cli.options import JsonOutput
+from podium.cli.printing import print_notes, print_table
 from podium.cli.progress import spinner
-from podium.cli.text import shown
-from podium.data import Rankings
+from podium.cli.reading import Reading, read_rankings, reads_data
+from podium.data import Preferences, Rankings
 from podium.data.files import open_write
 from podium.errors import DataError
 from podium.measures import Comparison, as_html, as_json, as_latex, as_markdown, compare
@@ -30,10 +22,11 @@ from podium.measures.comparison.result import HEADINGS
 _WRITERS = {".html": as_html, ".md": as_markdown, ".tex": as_latex, ".json": as_json}
 
 
+@reads_data
 def compare_command(
     truth: Truth,
     runs: Annotated[list[str], typer.Argument(help="Two runs or more; the first is the baseline.")],
-    measures: Measure = ["nDCG@10"],  # noqa: B006 (Typer copies it)
+    measures: Measure = None,
     conventions: ConventionName = None,
     test: Annotated[
         Literal["randomisation", "t", "wilcoxon", "sign"],
@@ -44,7 +37,9 @@ def compare_command(
         typer.Option("--output", "-o", help="Also write a report: .html, .md, .tex or .json."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Random seed of the randomisation test.")] = 0,
-    truth_format: TruthFormat = None,
+    as_json_output: JsonOutput = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Compare systems: means, intervals, tests, effect sizes, and whether the verdict is coherent.
 
@@ -58,15 +53,19 @@ def compare_command(
                 hint=f"Name a file that ends with {', '.join(_WRITERS)}.",
             )
     with spinner("Comparing"):
-        judgments = read_truth(truth, truth_format)
+        judged = reading.truth(truth)
+        default = ["ppref"] if isinstance(judged, Preferences) else ["nDCG@10"]
         systems: dict[str, Rankings] = {}
         for path in runs:
             run = read_rankings(path)
             systems[unique_name(run, path, systems)] = run
         comparison = compare(
-            measures, judgments, systems, conventions=conventions, test=test, seed=seed
+            measures or default, judged, systems, conventions=conventions, test=test, seed=seed
         )
-    _print(comparison)
+    if as_json_output:
+        typer.echo(as_json(comparison))
+    else:
+        _print(comparison)
     for path in output or []:
         with open_write(path) as write:
             write(_WRITERS[Path(path).suffix](comparison).encode())
@@ -74,20 +73,11 @@ def compare_command(
 
 def _print(comparison: Comparison) -> None:
     """Print what fits a terminal of 80 columns; the reports have every column."""
-    console = Console()
-    table = Table(box=None, padding=(0, 1))
-    columns = ("measure", "system", "mean", "difference", "p (Holm)", "win/tie/loss")
-    for column, heading in enumerate((*columns, "coherent")):
-        table.add_column(
-            heading, justify="left" if column < 2 else "right", no_wrap=column != 1, overflow="fold"
-        )
+    columns = ("measure", "system", "mean", "difference", "p (Holm)", "win/tie/loss", "coherent")
+    rows, bold = [], []
     for row in comparison.rows():
-        cells = dict(zip(HEADINGS, map(shown, row), strict=True))
-        significant = cells["difference"].plain.endswith("*")
-        table.add_row(
-            *(cells[heading] for heading in (*columns, "coherent")),
-            style="bold" if significant else None,
-        )
-    console.print(table)
-    for note in notes(comparison):
-        console.print(note, style="dim", highlight=False, markup=False)
+        cells = dict(zip(HEADINGS, row, strict=True))
+        rows.append([cells[heading] for heading in columns])
+        bold.append(cells["difference"].endswith("*"))
+    print_table(columns, rows, names=2, bold=bold)
+    print_notes(list(notes(comparison)))

@@ -6,16 +6,17 @@ from typing import Annotated, Literal
 
 import typer
 
-from podium.cli.options import GroupFile, KeepNonfinite, SourceFormat, Whole, ZeroBased
+from podium.cli.options import Whole
 from podium.cli.progress import byte_progress
-from podium.data.convert import convert
-from podium.data.dataset import Dataset
+from podium.cli.reading import Reading, reads_data
+from podium.data import Dataset, Judgments, PreferenceLevels, Preferences, format_of
+from podium.data.convert import convert, read_all
 
 
+@reads_data
 def convert_command(
     source: Annotated[str, typer.Argument(help="File or shard folder to read; - for stdin.")],
     target: Annotated[str, typer.Argument(help="File or new folder to write; - for stdout.")],
-    source_format: SourceFormat = None,
     target_format: Annotated[
         str | None, typer.Option("--to", help="Format of TARGET, if not clear from its name.")
     ] = None,
@@ -29,16 +30,16 @@ def convert_command(
         Literal["min-max", "z-score"] | None,
         typer.Option(help="Normalise each feature within each query."),
     ] = None,
-    group: GroupFile = None,
-    zero_based: ZeroBased = False,
-    keep_nonfinite: KeepNonfinite = False,
     whole: Whole = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Convert between formats, or to a folder of shards (a TARGET without an ending).
 
-    Formats: letor, parquet, shards, qrels, run, pairs, prefs, qrels-prefs, jsonl, and
+    Formats: letor, csv, tsv, parquet, shards, qrels, run, pairs, prefs, qrels-prefs, jsonl, and
     qrels-parquet, run-parquet, pairs-parquet, prefs-parquet. A data set goes through in blocks of
-    whole queries, so it need not fit in memory.
+    whole queries, so it need not fit in memory, unless it is a csv or tsv file. Preferences become
+    qrels with the estimated order of the top k, 10 unless --top-k is given.
     """
 
     def change(data: Dataset) -> Dataset:
@@ -46,15 +47,25 @@ def convert_command(
             data = data.normalise(normalise)
         return data if top_k is None else data.top_k(top_k, seed=seed)
 
-    options = {"group": group, "zero_based": zero_based, "keep_nonfinite": keep_nonfinite}
+    source_type = reading.format_of(source)
+    target_type = format_of(target, target_format)
+    if source_type.kind in (Preferences, PreferenceLevels) and target_type.kind is Judgments:
+        # Imported here: few conversions need it.
+        from podium.judging import preference_judgments
+
+        preferences = read_all(source_type, source)
+        if isinstance(preferences, PreferenceLevels):
+            preferences = preferences.pairs()
+        target_type.write(preference_judgments(preferences, top_k or 10, seed=seed), target)
+        return
     with byte_progress("Converting") as progress:
         convert(
             source,
             target,
-            source_format=source_format,
-            target_format=target_format,
+            source_format=source_type.name,
+            target_format=target_type.name,
             change=change if normalise is not None or top_k is not None else None,
             whole=whole,
             progress=progress,
-            **{key: value for key, value in options.items() if value},
+            **reading.options(source_type),
         )

@@ -7,16 +7,14 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from podium.cli.options import GroupFile, KeepNonfinite, SourceFormat, Whole, ZeroBased
+from podium.cli.options import JsonOutput, Whole
+from podium.cli.printing import on_terminal, print_facts, print_notes, print_table
 from podium.cli.progress import byte_progress
-from podium.cli.text import shown
+from podium.cli.reading import Reading, reads_data
 from podium.data.convert import dataset_blocks, read_all
 from podium.data.dataset import Dataset
 from podium.data.describe import Description, describe
-from podium.data.formats import format_of
 from podium.data.query_rows import QueryRows
 from podium.errors import DataError
 
@@ -24,20 +22,18 @@ _MOST_LABELS = 12
 _MOST_FEATURES = 10
 
 
+@reads_data
 def describe_command(
     source: Annotated[str, typer.Argument(help="File or shard folder; - for stdin.")],
-    source_format: SourceFormat = None,
     features: Annotated[bool, typer.Option("--features", help="List every feature.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
-    group: GroupFile = None,
-    zero_based: ZeroBased = False,
-    keep_nonfinite: KeepNonfinite = False,
+    as_json: JsonOutput = False,
     whole: Whole = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Summarise a file: queries, labels, documents per query, ranges of features."""
-    data_format = format_of(source, source_format)
-    options = {"group": group, "zero_based": zero_based, "keep_nonfinite": keep_nonfinite}
-    options = {key: value for key, value in options.items() if value}
+    data_format = reading.format_of(source)
+    options = reading.options(data_format)
     summary: Description | dict[str, int | float]
     with byte_progress("Reading") as progress:
         try:
@@ -108,72 +104,61 @@ def _exact(label: float) -> str:
 
 
 def _print(description: Description, every_feature: bool) -> None:
-    console = Console()
     sizes = description.sizes
-    facts = Table.grid(padding=(0, 2))
-    facts.add_column(style="bold")
-    facts.add_row("queries", f"{description.queries:,}")
-    facts.add_row(
-        "documents", f"{description.rows:,}" + ("" if description.has_document_ids else " (no ids)")
-    )
-    facts.add_row(
-        "documents per query",
-        f"{sizes.min()} to {sizes.max()}, median {np.median(sizes):g}, mean {sizes.mean():.1f}",
-    )
-    facts.add_row("labels", description.label_kind)
-    facts.add_row("blank queries", f"{description.blank_queries:,} (all labels equal)")
-    facts.add_row(
-        "features",
-        f"{len(description.feature_names)}, {description.constant_features} of them constant, "
-        f"{int(description.missing.sum()):,} values missing",
-    )
-    console.print(facts)
-    console.print(_label_table(description))
+    facts = {
+        "queries": f"{description.queries:,}",
+        "documents": f"{description.rows:,}"
+        + ("" if description.has_document_ids else " (no ids)"),
+        "documents per query": f"{sizes.min()} to {sizes.max()}, median {np.median(sizes):g}, "
+        f"mean {sizes.mean():.1f}",
+        "labels": description.label_kind,
+        "blank queries": f"{description.blank_queries:,} (all labels equal)",
+        "features": f"{len(description.feature_names)}, {description.constant_features} of them "
+        f"constant, {int(description.missing.sum()):,} values missing",
+    }
+    print_facts(facts)
+    typer.echo()
+    _print_labels(description)
     if description.feature_names:
-        console.print(_feature_table(description, every_feature))
+        typer.echo()
+        _print_features(description, every_feature)
 
 
-def _label_table(description: Description) -> Table:
-    table = Table(title="Labels", title_justify="left", box=None, padding=(0, 2))
-    table.add_column("label", justify="right")
-    table.add_column("documents", justify="right")
-    table.add_column("share", justify="right")
-    table.add_column("")
+def _print_labels(description: Description) -> None:
     counts = list(description.label_counts.items())
-    listed = counts if len(counts) <= _MOST_LABELS else counts[: _MOST_LABELS - 1]
+    every = len(counts) <= _MOST_LABELS or not on_terminal()
+    listed = counts if every else counts[: _MOST_LABELS - 1]
     most = max(description.label_counts.values())
+    rows = []
     for label, count in listed:
-        bar = "█" * max(1, round(24 * count / most))
-        table.add_row(
-            f"{label:g}", f"{count:,}", f"{count / description.rows:.1%}", f"[cyan]{bar}[/]"
-        )
+        rows.append([f"{label:g}", f"{count:,}", f"{count / description.rows:.1%}"])
+        if on_terminal():
+            rows[-1].append(f"{'█' * max(1, round(24 * count / most)):<24}")
     if len(listed) < len(counts):
         rest = sum(count for _, count in counts[len(listed) :])
-        highest = counts[-1][0]
-        table.add_row(f"… {highest:g}", f"{rest:,}", f"{rest / description.rows:.1%}", "")
-    return table
+        rows.append([f"… {counts[-1][0]:g}", f"{rest:,}", f"{rest / description.rows:.1%}"])
+        rows[-1].append("")
+    headings = ["label", "documents", "share"]
+    print_table([*headings, ""] if on_terminal() else headings, rows, names=0)
 
 
-def _feature_table(description: Description, every_feature: bool) -> Table:
+def _print_features(description: Description, every_feature: bool) -> None:
     total = len(description.feature_names)
-    listed = total if every_feature else min(total, _MOST_FEATURES)
-    title = "Features" if listed == total else f"Features (the first {listed}; --features for all)"
-    table = Table(title=title, title_justify="left", box=None, padding=(0, 2))
-    for name in ("feature", "lowest", "highest", "missing"):
-        table.add_column(name, justify="right")
-    for feature in range(listed):
-        table.add_row(
-            shown(description.feature_names[feature]),
+    every = every_feature or not on_terminal()
+    listed = total if every else min(total, _MOST_FEATURES)
+    rows = [
+        [
+            description.feature_names[feature],
             f"{description.lowest[feature]:.6g}",
             f"{description.highest[feature]:.6g}",
             f"{int(description.missing[feature]):,}",
-        )
-    return table
+        ]
+        for feature in range(listed)
+    ]
+    print_table(["feature", "lowest", "highest", "missing"], rows)
+    if listed < total:
+        print_notes([f"The first {listed} of {total} features; --features lists all."])
 
 
 def _print_counts(counts: dict[str, int | float]) -> None:
-    facts = Table.grid(padding=(0, 2))
-    facts.add_column(style="bold")
-    for name, count in counts.items():
-        facts.add_row(name, f"{count:,}")
-    Console().print(facts)
+    print_facts({name: f"{count:,}" for name, count in counts.items()})

@@ -4,31 +4,44 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from podium.cli.options import ClusterAddress
+from podium.cli.options import ClusterAddress, JsonOutput
+from podium.cli.printing import on_terminal, print_notes, print_table
 from podium.cli.progress import byte_progress
-from podium.cli.text import shown
-from podium.data import Dataset, Judgments, Rankings, dataset_judgments, format_of
-from podium.data.files import numbered_lines
-from podium.errors import DataError
-from podium.measures import Evaluation, conventions_text, evaluate, evaluate_table
+from podium.cli.reading import Reading, read_rankings, reads_data
+from podium.cli.trec_output import trec_lines
+from podium.data import Preferences, Rankings
+from podium.data.files import numbered_lines, plain_suffix
+from podium.data.formats.csv import ID_COLUMNS, read_table
+from podium.data.frames import first_column, float_column
+from podium.errors import ArgumentError, DataError
+from podium.measures import (
+    Conventions,
+    Evaluation,
+    conventions_for,
+    conventions_text,
+    evaluate,
+    evaluate_table,
+)
 from podium.measures.comparison.statistics import mean_interval
+from podium.measures.registry import definition_of
+from podium.measures.trec_eval import trec_eval_measures
 
 Measure = Annotated[
-    list[str],
+    list[str] | None,
     typer.Option(
         "--measure",
         "-m",
-        help="A measure, such as nDCG@10 or 'P(rel=2)@5', or as "
-        "trec_eval has it, as ndcg_cut_10; repeatable.",
+        help="A measure, such as nDCG@10 or 'P(rel=2)@5', or as trec_eval has it: ndcg_cut.5,10, "
+        "official, all_trec; repeatable. Default: nDCG@10, of preferences ppref and rpref.",
+        show_default=False,
     ),
 ]
 ConventionName = Annotated[
@@ -41,77 +54,200 @@ ConventionName = Annotated[
         show_default=False,
     ),
 ]
-Truth = Annotated[str, typer.Argument(help="Judgments (qrels or another format), or a data set.")]
-TruthFormat = Annotated[
-    str | None,
-    typer.Option("--truth-format", help="Format of TRUTH, such as letor; by default qrels."),
+RelevanceLevel = Annotated[
+    float | None,
+    typer.Option(
+        "--level", "-l", help="The least label that counts as relevant, as trec_eval's -l."
+    ),
+]
+Truth = Annotated[
+    str, typer.Argument(help="Judgments (qrels or another format), preferences, or a data set.")
 ]
 
+_INTEGER = re.compile(rb"\s*[+-]?\d{1,18}\s*")
+"""An integer that fits in 64 bits."""
 
+
+@reads_data
 def evaluate_command(
     truth: Truth,
     runs: Annotated[
         list[str] | None,
         typer.Argument(help="Runs to evaluate; none if TRUTH is a table with scores."),
     ] = None,
-    measures: Measure = ["nDCG@10"],  # noqa: B006 (Typer copies it)
+    measures: Measure = None,
     conventions: ConventionName = None,
+    level: RelevanceLevel = None,
+    judged_only: Annotated[
+        bool,
+        typer.Option("--judged-only", "-J", help="Leave out documents that were not judged."),
+    ] = False,
+    complete: Annotated[
+        bool,
+        typer.Option("--complete", help="Count queries that a run lacks as 0, as trec_eval's -c."),
+    ] = False,
     scores: Annotated[
         str | None,
         typer.Option(help="For a data set: a file with one score per line, one line per row."),
     ] = None,
     score_column: Annotated[str, typer.Option(help="For a table: the column of scores.")] = "score",
-    label_column: Annotated[str, typer.Option(help="For a table: the column of labels.")] = "label",
-    query_column: Annotated[
-        str, typer.Option(help="For a table: the column of query ids.")
-    ] = "query_id",
-    truth_format: TruthFormat = None,
     cluster: ClusterAddress = None,
     per_query: Annotated[
         bool, typer.Option("--per-query", "-q", help="Print every query as well.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    trec: Annotated[
+        bool,
+        typer.Option(
+            "--trec",
+            help="Do as trec_eval does: its measures (-m official unless others are named), its "
+            "conventions, and the lines that it prints.",
+        ),
+    ] = False,
+    as_json: JsonOutput = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Evaluate rankings.
 
     Three ways: judgments and runs (`podium evaluate judged.qrels bm25.run`), a data set with a
-    file of scores (`podium evaluate test.txt --scores predicted.txt`), or a Parquet file or shard
-    folder that has labels and scores in it (`podium evaluate scored.parquet`), which is streamed;
-    a shard folder or its URL also on a cluster.
+    file of scores (`podium evaluate test.txt --scores predicted.txt`), or a table that has labels
+    and scores in it (`podium evaluate scored.parquet`), which is streamed if it is a Parquet file
+    or a shard folder; a shard folder or its URL also on a cluster.
     """
+    if trec:
+        _print_as_trec_eval(
+            truth,
+            runs or [],
+            measures or ["official"],
+            partial(_changed, level=level, judged_only=judged_only, complete=complete),
+            per_query=per_query,
+            reading=reading,
+        )
+        return
     with byte_progress("Evaluating") as progress:
         results: dict[str, Evaluation] = {}
         if runs:
-            judgments = read_truth(truth, truth_format)
+            judged = reading.truth(truth)
+            default = ["ppref", "rpref"] if isinstance(judged, Preferences) else ["nDCG@10"]
+            names = measures or default
+            chosen = _chosen(names, conventions, level, judged_only, complete)
             for path in runs:
                 run = read_rankings(path)
                 results[unique_name(run, path, results)] = evaluate(
-                    measures, judgments, run, conventions=conventions
+                    names, judged, run, conventions=chosen
                 )
-        elif scores is not None:
-            data = _data_set(truth, truth_format)
-            values = _read_scores(scores, data.rows)
-            results[Path(scores).stem] = evaluate(measures, data, values, conventions=conventions)
         else:
-            table = evaluate_table if cluster is None else partial(_on_cluster, cluster)
-            # The settings in a URL, keys among them, are not part of its name.
-            results[Path(truth.partition("?")[0]).stem] = table(
-                measures,
-                truth,
-                query=query_column,
-                label=label_column,
-                score=score_column,
-                conventions=conventions,
-                progress=progress,
-            )
+            names = measures or ["nDCG@10"]
+            chosen = _chosen(names, conventions, level, judged_only, complete)
+            if scores is not None:
+                data = reading.whole_data_set(truth, progress=progress)
+                values = _read_scores(scores, data.rows)
+                results[Path(scores).stem] = evaluate(names, data, values, conventions=chosen)
+            else:
+                results[_table_name(truth)] = _evaluate_table(
+                    names, truth, score_column, reading, chosen, cluster, progress
+                )
     if as_json:
         typer.echo(
             json.dumps(
                 {name: _as_json(evaluation, per_query) for name, evaluation in results.items()}
             )
         )
+    elif per_query:
+        _print_queries(results)
     else:
-        _print(results, per_query)
+        _print(results)
+
+
+def _changed(
+    conventions: Conventions, *, level: float | None, judged_only: bool, complete: bool
+) -> Conventions:
+    """Return conventions changed as trec_eval's options -l, -J and -c change its own."""
+    if level is not None:
+        conventions = replace(conventions, relevant_from=level)
+    if judged_only:
+        conventions = replace(conventions, unjudged="drop")
+    return replace(conventions, missing="empty") if complete else conventions
+
+
+def _chosen(
+    measures: list[str], name: str | None, level: float | None, judged_only: bool, complete: bool
+) -> Conventions:
+    conventions = conventions_for(measures, name)
+    return _changed(conventions, level=level, judged_only=judged_only, complete=complete)
+
+
+def _print_as_trec_eval(
+    truth: str,
+    runs: list[str],
+    measures: list[str],
+    change: Any,
+    *,
+    per_query: bool,
+    reading: Reading,
+) -> None:
+    if not runs:
+        raise ArgumentError("there is no run to evaluate", hint="Give qrels and runs.")
+    listed = trec_eval_measures(measures)
+    judged = reading.truth(truth)
+    conventions = change(conventions_for([], "trec_eval"))
+    for path in runs:
+        for line in trec_lines(
+            listed, judged, read_rankings(path), conventions, per_query=per_query
+        ):
+            typer.echo(line)
+
+
+def _table_name(path: str) -> str:
+    # The settings in a URL, keys among them, are not part of its name.
+    return Path(path.partition("?")[0]).stem
+
+
+def _evaluate_table(
+    measures: list[str],
+    source: str,
+    score: str,
+    reading: Reading,
+    conventions: Conventions,
+    cluster: str | None,
+    progress: Any,
+) -> Evaluation:
+    """Evaluate a table that has labels and scores in it."""
+    delimiter = {".csv": ",", ".tsv": "\t"}.get(plain_suffix(source))
+    if reading.file_format in ("csv", "tsv"):
+        delimiter = "," if reading.file_format == "csv" else "\t"
+    if delimiter is not None:
+        queries = [reading.query_column] if reading.query_column else ["query_id", "qid", "topic"]
+        labels = [reading.label_column] if reading.label_column else ["label", "relevance", "rel"]
+        table = read_table(
+            source, delimiter=delimiter, strings=(*ID_COLUMNS, *queries), progress=progress
+        )
+        try:
+            return evaluate(
+                measures,
+                labels=float_column(first_column(table, labels, "labels"), labels[0]),
+                scores=float_column(first_column(table, [score], "scores"), score),
+                qid=first_column(table, queries, "query ids"),
+                conventions=conventions,
+            )
+        except DataError as error:
+            raise error.at(source) from error
+    path = Path(source)
+    if path.is_file() and plain_suffix(source) != ".parquet" and reading.file_format != "parquet":
+        raise ArgumentError(
+            f"there is nothing to evaluate by {source}",
+            hint="Give runs after it, or --scores for a data set.",
+        )
+    on_table = evaluate_table if cluster is None else partial(_on_cluster, cluster)
+    return on_table(
+        measures,
+        source,
+        query=reading.query_column or "query_id",
+        label=reading.label_column or "label",
+        score=score,
+        conventions=conventions,
+        progress=progress,
+    )
 
 
 def _on_cluster(
@@ -125,40 +261,9 @@ def _on_cluster(
         return evaluate_shards(measures, source, score=score, cluster=cluster, **options)[score]
 
 
-def read_truth(path: str, name: str | None) -> Judgments:
-    """Read judgments: qrels unless another format is named, since qrels have any file extension."""
-    entry = format_of(path, name or ("qrels-parquet" if ".parquet" in path else "qrels"))
-    content = entry.read(path)
-    if isinstance(content, Judgments):
-        return content
-    if isinstance(content, Dataset):
-        return dataset_judgments(content)
-    raise DataError(f"{entry.name} has no judgments", path=path, hint="Pass qrels as TRUTH.")
-
-
-def read_rankings(path: str) -> Rankings:
-    """Read a run, whatever the file's extension is."""
-    entry = format_of(path, "run-parquet" if ".parquet" in path else "run")
-    content = entry.read(path)
-    if not isinstance(content, Rankings):
-        raise DataError(f"{entry.name} has no rankings", path=path, hint="Pass a TREC run.")
-    return content
-
-
 def unique_name(run: Rankings, path: str, taken: dict[str, Any]) -> str:
     """Return a run's tag, or its path if another run has the same tag."""
     return path if run.name in taken else run.name
-
-
-# An integer that fits in 64 bits.
-_INTEGER = re.compile(rb"\s*[+-]?\d{1,18}\s*")
-
-
-def _data_set(path: str, name: str | None) -> Dataset:
-    content = format_of(path, name).read(path)
-    if not isinstance(content, Dataset):
-        raise DataError("is not a data set", path=path, hint="--scores needs a data set.")
-    return content
 
 
 def _read_scores(path: str, rows: int) -> Any:
@@ -206,34 +311,39 @@ def _number(value: float) -> float | None:
     return None if np.isnan(value) else value
 
 
-def _print(results: dict[str, Evaluation], per_query: bool) -> None:
-    console = Console()
-    table = Table(box=None, padding=(0, 2))
-    table.add_column("measure", no_wrap=True)
-    table.add_column("system", overflow="fold")
-    for heading in ("mean", "± 95 %", "queries"):
-        table.add_column(heading, justify="right", no_wrap=True)
+def _print(results: dict[str, Evaluation]) -> None:
+    headings = ["measure", "system", "mean", "± 95 %", "queries"]
+    conventions = conventions_text(next(iter(results.values())).conventions)
+    rows = []
     for measure in next(iter(results.values())).values:
         for name, evaluation in results.items():
             known = evaluation[measure][~np.isnan(evaluation[measure])]
-            mean, _, high = mean_interval(known) if len(known) else (np.nan, np.nan, np.nan)
-            swing = "-" if np.isnan(high) else f"{high - mean:.4f}"
-            cells = [f"{mean:.4f}", swing, f"{len(known):,}"]
-            table.add_row(repr(measure), shown(name), *cells)
-    console.print(table)
-    chosen = conventions_text(next(iter(results.values())).conventions)
-    console.print(f"Conventions: {chosen}.", style="dim", highlight=False, markup=False)
-    if per_query:
-        for name, evaluation in results.items():
-            console.print(_query_table(name, evaluation))
+            swing = "-"
+            if definition_of(measure).aggregate == "mean" and len(known):
+                mean, _, high = mean_interval(known)
+                swing = "-" if np.isnan(high) else f"{high - mean:.4f}"
+            rows.append(
+                [repr(measure), name, _value(evaluation.means[measure]), swing, f"{len(known)}"]
+            )
+    if not on_terminal():  # what is a note on a terminal is a column of a file
+        headings.append("conventions")
+        rows = [[*row, conventions] for row in rows]
+    print_table(headings, rows, names=2)
+    print_notes([f"Conventions: {conventions}."])
 
 
-def _query_table(name: str, evaluation: Evaluation) -> Table:
-    table = Table(title=shown(name), title_justify="left", box=None, padding=(0, 2))
-    table.add_column("query")
-    for measure in evaluation.values:
-        table.add_column(repr(measure), justify="right")
-    for row, query in enumerate(evaluation.query_ids.to_pylist()):
-        cells = [f"{values[row]:.4f}" for values in evaluation.values.values()]
-        table.add_row(shown(query), *("-" if cell == "nan" else cell for cell in cells))
-    return table
+def _print_queries(results: dict[str, Evaluation]) -> None:
+    """Print the value of every query, and that of all, a line for each."""
+    rows = []
+    for name, evaluation in results.items():
+        for measure, values in evaluation.values.items():
+            queries = zip(evaluation.query_ids.to_pylist(), values.tolist(), strict=True)
+            rows += [[repr(measure), name, query, _value(value)] for query, value in queries]
+            rows.append([repr(measure), name, "all", _value(evaluation.means[measure])])
+    print_table(["measure", "system", "query", "value"], rows, names=3)
+    conventions = conventions_text(next(iter(results.values())).conventions)
+    print_notes([f"Conventions: {conventions}."])
+
+
+def _value(value: float) -> str:
+    return "-" if np.isnan(value) else f"{value:.4f}"

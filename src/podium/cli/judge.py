@@ -3,27 +3,54 @@
 from __future__ import annotations
 
 import getpass
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
 
 import typer
+from rich.console import Console
 
-from podium.data import CandidateList, read_jsonl, write_qrels
-from podium.errors import DataError
+from podium.cli.printing import print_table
+from podium.cli.reading import read_rankings
+from podium.data import CandidateList, read_jsonl, run_candidates, write_qrels
+from podium.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
-    from podium.judging import Session
+    from podium.judging import Session, SessionFile
 
 
 def judge_command(
-    session: Annotated[str, typer.Argument(help="Session file; created if it does not exist.")],
+    session: Annotated[
+        str,
+        typer.Argument(
+            help="Session file, or a folder with one for each query; created if it does not exist."
+        ),
+    ],
     source: Annotated[
         str | None,
         typer.Option("--from", help="JSONL file with queries and candidates, for a new session."),
     ] = None,
+    run: Annotated[
+        str | None, typer.Option(help="Or a run whose first documents are judged, with")
+    ] = None,
+    topics: Annotated[
+        str | None, typer.Option(help="the texts of its queries (.tsv: id, text; or .jsonl) and")
+    ] = None,
+    documents: Annotated[
+        str | None,
+        typer.Option(
+            help="the texts of its documents (.tsv: id, text or id, title, text; .jsonl)."
+        ),
+    ] = None,
+    depth: Annotated[
+        int, typer.Option(min=2, help="With --run: how many documents of each query to judge.")
+    ] = 20,
     query: Annotated[
-        str | None, typer.Option(help="Id of the query to judge, if the file has several.")
+        str | None, typer.Option(help="Id of the query to judge, if there are several.")
     ] = None,
     k: Annotated[
         int | None, typer.Option(min=1, help="How many documents to put in order; by default 10.")
@@ -51,27 +78,143 @@ def judge_command(
         bool, typer.Option("--ties", help="Give documents judged equal the same label.")
     ] = False,
 ) -> None:
-    """Judge one query's documents pair by pair with the keyboard, until its top k is in order.
+    """Judge documents pair by pair with the keyboard, until each query's top k is in order.
 
     Every verdict is on disk at once: quit when you like, and run the same command to go on. If
-    all candidates have scores they are taken as a prior ranking, which saves judgments.
+    all candidates have scores they are taken as a prior ranking, which saves judgments. A session
+    that is a folder (its name ends with / if it is new) goes through all queries.
     """
-    from podium.cli.judge_screen import judge, print_result
-    from podium.judging import SessionFile, session_judgments
+    from podium.judging import SessionFile
 
-    if Path(session).exists():
-        journal = SessionFile.open(session)
+    person = assessor or getpass.getuser()
+    pool = _Pool(source, run, topics, documents, depth, query)
+
+    def start(chosen: CandidateList, path: Path) -> SessionFile:
+        new = _new_session(chosen, k or 10, algorithm or "adaptive", budget, seed)
+        return SessionFile.create(path, new, _about(chosen))
+
+    if Path(session).is_dir() or session.endswith("/"):
+        sessions = _judge_folder(Path(session), pool, start, person, k, algorithm)
     else:
-        chosen = _chosen(session, source, query)
-        new_session = _new_session(chosen, k or 10, algorithm or "adaptive", budget, seed)
-        journal = SessionFile.create(session, new_session, _about(chosen))
+        path = Path(session)
+        journal = SessionFile.open(path) if path.exists() else start(_chosen(session, pool), path)
+        sessions = _judge_one(journal, session, person, k, algorithm)
+    if export is not None:
+        from podium.judging import session_judgments
+
+        write_qrels(session_judgments(sessions, ties=ties), export)
+
+
+@dataclass(frozen=True)
+class _Pool:
+    """Where queries and candidates come from."""
+
+    source: str | None
+    run: str | None
+    topics: str | None
+    documents: str | None
+    depth: int
+    query: str | None
+
+    def lists(self) -> list[CandidateList] | None:
+        """Return the queries to judge with their candidates; None if no source was named."""
+        if self.run is not None:
+            if self.source is not None:
+                raise ArgumentError("--run and --from name two sources. Give one of them.")
+            if self.topics is None or self.documents is None:
+                raise ArgumentError("--run has ids only. Give --topics and --documents too.")
+            rankings = read_rankings(self.run)
+            lists = run_candidates(rankings, self.topics, self.documents, depth=self.depth)
+        elif self.source is not None:
+            lists = list(read_jsonl(self.source))
+        else:
+            return None
+        if self.query is not None:
+            lists = [entry for entry in lists if entry.query_id == self.query]
+            if not lists:
+                raise DataError(f"has no query {self.query!r}", path=self.name)
+        return lists
+
+    @property
+    def name(self) -> str:
+        return str(self.source or self.run)
+
+
+def _judge_one(
+    journal: SessionFile, path: str, assessor: str, k: int | None, algorithm: str | None
+) -> dict[str, Session]:
+    from podium.cli.judge_screen import judge, print_result
+
     with journal:
-        _refuse_changes(session, journal.session, k, algorithm)
-        judge(journal, assessor or getpass.getuser())
+        _refuse_changes(path, journal.session, k, algorithm)
+        judge(journal, assessor)
         print_result(journal)
-        if export is not None:
-            sessions = {str(journal.about.get("query_id", "q")): journal.session}
-            write_qrels(session_judgments(sessions, ties=ties), export)
+        return {str(journal.about.get("query_id", "q")): journal.session}
+
+
+def _judge_folder(
+    folder: Path,
+    pool: _Pool,
+    start: Callable[[CandidateList, Path], SessionFile],
+    assessor: str,
+    k: int | None,
+    algorithm: str | None,
+) -> dict[str, Session]:
+    """Judge query after query until all are done or the person leaves."""
+    from podium.cli.judge_screen import judge
+    from podium.judging import SessionFile
+
+    lists = pool.lists()
+    if lists is None and not folder.is_dir():
+        raise _no_session(str(folder))
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {folder / _file_name(entry.query_id): entry for entry in lists or []}
+    paths = list(dict.fromkeys([*files, *sorted(folder.glob(f"*{_ENDING}"))]))
+    sessions: dict[str, Session] = {}
+    leaves = False
+    for path in paths:
+        if not path.exists() and leaves:
+            continue
+        opened = SessionFile.open(path) if path.exists() else start(files[path], path)
+        with opened as journal:
+            _refuse_changes(str(path), journal.session, k, algorithm)
+            leaves = leaves or not judge(journal, assessor)
+            sessions[str(journal.about.get("query_id", "q"))] = journal.session
+    if not sessions:
+        raise _no_session(str(folder))
+    _print_progress(sessions, len(paths))
+    return sessions
+
+
+def _print_progress(sessions: dict[str, Session], queries: int) -> None:
+    rows = []
+    for query, session in sessions.items():
+        result = session.result()
+        left = "done" if result.complete else f"about {session.expected_left():.0f} to go"
+        rows.append([query, result.top[0] if result.top else "", left])
+    print_table(["query", "best document", "judgments"], rows, names=2)
+    done = sum(session.done for session in sessions.values())
+    Console(stderr=True).print(f"{done} of {queries} queries are done.", highlight=False)
+
+
+_ENDING = ".session"
+_LONGEST = 120
+
+
+def _file_name(query_id: str) -> str:
+    """Return a file name for a query: its id, or a hash where that does not make a name."""
+    name = quote(query_id, safe=" ")
+    if len(name) > _LONGEST or name.startswith("."):
+        name = sha256(query_id.encode()).hexdigest()
+    return name + _ENDING
+
+
+def _no_session(path: str) -> DataError:
+    return DataError(
+        "there is no such session",
+        path=path,
+        hint="Start one with --from candidates.jsonl, or with --run, --topics and --documents.",
+    )
 
 
 def _refuse_changes(path: str, session: Session, k: int | None, algorithm: str | None) -> None:
@@ -88,17 +231,16 @@ def _refuse_changes(path: str, session: Session, k: int | None, algorithm: str |
             )
 
 
-def _chosen(session: str, source: str | None, query: str | None) -> CandidateList:
-    if source is None:
-        raise DataError(
-            "there is no such session", path=session, hint="Start one with --from candidates.jsonl."
-        )
-    lists = list(read_jsonl(source))
-    if query is not None:
-        lists = [entry for entry in lists if entry.query_id == query]
+def _chosen(session: str, pool: _Pool) -> CandidateList:
+    lists = pool.lists()
+    if lists is None:
+        raise _no_session(session)
     if len(lists) != 1:
-        problem = f"has {len(lists)} queries" if query is None else f"has no query {query!r}"
-        raise DataError(problem, path=source, hint="Name one with --query.")
+        raise DataError(
+            f"has {len(lists)} queries",
+            path=pool.name,
+            hint=f"Name one with --query, or judge all in a folder: {session}/",
+        )
     return lists[0]
 
 

@@ -51,20 +51,20 @@ _AROUND = 7
 """Lines of the screen that are not used for the documents."""
 
 
-def judge(journal: SessionFile, assessor: str) -> None:
-    """Ask about pairs until none is open or the assessor leaves."""
+def judge(journal: SessionFile, assessor: str) -> bool:
+    """Ask about pairs until none is open or the assessor leaves; returns whether none is open."""
     console = Console()
     asked_again: set[frozenset[str]] = set()
     with key_presses() as press:
         while True:
             pair, note = _next_pair(journal.session, assessor, asked_again)
             if pair is None:
-                return
+                return True
             watch = Stopwatch()
             key = _answer(_Screen(console, journal, pair, note), press, watch)
             now, seconds = time.time(), round(watch.lap(), 2)
             if key in ("q", END):
-                return
+                return False
             if key == "u":
                 journal.undo(assessor, at=now)
                 continue

@@ -9,16 +9,6 @@ import typer
 if TYPE_CHECKING:
     from podium.cluster import Cluster
 
-GroupFile = Annotated[
-    str | None,
-    typer.Option("--group", help="LETOR text without qid: the file with rows per query."),
-]
-ZeroBased = Annotated[
-    bool, typer.Option("--zero-based", help="LETOR text: feature indices start at 0.")
-]
-KeepNonfinite = Annotated[
-    bool, typer.Option("--keep-nonfinite", help="LETOR text: read nan and inf as missing.")
-]
 Whole = Annotated[
     bool,
     typer.Option(
@@ -33,9 +23,7 @@ ClusterAddress = Annotated[
         help="Run on a Ray cluster: its address, auto, or local to start one here.",
     ),
 ]
-SourceFormat = Annotated[
-    str | None, typer.Option("--from", help="Format of the source, if not clear from its name.")
-]
+JsonOutput = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
 def cluster_at(address: str | None) -> Cluster | None:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.table import Table
 
+from podium.cli.printing import on_terminal, print_notes, print_table
 from podium.data.files import open_write
 from podium.reports.charts import Bar, bar_chart_file
 
@@ -109,35 +108,32 @@ def _as_json(work: Workload, hours_each: float) -> dict[str, object]:
 
 
 def _print(works: list[Workload], hours_each: float, title: str) -> None:
-    table = Table(title=title, title_justify="left", box=None, padding=(0, 1))
-    table.add_column("", style="bold")
-    table.add_column("per query", justify="right")
-    table.add_column("")
-    table.add_column("judgments", justify="right")
-    table.add_column("hours", justify="right")
-    table.add_column("people", justify="right")
-    table.add_column("κ-NDCG", justify="right")
+    headings = ["algorithm", "per query", "judgments", "hours", "people", "κ-NDCG"]
     longest = max(_bar(work).high for work in works)
+    rows = []
     for work in works:
         bar = _bar(work)
-        filled = max(round(_BAR * bar.value / longest), 1)
-        reach = max(round(_BAR * bar.high / longest) - filled, 0)
-        table.add_row(
-            work.algorithm,
-            f"{bar.value:.0f}",
-            f"[cyan]{'█' * filled}[/][yellow]{'░' * reach}[/]",
-            f"{work.total:,.0f}",
-            f"{work.hours:,.1f}",
-            f"{work.people(hours_each)}",
-            f"{work.quality.mean():.2f}",
+        rows.append(
+            [
+                work.algorithm,
+                f"{bar.value:.0f}",
+                f"{work.total:,.0f}",
+                f"{work.hours:,.1f}",
+                f"{work.people(hours_each)}",
+                f"{work.quality.mean():.2f}",
+            ]
         )
-    console = Console()
-    console.print(table)
+        if on_terminal():
+            filled = max(round(_BAR * bar.value / longest), 1)
+            reach = max(round(_BAR * bar.high / longest) - filled, 0)
+            rows[-1].append(f"{'█' * filled}{'░' * reach}".ljust(_BAR))
+    typer.echo(title)
+    print_table([*headings, ""] if on_terminal() else headings, rows)
     best = works[0]
     low, high = best.hours_within(0.9)
-    console.print(
+    typer.echo(
         f"{best.algorithm}: {low:,.1f} to {high:,.1f} hours (90 % interval), "
-        f"{best.people(hours_each)} people at {hours_each:g} hours each.\n"
-        "░ extends to the 95th percentile of queries; κ-NDCG is 1 if the result is the truth.",
-        highlight=False,
+        f"{best.people(hours_each)} people at {hours_each:g} hours each."
     )
+    notes = ["░ extends to the 95th percentile of queries."]
+    print_notes([*notes, "κ-NDCG is 1 if the result is the truth."])

@@ -21,12 +21,14 @@ from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction
 from podium.studio.store.migrate import revisions, upgrade
 from podium.studio.store.tokens import digest, new_secret
+from podium.studio.web.assets import require_scripts
 
 _HOST = "127.0.0.1"
 
 
 def run_demo(settings: Settings, port: int, browser: bool) -> None:
     """Serve a demonstration on this machine, with tables, account, project and a sign-in link."""
+    require_scripts()
     set_up_logs("WARNING", readable=True)
     engine = connect(settings)
     upgrade(engine)
@@ -51,6 +53,7 @@ def run_server(
     settings: Settings, host: str, port: int, workers: int, *, migrate_first: bool
 ) -> None:
     """Serve a team."""
+    require_scripts()
     engine = connect(settings)
     if migrate_first:
         upgrade(engine)

@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import typer
 from rich.console import Console
 
-from podium.cli.options import ClusterAddress, SourceFormat
+from podium.cli.fit_report import FitReport
+from podium.cli.options import ClusterAddress
 from podium.cli.progress import byte_progress, step_progress
+from podium.cli.reading import Reading, reads_data
 from podium.cli.text import shown
-from podium.data import Dataset, Judgments, ShardSet, format_of, read_qrels, write_run
+from podium.data import Dataset, Judgments, Preferences, ShardSet, write_run
 from podium.data.files import open_write
 from podium.errors import ArgumentError, DataError
 
@@ -46,9 +49,13 @@ LabelsFile = Annotated[
     str | None,
     typer.Option(
         "--labels",
-        help="Judgments that give the documents their labels, by id: a qrels file, or a project of "
-        "a studio, as studio:https://judging.example.org#7.",
+        help="Judgments that give the documents their labels, by id: a qrels file, preferences "
+        "(.pref), of which the order of the top k is estimated, or a project of a studio, as "
+        "studio:https://judging.example.org#7.",
     ),
+]
+LabelsTopK = Annotated[
+    int, typer.Option("--top-k", min=1, help="With preferences as --labels: how many to order.")
 ]
 Settings = Annotated[
     list[str] | None,
@@ -66,8 +73,9 @@ _INTERRUPTED = 130
 """Exit status of a command ended by Ctrl-C."""
 
 
+@reads_data
 def train_command(
-    data: Annotated[str, typer.Argument(help="Training data: LETOR, Parquet or shards.")],
+    data: Annotated[str, typer.Argument(help="Training data: LETOR, CSV, TSV, Parquet or shards.")],
     output: Annotated[str, typer.Argument(help="The file to save the ranker in.")],
     model: ModelName = None,
     k: TopK = None,
@@ -78,42 +86,54 @@ def train_command(
         typer.Option("--validation", help="Validation data, to choose the best iteration by."),
     ] = None,
     labels: LabelsFile = None,
+    top_k: LabelsTopK = 10,
     measure: ValidationMeasure = "nDCG@10",
     settings: Settings = None,
     seed: Seed = 0,
-    source_format: SourceFormat = None,
     cluster: ClusterAddress = None,
     checkpoints: Annotated[
         str | None,
         typer.Option(help="With --cluster: the folder or URL a killed fit resumes from."),
     ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the report at the end as JSON.")
+    ] = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Train a ranker: a model by name, or a loss times a scorer.
 
     Ctrl-C saves the best model so far and ends with status 130; trees and networks on a cluster go
-    on from --checkpoints instead.
+    on from --checkpoints instead. A report at the end tells what was read, used and learned.
     """
     parameters = parse_settings(settings)
     ranker = make_ranker(model, k, loss, scorer, parameters, measure=measure, seed=seed)
+    report = FitReport(measure if validation is not None else None)
     if cluster is not None:
         if labels is not None:
             raise ArgumentError("--labels cannot be used with --cluster. Relabel the shards.")
         with (
             _saving(ranker, output),
-            step_progress("Training", measure if validation else None) as report,
+            step_progress("Training", report.measure) as progress,
         ):
-            _train_on_cluster(cluster, ranker, data, validation, checkpoints, report)
+            steps = report.following(progress)
+            _train_on_cluster(cluster, ranker, data, validation, checkpoints, steps)
+        report.learned(ranker, output)
+        report.print(as_json=as_json)
         return
-    with byte_progress("Reading") as progress:
-        train = read_labelled(data, source_format, labels, progress)
+    source = LabelSource(labels, top_k, seed)
+    with byte_progress("Reading") as read:
+        train = read_labelled("training", data, reading, source, report, read)
         held_out = None
         if validation is not None:
-            held_out = read_labelled(validation, source_format, labels, progress)
+            held_out = read_labelled("validation", validation, reading, source, report, read)
     with (
         _saving(ranker, output),
-        step_progress("Training", measure if held_out is not None else None) as report,
+        step_progress("Training", report.measure) as progress,
     ):
-        ranker.fit(train, eval_set=held_out, progress=report)
+        ranker.fit(train, eval_set=held_out, progress=report.following(progress))
+    report.learned(ranker, output)
+    report.print(as_json=as_json)
 
 
 @contextmanager
@@ -131,7 +151,6 @@ def _saving(ranker: Ranker, output: str) -> Iterator[None]:
         )
         raise typer.Exit(_INTERRUPTED) from stop
     ranker.save(output)
-    console.print(shown(f"Saved {type(ranker).__name__} in {output}."))
 
 
 def _train_on_cluster(
@@ -156,23 +175,29 @@ def _train_on_cluster(
         )
 
 
+@reads_data
 def predict_command(
     model: Annotated[str, typer.Argument(help="A ranker saved by podium train.")],
-    data: Annotated[str, typer.Argument(help="The data to score.")],
+    data: Annotated[str, typer.Argument(help="The data to score; labels may be missing.")],
     output: Annotated[
         str, typer.Option("--output", "-o", help="Where to write; - for standard output.")
     ] = "-",
     as_run: Annotated[
         bool, typer.Option("--run", help="Write a TREC run instead of one score per line.")
     ] = False,
-    source_format: SourceFormat = None,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Write JSON lines: query, document if known, and score."),
+    ] = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Score documents with a saved ranker: one score per line, or a TREC run."""
     from podium.rankers import load_ranker
 
     ranker = load_ranker(model)
     with byte_progress("Scoring") as progress:
-        rows = read_data(data, source_format, progress)
+        rows = reading.data_set(data, unlabelled=True, progress=progress)
         if as_run:
             whole = rows.load() if isinstance(rows, ShardSet) else rows
             write_run(ranker.rank(whole), output)
@@ -180,8 +205,21 @@ def predict_command(
         blocks = rows.blocks(progress=progress) if isinstance(rows, ShardSet) else [rows]
         with open_write(output) as write:
             for block in blocks:
-                lines = "\n".join(map(repr, ranker.predict(block).tolist()))
-                write(f"{lines}\n".encode())
+                lines = _json_lines(ranker, block) if as_json else _score_lines(ranker, block)
+                write(("\n".join(lines) + "\n").encode())
+
+
+def _score_lines(ranker: Ranker, block: Dataset) -> list[str]:
+    return [repr(score) for score in ranker.predict(block).tolist()]
+
+
+def _json_lines(ranker: Ranker, block: Dataset) -> list[str]:
+    columns = {"query_id": block.query_id_of_row().to_pylist()}
+    if block.document_ids is not None:
+        columns["document_id"] = block.document_ids.to_pylist()
+    columns["score"] = ranker.predict(block).tolist()
+    rows = zip(*columns.values(), strict=True)
+    return [json.dumps(dict(zip(columns, row, strict=True))) for row in rows]
 
 
 def make_ranker(
@@ -231,46 +269,61 @@ def parse_settings(settings: list[str] | None) -> dict[str, Any]:
     return parsed
 
 
+@dataclass(frozen=True)
+class LabelSource:
+    """Where labels come from, if not from the data.
+
+    Attributes:
+        source: A file of judgments or preferences, a studio's project, or None.
+        k: Of preferences, how many documents to put in order.
+        seed: Of preferences, for documents between which nothing decides.
+    """
+
+    source: str | None
+    k: int
+    seed: int
+
+    @cached_property
+    def judgments(self) -> Judgments | None:
+        """The labels; None to take those of the data."""
+        if self.source is None:
+            return None
+        if self.source.startswith(_STUDIO):
+            # Imported here: it needs packages that only users of a studio have.
+            from podium.studio.client import StudioClient, project_at
+
+            url, number = project_at(self.source.removeprefix(_STUDIO))
+            with StudioClient(url) as studio:
+                return studio.project(number).labels()
+        content = Reading().truth(self.source)
+        if isinstance(content, Preferences):
+            from podium.judging import preference_judgments
+
+            return preference_judgments(content, self.k, seed=self.seed)
+        return content
+
+
 def read_labelled(
-    path: str, name: str | None, labels: str | None, progress: Any
+    role: str,
+    path: str,
+    reading: Reading,
+    labels: LabelSource,
+    report: FitReport,
+    progress: Any,
 ) -> Dataset | ShardSet:
     """Read training data, with their own labels or those of judgments."""
-    data = read_data(path, name, progress)
-    if labels is None:
-        return data
-    whole = data.load() if isinstance(data, ShardSet) else data
-    judged = whole.relabel(read_labels(labels), unjudged=np.nan)
-    known = int(np.count_nonzero(~np.isnan(judged.labels)))
-    Console(stderr=True).print(
-        shown(
-            f"{path}: labels for {known} of {judged.rows} documents, the others count as 0, in "
-            f"{len(judged)} of {len(whole)} queries."
-        )
-    )
-    return replace(judged, labels=np.nan_to_num(judged.labels, nan=0.0))
-
-
-def read_labels(source: str) -> Judgments:
-    """Read judgments from a qrels file, or from a studio's project, ``studio:URL#NUMBER``."""
-    if not source.startswith(_STUDIO):
-        return read_qrels(source)
-    # Imported here: it needs packages that only users of a studio have.
-    from podium.studio.client import StudioClient, project_at
-
-    url, number = project_at(source.removeprefix(_STUDIO))
-    with StudioClient(url) as studio:
-        return studio.project(number).labels()
-
-
-def read_data(path: str, name: str | None, progress: Any) -> Dataset | ShardSet:
-    """Read data to train on or to score; a shard set stays on disk."""
-    entry = format_of(path, name)
-    if entry.name == "shards":
-        return ShardSet.open(path)
-    if entry.kind is not Dataset:
-        raise DataError(f"{entry.name} is not a data set", path=path, hint="Pass a data set.")
-    options = {} if entry.name == "parquet" else {"progress": progress}
-    data: Dataset = entry.read(path, **options)
-    if not np.isfinite(data.labels).all():
+    judgments = labels.judgments
+    data = reading.data_set(path, unlabelled=judgments is not None, progress=progress)
+    if judgments is not None:
+        whole = data.load() if isinstance(data, ShardSet) else data
+        try:
+            judged = whole.relabel(judgments, unjudged=np.nan)
+        except DataError as error:
+            raise error.at(f"{path} and {labels.source}") from error
+        known = int(np.count_nonzero(~np.isnan(judged.labels)))
+        report.matched(role, str(labels.source), known, judged.rows, len(judged), len(whole))
+        data = replace(judged, labels=np.nan_to_num(judged.labels, nan=0.0))
+    elif isinstance(data, Dataset) and not np.isfinite(data.labels).all():
         raise DataError("a label is not finite", path=path, hint="Fix or remove its row.")
+    report.read(role, path, data)
     return data

@@ -7,13 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from podium.cli.options import ClusterAddress, SourceFormat, cluster_at
+from podium.cli.fit_report import FitReport
+from podium.cli.options import ClusterAddress, cluster_at
+from podium.cli.printing import print_table
 from podium.cli.progress import byte_progress, spinner
+from podium.cli.reading import Reading, reads_data
 from podium.cli.train import (
     LabelsFile,
+    LabelSource,
+    LabelsTopK,
     LossText,
     ModelName,
     ScorerName,
@@ -31,8 +34,9 @@ if TYPE_CHECKING:
     from podium.rankers import Trial, TuningResult
 
 
+@reads_data
 def tune_command(
-    data: Annotated[str, typer.Argument(help="Training data: LETOR, Parquet or shards.")],
+    data: Annotated[str, typer.Argument(help="Training data: LETOR, CSV, TSV, Parquet or shards.")],
     output: Annotated[str, typer.Argument(help="The file to save the best ranker in.")],
     validation: Annotated[
         str, typer.Option("--validation", help="Validation data, to choose the best by.")
@@ -50,28 +54,38 @@ def tune_command(
     loss: LossText = None,
     scorer: ScorerName = None,
     labels: LabelsFile = None,
+    top_k: LabelsTopK = 10,
     measure: ValidationMeasure = "nDCG@10",
     settings: Settings = None,
     trials: Annotated[
         int | None, typer.Option(min=1, help="How many random combinations to try; by default all.")
     ] = None,
     seed: Seed = 0,
-    source_format: SourceFormat = None,
     results: Annotated[
         str | None,
         typer.Option(help="A Parquet table for results; combinations in it are not run again."),
     ] = None,
     cluster: ClusterAddress = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print all trials and the report as JSON.")
+    ] = False,
+    *,
+    reading: Reading,
 ) -> None:
-    """Choose parameters on validation queries, and save the best ranker."""
+    """Choose parameters on validation queries, and save the best ranker.
+
+    All trials are printed, best first, and a report tells what was read, used and chosen.
+    """
     from podium.cluster import tune
 
     parameters = parse_settings(settings)
     ranker = make_ranker(model, k, loss, scorer, parameters, measure=measure, seed=seed)
     grid = parse_choices(choices) if choices else _grid(model, k, scorer)
+    facts = FitReport(measure)
+    source = LabelSource(labels, top_k, seed)
     with byte_progress("Reading") as progress:
-        train = read_labelled(data, source_format, labels, progress)
-        held_out = read_labelled(validation, source_format, labels, progress)
+        train = read_labelled("training", data, reading, source, facts, progress)
+        held_out = read_labelled("validation", validation, reading, source, facts, progress)
     with spinner("Tuning") as status:
 
         def report(number: int, total: int, trial: Trial) -> None:
@@ -90,7 +104,16 @@ def tune_command(
             cluster=cluster_at(cluster),
         )
     result.best_ranker.save(output)
-    _print(result, measure)
+    best = result.trials[0]
+    facts.chosen(dict(best.params), best.value, len(result.trials))
+    facts.saved(result.best_ranker, output)
+    if as_json:
+        facts.facts["results"] = [
+            {"params": dict(trial.params), measure: trial.value} for trial in result.trials
+        ]
+    else:
+        _print(result, measure)
+    facts.print(as_json=as_json)
 
 
 def _grid(model: str | None, k: int | None, scorer: Any) -> Mapping[str, Sequence[Any]]:
@@ -129,12 +152,12 @@ def _split(values: str) -> list[str]:
 
 
 def _print(result: TuningResult, measure: str) -> None:
-    table = Table(box=None, padding=(0, 2))
     names = list(result.trials[0].params)
-    for name in names:
-        table.add_column(name, justify="right")
-    table.add_column(measure, justify="right")
-    for trial in result.trials:
-        values = [json.dumps(trial.params[name], default=repr) for name in names]
-        table.add_row(*values, f"{trial.value:.4f}")
-    Console().print(table)
+    rows = [
+        [
+            *(json.dumps(trial.params[name], default=repr) for name in names),
+            f"{trial.value:.4f}",
+        ]
+        for trial in result.trials
+    ]
+    print_table([*names, measure], rows, names=len(names))

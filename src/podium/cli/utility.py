@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
 from rich.console import Console
-from rich.table import Table
 
-from podium.cli.evaluate import read_rankings, read_truth, unique_name
+from podium.cli.evaluate import unique_name
+from podium.cli.options import JsonOutput
+from podium.cli.printing import print_table
 from podium.cli.progress import byte_progress, stage_progress
+from podium.cli.reading import Reading, read_rankings
 from podium.cli.text import shown
-from podium.data import Rankings
+from podium.data import Judgments, Rankings
 from podium.data.files import open_write
 from podium.errors import DataError
 from podium.utility import (
@@ -86,6 +88,7 @@ def learn_command(
         int, typer.Option(min=0, help="Resamples for 95 % intervals; 0 for none.")
     ] = 200,
     seed: Seed = 0,
+    as_json: JsonOutput = False,
 ) -> None:
     """Learn gains and discounts, and print the measure they make.
 
@@ -103,9 +106,12 @@ def learn_command(
             ends = bootstrap_utility(
                 model, pairs, learned, resamples=count, seed=seed, progress=stage("Intervals")
             )
-    _print_learned(learned, ends, pairs)
     if output is not None:
         write_learned(learned, output)
+    if as_json:
+        typer.echo(json.dumps(_learned_json(learned, ends, pairs)))
+        return
+    _print_learned(learned, ends, pairs)
     typer.echo(repr(learned.measure))
 
 
@@ -174,6 +180,7 @@ def report_command(
         bool, typer.Option(help="Test whether gains depend on the position.")
     ] = True,
     seed: Seed = 0,
+    as_json: JsonOutput = False,
 ) -> None:
     """Learn, and write a page on what was learned and how reliable it is.
 
@@ -193,7 +200,7 @@ def report_command(
         )
     with open_write(output) as write:
         write(report_html(utility_report).encode())
-    _print_report(utility_report)
+    _print_report(utility_report, as_json=as_json)
 
 
 def _read(path: str, grades: int | None, depth: int | None) -> RankingPreferences:
@@ -209,7 +216,9 @@ def _systems(truth: str | None, runs: list[str] | None) -> Callable[[LearnedUtil
         raise DataError(
             "comparisons need judgments and two runs", hint="Give --truth, and --run twice or more."
         )
-    judgments = read_truth(truth, None)
+    judgments = Reading().truth(truth)
+    if not isinstance(judgments, Judgments):
+        raise DataError("has no judgments", path=truth, hint="Pass qrels as --truth.")
     systems: dict[str, Rankings] = {}
     for path in runs or []:
         run = read_rankings(path)
@@ -220,35 +229,53 @@ def _systems(truth: str | None, runs: list[str] | None) -> Callable[[LearnedUtil
 def _print_learned(
     learned: LearnedUtility, ends: Intervals | None, pairs: RankingPreferences
 ) -> None:
-    console = Console()
     strict = int(pairs.strict.sum())
-    console.print(
+    typer.echo(
         f"{len(pairs):,} pairs, {strict:,} of them strict; C = {learned.C:g}; agrees with "
-        f"{learned.accuracy(pairs):.1%} of what it was learned from",
-        highlight=False,
+        f"{learned.accuracy(pairs):.1%} of what it was learned from"
     )
     for title, values, interval in (
         ("grade", learned.gains, None if ends is None else ends.gains),
         ("position", learned.discounts, None if ends is None else ends.discounts),
     ):
-        table = Table(box=None, padding=(0, 2))
-        for heading in (title, "gain" if title == "grade" else "discount", "95 % interval"):
-            table.add_column(heading, justify="right", no_wrap=True)
+        headings = [title, "gain" if title == "grade" else "discount", "95 % interval"]
+        rows = []
         for index, value in enumerate(values.tolist()):
-            cells = [str(index + (title == "position")), f"{value:.4f}"]
+            bounds = "-"
             if interval is not None:
-                cells.append(f"{interval[0, index]:.4f} to {interval[1, index]:.4f}")
-            table.add_row(*cells)
-        console.print(table)
+                bounds = f"{interval[0, index]:.4f} to {interval[1, index]:.4f}"
+            rows.append([str(index + (title == "position")), f"{value:.4f}", bounds])
+        print_table(headings, rows)
 
 
-def _print_report(report: UtilityReport) -> None:
-    console = Console()
-    table = Table(box=None, padding=(0, 2))
-    for heading in ("utility", "agrees with", "95 % interval"):
-        table.add_column(heading, justify="left" if heading == "utility" else "right")
-    for each in report.accuracies:
-        table.add_row(each.name, f"{each.share:.1%}", f"{each.low:.1%} to {each.high:.1%}")
-    console.print(table)
+def _learned_json(
+    learned: LearnedUtility, ends: Intervals | None, pairs: RankingPreferences
+) -> dict[str, Any]:
+    return {
+        "measure": repr(learned.measure),
+        "pairs": len(pairs),
+        "strict": int(pairs.strict.sum()),
+        "C": learned.C,
+        "accuracy": learned.accuracy(pairs),
+        "gains": learned.gains.tolist(),
+        "discounts": learned.discounts.tolist(),
+        "gain_intervals": None if ends is None else ends.gains.T.tolist(),
+        "discount_intervals": None if ends is None else ends.discounts.T.tolist(),
+    }
+
+
+def _print_report(report: UtilityReport, *, as_json: bool) -> None:
+    if as_json:
+        accuracies = [
+            {"utility": each.name, "share": each.share, "interval": [each.low, each.high]}
+            for each in report.accuracies
+        ]
+        typer.echo(json.dumps({"accuracies": accuracies, "notes": report.notes()}))
+        return
+    rows = [
+        [each.name, f"{each.share:.1%}", f"{each.low:.1%} to {each.high:.1%}"]
+        for each in report.accuracies
+    ]
+    print_table(["utility", "agrees with", "95 % interval"], rows)
     for note in report.notes():
-        console.print(shown(note), style="dim", highlight=False)
+        typer.echo(shown(note).plain)

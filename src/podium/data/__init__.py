@@ -10,6 +10,7 @@ from podium.data.convert import convert, dataset_judgments
 from podium.data.dataset import Dataset, Query, concat_datasets
 from podium.data.describe import Description, describe
 from podium.data.formats import FORMATS, Format, format_of
+from podium.data.formats.csv import read_csv, write_csv
 from podium.data.formats.jsonl import read_jsonl, write_jsonl
 from podium.data.formats.letor import iter_letor, read_letor, write_letor
 from podium.data.formats.parquet import iter_parquet, read_parquet, write_parquet
@@ -25,6 +26,7 @@ from podium.data.formats.trec import (
 )
 from podium.data.judged import Joined, Judgments, Rankings
 from podium.data.labels import from_ranks, label_kind, to_full_order, to_top_k
+from podium.data.pool import run_candidates
 from podium.data.preferences import PreferenceLevels, Preferences
 from podium.data.shard_writer import write_shards
 from podium.data.shards import Shard, ShardSet
@@ -59,6 +61,7 @@ __all__ = [
     "iter_letor",
     "iter_parquet",
     "label_kind",
+    "read_csv",
     "read_jsonl",
     "read_letor",
     "read_pairs",
@@ -66,8 +69,10 @@ __all__ = [
     "read_prefs",
     "read_qrels",
     "read_run",
+    "run_candidates",
     "to_full_order",
     "to_top_k",
+    "write_csv",
     "write_jsonl",
     "write_letor",
     "write_pairs",

@@ -12,8 +12,9 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from podium.data.files import plain_suffix
+from podium.data.files import numbered_lines, plain_suffix
 from podium.data.formats import FORMATS
+from podium.data.formats.csv import read_table
 from podium.data.formats.parquet import read_parquet
 from podium.data.formats.trec import read_pairs, read_qrels, read_run
 from podium.data.frames import arrow_table, first_column, float_column, is_frame
@@ -29,6 +30,7 @@ TableSource: TypeAlias = "str | os.PathLike[str] | Mapping[Any, Any] | Iterable[
 _QUERY = ("query_id", "qid", "q_id", "query-id", "topic", "query")
 _DOCUMENT = ("document_id", "doc_id", "docno", "corpus-id", "did", "doc", "docid", "document")
 _LABEL = ("label", "relevance", "rel", "grade", "score")
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _SCORE = ("score", "scores", "sim")
 
 
@@ -36,7 +38,8 @@ def as_judgments(source: Judgments | TableSource) -> Judgments | Preferences:
     """Return judgments from a file, a dictionary, a table or named tuples.
 
     Files with the suffix ``.parquet`` are read as Parquet, ``.pref`` and ``.pairs`` as
-    preferences, and all others as qrels.
+    preferences, ``.csv`` and ``.tsv`` as tables if their first line names a column of query ids,
+    and all others as qrels.
 
     Example:
         >>> as_judgments({"q1": {"a": 2, "b": 0}, "q2": {"a": 1}})
@@ -53,14 +56,18 @@ def as_judgments(source: Judgments | TableSource) -> Judgments | Preferences:
             return read_pairs(source)
         if suffix == ".parquet":
             return read_parquet(source, kind=Judgments)
-        return read_qrels(source)
+        table = _separated_table(source, suffix)
+        if table is None:
+            return read_qrels(source)
+        source = table
     return Judgments.from_columns(*_columns(source, _LABEL, "judgments", "labels"))
 
 
 def as_rankings(source: Rankings | TableSource) -> Rankings:
     """Return rankings from a file, a dictionary, a table or named tuples.
 
-    Files with the suffix ``.parquet`` are read as Parquet, and all others as TREC runs.
+    Files with the suffix ``.parquet`` are read as Parquet, ``.csv`` and ``.tsv`` as tables if their
+    first line names a column of query ids, and all others as TREC runs.
 
     Example:
         >>> as_rankings({"q1": {"a": 0.3, "b": 0.7}}).scores.tolist()
@@ -69,10 +76,26 @@ def as_rankings(source: Rankings | TableSource) -> Rankings:
     if isinstance(source, Rankings):
         return source
     if isinstance(source, str | os.PathLike):
-        if plain_suffix(source) == ".parquet":
+        suffix = plain_suffix(source)
+        if suffix == ".parquet":
             return read_parquet(source, kind=Rankings)
-        return read_run(source)
+        table = _separated_table(source, suffix)
+        if table is None:
+            return read_run(source)
+        source = table
     return Rankings.from_columns(*_columns(source, _SCORE, "rankings", "scores"))
+
+
+def _separated_table(source: str | os.PathLike[str], suffix: str) -> pa.Table | None:
+    """Read a table with a header line; None if the file is none, as qrels.tsv may be."""
+    if suffix not in _DELIMITERS:
+        return None
+    delimiter = _DELIMITERS[suffix]
+    _, first = next(numbered_lines(source), (0, b""))
+    names = [name.strip(b'" ') for name in first.split(delimiter.encode())]
+    if not any(name.encode() in names for name in _QUERY):
+        return None
+    return read_table(source, delimiter=delimiter, strings=(*_QUERY, *_DOCUMENT))
 
 
 def _columns(source: Any, value_names: tuple[str, ...], what: str, values: str) -> list[Any]:

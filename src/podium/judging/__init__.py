@@ -32,6 +32,7 @@ from podium.judging.entries import (
 )
 from podium.judging.grading import GradingSession, side_by_side_totals
 from podium.judging.kndcg import k_ndcg
+from podium.judging.preference_labels import preference_judgments
 from podium.judging.result import SessionResult, log_preferences, session_judgments
 from podium.judging.session import Session
 from podium.judging.session_file import SessionFile
@@ -78,6 +79,7 @@ __all__ = [
     "judge_session",
     "k_ndcg",
     "log_preferences",
+    "preference_judgments",
     "rotate",
     "seconds_spent",
     "session_judgments",

@@ -60,6 +60,16 @@ class EvaluationArguments:
         return self._longest + 1 if self._cut_off is None else self._cut_off
 
     @cached_property
+    def has_cut(self) -> bool:
+        """Whether there is a cut-off."""
+        return self._cut_off is not None
+
+    @cached_property
+    def nearest_recall(self) -> bool:
+        """Whether a level of recall is rounded to the nearest number of relevant documents."""
+        return self._conventions.recall_rounding == "nearest"
+
+    @cached_property
     def rel(self) -> float:
         """The least label that counts as relevant."""
         return _least_label(_number(self._parameters.get("rel"), self._conventions.relevant_from))

@@ -55,6 +55,8 @@ class Conventions:
         ap_divisor: AP at a cut-off divides by all *relevant* documents, or by no more of
             them than the *cut-off* lets in.
         rbp_gain: Rank-biased precision adds up 1 for a relevant document (binary), or its *label*.
+        recall_rounding: How many of R relevant documents a level of recall r takes: ``rR`` rounded
+            *up*, from 0.1 on, or to the *nearest* integer.
         score_precision: Scores are compared as 64-bit or as 32-bit numbers.
         cut_off: Of a measure that is written without one; None means the whole list.
         exceptions: Choices that differ for one measure, made by ``except_for``: its name, the
@@ -85,6 +87,7 @@ class Conventions:
     satisfaction: Literal["graded", "label"] = "graded"
     ap_divisor: Literal["relevant", "cut-off"] = "relevant"
     rbp_gain: Literal["binary", "label"] = "binary"
+    recall_rounding: Literal["up", "nearest"] = "up"
     score_precision: Literal["float64", "float32"] = "float64"
     cut_off: int | None = None
     exceptions: tuple[tuple[str, str, Any], ...] = ()

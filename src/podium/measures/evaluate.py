@@ -20,6 +20,7 @@ from podium.measures.inputs import Inputs, Pairs, comparable_scores, inputs_of
 from podium.measures.measure_dict import ByMeasure
 from podium.measures.names import parse_measure
 from podium.measures.presets import conventions_for
+from podium.measures.trec_eval import expand
 from podium.measures.value import Measure
 from podium.threads import over_queries
 
@@ -46,7 +47,8 @@ def evaluate(
     Each query is ranked once for all measures.
 
     Args:
-        measures: One or several, as values (``nDCG@10``) or as text (``"ndcg_cut_10"``).
+        measures: One or several, as values (``nDCG@10``) or as text (``"ndcg_cut_10"``), also
+            trec_eval's nicknames of several (``"official"``) and lists (``"P.5,10"``).
         truth: Judgments, preferences, a data set, or judgments already joined with rankings.
             Judgments may also be the name of a file, ``{query: {document: label}}``, a table
             (pandas, Polars, Arrow), or an iterable of named tuples such as ir_measures' ``Qrel``.
@@ -90,14 +92,18 @@ def measures_of(measures: Measures) -> list[Measure]:
     several = [measures] if isinstance(measures, Measure | str) else list(measures)
     if not several:
         raise ArgumentError("there are no measures", hint="Give at least one, such as 'nDCG@10'.")
-    return list(dict.fromkeys(map(parse_measure, several)))
+    parsed: dict[Measure, None] = {}
+    for each in several:
+        expanded = expand(each.strip()) if isinstance(each, str) else None
+        parsed |= dict.fromkeys([parse_measure(each)] if expanded is None else expanded)
+    return list(parsed)
 
 
 def _ranking_plans(
     prepared: Sequence[PreparedMeasure],
 ) -> dict[RankingPlan, list[PreparedMeasure]]:
     """Group the measures that can share one ranking of the queries."""
-    groups: dict[tuple[Conventions, tuple[float, ...]], list[PreparedMeasure]] = {}
+    groups: dict[tuple[Conventions, tuple[float, ...], bool], list[PreparedMeasure]] = {}
     for each in prepared:
         own = each.conventions
         key = Conventions(
@@ -107,13 +113,14 @@ def _ranking_plans(
             negative=own.negative,
             pool=own.pool,
         )
-        groups.setdefault((key, each.by_gains), []).append(each)
+        groups.setdefault((key, each.by_gains, each.definition.knows_the_pool), []).append(each)
     plans: dict[RankingPlan, list[PreparedMeasure]] = {}
-    for (key, gains), group in groups.items():
+    for (key, gains, knows_the_pool), group in groups.items():
         depths = [each.depth for each in group]
         depth = max((each for each in depths if each), default=None)
         ideal = any(each.needs_ideal for each in group)
-        plans[RankingPlan(key, None if None in depths else depth, ideal, gains)] = group
+        whole = None if None in depths else depth
+        plans[RankingPlan(key, whole, ideal, gains, knows_the_pool)] = group
     return plans
 
 

@@ -17,6 +17,7 @@ from podium.kernels import Doubles
 from podium.measures.conventions import Conventions
 from podium.measures.measure_dict import ByMeasure
 from podium.measures.names import parse_measure
+from podium.measures.registry import Aggregate, definition_of
 from podium.measures.value import Measure
 
 
@@ -60,9 +61,15 @@ class Evaluation:
     def means(self) -> ByMeasure[float]:
         """The mean of each measure, by any of its names, over the queries that have a value.
 
-        NaN if none has.
+        Counts such as ``NumRet`` are added up instead, and ``GMAP`` has the geometric mean; NaN if
+        no query has a value.
         """
-        return ByMeasure({measure: _mean(values) for measure, values in self.values.items()})
+        return ByMeasure(
+            {
+                measure: _aggregate(values, definition_of(measure).aggregate)
+                for measure, values in self.values.items()
+            }
+        )
 
     def to_arrow(self) -> pa.Table:
         """Return an Arrow table with a row per query and a column per measure; null: no value."""
@@ -122,6 +129,16 @@ def concat_evaluations(evaluations: Sequence[Evaluation]) -> Evaluation:
     return Evaluation(ids, values, one.conventions)
 
 
-def _mean(values: Doubles) -> float:
+# trec_eval's least value in a geometric mean, which one query of 0 would make 0.
+_LEAST = 1e-5
+
+
+def _aggregate(values: Doubles, how: Aggregate) -> float:
     known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else float("nan")
+    if not len(known):
+        return float("nan")
+    if how == "sum":
+        return float(known.sum())
+    if how == "geometric mean":
+        return float(np.exp(np.log(np.maximum(known, _LEAST)).mean()))
+    return float(known.mean())

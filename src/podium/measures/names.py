@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 
 from podium.errors import ArgumentError
-from podium.measures import registry
+from podium.measures import registry, trec_eval
 from podium.measures.value import Measure
 
 # ndcg_cut_10 and ndcg_cut.10 (trec_eval), nDCG(dcg='exp-log2')@10 (ir_measures),
@@ -15,7 +15,7 @@ from podium.measures.value import Measure
 _TEXT = re.compile(
     r"(?P<name>[^\W\d][\w-]*?)"
     r"(?:\((?P<arguments>.*)\))?"
-    r"(?:(?P<separator>[@_.])(?P<number>\d{1,9}))?"
+    r"(?:(?P<separator>[@_.])(?P<number>\d{0,9}\.?\d{1,9}))?"
     r"(?:-l(?P<level>\d{1,9}))?",
     re.DOTALL,
 )
@@ -27,11 +27,7 @@ _FOREIGN: dict[str, Callable[[object], dict[str, object]]] = {
 }
 
 
-# As trec_eval prints them, in its own case. Rprec and bpref are Podium's names too.
-_TREC_EVAL = {
-    *("map", "ndcg", "recip_rank", "set_P", "set_recall", "map_cut", "ndcg_cut"),
-    *("prefs_simp", "prefs_simp_imp"),
-}
+# Names of trec_eval that are Podium's too.
 _COMMON = {"Rprec", "bpref"}
 _TOOLS = {"ndcg_burges": "ranx", "dcg_burges": "ranx", "pre": "xgboost"}
 
@@ -39,7 +35,7 @@ _TOOLS = {"ndcg_burges": "ranx", "dcg_burges": "ranx", "pre": "xgboost"}
 def tool_of(text: str | Measure) -> str | None:
     """Return the preset of the tool whose name of a measure this is; None if several tools use it.
 
-    trec_eval's are its own words (``map``, ``recip_rank``) and a cut-off after ``_`` or ``.``;
+    trec_eval's are its own words (``map``, ``official``) and a cut-off after ``_`` or ``.``;
     ranx's have a level (``precision@10-l2``), ``rbp.95`` or ``_burges``; XGBoost's is ``pre@10``.
     Other names, in any case, are Podium's.
 
@@ -53,13 +49,17 @@ def tool_of(text: str | Measure) -> str | None:
     match = _TEXT.fullmatch(text)
     if text in _COMMON:
         return None
-    if match is None or (registry.find(text) and text not in _TREC_EVAL and text not in _TOOLS):
+    if trec_eval.expand(text) is not None:
+        return "trec_eval"
+    if match is None or (
+        registry.find(text) and text not in trec_eval.NAMES and text not in _TOOLS
+    ):
         return "podium"
     if match["level"] or (match["separator"] == "." and match["name"].lower() == "rbp"):
         return "ranx"
     if match["separator"] in ("_", "."):
         return "trec_eval"
-    if match["name"] in ("ndcg_cut", "map_cut") or text in _TREC_EVAL:
+    if match["name"] in ("ndcg_cut", "map_cut") or text in trec_eval.NAMES:
         return "trec_eval"
     return _TOOLS.get(match["name"], "podium")
 
@@ -80,6 +80,8 @@ def parse_measure(text: str | Measure) -> Measure:
     """
     if isinstance(text, Measure):
         return text
+    if not isinstance(text, str):  # a setting of the command line may be any JSON
+        raise ArgumentError(f"the measure is {text!r}", hint="Give its name, such as nDCG@10.")
     text = text.strip()
     exact = registry.find(text)
     if exact is not None:
@@ -97,8 +99,14 @@ def parse_measure(text: str | Measure) -> Measure:
     if not match["number"]:
         return measure
     for parameter in registry.definition_of(measure).parameters:
+        if match["name"].lower() in parameter.suffix_of:
+            return measure(**{parameter.name: float(match["number"])})
         if parameter.decimals and match["separator"] == ".":
-            return measure(**{parameter.name: float(f"0.{match['number']}")})
+            return measure(**{parameter.name: float(f"0.{match['number'].rpartition('.')[2]}")})
+    if "." in match["number"]:
+        raise ArgumentError(
+            f"the cut-off of {text!r} is not an integer", hint=f"Write {measure!r}@10."
+        )
     return measure @ int(match["number"])
 
 

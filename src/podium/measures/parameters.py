@@ -28,6 +28,8 @@ class Parameter:
         doc: One sentence for the reference page.
         check: The check of values; by default any value of the annotated type is fine.
         decimals: Whether ``rbp.95`` sets it to 0.95.
+        suffix_of: Names of the measure, in lower case, after which a number is this parameter and
+            not a cut-off: ``IPrec@0.1``.
         name: As it is written in ``nDCG(gains="linear")``.
         default: What it is when not given; None leaves it to the conventions.
         value_type: What its function gets; a tuple arrives as an array.
@@ -36,6 +38,7 @@ class Parameter:
     doc: str = ""
     check: Check | None = None
     decimals: bool = False
+    suffix_of: tuple[str, ...] = ()
     name: str = ""
     default: Value | None = None
     value_type: type = float

@@ -157,27 +157,32 @@ def conventions_for(
 
 
 def conventions_text(conventions: Conventions) -> str:
-    """Conventions in words: the name of a preset, or how they differ from the default.
+    """Conventions in words: the name of a preset, or how they differ from the nearest one.
 
     Example:
         >>> conventions_text(Conventions(gains="linear", ties="input order"))
         "podium with gains='linear', ties='input order'"
     """
-    for name, preset in PRESETS.items():
-        if preset == conventions:
-            return name
-    return f"podium with {', '.join(choices(conventions))}"
+    alike = [
+        name
+        for name, preset in PRESETS.items()
+        if name == "podium" or preset.exceptions == conventions.exceptions
+    ]
+    nearest = min(alike, key=lambda name: len(choices(conventions, PRESETS[name])))
+    different = choices(conventions, PRESETS[nearest])
+    return f"{nearest} with {', '.join(different)}" if different else nearest
 
 
-def choices(conventions: Conventions) -> list[str]:
-    """What differs from the default, as it would be written."""
-    default = Conventions()
+def choices(conventions: Conventions, default: Conventions = PODIUM) -> list[str]:
+    """What differs from the default, or from other conventions, as it would be written."""
     own = [
         f"{each.name}={_short(getattr(conventions, each.name))}"
         for each in fields(Conventions)
         if each.name != "exceptions"
         and getattr(conventions, each.name) != getattr(default, each.name)
     ]
+    if conventions.exceptions == default.exceptions:
+        return own
     return own + [
         f"{name}: {choice}={_short(value)}" for name, choice, value in conventions.exceptions
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import overload
+from typing import Literal, TypeAlias, overload
 
 from podium.errors import ArgumentError
 from podium.measures.arguments import EvaluationArguments
@@ -14,6 +14,9 @@ from podium.measures.parameters import Parameter, Value
 from podium.measures.signature import PAIR_INPUTS, Signature
 from podium.measures.value import Measure
 from podium.registry import same_definition, unknown_name
+
+Aggregate: TypeAlias = Literal["mean", "sum", "geometric mean"]
+"""How the values of queries become one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +32,9 @@ class MeasureDefinition:
         takes_cut_off: Whether ``@`` a number makes sense.
         larger_is_better: False for losses.
         ideal_by_gain: Whether its ideal ranking is by gain, should that not be by label.
+        aggregate: How the values of queries become one.
+        knows_the_pool: Whether it gets a label below 0, of a document that is in the pool and was
+            not judged, as it is, where conventions take it as unjudged.
     """
 
     name: str
@@ -39,6 +45,8 @@ class MeasureDefinition:
     takes_cut_off: bool
     larger_is_better: bool
     ideal_by_gain: bool
+    aggregate: Aggregate
+    knows_the_pool: bool
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -125,6 +133,8 @@ def measure(
     takes_cut_off: bool | None = ...,
     larger_is_better: bool = ...,
     ideal_by_gain: bool = ...,
+    aggregate: Aggregate = ...,
+    knows_the_pool: bool = ...,
 ) -> Callable[[Callable[..., float]], Measure]: ...
 
 
@@ -137,6 +147,8 @@ def measure(
     takes_cut_off: bool | None = None,
     larger_is_better: bool = True,
     ideal_by_gain: bool = False,
+    aggregate: Aggregate = "mean",
+    knows_the_pool: bool = False,
 ) -> Measure | Callable[[Callable[..., float]], Measure]:
     """Register a function of one ranked query as a measure.
 
@@ -170,6 +182,10 @@ def measure(
         larger_is_better: False for losses.
         ideal_by_gain: Whether ``ideal`` is to be by gain where users give gains that do not
             rise with the labels.
+        aggregate: How the values of queries become one: their mean, their sum (counts), or their
+            geometric mean, in which a value is at least 0.00001.
+        knows_the_pool: Whether the function gets labels below 0, of documents that are in the pool
+            and were not judged, where conventions take them as unjudged.
 
     Example:
         >>> @measure
@@ -211,6 +227,8 @@ def measure(
             takes_cut_off=bool(uses_rank) if takes_cut_off is None else takes_cut_off,
             larger_is_better=larger_is_better,
             ideal_by_gain=ideal_by_gain,
+            aggregate=aggregate,
+            knows_the_pool=knows_the_pool,
         )
         implied = aliases if isinstance(aliases, Mapping) else {alias: {} for alias in aliases}
         names = {name.lower(): Alias(name)}

@@ -50,10 +50,13 @@ class Measure:
         )
         return replace(self, parameters=in_order)
 
-    def __matmul__(self, cut_off: int) -> Measure:
-        """The same measure of the first documents only."""
+    def __matmul__(self, cut_off: float) -> Measure:
+        """The same measure of the first documents only, or at a level: ``IPrec@0.1``."""
         from podium.measures.registry import definition_of
 
+        for parameter in definition_of(self).parameters:
+            if self.name.lower() in parameter.suffix_of:
+                return self(**{parameter.name: cut_off})
         if not definition_of(self).takes_cut_off:
             raise ArgumentError(f"{self.name} has no cut-off", hint=f"Write {self!r} alone.")
         if isinstance(cut_off, bool) or not isinstance(cut_off, int) or cut_off < 1:

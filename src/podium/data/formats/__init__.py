@@ -12,6 +12,7 @@ from typing import Any
 from podium.data.candidates import CandidateList
 from podium.data.dataset import Dataset
 from podium.data.files import Source, plain_suffix, source_name
+from podium.data.formats.csv import read_csv, write_csv
 from podium.data.formats.jsonl import read_jsonl, write_jsonl
 from podium.data.formats.letor import iter_letor, read_letor, write_letor
 from podium.data.formats.parquet import iter_parquet, read_parquet, write_parquet
@@ -78,6 +79,17 @@ def _parquet(name: str, kind: type) -> Format:
     return Format(name, kind, partial(read_parquet, kind=kind), write_parquet, options=("rename",))
 
 
+def _separated(name: str, delimiter: str) -> Format:
+    return Format(
+        name,
+        Dataset,
+        partial(read_csv, delimiter=delimiter),
+        partial(write_csv, delimiter=delimiter),
+        suffixes=(f".{name}",),
+        options=("progress", "rename", "features", "unlabelled"),
+    )
+
+
 FORMATS: Registry[Format] = Registry(
     "format",
     {
@@ -90,7 +102,10 @@ FORMATS: Registry[Format] = Registry(
                 write_letor,
                 iter_letor,
                 (".txt", ".svm", ".letor"),
-                ("progress", "group", "zero_based", "keep_nonfinite", "max_features"),
+                (
+                    *("progress", "group", "zero_based", "keep_nonfinite", "max_features"),
+                    "unlabelled",
+                ),
             ),
             Format(
                 "parquet",
@@ -99,8 +114,10 @@ FORMATS: Registry[Format] = Registry(
                 write_parquet,
                 iter_parquet,
                 (".parquet",),
-                ("rename", "features"),
+                ("rename", "features", "unlabelled"),
             ),
+            _separated("csv", ","),
+            _separated("tsv", "\t"),
             Format("shards", Dataset, _read_shards, _write_shards, _stream_shards),
             Format("qrels", Judgments, read_qrels, write_qrels, None, (".qrels", ".qrel")),
             Format("run", Rankings, read_run, write_run, None, (".run", ".trec")),

@@ -15,6 +15,7 @@ What is accepted, and what is an error:
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -26,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from podium.data.dataset import Dataset
-from podium.data.files import Reporter, Source, open_write, source_name
+from podium.data.files import PADDING, Reporter, Source, chunk_loaders, open_write, source_name
 from podium.data.formats import letor_kernel as lk
 from podium.data.formats.text import (
     check_words,
@@ -100,6 +101,7 @@ def read_letor(
     zero_based: bool = False,
     keep_nonfinite: bool = False,
     max_features: int = MAX_FEATURES,
+    unlabelled: bool = False,
     progress: Reporter | None = None,
 ) -> Dataset:
     r"""Read a whole LETOR file, on all cores.
@@ -111,6 +113,7 @@ def read_letor(
         zero_based: Feature indices start at 0, not 1.
         keep_nonfinite: Accept ``nan`` and ``inf`` as missing feature values.
         max_features: Larger indices are errors: a stray one would make every row that wide.
+        unlabelled: Whether lines may begin without a label, which makes all labels NaN.
         progress: Called with bytes read and total bytes.
 
     Example:
@@ -122,6 +125,11 @@ def read_letor(
     """
     sizes = _group_of(source, group)
     options = _Options(source_name(source), zero_based, keep_nonfinite, max_features, sizes is None)
+    without = None
+    if unlabelled:
+        text = b"".join(load()[:-PADDING].tobytes() for load in chunk_loaders(source))
+        without = _with_labels(text)
+        source = io.BytesIO(text if without is None else without)
     parts = list(_parse(source, options, progress))
     if not sum(len(part.labels) for part in parts):
         raise _no_document(options.name)
@@ -133,7 +141,20 @@ def read_letor(
             grouping = group_sizes(sizes, len(rows.labels), None)
         except DataError as error:
             raise error.at(options.name) from error
-    return Dataset.grouped(rows.features, rows.labels, grouping, rows.document_ids, ())
+    labels = rows.labels if without is None else np.full_like(rows.labels, np.nan)
+    return Dataset.grouped(rows.features, labels, grouping, rows.document_ids, ())
+
+
+def _with_labels(text: bytes) -> bytes | None:
+    """Put a label before each line if the first document has none, as ``qid:`` comes first."""
+    lines = text.splitlines()
+    words = [line.partition(b"#")[0].split(maxsplit=1)[:1] for line in lines]
+    first = next((word[0] for word in words if word), b"")
+    if b":" not in first:
+        return None
+    return b"\n".join(
+        b"0 " + line if word else line for line, word in zip(lines, words, strict=True)
+    )
 
 
 def iter_letor(

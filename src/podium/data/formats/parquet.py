@@ -64,6 +64,7 @@ def read_parquet(
     *,
     rename: Mapping[str, str] | None = None,
     features: Sequence[str] | None = None,
+    unlabelled: bool = False,
 ) -> Table:
     """Read a whole Parquet file.
 
@@ -73,6 +74,7 @@ def read_parquet(
             ``PreferenceLevels``.
         rename: Maps the file's column names to those of the schema: ``{"qid": "query_id"}``.
         features: The feature columns; by default all columns that are not of the schema.
+        unlabelled: Of a data set, whether labels may be missing, which makes them NaN.
 
     Example:
         >>> import io
@@ -83,7 +85,9 @@ def read_parquet(
     """
     name = source_name(source)
     with open_parquet(source) as file:
-        return table_rows(file.read(), kind, name, rename=rename, features=features)
+        return table_rows(
+            file.read(), kind, name, rename=rename, features=features, unlabelled=unlabelled
+        )
 
 
 def iter_parquet(
@@ -233,10 +237,22 @@ def table_rows(
     rename: Mapping[str, str] | None = None,
     features: Sequence[str] | None = None,
     contiguous: bool = False,
+    unlabelled: bool = False,
 ) -> Table:
     """Convert an Arrow table to rows; ``contiguous`` requires grouped rows in a data set."""
-    if rename:
-        table = table.rename_columns([rename.get(column, column) for column in table.column_names])
+    for column, schema_name in (rename or {}).items():
+        if column not in table.column_names:
+            raise DataError(
+                f"has no column {column!r} to take as {schema_name!r}",
+                path=name,
+                hint=f"Its columns are {', '.join(table.column_names[:12])}.",
+            )
+    renamed = {**(_common_names(table, rename or {}) if kind is Dataset else {}), **(rename or {})}
+    if renamed:
+        names = [renamed.get(column, column) for column in table.column_names]
+        table = table.rename_columns(names)
+    if unlabelled and kind is Dataset and "label" not in table.column_names:
+        table = table.append_column("label", pa.nulls(len(table), pa.float32()))
     for column in ("query_id", *_COLUMNS[kind]):
         count = table.column_names.count(column)
         optional = kind is Dataset and column == "document_id"
@@ -261,7 +277,9 @@ def table_rows(
             grouping = group_rows(table["query_id"])
             if contiguous:
                 check_contiguous(grouping, name)
-            return _dataset(table, values, tuple(features), grouping)  # type: ignore[return-value]
+            return _dataset(  # type: ignore[return-value]
+                table, values, tuple(features), grouping, unlabelled
+            )
         more = {}
         if kind is Rankings:
             stored = (table.schema.metadata or {}).get(b"podium.name", b"podium")
@@ -271,8 +289,31 @@ def table_rows(
         raise error.at(name) from error
 
 
+# What tables of other tools call a column of a data set.
+_COMMON_NAMES = {
+    "query_id": ("qid", "q_id", "query-id", "topic"),
+    "document_id": ("doc_id", "docno", "corpus-id", "docid"),
+    "label": ("relevance", "rel", "grade"),
+}
+
+
+def _common_names(table: pa.Table, rename: Mapping[str, str]) -> dict[str, str]:
+    """Return which columns to take for those of the schema that a table lacks."""
+    taken = {*table.column_names, *rename.values()}
+    found = {}
+    for column, names in _COMMON_NAMES.items():
+        known = [name for name in names if name in table.column_names and name not in rename]
+        if column not in taken and known:
+            found[known[0]] = column
+    return found
+
+
 def _dataset(
-    table: pa.Table, values: dict[str, Any], names: tuple[str, ...], grouping: Grouping
+    table: pa.Table,
+    values: dict[str, Any],
+    names: tuple[str, ...],
+    grouping: Grouping,
+    unlabelled: bool,
 ) -> Dataset:
     by_column = np.empty((len(names), len(table)), np.float32)
     with np.errstate(over="ignore"):  # values out of range become infinite, which is an error
@@ -286,7 +327,7 @@ def _dataset(
     matrix = np.ascontiguousarray(by_column.T)
     if np.isinf(matrix).any():
         raise DataError("a feature is infinite", hint="Use null or NaN for missing values.")
-    if not np.isfinite(labels).all():
+    if not (np.isfinite(labels) | (np.isnan(labels) & unlabelled)).all():
         raise DataError("a label is missing or not finite", hint="Drop the row or judge it.")
     documents: Strings | None = values.get("document_id")
     return Dataset.grouped(matrix, labels, grouping, documents, names)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from podium.data import Dataset, Judgments, Rankings, TableSource
+from podium.data import Dataset, Judgments, Preferences, Rankings, TableSource
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
 from podium.measures.comparison.coherence import Coherence, coherences
@@ -27,6 +27,7 @@ from podium.measures.evaluation import Evaluation
 from podium.measures.inputs import as_system, as_truth, inputs_of
 from podium.measures.measure_dict import ByMeasure
 from podium.measures.presets import conventions_for, conventions_text
+from podium.measures.registry import definition_of
 from podium.measures.value import Measure
 from podium.registry import unknown_name
 
@@ -36,7 +37,7 @@ _MOVED = 5
 
 def compare(
     measures: Measures,
-    truth: Judgments | Dataset | TableSource,
+    truth: Judgments | Dataset | Preferences | TableSource,
     systems: Mapping[str, Rankings | TableSource | ArrayLike],
     *,
     conventions: Conventions | str | None = None,
@@ -49,9 +50,9 @@ def compare(
 
     Args:
         measures: One or several measures.
-        truth: Judgments, for systems given as rankings; or a data set, for systems given as a
-            score for each of its rows. Judgments and rankings have the forms that ``evaluate``
-            takes: objects of Podium, file names, dictionaries, tables or named tuples.
+        truth: Judgments or preferences, for systems given as rankings; or a data set, for systems
+            given as a score for each of its rows. Judgments and rankings have the forms that
+            ``evaluate`` takes: objects of Podium, file names, dictionaries, tables or named tuples.
         systems: What each system returned, by its name; the first is the baseline.
         conventions: What to do where tools disagree, as ``evaluate`` takes it.
         test: The test that decides significance; all four are computed.
@@ -81,6 +82,12 @@ def compare(
     reference = as_truth(truth, next(iter(systems.values())))
     rankings = {name: as_system(reference, system) for name, system in systems.items()}
     parsed = measures_of(measures)
+    for measure in parsed:
+        if definition_of(measure).aggregate != "mean":
+            raise ArgumentError(
+                f"{measure!r} is not a mean over queries, which is what tests compare",
+                hint="Choose a measure that is, such as AP.",
+            )
     curve = _cut_offs(parsed)
     names = tuple(systems)
     results = {

@@ -16,6 +16,7 @@ from podium.measures.compiled.arrays import Positions
 from podium.measures.compiled.ideal import (
     AS_UNJUDGED,
     AS_ZERO,
+    KEEP,
     REFUSE,
     drop_unjudged,
     sort_by_gain,
@@ -47,12 +48,14 @@ class RankingPlan:
         depth: How many documents of a query must be ranked; None means all.
         needs_ideal: Whether the pool's labels must be sorted.
         by_gains: The gains by which to sort them, if not by themselves.
+        keeps_pooled: Whether a label below 0, where it means pooled and not judged, stays as it is.
     """
 
     conventions: Conventions
     depth: int | None
     needs_ideal: bool
     by_gains: tuple[float, ...] = ()
+    keeps_pooled: bool = False
 
     @property
     def averages_ties(self) -> bool:
@@ -170,6 +173,8 @@ def _take(
     if inputs.labels is None or pool is None:
         return
     negative = _NEGATIVE[plan.conventions.negative]
+    if negative == AS_UNJUDGED and plan.keeps_pooled:
+        negative = KEEP
     least = take_labels(
         inputs.labels, inputs.offsets, block.first, block.order, block.kept, negative, block.ranked
     )
@@ -183,7 +188,7 @@ def _take(
         least = min(least, lower)
         if block.highest == np.inf:
             raise DataError("a label is infinite", hint="Give finite labels; NaN is not judged.")
-    if least < 0:
+    if least < 0 and negative != KEEP:
         raise DataError(
             f"there is a label of {least:g}",
             hint="Choose conventions with negative='irrelevant' or negative='unjudged'.",

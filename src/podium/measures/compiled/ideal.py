@@ -8,7 +8,7 @@ from podium.kernels import Doubles, Floats, Ints, kernel
 from podium.measures.compiled.arrays import Positions
 from podium.measures.compiled.ranking import sort_by_score
 
-REFUSE, AS_ZERO, AS_UNJUDGED = range(3)
+REFUSE, AS_ZERO, AS_UNJUDGED, KEEP = range(4)
 """What to do with a label below 0."""
 
 # Integer labels below this are sorted by counting.
@@ -17,8 +17,10 @@ _GRADES = 64
 
 @kernel
 def _read(label: float, negative: int) -> float:
-    if label < 0.0 and negative != REFUSE:
-        return 0.0 if negative == AS_ZERO else np.nan
+    if label < 0.0 and negative == AS_ZERO:
+        return 0.0
+    if label < 0.0 and negative == AS_UNJUDGED:
+        return np.nan
     return label
 
 

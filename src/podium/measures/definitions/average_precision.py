@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import nan
+from math import log, nan
 
 from podium.kernels import Floats, inner
 from podium.measures.compiled.arrays import Positions
@@ -46,6 +46,16 @@ def _expected(
     return total / divisor if divisor else nan
 
 
+@inner
+def _sum_of_precisions(labels: Floats, cut: int, rel: float) -> float:
+    total = hits = 0.0
+    for position in range(min(len(labels), cut)):
+        if labels[position] >= rel:
+            hits += 1.0
+            total += hits / (position + 1)
+    return total
+
+
 @measure(aliases=("map", "map_cut", "average_precision"), expected=_expected)
 def AP(  # noqa: N802
     labels: Floats, ideal: Floats, cut: int, divide_by_cut: bool, rel: Rel = BY_CONVENTION
@@ -58,9 +68,26 @@ def AP(  # noqa: N802
     Some tools divide by $\min(R, k)$ instead: see the conventions.
     """
     divisor = _divisor(count_relevant(ideal, rel), cut, divide_by_cut)
-    total = hits = 0.0
-    for position in range(min(len(labels), cut)):
-        if labels[position] >= rel:
-            hits += 1.0
-            total += hits / (position + 1)
-    return total / divisor if divisor else nan
+    return _sum_of_precisions(labels, cut, rel) / divisor if divisor else nan
+
+
+@measure(aliases=("gm_map",), expected=_expected, aggregate="geometric mean")
+def GMAP(  # noqa: N802
+    labels: Floats, ideal: Floats, cut: int, divide_by_cut: bool, rel: Rel = BY_CONVENTION
+) -> float:
+    r"""Average precision, of which the geometric mean is taken over queries (Robertson 2006).
+
+    $$\mathrm{GMAP@}k = \sqrt[|Q|]{\prod_{q \in Q} \max(\mathrm{AP@}k, 10^{-5})}$$
+    """
+    divisor = _divisor(count_relevant(ideal, rel), cut, divide_by_cut)
+    return _sum_of_precisions(labels, cut, rel) / divisor if divisor else nan
+
+
+@measure(aliases=("yaap",))
+def YAAP(labels: Floats, ideal: Floats, rel: Rel = BY_CONVENTION) -> float:  # noqa: N802
+    r"""Smoothed average precision on the scale of log odds (Robertson 2012).
+
+    $$\mathrm{YAAP} = \ln \frac{1 + s}{1 + R - s}, \quad s = \sum_{i} [y_i \ge rel]\, \mathrm{P@}i$$
+    """
+    total = _sum_of_precisions(labels, len(labels), rel)
+    return log((1.0 + total) / (1.0 + count_relevant(ideal, rel) - total))

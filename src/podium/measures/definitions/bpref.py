@@ -37,6 +37,19 @@ def _expected(labels: Floats, ideal: Floats, ties: Positions, rel: float) -> flo
     return total / relevant if relevant else nan
 
 
+@inner
+def _binary_preference(labels: Floats, ideal: Floats, rel: float) -> float:
+    relevant = count_relevant(ideal, rel)
+    irrelevant = len(ideal) - relevant
+    total, above = 0.0, 0
+    for position in range(len(labels)):
+        if labels[position] >= rel:
+            total += _share_below(above, relevant, irrelevant)
+        elif labels[position] < rel:
+            above += 1
+    return total / relevant if relevant else nan
+
+
 @measure(expected=_expected)
 def bpref(labels: Floats, ideal: Floats, rel: Rel = BY_CONVENTION) -> float:
     r"""Binary preference: how few judged irrelevant documents are above relevant ones.
@@ -47,12 +60,13 @@ def bpref(labels: Floats, ideal: Floats, rel: Rel = BY_CONVENTION) -> float:
     over the relevant documents r of the list, with R relevant and N irrelevant judgments. Documents
     that were not judged do not matter (Buckley and Voorhees 2004, as trec_eval has it).
     """
-    relevant = count_relevant(ideal, rel)
-    irrelevant = len(ideal) - relevant
-    total, above = 0.0, 0
-    for position in range(len(labels)):
-        if labels[position] >= rel:
-            total += _share_below(above, relevant, irrelevant)
-        elif labels[position] < rel:
-            above += 1
-    return total / relevant if relevant else nan
+    return _binary_preference(labels, ideal, rel)
+
+
+@measure(aliases=("gm_bpref",), expected=_expected, aggregate="geometric mean")
+def GMbpref(labels: Floats, ideal: Floats, rel: Rel = BY_CONVENTION) -> float:  # noqa: N802
+    r"""Binary preference, of which the geometric mean is taken over queries.
+
+    $$\mathrm{GMbpref} = \sqrt[|Q|]{\prod_{q \in Q} \max(\mathrm{bpref}, 10^{-5})}$$
+    """
+    return _binary_preference(labels, ideal, rel)

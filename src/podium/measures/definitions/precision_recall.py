@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from math import inf, nan
+from typing import Annotated
 
 from podium.kernels import Floats, inner
 from podium.measures.compiled.arrays import Positions
 from podium.measures.definitions._shared import Rel, count_hits, count_relevant, expected_hits
-from podium.measures.parameters import BY_CONVENTION
+from podium.measures.parameters import BY_CONVENTION, Parameter, number_between
 from podium.measures.registry import measure
 
 
@@ -52,19 +53,44 @@ def R(  # noqa: N802
     return count_hits(labels, rel, cut) / relevant if relevant else nan
 
 
-def _expected_r_precision(labels: Floats, ideal: Floats, ties: Positions, rel: float) -> float:
+@inner
+def _multiple_of(relevant: int, multiple: float) -> int:
+    return int(multiple * relevant + 0.9)  # as trec_eval rounds
+
+
+def _expected_r_precision(
+    labels: Floats, ideal: Floats, ties: Positions, multiple: float, rel: float
+) -> float:
     relevant = count_relevant(ideal, rel)
-    return expected_hits(labels, ties, rel, relevant) / relevant if relevant else nan
+    cut = _multiple_of(relevant, multiple)
+    if not relevant:
+        return nan
+    return expected_hits(labels, ties, rel, cut) / cut if cut else 0.0
 
 
-@measure(aliases=("r_precision", "r-precision"), expected=_expected_r_precision)
-def Rprec(labels: Floats, ideal: Floats, rel: Rel = BY_CONVENTION) -> float:  # noqa: N802
-    r"""R-precision: precision at as many documents as there are relevant ones.
+@measure(aliases=("r_precision", "r-precision", "rprec_mult"), expected=_expected_r_precision)
+def Rprec(  # noqa: N802
+    labels: Floats,
+    ideal: Floats,
+    multiple: Annotated[
+        float,
+        Parameter(
+            "How many times the number of relevant documents.",
+            number_between(0.0, 1e6),
+            suffix_of=("rprec_mult",),
+        ),
+    ] = 1.0,
+    rel: Rel = BY_CONVENTION,
+) -> float:
+    r"""R-precision: precision at as many documents as there are relevant ones, or a multiple of it.
 
     $$\mathrm{Rprec} = \frac{1}{R} \sum_{i=1}^{R} [y_i \ge rel], \quad R = \sum_{d} [y_d \ge rel]$$
     """
     relevant = count_relevant(ideal, rel)
-    return count_hits(labels, rel, relevant) / relevant if relevant else nan
+    cut = _multiple_of(relevant, multiple)
+    if not relevant:
+        return nan
+    return count_hits(labels, rel, cut) / cut if cut else 0.0
 
 
 def _expected_judged(labels: Floats, ties: Positions, size: int, cut: int) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import nan
+
 from podium.kernels import Floats, inner
 from podium.measures.compiled.arrays import Positions
 from podium.measures.definitions._shared import Persistence, Rel
@@ -44,5 +46,41 @@ def RBP(  # noqa: N802
     total, weight = 0.0, 1.0 - p
     for position in range(min(len(labels), cut)):
         total += weight * _gain(labels[position], rel, graded)
+        weight *= p
+    return total
+
+
+def _expected_graded(labels: Floats, ideal: Floats, ties: Positions, cut: int, p: float) -> float:
+    highest = ideal[0] if len(ideal) else 0.0
+    if not highest > 0.0:
+        return nan
+    total, weight = 0.0, 1.0 - p
+    begin = 0
+    while begin < min(len(labels), cut):
+        end = ties[begin]
+        gains = 0.0
+        for position in range(begin, end):
+            gains += _gain(labels[position], 0.0, True)
+        for _ in range(begin, min(end, cut)):
+            total += weight * gains / (end - begin) / highest
+            weight *= p
+        begin = end
+    return total
+
+
+@measure(expected=_expected_graded)
+def GradedRBP(labels: Floats, ideal: Floats, cut: int, p: Persistence = 0.8) -> float:  # noqa: N802
+    r"""Rank-biased precision with grades, relative to the highest of the query.
+
+    $$\mathrm{GradedRBP} = (1 - p) \sum_{i} p^{i-1}\, \frac{y_i}{\max_d y_d}$$
+
+    trec_eval's rbp, with p of 0.9.
+    """
+    highest = ideal[0] if len(ideal) else 0.0
+    if not highest > 0.0:
+        return nan
+    total, weight = 0.0, 1.0 - p
+    for position in range(min(len(labels), cut)):
+        total += weight * _gain(labels[position], 0.0, True) / highest
         weight *= p
     return total

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 from functools import lru_cache
 from pathlib import Path
 
 from fastapi.staticfiles import StaticFiles
 from starlette.responses import Response
 from starlette.types import Scope
+
+from podium.errors import DataError
 
 _FOLDER = Path(__file__).parent / "static"
 
@@ -25,6 +28,22 @@ def asset(path: str) -> str:
     if not file.exists():  # scripts are built; see hatch_build.py
         return f"/static/{path}"
     return f"/static/{path}?{_digest(file, file.stat().st_mtime_ns)}"
+
+
+def require_scripts() -> None:
+    """Raise an error that tells how to build the scripts of pages if they are missing."""
+    if (_FOLDER / "built" / "judge.js").exists():
+        return
+    root = Path(__file__).resolve().parents[4]
+    if (root / "package.json").exists():  # an editable install: the clone is right here
+        folder = shlex.quote(str(root))
+        command = f"npm --prefix {folder} ci && npm --prefix {folder} run build"
+    else:
+        command = "python -m pip install --force-reinstall --no-deps ."
+    raise DataError(
+        "the pages of Podium Studio have no scripts, because Podium was installed without Node.js",
+        hint=f"Install Node.js 18 or later, then run in the clone of Podium: {command}",
+    )
 
 
 @lru_cache(maxsize=100)

@@ -1,0 +1,62 @@
+"""Hints of errors, as the command line puts them: its options instead of Python's arguments."""
+
+from __future__ import annotations
+
+import re
+
+_OPTIONS: tuple[tuple[str, str], ...] = (
+    (r"Name the right column with rename=\{'its name': 'query_id'\}", "Name it: --query-column"),
+    (r"Name the right column with rename=\{'its name': 'label'\}", "Name it: --label-column"),
+    (
+        r"Name the right column with rename=\{'its name': 'document_id'\}",
+        "Name it: --document-column",
+    ),
+    (r"Name the right column with rename=\{[^}]*\}", "Rename the column"),
+    (
+        r"cannot be inferred from its name\. Name it: ",
+        "cannot be inferred from its name. Name it with --format (to read) or --to (to write): ",
+    ),
+    (r"with group=", "with --group"),
+    (r"read it without group=", "read it without --group"),
+    (r"read with keep_nonfinite=True", "read with --keep-nonfinite"),
+    (r"Read with zero_based=True", "Read with --zero-based"),
+    (r"Check features=", "Check --feature-columns"),
+    (r"with features=", "with --feature-columns"),
+    (r"Give either qid= or group=", "Give --query-column or --group"),
+    (
+        r"Give document_ids=, or choose conventions with ties='input order'",
+        "Give documents ids, or choose --conventions that do not need them, such as podium",
+    ),
+    (r"Give document_ids\.", "Name their column: --document-column."),
+    (
+        r"Choose conventions with negative='irrelevant' or negative='unjudged'",
+        "Choose --conventions trec_eval (not judged) or ranx (irrelevant)",
+    ),
+    (
+        r"Choose conventions with another rule, such as ties='input order'",
+        "Choose other --conventions, such as lightgbm",
+    ),
+    (r"ERR\(max=…\), or highest_grade=", "-m 'ERR(max=4)'"),
+    (r"Name the conventions, such as (\w+),", r"Name them, as --conventions \1,"),
+    (r"Give pairs=", "Give a file of preferences as TRUTH"),
+    (r"Give labels=", "Give qrels as TRUTH, or choose -m ppref, rpref or wpref"),
+    (r"Leave out change=", "Leave out --top-k and --normalise"),
+    (r"has no option 'zero_based'", "has no option --zero-based"),
+    (r"has no option 'keep_nonfinite'", "has no option --keep-nonfinite"),
+    (r"has no option 'group'", "has no option --group"),
+    (r"has no option 'rename'", "has no columns to name"),
+    (r"has no option 'features'", "has no option --feature-columns"),
+    (r"Raise max_features if", "Convert it with Python's read_letor(max_features=…) if"),
+)
+
+
+def for_command_line(message: str) -> str:
+    """Rewrite the message of an error for users of the command line.
+
+    Example:
+        >>> for_command_line("Read with zero_based=True if indices start at 0.")
+        'Read with --zero-based if indices start at 0.'
+    """
+    for pattern, replacement in _OPTIONS:
+        message = re.sub(pattern, replacement, message)
+    return message
