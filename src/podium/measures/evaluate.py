@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from podium.data import Dataset, Joined, Judgments, Preferences, Rankings, TableSource
+from podium.data.query_weights import QueryWeights, query_weights
 from podium.errors import ArgumentError
 from podium.kernels import Doubles
 from podium.measures.compiled.blocks import RankingPlan, blocks
@@ -40,6 +41,7 @@ def evaluate(
     document_ids: Any = None,
     pairs: Pairs | None = None,
     conventions: Conventions | str | None = None,
+    query_weight: QueryWeights | None = None,
 ) -> Evaluation:
     """Evaluate rankings: judgments with rankings, a data set with scores, or plain arrays.
 
@@ -62,6 +64,8 @@ def evaluate(
         conventions: What to do where tools disagree: a tool's name or an object. By default
             those of the tool whose names of measures are used: ``"ndcg_cut_10"`` is trec_eval's,
             ``"nDCG@10"`` Podium's.
+        query_weight: Weights for the means, such as how often each query was asked:
+            ``{query id: weight}``, or an array in the order of the evaluation's ``query_ids``.
 
     Example:
         >>> evaluate("nDCG@3", labels=[0, 1, 2, 0], scores=[1, 1, 1, 0.5], group=[4])
@@ -73,6 +77,10 @@ def evaluate(
         {P@2: 0.5, AP: 0.5}
         >>> evaluate("RR", {"q": {"a": 1, "b": 0}}, {"q": {"a": 0.3, "b": 0.7}})
         Evaluation(1 queries, RR=0.5)
+        >>> run = {"p": {"a": 2.0}, "q": {"a": 2.0, "b": 1.0}}
+        >>> truth = {"p": {"a": 1}, "q": {"b": 1}}
+        >>> evaluate("RR", truth, run, query_weight={"p": 1, "q": 3}).means
+        {RR: 0.625}
     """
     chosen = conventions_for(measures, conventions)
     inputs = inputs_of(
@@ -82,7 +90,8 @@ def evaluate(
     values = ByMeasure({each.measure: np.empty(len(inputs.query_ids)) for each in prepared})
     for plan, sharing in _ranking_plans(prepared).items():
         _run(plan, sharing, inputs, values)
-    return Evaluation(inputs.query_ids, values, chosen)
+    weights = None if query_weight is None else query_weights(query_weight, inputs.query_ids)
+    return Evaluation(inputs.query_ids, values, chosen, weights)
 
 
 def measures_of(measures: Measures) -> list[Measure]:

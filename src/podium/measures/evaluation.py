@@ -29,6 +29,7 @@ class Evaluation:
         values: For each measure, by any of its names, a value for each query; NaN where the
             conventions leave it out.
         conventions: What the values follow.
+        query_weights: The weight of each query in the means; None if all count equally.
 
     Example:
         >>> from podium.measures import evaluate
@@ -44,6 +45,7 @@ class Evaluation:
     query_ids: Strings
     values: ByMeasure[Doubles]
     conventions: Conventions
+    query_weights: Doubles | None = None
 
     def __len__(self) -> int:
         return len(self.query_ids)
@@ -60,15 +62,23 @@ class Evaluation:
     def means(self) -> ByMeasure[float]:
         """The mean of each measure, by any of its names, over the queries that have a value.
 
-        NaN if none has.
+        Weighted if queries have weights. NaN if none has a value and a weight above 0.
         """
-        return ByMeasure({measure: _mean(values) for measure, values in self.values.items()})
+        weights = self.query_weights
+        return ByMeasure(
+            {measure: _mean(values, weights) for measure, values in self.values.items()}
+        )
 
     def to_arrow(self) -> pa.Table:
-        """Return an Arrow table with a row per query and a column per measure; null: no value."""
+        """Return an Arrow table with a row per query and a column per measure; null: no value.
+
+        The last column is the weight, if queries have weights.
+        """
         columns = {
             repr(each): pa.array(values, from_pandas=True) for each, values in self.values.items()
         }
+        if self.query_weights is not None:
+            columns["weight"] = pa.array(self.query_weights)
         return pa.table({"query_id": self.query_ids, **columns})
 
     def to_frame(self) -> Any:
@@ -119,9 +129,22 @@ def concat_evaluations(evaluations: Sequence[Evaluation]) -> Evaluation:
         }
     )
     ids = pa.concat_arrays([each.query_ids for each in evaluations])
-    return Evaluation(ids, values, one.conventions)
+    weights = None
+    if any(each.query_weights is not None for each in evaluations):
+        every = [
+            np.ones(len(each)) if each.query_weights is None else each.query_weights
+            for each in evaluations
+        ]
+        weights = np.concatenate(every)
+    return Evaluation(ids, values, one.conventions, weights)
 
 
-def _mean(values: Doubles) -> float:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else float("nan")
+def _mean(values: Doubles, weights: Doubles | None) -> float:
+    known = ~np.isnan(values)
+    if weights is not None:
+        known &= weights > 0
+    if not known.any():
+        return float("nan")
+    if weights is None:
+        return float(values[known].mean())
+    return float(np.average(values[known], weights=weights[known]))

@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from podium.data.frames import html_table, pandas_frame
+from podium.kernels import Doubles
 from podium.measures.comparison.coherence import Coherence
 from podium.measures.comparison.statistics import Difference, TestName
 from podium.measures.measure_dict import ByMeasure
@@ -34,9 +35,10 @@ class BaselineComparison:
     Attributes:
         difference: Mean difference, interval, effect size, wins, ties and losses, p-values.
         corrected: The p-values after Holm's correction over all systems of this measure.
-        tukey: The p-value of Tukey's honestly significant difference over all systems.
+        tukey: The p-value of Tukey's honestly significant difference over all systems; NaN if
+            queries have weights.
         coherence: How much the result depends on gains and discounts; None for measures that
-            have none.
+            have none, and if queries have weights.
         moved: The indices of the queries that changed most, largest gains first, then largest
             losses.
     """
@@ -76,6 +78,7 @@ class Comparison:
         curve_of: The name of that measure without its cut-off.
         conventions: The conventions the values follow, in words.
         test: The test that decides significance.
+        query_weights: The weight of each query; None if all count equally.
     """
 
     systems: tuple[str, ...]
@@ -89,6 +92,7 @@ class Comparison:
     curve_of: str
     conventions: str
     test: TestName
+    query_weights: Doubles | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
         from podium.measures.comparison.formats import as_markdown
@@ -146,7 +150,7 @@ class Comparison:
                 "difference_low": difference.low,
                 "difference_high": difference.high,
                 "p_holm": verdict.corrected[self.test],
-                "p_tukey": verdict.tukey,
+                "p_tukey": None if math.isnan(verdict.tukey) else verdict.tukey,
                 "effect_size": difference.effect,
                 "wins": difference.wins,
                 "ties": difference.ties,
@@ -161,7 +165,7 @@ class Comparison:
             f"{difference.mean:+.4f}{mark}",
             _interval(difference.low, difference.high, "+"),
             f"{verdict.corrected[self.test]:.3g}",
-            f"{verdict.tukey:.3g}",
+            "-" if math.isnan(verdict.tukey) else f"{verdict.tukey:.3g}",
             "-" if math.isnan(difference.effect) else f"{difference.effect:+.2f}",
             f"{difference.wins}/{difference.ties}/{difference.losses}",
             _coherent(verdict.coherence),
