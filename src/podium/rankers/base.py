@@ -6,6 +6,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from inspect import signature
 from io import BytesIO
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -30,6 +31,12 @@ from podium.rankers.fit_arguments import (
     EvalResult,
     check_callbacks,
     validation_arguments,
+)
+from podium.rankers.sample_weights import (
+    FitWeights,
+    SampleWeight,
+    fit_weights,
+    without_zero_weights,
 )
 from podium.rankers.storage import Archive, archive_bytes, read_archive, write_archive
 from podium.registry import Registry
@@ -98,6 +105,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         *,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
+        sample_weight: SampleWeight | None = None,
         eval_set: TrainingData | EvalSet | None = None,
         eval_qid: Any = None,
         eval_group: Any = None,
@@ -111,6 +119,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             y: One label per row: grades, a full order or a top-k order.
             qid: One query id per row; or
             group: the number of rows of each query.
+            sample_weight: One weight per query (in the order of the queries' first rows), one per
+                row, or ``{query id: weight}``. A query's weight multiplies its loss. Weights that
+                differ within a query need a loss in which a row has a weight: ``SquaredError``,
+                where it multiplies the row's squared error; or, except with linear rankers,
+                ``LambdaLoss`` and losses of pairs, where it multiplies the row's gradient, as in
+                LightGBM. Only ratios of weights matter to linear and boosted rankers.
             eval_set: Validation queries: the best model on them during training is kept. A data
                 set, or ``[(X, y)]`` as in LightGBM, with
             eval_qid: ``[qid]``, one query id per row; or
@@ -132,11 +146,26 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         require_preferences(data, "training")
         if validation is not None:
             require_preferences(validation, "validation")
+        options: dict[str, Any] = {}
+        if sample_weight is not None:
+            weights = fit_weights(sample_weight, data, qid)
+            data, options["weights"] = without_zero_weights(data, weights)
+            require_preferences(data, "training")
+            self._check_weights(options["weights"])
         named = not isinstance(X, Dataset | ShardSet) and column_names(X) is not None
         with self._fitting(names, named=named or not are_numbers(names)):
             self.evals_result_: dict[str, dict[str, list[float]]] = {}
-            self._fit(data, validation, self._follow(callbacks or (), progress))
+            self._fit(data, validation, self._follow(callbacks or (), progress), **options)
         return self
+
+    def _check_weights(self, weights: FitWeights) -> None:
+        """Raise an ArgumentError for weights that the ranker or its loss cannot use."""
+        if "weights" not in signature(self._fit).parameters:
+            raise ArgumentError(
+                f"{type(self).__name__} does not support sample_weight", hint="Leave it out."
+            )
+        if hasattr(self, "loss") and self.loss_function().row_weighting is None:
+            weights.require_queries_only(repr(self.loss_function()))
 
     def _follow(
         self, callbacks: Sequence[Callable[[Any], None]], progress: Progress | None
@@ -237,21 +266,25 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         *,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
-        sample_weight: None = None,
+        sample_weight: SampleWeight | None = None,
     ) -> float:
         """Return the mean of the ranker's ``measure``, for scikit-learn's searches to maximise.
 
         Larger is always better, as scikit-learn expects: a measure for which smaller is better,
-        such as ``WKT(k=10)``, is negated. Rankers without a ``measure`` use nDCG@10. Queries have
-        no weights: ``sample_weight`` exists because pipelines may pass None.
+        such as ``WKT(k=10)``, is negated. Rankers without a ``measure`` use nDCG@10. With
+        ``sample_weight``, one per query or the same for all rows of a query, it is the weighted
+        mean.
         """
-        if sample_weight is not None:
-            raise ArgumentError("score does not support sample_weight", hint="Leave it out.")
         data = as_training_data(X, y, qid, group)
         if not isinstance(data, Dataset):
             raise ArgumentError("score needs a data set in memory", hint="Use podium.measures.")
         measure: str | Measure = getattr(self, "measure", "nDCG@10")
-        value = mean_value(measure, data, self.predict(data))
+        weights = None
+        if sample_weight is not None:
+            weights = fit_weights(sample_weight, data, qid)
+            weights.require_queries_only(f"the mean of {measure}")
+        scores = self.predict(data)
+        value = mean_value(measure, data, scores, None if weights is None else weights.queries)
         return value if parse_measure(measure).larger_is_better else -value
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -299,7 +332,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def _fit(
         self, data: TrainingData, validation: TrainingData | None, progress: Progress | None
     ) -> None:
-        """Fit the scorer to checked data."""
+        """Fit the scorer to checked data.
+
+        A ranker that supports ``sample_weight`` takes ``weights: FitWeights | None = None`` too.
+        """
 
     @abstractmethod
     def _predict(self, features: Floats) -> Doubles:
@@ -464,12 +500,14 @@ def has_preference(block: Dataset) -> bool:
     return bool((same_query & (block.labels[1:] != block.labels[:-1])).any())
 
 
-def mean_value(measure: str | Measure, data: Dataset, scores: Doubles) -> float:
+def mean_value(
+    measure: str | Measure, data: Dataset, scores: Doubles, query_weight: Doubles | None = None
+) -> float:
     """Return the mean of a measure over the queries that have a value.
 
     The measure is passed on unparsed: another tool's name for it implies that tool's conventions.
     """
-    return float(evaluate(measure, data, scores).means[measure])
+    return float(evaluate(measure, data, scores, query_weight=query_weight).means[measure])
 
 
 def query_blocks(data: TrainingData) -> Iterable[Dataset]:

@@ -20,6 +20,7 @@ from podium.rankers.gradient_descent import adam_descent
 from podium.rankers.linear_kernels import linear_scores, missing_feature
 from podium.rankers.parameter_checks import check_integer, check_number
 from podium.rankers.preconditioner import MAX_FEATURES, whitening_matrix
+from podium.rankers.sample_weights import FitWeights
 from podium.rankers.storage import Archive
 from podium.rankers.validation_monitor import ValidationMonitor
 
@@ -36,7 +37,8 @@ _ADAM_STEPS = 300
 class LinearRanker(Ranker):
     """A linear scorer: scores are a weighted sum of the features.
 
-    Minimises ``alpha / 2 |w|^2 + mean over queries of loss(X_q w, y_q)``. A smooth loss is
+    Minimises ``alpha / 2 |w|^2 + mean over queries of loss(X_q w, y_q)``; with
+    ``sample_weight``, the mean is weighted. A smooth loss is
     minimised by L-BFGS, a convex loss with kinks (hinges) by a bundle method that stops when its
     value is certified to be within ``tol`` of the minimum, and any other loss (LambdaLoss) by 300
     steps of Adam.
@@ -98,12 +100,22 @@ class LinearRanker(Ranker):
                 f"alpha is {self.alpha}", hint=f"Give a number above 0: {loss!r} is not smooth."
             )
 
+    def _check_weights(self, weights: FitWeights) -> None:
+        loss = self.loss_function()
+        if loss.row_weighting != "loss":
+            # Multiplied gradients are not the gradient of a function that could be minimised.
+            weights.require_queries_only(f"{loss!r} in a linear ranker")
+
     def _fit(
-        self, data: TrainingData, validation: TrainingData | None, progress: Progress | None
+        self,
+        data: TrainingData,
+        validation: TrainingData | None,
+        progress: Progress | None,
+        weights: FitWeights | None = None,
     ) -> None:
         monitor = ValidationMonitor(block_scores, self.measure, validation, progress)
         self._minimise(
-            BlockRisk(self.loss_function(), data), monitor, np.zeros(self.n_features_in_)
+            BlockRisk(self.loss_function(), data, weights), monitor, np.zeros(self.n_features_in_)
         )
 
     def fit_risk(
