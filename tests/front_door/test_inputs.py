@@ -120,6 +120,18 @@ def test_index_of_a_frame_is_not_a_column() -> None:
     assert as_rankings(frame).equals(as_rankings(RUN))
 
 
+@pytest.mark.parametrize("index", [None, "rank"])
+def test_index_of_selected_rows_is_not_a_feature(index: str | None) -> None:
+    frame = features().sample(frac=0.5, random_state=1).rename_axis(index)
+    plain = frame.reset_index(drop=True)
+    data = podium.Dataset.from_frame(frame)
+    assert data.feature_names == tuple(FEATURES)
+    assert data.equals(podium.Dataset.from_frame(plain))
+    ranker = podium.LinearRanker().fit(frame[FEATURES], frame["label"], qid=frame["qid"])
+    assert ranker.feature_names_in_.tolist() == FEATURES
+    assert ranker.predict(frame[FEATURES]).tolist() == ranker.predict(plain[FEATURES]).tolist()
+
+
 def test_pyterrier_results_have_the_query_text_and_an_internal_number_too() -> None:
     frame = pd.DataFrame(columns(RUN, "qid", "docno", "score"))
     frame.insert(0, "query", "the text of the query")

@@ -32,6 +32,7 @@ from podium.rankers.fit_arguments import (
     check_callbacks,
     validation_arguments,
 )
+from podium.rankers.query_column import QUERY_COLUMN, with_query_column, without_query_column
 from podium.rankers.sample_weights import (
     FitWeights,
     SampleWeight,
@@ -73,7 +74,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     Columns are matched by name if the training data have names (a data frame, a data set, a Parquet
     file): rows to score may have them in any order, and a missing or additional column is an error.
-    Columns of arrays and LETOR files are numbered from 1 and matched by position.
+    Columns of arrays and LETOR files are numbered from 1 and matched by position. A data frame may
+    have the query ids in a column ``qid``, as in XGBoost, which is not a feature then.
+
+    In scikit-learn's searches, pipelines and cross-validation, ``qid`` is passed on without
+    ``set_fit_request`` where metadata routing is enabled; without routing, scores need the column.
 
     Attributes:
         n_features_in_: The number of features it was fitted on.
@@ -87,6 +92,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     streams: ClassVar[bool] = False
     """Whether it reads a shard set block by block instead of loading the whole set."""
+
+    # What scikit-learn's metadata routing passes on without a request.
+    __metadata_request__fit: ClassVar = dict.fromkeys(
+        ("qid", "group", "sample_weight", "eval_set", "eval_qid", "eval_group", "callbacks"), True
+    )
+    __metadata_request__score: ClassVar = dict.fromkeys(("qid", "group", "sample_weight"), True)
 
     loss: Loss | str
     n_features_in_: int
@@ -138,11 +149,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             DataError: If no query of the training or validation data prefers a document to another.
         """
         self.check_parameters()
+        X, qid = with_query_column(X, qid, group)
         data = as_training_data(X, y, qid, group)
         names = tuple(data.feature_names)
         check_callbacks(callbacks)
         parts = validation_arguments(eval_set, eval_qid, eval_group)
-        validation = None if parts is None else aligned_validation(as_training_data(*parts), names)
+        validation = None if parts is None else aligned_validation(_validation_data(*parts), names)
         require_preferences(data, "training")
         if validation is not None:
             require_preferences(validation, "validation")
@@ -222,6 +234,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self._require_fitted()
         if isinstance(X, Dataset):
             return self._predict(aligned_dataset(X, self.feature_names_).features)
+        if QUERY_COLUMN not in self.feature_names_:
+            X = without_query_column(X)
         matrix = _matrix(X)
         if np.isinf(matrix).any():
             raise infinite_feature()
@@ -275,6 +289,14 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         ``sample_weight``, one per query or the same for all rows of a query, it is the weighted
         mean.
         """
+        X, qid = with_query_column(X, qid, group)
+        if qid is None and group is None and not isinstance(X, Dataset | ShardSet):
+            raise ArgumentError(
+                "score needs the query of each row",
+                hint="Give qid= or group=. For scikit-learn's searches and cross-validation, call "
+                "sklearn.set_config(enable_metadata_routing=True), or give a data frame with a "
+                f"column {QUERY_COLUMN!r}.",
+            )
         data = as_training_data(X, y, qid, group)
         if not isinstance(data, Dataset):
             raise ArgumentError("score needs a data set in memory", hint="Use podium.measures.")
@@ -446,6 +468,11 @@ def as_training_data(
         raise ArgumentError("labels are missing", hint="Give y, or a data set as X.")
     names = column_names(X)
     return Dataset.from_arrays(_matrix(X), y, qid=qid, group=group, feature_names=names)
+
+
+def _validation_data(X: Any, y: Any, qid: Any, group: Any) -> TrainingData:
+    X, qid = with_query_column(X, qid, group)
+    return as_training_data(X, y, qid, group)
 
 
 def aligned_validation(
