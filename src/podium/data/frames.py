@@ -104,7 +104,8 @@ def float_column(column: pa.ChunkedArray, name: str) -> Any:
     """Return a column of numbers as a NumPy array; null becomes NaN, integers without it remain."""
     if not _is_numeric(column.type):
         raise DataError(
-            f"column {name!r} is of type {column.type}, not numbers", hint="Convert it first."
+            f"column {name!r} is of type {column.type}, not numbers",
+            hint=f"Convert it first; TreeRanker takes categories: X[{name!r}].astype('category').",
         )
     if pa.types.is_integer(column.type) and not column.null_count:
         return column.to_numpy()

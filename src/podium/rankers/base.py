@@ -24,8 +24,9 @@ from podium.errors import ArgumentError, DataError, PodiumError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss, parse_loss
 from podium.measures import Measure, evaluate, parse_measure
+from podium.rankers.categories import Categories, category_codes, find_categories
 from podium.rankers.communicator import SINGLE_PROCESS, Communicator
-from podium.rankers.feature_columns import aligned_dataset, aligned_matrix
+from podium.rankers.feature_columns import aligned_dataset, aligned_matrix, require_same_count
 from podium.rankers.fit_arguments import (
     CallbackEnv,
     EvalResult,
@@ -39,10 +40,11 @@ from podium.rankers.sample_weights import (
     fit_weights,
     without_zero_weights,
 )
+from podium.rankers.sparse_rows import SparseMatrix, SparseRows, is_sparse, sparse_matrix
 from podium.rankers.storage import Archive, archive_bytes, read_archive, write_archive
 from podium.registry import Registry
 
-TrainingData: TypeAlias = "Dataset | ShardSet"
+TrainingData: TypeAlias = "Dataset | ShardSet | SparseRows"
 """The data other than arrays that a ranker can be fitted on."""
 
 EvalSet: TypeAlias = "tuple[Any, Any] | list[TrainingData] | list[tuple[Any, Any]]"
@@ -84,11 +86,15 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         n_features_in_: The number of features it was fitted on.
         feature_names_in_: Their names as an array; not defined if they only have numbers.
         feature_names_: Their names, or their numbers from 1.
+        categories_: The categories of each categorical feature, in the order of their codes.
         evals_result_: The measure of the validation queries after each step, as LightGBM has it:
             ``{"valid_0": {"nDCG@10": [...]}}``.
     """
 
     KINDS: ClassVar[Registry[type[Ranker]]] = Registry("ranker")
+
+    takes_sparse: ClassVar[bool] = False
+    """Whether it reads sparse matrices of SciPy without making them dense."""
 
     streams: ClassVar[bool] = False
     """Whether it reads a shard set block by block instead of loading the whole set."""
@@ -102,6 +108,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     loss: Loss | str
     n_features_in_: int
     feature_names_: tuple[str, ...]
+    categories_: dict[str, list[str]]
     _named: bool
 
     def __init_subclass__(cls, *, abstract: bool = False, **options: Any) -> None:
@@ -111,7 +118,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def fit(
         self,
-        X: ArrayLike | TrainingData,
+        X: ArrayLike | SparseMatrix | TrainingData,
         y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
@@ -126,7 +133,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Fit the ranker to features and labels of queries.
 
         Args:
-            X: Features, one row per document; or a data set or shard set, without ``y``.
+            X: Features, one row per document: an array, a data frame or, for ``LinearRanker``, a
+                sparse matrix of SciPy; or a data set or shard set, without ``y``.
             y: One label per row: grades, a full order or a top-k order.
             qid: One query id per row; or
             group: the number of rows of each query.
@@ -150,25 +158,63 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """
         self.check_parameters()
         X, qid = with_query_column(X, qid, group)
-        data = as_training_data(X, y, qid, group)
+        self._require_readable(X)
+        categories = find_categories(X)
+        if categories and not self._takes_categories():
+            raise self._no_categories(next(iter(categories)))
+        data = as_training_data(X, y, qid, group, categories)
         names = tuple(data.feature_names)
         check_callbacks(callbacks)
         parts = validation_arguments(eval_set, eval_qid, eval_group)
-        validation = None if parts is None else aligned_validation(_validation_data(*parts), names)
+        validation = (
+            None
+            if parts is None
+            else aligned_validation(self._validation_data(*parts, categories), names)
+        )
         require_preferences(data, "training")
         if validation is not None:
             require_preferences(validation, "validation")
         options: dict[str, Any] = {}
         if sample_weight is not None:
-            weights = fit_weights(sample_weight, data, qid)
-            data, options["weights"] = without_zero_weights(data, weights)
+            if isinstance(data, SparseRows):
+                weights = fit_weights(sample_weight, data.queries, qid)
+            else:
+                weights = fit_weights(sample_weight, data, qid)
+                data, weights = without_zero_weights(data, weights)
             require_preferences(data, "training")
-            self._check_weights(options["weights"])
+            self._check_weights(weights)
+            options["weights"] = weights
         named = not isinstance(X, Dataset | ShardSet) and column_names(X) is not None
         with self._fitting(names, named=named or not are_numbers(names)):
+            self.categories_ = categories
             self.evals_result_: dict[str, dict[str, list[float]]] = {}
             self._fit(data, validation, self._follow(callbacks or (), progress), **options)
         return self
+
+    def _require_readable(self, X: object) -> None:
+        if is_sparse(X) and not self.takes_sparse:
+            raise ArgumentError(
+                f"{type(self).__name__} does not take sparse matrices",
+                hint="Use LinearRanker, or give X.toarray() if that fits in memory.",
+            )
+
+    def _takes_categories(self) -> bool:
+        """Whether categorical columns of a data frame may be features."""
+        return False
+
+    def _no_categories(self, column: str) -> DataError:
+        return DataError(
+            f"column {column!r} is of categories, which this {type(self).__name__} does not take",
+            hint="Encode them, as by sklearn.preprocessing.OneHotEncoder, or use TreeRanker with "
+            "LightGBM.",
+        )
+
+    def _validation_data(
+        self, X: Any, y: Any, qid: Any, group: Any, categories: Categories
+    ) -> TrainingData:
+        X, qid = with_query_column(X, qid, group)
+        self._require_readable(X)
+        return as_training_data(X, y, qid, group, categories)
 
     def _check_weights(self, weights: FitWeights) -> None:
         """Raise an ArgumentError for weights that the ranker or its loss cannot use."""
@@ -207,12 +253,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if not names:
             raise DataError("there is no feature to learn from", hint="Give at least one.")
         self.feature_names_, self.n_features_in_, self._named = names, len(names), named
+        self.categories_ = {}
         try:
             yield
         except FitInterrupted:
             raise
         except BaseException:
-            del self.feature_names_, self.n_features_in_, self._named
+            del self.feature_names_, self.n_features_in_, self._named, self.categories_
             raise
 
     @property
@@ -225,7 +272,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def check_parameters(self) -> None:
         """Raise an ArgumentError for parameters that are invalid for any data."""
 
-    def predict(self, X: ArrayLike | Dataset) -> Doubles:
+    def predict(self, X: ArrayLike | SparseMatrix | Dataset) -> Doubles:
         """Score each row.
 
         Args:
@@ -234,9 +281,14 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self._require_fitted()
         if isinstance(X, Dataset):
             return self._predict(aligned_dataset(X, self.feature_names_).features)
+        self._require_readable(X)
+        if is_sparse(X):
+            matrix = sparse_matrix(X)
+            require_same_count(matrix.shape[1], self.n_features_in_)
+            return self._predict_sparse(matrix)
         if QUERY_COLUMN not in self.feature_names_:
             X = without_query_column(X)
-        matrix = _matrix(X)
+        matrix = _matrix(X, self.categories_)
         if np.isinf(matrix).any():
             raise infinite_feature()
         return self._predict(aligned_matrix(X, matrix, self.feature_names_, self._named))
@@ -275,7 +327,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def score(
         self,
-        X: ArrayLike | Dataset,
+        X: ArrayLike | SparseMatrix | Dataset,
         y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
@@ -297,15 +349,20 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 "sklearn.set_config(enable_metadata_routing=True), or give a data frame with a "
                 f"column {QUERY_COLUMN!r}.",
             )
-        data = as_training_data(X, y, qid, group)
-        if not isinstance(data, Dataset):
+        self._require_fitted()
+        self._require_readable(X)
+        data = as_training_data(X, y, qid, group, self.categories_)
+        if isinstance(data, ShardSet):
             raise ArgumentError("score needs a data set in memory", hint="Use podium.measures.")
         measure: str | Measure = getattr(self, "measure", "nDCG@10")
+        if isinstance(data, SparseRows):
+            data, scores = data.queries, self.predict(data.features)
+        else:
+            scores = self.predict(data)
         weights = None
         if sample_weight is not None:
             weights = fit_weights(sample_weight, data, qid)
             weights.require_queries_only(f"the mean of {measure}")
-        scores = self.predict(data)
         value = mean_value(measure, data, scores, None if weights is None else weights.queries)
         return value if parse_measure(measure).larger_is_better else -value
 
@@ -330,6 +387,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             "feature_names": list(self.feature_names_),
             "has_feature_names": self._named,
         }
+        if self.categories_:
+            metadata["categories"] = self.categories_
         kind = type(self).__name__
         return Archive(kind, metadata | fitted.metadata, fitted.arrays, fitted.blobs)
 
@@ -337,6 +396,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Become fitted as the ranker whose ``archive`` it is; parameters stay as they are."""
         names = tuple(map(str, archive.metadata["feature_names"]))
         with self._fitting(names, named=bool(archive.metadata["has_feature_names"])):
+            self.categories_ = _checked_categories(archive.metadata.get("categories", {}), names)
             self._restore(archive)
         return self
 
@@ -362,6 +422,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     @abstractmethod
     def _predict(self, features: Floats) -> Doubles:
         """Score checked features."""
+
+    def _predict_sparse(self, features: Any) -> Doubles:
+        """Score checked sparse features; only called if ``takes_sparse``."""
+        raise NotImplementedError
 
     @abstractmethod
     def _archive(self) -> Archive:
@@ -452,10 +516,11 @@ def _rankers_in(value: object) -> list[Ranker]:
 
 
 def as_training_data(
-    X: ArrayLike | TrainingData,
+    X: ArrayLike | SparseMatrix | TrainingData,
     y: ArrayLike | None,
     qid: ArrayLike | None,
     group: ArrayLike | None,
+    categories: Categories | None = None,
 ) -> TrainingData:
     """Return arrays and their queries as a data set; a data set or shard set as it is."""
     if isinstance(X, Dataset | ShardSet):
@@ -466,13 +531,12 @@ def as_training_data(
         return X
     if y is None:
         raise ArgumentError("labels are missing", hint="Give y, or a data set as X.")
+    if is_sparse(X):
+        return SparseRows.from_arrays(X, y, qid=qid, group=group)
     names = column_names(X)
-    return Dataset.from_arrays(_matrix(X), y, qid=qid, group=group, feature_names=names)
-
-
-def _validation_data(X: Any, y: Any, qid: Any, group: Any) -> TrainingData:
-    X, qid = with_query_column(X, qid, group)
-    return as_training_data(X, y, qid, group)
+    return Dataset.from_arrays(
+        _matrix(X, categories or {}), y, qid=qid, group=group, feature_names=names
+    )
 
 
 def aligned_validation(
@@ -538,12 +602,19 @@ def mean_value(
 
 
 def query_blocks(data: TrainingData) -> Iterable[Dataset]:
-    """Return the data as blocks of whole queries, to iterate over any number of times."""
+    """Return the data as blocks of whole queries, to iterate over any number of times.
+
+    The block of a sparse matrix has no features.
+    """
+    if isinstance(data, SparseRows):
+        return [data.queries]
     return [data] if isinstance(data, Dataset) else _ShardBlocks(data)
 
 
 def in_memory(data: TrainingData) -> Dataset:
     """Load the data, for rankers that sort or bin every feature before they start."""
+    if isinstance(data, SparseRows):
+        raise ArgumentError("a sparse matrix is not a data set", hint="Give X.toarray().")
     return data.load() if isinstance(data, ShardSet) else data
 
 
@@ -557,13 +628,26 @@ class _ShardBlocks:
         return self._shards.blocks()
 
 
-def _matrix(X: Any) -> Floats:
+def _checked_categories(content: Any, names: tuple[str, ...]) -> dict[str, list[str]]:
+    """Return the categories of a saved ranker; raise a ValueError if they are malformed."""
+    if not isinstance(content, dict) or not set(content) <= set(names):
+        raise ValueError("the categories are of other features")
+    for values in content.values():
+        if not isinstance(values, list) or not all(isinstance(each, str) for each in values):
+            raise ValueError("the categories are not strings")
+    return content
+
+
+def _matrix(X: Any, categories: Categories) -> Floats:
     if is_frame(X):
         column_names(X)  # refuses names that Arrow would refuse less clearly
         table = None
         with suppress(DataError):  # NumPy reads pandas' sparse columns, which Arrow does not have
             table = arrow_table(X)
         if table is not None:
+            for name in set(categories) & set(table.column_names):
+                codes = pa.array(category_codes(table, name, categories[name]))
+                table = table.set_column(table.column_names.index(name), name, codes)
             return feature_matrix(table, table.column_names)
     # Row-major as in a data set: data frames are column-major, and sums in another order are
     # rounded differently.

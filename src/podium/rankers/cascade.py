@@ -28,6 +28,7 @@ from podium.rankers.base import (
 from podium.rankers.feature_columns import aligned_dataset
 from podium.rankers.parameter_checks import check_integer, check_number
 from podium.rankers.sample_weights import FitWeights
+from podium.rankers.sparse_rows import SparseMatrix
 from podium.rankers.storage import Archive
 
 
@@ -170,7 +171,7 @@ class CascadeRanker(Ranker):
 
         return tuned_weights(votes, quality, aggregate, validation.offsets, start=start)
 
-    def predict(self, X: ArrayLike | Dataset) -> Doubles:
+    def predict(self, X: ArrayLike | SparseMatrix | Dataset) -> Doubles:
         """Score each row of a data set: its rank from the bottom of its query."""
         if not isinstance(X, Dataset):
             raise DataError(

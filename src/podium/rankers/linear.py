@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from podium.data import Dataset
 from podium.data.columns import are_numbers
 from podium.errors import ArgumentError
 from podium.kernels import Doubles, Floats
@@ -21,6 +23,8 @@ from podium.rankers.linear_kernels import linear_scores, missing_feature
 from podium.rankers.parameter_checks import check_integer, check_number
 from podium.rankers.preconditioner import MAX_FEATURES, whitening_matrix
 from podium.rankers.sample_weights import FitWeights
+from podium.rankers.sparse_risk import SparseRisk
+from podium.rankers.sparse_rows import SparseRows
 from podium.rankers.storage import Archive
 from podium.rankers.validation_monitor import ValidationMonitor
 
@@ -73,6 +77,7 @@ class LinearRanker(Ranker):
     """
 
     streams = True
+    takes_sparse = True
 
     def __init__(
         self,
@@ -113,10 +118,18 @@ class LinearRanker(Ranker):
         progress: Progress | None,
         weights: FitWeights | None = None,
     ) -> None:
-        monitor = ValidationMonitor(block_scores, self.measure, validation, progress)
-        self._minimise(
-            BlockRisk(self.loss_function(), data, weights), monitor, np.zeros(self.n_features_in_)
-        )
+        scores: Callable[[Doubles, Dataset], Doubles] = block_scores
+        if isinstance(validation, SparseRows):
+            matrix, validation = validation.features, validation.queries
+            scores = lambda weights, _block: np.asarray(matrix @ weights)  # noqa: E731
+        monitor = ValidationMonitor(scores, self.measure, validation, progress)
+        loss = self.loss_function()
+        risk: LinearRisk
+        if isinstance(data, SparseRows):
+            risk = SparseRisk(loss, data, weights)
+        else:
+            risk = BlockRisk(loss, data, weights)
+        self._minimise(risk, monitor, np.zeros(self.n_features_in_))
 
     def fit_risk(
         self,
@@ -180,24 +193,28 @@ class LinearRanker(Ranker):
     ) -> None:
         from scipy import optimize
 
-        if len(start) > MAX_FEATURES:
-            transform = np.eye(len(start))
-        else:
+        transform = None
+        if len(start) <= MAX_FEATURES:
             transform = whitening_matrix(risk.scatter(), self._alpha)
 
+        def weights_at(point: Doubles) -> Doubles:
+            return point if transform is None else np.asarray(transform @ point)
+
         def objective(point: Doubles) -> tuple[float, Doubles]:
-            weights = transform @ point
+            weights = weights_at(point)
             value, gradient = risk(weights)
             penalised = value + 0.5 * self._alpha * float(weights @ weights)
-            return penalised, (gradient + self._alpha * weights) @ transform
+            slope = gradient + self._alpha * weights
+            return penalised, slope if transform is None else slope @ transform
 
         def callback(intermediate_result: Any) -> None:  # SciPy requires this argument name
-            weights = transform @ intermediate_result.x
+            # A copy: SciPy goes on to change its array.
+            weights = np.array(weights_at(intermediate_result.x))
             monitor(risk.evaluations, weights, float(intermediate_result.fun))
 
         result = optimize.minimize(
             objective,
-            np.linalg.solve(transform, start),
+            start if transform is None else np.linalg.solve(transform, start),
             jac=True,
             method="L-BFGS-B",
             callback=callback,
@@ -211,7 +228,7 @@ class LinearRanker(Ranker):
                 "gtol": 1e-9,
             },
         )
-        self.coef_, self.objective_ = transform @ result.x, float(result.fun)
+        self.coef_, self.objective_ = weights_at(result.x), float(result.fun)
         self.converged_ = bool(result.success)
 
     def _evaluations_left(self, risk: LinearRisk) -> int:
@@ -275,6 +292,9 @@ class LinearRanker(Ranker):
         if np.isnan(scores).any():  # a weight of 0 does not hide a missing feature
             raise missing_feature()
         return scores
+
+    def _predict_sparse(self, features: Any) -> Doubles:
+        return np.asarray(features @ self.coef_)
 
     def _archive(self) -> Archive:
         return Archive("", {}, {"coef": self.coef_})

@@ -28,6 +28,10 @@ from podium.rankers.validation_monitor import ValidationMonitor
 class TreeRanker(DistributedRanker):
     """Gradient-boosted trees of LightGBM or XGBoost, with any Podium loss and labels of any size.
 
+    Missing values (NaN, null) are taken as the engine takes them. With LightGBM, categorical
+    columns of a data frame (pandas' ``category``, Polars' ``Categorical`` and ``Enum``) are
+    categorical features; a category that the fit has not seen is a missing value.
+
     Args:
         loss: The loss, or its text (``"ListMLE(k=10)"``). The default, regression on the labels
             within each query, was chosen on validation queries (``python -m studies defaults``).
@@ -122,6 +126,9 @@ class TreeRanker(DistributedRanker):
         if self._all_engine_params():
             self._engine().check(self._all_engine_params())
 
+    def _takes_categories(self) -> bool:
+        return self.engine == "lightgbm"
+
     def _fit(
         self,
         data: TrainingData,
@@ -155,6 +162,7 @@ class TreeRanker(DistributedRanker):
                 **communicator.engine_params(),
             },
             None if checkpoint is None else checkpoint.blobs["model"],
+            categorical=[self.feature_names_.index(name) for name in self.categories_],
         )
         monitor: ValidationMonitor[int] = ValidationMonitor(
             lambda _trees, _block: booster.validation_scores(),
