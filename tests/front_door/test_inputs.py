@@ -101,6 +101,32 @@ def test_evaluate_takes(form: str, tmp_path: Path) -> None:
         assert found.means[str(measure)] == pytest.approx(value, abs=1e-12), measure
 
 
+@pytest.mark.parametrize(
+    "measure",
+    [ir_measures.nDCG @ 3, ir_measures.AP, ir_measures.RR,
+     ir_measures.P(rel=2) @ 2, ir_measures.R @ 2, ir_measures.Bpref],
+    ids=str,
+)  # fmt: skip
+def test_measures_of_ir_measures(measure: Any) -> None:
+    qrels = [ir_measures.Qrel(*row) for row in rows(QRELS)]
+    run = [ir_measures.ScoredDoc(*row) for row in rows(RUN)]
+    expected = measure.calc_aggregate(qrels, run)
+    for measures in (measure, [measure], (measure,)):
+        found = podium.evaluate(measures, qrels, run)
+        assert found.means[measure] == pytest.approx(expected, abs=1e-6)
+        assert found[measure].mean() == pytest.approx(expected, abs=1e-6)
+    compared = podium.compare([measure], QRELS, {"base": BASE, "new": RUN})
+    assert compared.summaries[measure]["new"].mean == pytest.approx(expected, abs=1e-6)
+
+
+def test_parameters_of_ir_measures() -> None:
+    exponential: Any = ir_measures.nDCG(dcg="exp-log2") @ 3
+    expected = podium.evaluate("nDCG(gains=exponential)@3", QRELS, RUN, conventions="trec_eval")
+    found = podium.evaluate(exponential, QRELS, RUN).means
+    assert list(found.values()) == list(expected.means.values())
+    assert found[exponential] != podium.evaluate(ir_measures.nDCG @ 3, QRELS, RUN).means["nDCG@3"]
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_compare_takes(form: str, tmp_path: Path) -> None:
     truth, run = pair(form, tmp_path)

@@ -19,7 +19,7 @@ from podium.measures.conventions import Conventions
 from podium.measures.evaluation import Evaluation
 from podium.measures.inputs import Inputs, Pairs, comparable_scores, inputs_of
 from podium.measures.measure_dict import ByMeasure
-from podium.measures.names import parse_measure
+from podium.measures.names import is_ir_measure, parse_measure
 from podium.measures.presets import conventions_for
 from podium.measures.value import Measure
 from podium.threads import over_queries
@@ -48,7 +48,8 @@ def evaluate(
     Each query is ranked once for all measures.
 
     Args:
-        measures: One or several, as values (``nDCG@10``) or as text (``"ndcg_cut_10"``).
+        measures: One or several, as values (``nDCG@10``, also of ir_measures) or as text
+            (``"ndcg_cut_10"``).
         truth: Judgments, preferences, a data set, or judgments already joined with rankings.
             Judgments may also be the name of a file, ``{query: {document: label}}``, a table
             (pandas, Polars, Arrow), or an iterable of named tuples such as ir_measures' ``Qrel``.
@@ -62,8 +63,8 @@ def evaluate(
         document_ids: An id for each row, for conventions that break ties by it.
         pairs: Preferences, for measures of them.
         conventions: What to do where tools disagree: a tool's name or an object. By default
-            those of the tool whose names of measures are used: ``"ndcg_cut_10"`` is trec_eval's,
-            ``"nDCG@10"`` Podium's.
+            those of the tool whose names of measures are used: ``"ndcg_cut_10"`` is trec_eval's
+            and so are the measures of ir_measures, ``"nDCG@10"`` is Podium's.
         query_weight: Weights for the means, such as how often each query was asked:
             ``{query id: weight}``, or an array in the order of the evaluation's ``query_ids``.
 
@@ -96,7 +97,11 @@ def evaluate(
 
 def measures_of(measures: Measures) -> list[Measure]:
     """The measures that were asked for, each once."""
-    several = [measures] if isinstance(measures, Measure | str) else list(measures)
+    several: list[Any]
+    if isinstance(measures, Measure | str) or is_ir_measure(measures):
+        several = [measures]
+    else:
+        several = list(measures)
     if not several:
         raise ArgumentError("there are no measures", hint="Give at least one, such as 'nDCG@10'.")
     return list(dict.fromkeys(map(parse_measure, several)))

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from inspect import signature
 from io import BytesIO
-from typing import Any, ClassVar, Self, TypeAlias
+from itertools import count
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +31,9 @@ from podium.rankers.feature_columns import aligned_dataset, aligned_matrix, requ
 from podium.rankers.fit_arguments import (
     CallbackEnv,
     EvalResult,
+    FitStopped,
     check_callbacks,
+    stops_fit,
     validation_arguments,
 )
 from podium.rankers.query_column import QUERY_COLUMN, with_query_column, without_query_column
@@ -43,6 +46,9 @@ from podium.rankers.sample_weights import (
 from podium.rankers.sparse_rows import SparseMatrix, SparseRows, is_sparse, sparse_matrix
 from podium.rankers.storage import Archive, archive_bytes, read_archive, write_archive
 from podium.registry import Registry
+
+if TYPE_CHECKING:
+    from podium.reports.figure import Figure
 
 TrainingData: TypeAlias = "Dataset | ShardSet | SparseRows"
 """The data other than arrays that a ranker can be fitted on."""
@@ -149,7 +155,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             eval_qid: ``[qid]``, one query id per row; or
             eval_group: ``[group]``, the number of rows of each query.
             callbacks: Called after each step as LightGBM calls them, such as
-                ``lightgbm.log_evaluation(10)``.
+                ``lightgbm.log_evaluation(10)`` and ``lightgbm.early_stopping(20)``.
             progress: Called after each step.
 
         Raises:
@@ -164,7 +170,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             raise self._no_categories(next(iter(categories)))
         data = as_training_data(X, y, qid, group, categories)
         names = tuple(data.feature_names)
-        check_callbacks(callbacks)
+        check_callbacks(callbacks, has_validation=eval_set is not None)
         parts = validation_arguments(eval_set, eval_qid, eval_group)
         validation = (
             None
@@ -232,7 +238,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         measure: str | Measure = getattr(self, "measure", "nDCG@10")
         larger_is_better = parse_measure(measure).larger_is_better
         parameters = self.get_params(deep=False)
-        last = parameters.get("n_estimators")
+        limits = [parameters.get(name) for name in ("n_estimators", "epochs", "max_iter")]
+        last = next((limit for limit in limits if limit is not None), 0)
+
+        iterations = count()
 
         def follow(step: int, loss: float, value: float | None) -> None:
             results = []
@@ -240,10 +249,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 history = self.evals_result_.setdefault("valid_0", {})
                 history.setdefault(str(measure), []).append(value)
                 results = [EvalResult("valid_0", str(measure), value, larger_is_better)]
-            for callback in callbacks:
-                callback(CallbackEnv(self, parameters, step - 1, 0, last, results))
+            iteration = next(iterations)
+            environment = CallbackEnv(self, parameters, iteration, 0, last, results)
+            stops = [stops_fit(callback, environment) for callback in callbacks]
             if progress is not None:
                 progress(step, loss, value)
+            if any(stops):
+                raise FitStopped
 
         return follow
 
@@ -365,6 +377,41 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             weights.require_queries_only(f"the mean of {measure}")
         value = mean_value(measure, data, scores, None if weights is None else weights.queries)
         return value if parse_measure(measure).larger_is_better else -value
+
+    def plot(self, kind: Literal["learning curve", "importance"] = "learning curve") -> Figure:
+        """Draw the fitted ranker: an SVG picture that notebooks show, with ``save(path)``.
+
+        Args:
+            kind: ``"learning curve"``: the measure of the validation queries after each step of
+                a fit with an ``eval_set``. ``"importance"``: the features with the largest
+                ``feature_importances_`` or, of a linear ranker, weights ``coef_``.
+
+        Example:
+            >>> from podium.rankers import LinearRanker
+            >>> data = Dataset.from_arrays([[1.0], [2.0]], [0, 1], group=[2])
+            >>> LinearRanker("ListNet()").fit(data, eval_set=data).plot()
+            Figure('nDCG@10 of the validation queries: best 1.0000 at step 1')
+        """
+        from podium.rankers.plots import importance_bars, learning_curve
+
+        self._require_fitted()
+        if kind == "learning curve":
+            measure: str | Measure = getattr(self, "measure", "nDCG@10")
+            better = parse_measure(measure).larger_is_better
+            return learning_curve(getattr(self, "evals_result_", {}), larger_is_better=better)
+        if kind != "importance":
+            raise ArgumentError(f"kind is {kind!r}", hint="Give 'learning curve' or 'importance'.")
+        for attribute, what in (
+            ("feature_importances_", "Importance of features"),
+            ("coef_", "Weights of features"),
+        ):
+            if hasattr(self, attribute):
+                values = np.asarray(getattr(self, attribute), np.float64)
+                return importance_bars(self.feature_names_, values, what)
+        raise ArgumentError(
+            f"{type(self).__name__} has no importance of features",
+            hint="Use TreeRanker or LinearRanker.",
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the fitted ranker without pickle; equal rankers give equal bytes."""

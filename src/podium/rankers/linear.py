@@ -18,6 +18,7 @@ from podium.measures import Measure
 from podium.rankers.base import FitInterrupted, Progress, Ranker, TrainingData
 from podium.rankers.bundle_method import BundleResult, Plane, minimise_bundle
 from podium.rankers.empirical_risk import BlockRisk, LinearRisk, block_scores
+from podium.rankers.fit_arguments import FitStopped
 from podium.rankers.gradient_descent import adam_descent
 from podium.rankers.linear_kernels import linear_scores, missing_feature
 from podium.rankers.parameter_checks import check_integer, check_number
@@ -65,7 +66,8 @@ class LinearRanker(Ranker):
         gap_: An upper bound of its distance from the minimum; NaN if the method certifies none.
         n_iter_: The number of evaluations of the loss.
         converged_: Whether the tolerance was reached or, for Adam, which has none, all 300 steps
-            were made. If not, the fit issued a ``ConvergenceWarning``.
+            were made, or a callback stopped the fit. If not, the fit issued a
+            ``ConvergenceWarning``.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -122,7 +124,7 @@ class LinearRanker(Ranker):
         if isinstance(validation, SparseRows):
             matrix, validation = validation.features, validation.queries
             scores = lambda weights, _block: np.asarray(matrix @ weights)  # noqa: E731
-        monitor = ValidationMonitor(scores, self.measure, validation, progress)
+        monitor = _StoppingMonitor(scores, self.measure, validation, progress)
         loss = self.loss_function()
         risk: LinearRisk
         if isinstance(data, SparseRows):
@@ -172,6 +174,8 @@ class LinearRanker(Ranker):
                     risk, start, alpha=self._alpha, steps=steps, monitor=monitor
                 )
                 self.converged_ = steps == _ADAM_STEPS
+        except FitStopped:
+            self.converged_ = True
         except KeyboardInterrupt as stop:
             if monitor.model is None:
                 raise
@@ -303,3 +307,12 @@ class LinearRanker(Ranker):
         self.coef_ = np.asarray(archive.arrays["coef"], np.float64)
         if self.coef_.shape != (self.n_features_in_,):
             raise ValueError("the numbers of weights and features differ")
+
+
+class _StoppingMonitor(ValidationMonitor[Doubles]):
+    """Ends a fit from within its solvers, which have no loop that could ask."""
+
+    def __call__(self, step: int, model: Doubles, loss: float) -> None:
+        super().__call__(step, model, loss)
+        if self.stopped:
+            raise FitStopped

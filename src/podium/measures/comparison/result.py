@@ -5,18 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from podium.data.frames import html_table, pandas_frame
+from podium.errors import ArgumentError
 from podium.kernels import Doubles
 from podium.measures.comparison.coherence import Coherence
 from podium.measures.comparison.statistics import Difference, TestName
 from podium.measures.measure_dict import ByMeasure
 from podium.measures.value import Measure
+from podium.registry import unknown_name
+
+if TYPE_CHECKING:
+    from podium.reports.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -103,6 +108,35 @@ class Comparison:
     def baseline(self) -> str:
         """The system that the others are compared with."""
         return self.systems[0]
+
+    def plot(self, measure: Measure | str | None = None, system: str | None = None) -> Figure:
+        """Draw each query's difference from the baseline, largest gain first, as an SVG picture.
+
+        Args:
+            measure: Of which; the first by default.
+            system: Which system against the baseline; the second by default.
+
+        Example:
+            >>> from podium.measures import compare
+            >>> truth = {"p": {"a": 1}, "q": {"b": 1}}
+            >>> runs = {"old": {"p": {"b": 2, "a": 1}}, "new": {"p": {"a": 1}, "q": {"b": 1}}}
+            >>> compare("RR", truth, runs).plot()
+            Figure('RR: new against old')
+        """
+        from podium.reports.charts import difference_chart
+        from podium.reports.figure import Figure
+
+        chosen = self.measures[0] if measure is None else measure
+        if chosen not in self.values:
+            known = ", ".join(map(repr, self.measures))
+            raise ArgumentError(f"{chosen} was not compared", hint=f"There are: {known}.")
+        name = self.systems[1] if system is None else system
+        if name not in self.systems[1:]:
+            raise unknown_name("system to draw", name, self.systems[1:])
+        table = self.values[chosen]
+        differences = table[:, self.systems.index(name)] - table[:, 0]
+        title = f"{chosen}: {name} against {self.baseline}"
+        return Figure.of_chart(title, difference_chart(differences, self.query_ids))
 
     def rows(self) -> list[list[str]]:
         """The main table as strings: one row per system and measure, as every report shows it."""
