@@ -124,7 +124,8 @@ def test_parameters_of_ir_measures() -> None:
     expected = podium.evaluate("nDCG(gains=exponential)@3", QRELS, RUN, conventions="trec_eval")
     found = podium.evaluate(exponential, QRELS, RUN).means
     assert list(found.values()) == list(expected.means.values())
-    assert found[exponential] != podium.evaluate(ir_measures.nDCG @ 3, QRELS, RUN).means["nDCG@3"]
+    plain: Any = ir_measures.nDCG @ 3
+    assert found[exponential] != podium.evaluate(plain, QRELS, RUN).means["nDCG@3"]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -179,6 +180,21 @@ def test_data_set_by_file_name(tmp_path: Path) -> None:
         assert podium.evaluate("RR", path, scores).means["RR"] == 0.5
     compared = podium.compare("RR", str(path), {"up": [1, 2], "down": [2, 1]})
     assert compared.values["RR"].tolist() == [[1.0, 0.5]]
+
+
+def test_a_data_set_and_rankings() -> None:
+    frame = features()
+    data = podium.Dataset.from_frame(frame, label="label", qid="qid", document_id="doc")
+    ranker = podium.LinearRanker().fit(data)
+    by_row = podium.evaluate("nDCG@10", data, ranker.predict(data))
+    run = ranker.rank(data)
+    by_id = podium.evaluate("nDCG@10", data, run)
+    assert by_id.means["nDCG@10"] == pytest.approx(by_row.means["nDCG@10"], abs=1e-12)
+    compared = podium.compare("nDCG@10", data, {"one": run, "same": run})
+    assert compared.summaries["nDCG@10"]["one"].mean == pytest.approx(by_id.means["nDCG@10"])
+    nameless = podium.Dataset.from_arrays(data.features, data.labels, group=data.sizes)
+    with pytest.raises(podium.ArgumentError, match="the data set has no document ids"):
+        podium.evaluate("nDCG@10", nameless, run)
 
 
 REFUSED = [
