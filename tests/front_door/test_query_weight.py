@@ -118,6 +118,20 @@ def test_comparison_with_weights() -> None:
     assert "nan" not in str(found)
 
 
+def test_the_test_is_of_weighted_differences() -> None:
+    rng = np.random.default_rng(4)
+    one, other = rng.random((2, 8))
+    weights = np.array([9.0, 1, 1, 1, 4, 1, 1, 2])
+
+    def share(values: np.ndarray) -> float:
+        sums = [abs(np.dot(signs, values)) for signs in product((-1, 1), repeat=8)]
+        return float(np.mean(np.array(sums) >= abs(values.sum()) - 1e-12))
+
+    found = paired_difference(one, other, weights=weights).p_values["randomisation"]
+    assert found == pytest.approx(share(weights * (one - other)))
+    assert found != pytest.approx(share(one - other))
+
+
 def test_equal_weights_are_no_weights() -> None:
     plain = podium.compare("RR", QRELS, {"base": BASE, "new": RUN})
     same = podium.compare("RR", QRELS, {"base": BASE, "new": RUN}, query_weight=[7] * 6)

@@ -84,6 +84,18 @@ def test_a_weight_is_the_number_of_times_that_a_query_is_there(ranker: Any) -> N
     assert not np.allclose(by_query, scores(data), rtol=0, atol=10 * tolerance)
 
 
+@pytest.mark.parametrize("engine", ["lightgbm", "xgboost"])
+def test_queries_of_weight_0_leave_no_trace(engine: Any) -> None:
+    # They would count in the bins of features and in the sizes of leaves.
+    values = np.random.default_rng(5).random((len(X), 3))
+    values[QID % 2 == 1] *= 100
+    data = podium.Dataset.from_arrays(values, Y, qid=QID)
+    ranker = podium.TreeRanker(engine=engine, n_estimators=4)
+    expected = ranker.fit(data.select(np.arange(0, QUERIES, 2))).predict(data)
+    found = ranker.fit(data, sample_weight=np.arange(QUERIES) % 2 == 0).predict(data)
+    assert np.array_equal(found, expected)
+
+
 def test_rows_of_queries_in_any_order() -> None:
     order = np.random.default_rng(1).permutation(len(X))
     ranker = podium.LinearRanker("SquaredError()", tol=1e-9)
