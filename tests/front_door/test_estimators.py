@@ -117,7 +117,11 @@ def test_eval_set(form: str, kind: Any) -> None:
         ({"eval_set": [(X, Y)]}, "the rows are not grouped by query"),
         ({"eval_group": [[400]]}, "there is no eval_set"),
         ({"eval_set": [(X, Y)], "eval_group": [[200, 200], [400]]}, "eval_group has 2 arrays"),
-        ({"callbacks": [lightgbm.early_stopping(3)]}, "Give the ranker early_stopping_rounds"),
+        ({"callbacks": [lightgbm.early_stopping(3)]}, "no validation queries for early stopping"),
+        (
+            {"callbacks": [lightgbm.reset_parameter(learning_rate=[0.1])]},
+            "Give the ranker learning_rate",
+        ),
     ],
 )
 def test_refused_arguments_of_fit(arguments: dict[str, Any], message: str) -> None:
@@ -144,6 +148,43 @@ def test_callbacks_of_lightgbm(capfd: pytest.CaptureFixture[str]) -> None:
     second = ranker.evals_result_["valid_0"]["nDCG@10"][1]
     assert f"[2]\tvalid_0's nDCG@10: {second:g}\n" in capfd.readouterr().out
     assert seen == [(step, 0, 5) for step in range(5)]
+
+
+STOPPED: list[Any] = [
+    podium.TreeRanker(n_estimators=200, min_child_samples=5, early_stopping_rounds=None),
+    podium.NeuralRanker(epochs=200, n_iter_no_change=None),
+    podium.BoostedRanker(n_estimators=200, early_stopping_rounds=None),
+    podium.LinearRanker("ListNet()"),
+    podium.LinearRanker("LambdaLoss()"),
+]
+
+
+@pytest.mark.parametrize("kind", STOPPED, ids=repr)
+def test_early_stopping_of_lightgbm(kind: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    callbacks = [lightgbm.early_stopping(2), lightgbm.log_evaluation(1)]
+    ranker = clone(kind).fit(
+        X[TRAIN], Y[TRAIN], qid=QID[TRAIN], callbacks=callbacks, **EVAL_SETS["LightGBM"]
+    )
+    values = ranker.evals_result_["valid_0"]["nDCG@10"]
+    best = int(np.argmax(values))
+    assert len(values) == best + 3
+    out = capfd.readouterr().out
+    assert f"Early stopping, best iteration is:\n[{best + 1}]\tvalid_0's nDCG@10:" in out
+    assert f"[{best + 3}]\tvalid_0's nDCG@10: {values[-1]:g}\n" in out
+    score = ranker.score(X[VALID], Y[VALID], qid=QID[VALID])
+    assert score == pytest.approx(max(values), abs=1e-6)
+    if isinstance(ranker, podium.TreeRanker):
+        assert ranker.best_iteration_ == best + 1
+    if isinstance(ranker, podium.LinearRanker):
+        assert ranker.converged_
+
+
+def test_other_errors_of_callbacks_are_not_a_stop() -> None:
+    def fail(_env: Any) -> None:
+        raise RuntimeError("full disk")
+
+    with pytest.raises(RuntimeError, match="full disk"):
+        podium.TreeRanker(**SMALL).fit(X, Y, qid=QID, callbacks=[fail])
 
 
 def test_no_validation_no_results() -> None:

@@ -101,6 +101,33 @@ def test_evaluate_takes(form: str, tmp_path: Path) -> None:
         assert found.means[str(measure)] == pytest.approx(value, abs=1e-12), measure
 
 
+@pytest.mark.parametrize(
+    "measure",
+    [ir_measures.nDCG @ 3, ir_measures.AP, ir_measures.RR,
+     ir_measures.P(rel=2) @ 2, ir_measures.R @ 2, ir_measures.Bpref],
+    ids=str,
+)  # fmt: skip
+def test_measures_of_ir_measures(measure: Any) -> None:
+    qrels = [ir_measures.Qrel(*row) for row in rows(QRELS)]
+    run = [ir_measures.ScoredDoc(*row) for row in rows(RUN)]
+    expected = measure.calc_aggregate(qrels, run)
+    for measures in (measure, [measure], (measure,)):
+        found = podium.evaluate(measures, qrels, run)
+        assert found.means[measure] == pytest.approx(expected, abs=1e-6)
+        assert found[measure].mean() == pytest.approx(expected, abs=1e-6)
+    compared = podium.compare([measure], QRELS, {"base": BASE, "new": RUN})
+    assert compared.summaries[measure]["new"].mean == pytest.approx(expected, abs=1e-6)
+
+
+def test_parameters_of_ir_measures() -> None:
+    exponential: Any = ir_measures.nDCG(dcg="exp-log2") @ 3
+    expected = podium.evaluate("nDCG(gains=exponential)@3", QRELS, RUN, conventions="trec_eval")
+    found = podium.evaluate(exponential, QRELS, RUN).means
+    assert list(found.values()) == list(expected.means.values())
+    plain: Any = ir_measures.nDCG @ 3
+    assert found[exponential] != podium.evaluate(plain, QRELS, RUN).means["nDCG@3"]
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_compare_takes(form: str, tmp_path: Path) -> None:
     truth, run = pair(form, tmp_path)
@@ -118,6 +145,18 @@ def test_ids_are_compared_as_text() -> None:
 def test_index_of_a_frame_is_not_a_column() -> None:
     frame = pd.DataFrame(columns(RUN, "qid", "docno", "score"), index=list("vwxyz"))
     assert as_rankings(frame).equals(as_rankings(RUN))
+
+
+@pytest.mark.parametrize("index", [None, "rank"])
+def test_index_of_selected_rows_is_not_a_feature(index: str | None) -> None:
+    frame = features().sample(frac=0.5, random_state=1).rename_axis(index)
+    plain = frame.reset_index(drop=True)
+    data = podium.Dataset.from_frame(frame)
+    assert data.feature_names == tuple(FEATURES)
+    assert data.equals(podium.Dataset.from_frame(plain))
+    ranker = podium.LinearRanker().fit(frame[FEATURES], frame["label"], qid=frame["qid"])
+    assert ranker.feature_names_in_.tolist() == FEATURES
+    assert ranker.predict(frame[FEATURES]).tolist() == ranker.predict(plain[FEATURES]).tolist()
 
 
 def test_pyterrier_results_have_the_query_text_and_an_internal_number_too() -> None:
@@ -141,6 +180,21 @@ def test_data_set_by_file_name(tmp_path: Path) -> None:
         assert podium.evaluate("RR", path, scores).means["RR"] == 0.5
     compared = podium.compare("RR", str(path), {"up": [1, 2], "down": [2, 1]})
     assert compared.values["RR"].tolist() == [[1.0, 0.5]]
+
+
+def test_a_data_set_and_rankings() -> None:
+    frame = features()
+    data = podium.Dataset.from_frame(frame, label="label", qid="qid", document_id="doc")
+    ranker = podium.LinearRanker().fit(data)
+    by_row = podium.evaluate("nDCG@10", data, ranker.predict(data))
+    run = ranker.rank(data)
+    by_id = podium.evaluate("nDCG@10", data, run)
+    assert by_id.means["nDCG@10"] == pytest.approx(by_row.means["nDCG@10"], abs=1e-12)
+    compared = podium.compare("nDCG@10", data, {"one": run, "same": run})
+    assert compared.summaries["nDCG@10"]["one"].mean == pytest.approx(by_id.means["nDCG@10"])
+    nameless = podium.Dataset.from_arrays(data.features, data.labels, group=data.sizes)
+    with pytest.raises(podium.ArgumentError, match="the data set has no document ids"):
+        podium.evaluate("nDCG@10", nameless, run)
 
 
 REFUSED = [

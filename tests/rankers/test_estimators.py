@@ -131,7 +131,7 @@ def test_a_grid_search_over_a_pipeline() -> None:
         value = search.best_estimator_.score(data.features, data.labels, qid=data.query_of_row)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     assert value == fitted.score(scaled, data.labels, qid=data.query_of_row)
-    with pytest.raises(ArgumentError, match="does not support sample_weight"):
+    with pytest.raises(ArgumentError, match="weights differ within a query"):
         fitted.score(scaled, data.labels, qid=data.query_of_row, sample_weight=data.labels)
 
 

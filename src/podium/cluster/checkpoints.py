@@ -11,7 +11,7 @@ import numpy as np
 
 from podium.cluster.filesystems import display_url, exists, read_bytes, write_bytes
 from podium.cluster.sources import ShardSource
-from podium.data import Dataset
+from podium.data import Dataset, ShardSet
 from podium.errors import DataError
 
 if TYPE_CHECKING:
@@ -71,6 +71,6 @@ def fingerprint(ranker: Ranker, measure: object, *sets: TrainingData) -> str:
         if isinstance(each, Dataset):
             for values in (each.labels, each.offsets, each.features):
                 digest.update(np.ascontiguousarray(values).view(np.uint8).data)
-        else:
+        elif isinstance(each, ShardSet):
             digest.update(repr([shard.sha256 for shard in each.shards]).encode())
     return digest.hexdigest()[:16]

@@ -33,7 +33,12 @@ def is_frame(value: object) -> bool:
 def arrow_table(frame: Any) -> pa.Table:
     """Convert a table of another library to an Arrow table, without a copy where possible."""
     try:
-        return pa.RecordBatchReader.from_stream(frame).read_all()
+        table = pa.RecordBatchReader.from_stream(frame).read_all()
+        # pandas exports an index other than 0, 1, 2, … after the columns: rows that were selected
+        # have one, and it is neither a feature nor an id.
+        if hasattr(frame, "index") and hasattr(frame, "columns"):
+            table = table.select(range(len(frame.columns)))
+        return table
     except (pa.ArrowException, TypeError, ValueError) as error:
         message = " ".join(str(error).split())
         raise DataError(
@@ -99,7 +104,8 @@ def float_column(column: pa.ChunkedArray, name: str) -> Any:
     """Return a column of numbers as a NumPy array; null becomes NaN, integers without it remain."""
     if not _is_numeric(column.type):
         raise DataError(
-            f"column {name!r} is of type {column.type}, not numbers", hint="Convert it first."
+            f"column {name!r} is of type {column.type}, not numbers",
+            hint=f"Convert it first; TreeRanker takes categories: X[{name!r}].astype('category').",
         )
     if pa.types.is_integer(column.type) and not column.null_count:
         return column.to_numpy()

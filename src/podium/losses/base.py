@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -85,6 +85,11 @@ class Loss(ABC):
     REGISTRY: ClassVar[Registry[type[Loss]]] = Registry("loss")
     """Every loss by its name, the user's own included."""
 
+    row_weighting: ClassVar[Literal["loss", "gradient"] | None] = None
+    """What the weight of a single row multiplies: its own term of the loss (``"loss"``), or its
+    gradient and curvature, as LightGBM defines it for pairs (``"gradient"``: no longer the gradient
+    of a function). None if a loss is of the list as a whole, and only queries have weights."""
+
     def __init_subclass__(cls, **settings: Any) -> None:
         super().__init_subclass__(**settings)
         Loss.REGISTRY[cls.__name__] = cls
@@ -110,6 +115,7 @@ class Loss(ABC):
         offsets: ArrayLike,
         *,
         query_weights: ArrayLike | None = None,
+        row_weights: ArrayLike | None = None,
         out: tuple[Doubles, Doubles] | None = None,
     ) -> LossValues:
         """Evaluate every query, spread over threads; threads do not change the result.
@@ -119,6 +125,8 @@ class Loss(ABC):
             labels: A label for each row; larger is better, equal means no preference known.
             offsets: Where each query's rows begin, and the number of rows last.
             query_weights: A weight for each query, by default 1.
+            row_weights: Or a weight for each row, for losses that have a ``row_weighting``; if that
+                is ``"gradient"``, a query's value is multiplied by the mean of its weights.
             out: Two float64 arrays with an entry for each row, which gradient and curvature
                 overwrite, to spare their allocation.
 
@@ -130,11 +138,45 @@ class Loss(ABC):
         """
         batch = _batch(scores, labels, offsets, out)
         self.check(batch)
+        if row_weights is not None:
+            return self._evaluate_rows(batch, _checked_weights(row_weights, len(batch.scores)))
         over_queries(lambda first, last: self.evaluate_range(batch, first, last), batch.offsets)
         result = LossValues(batch.values, batch.gradient, batch.curvature)
         if query_weights is not None:
             _weigh(result, query_weights, batch.offsets)
         return result
+
+    def _evaluate_rows(self, batch: Batch, weights: Doubles) -> LossValues:
+        if self.row_weighting is None:
+            raise ArgumentError(
+                f"{self!r} has no weights of single rows, and weights differ within a query",
+                hint="Give one weight per query, or use SquaredError, LambdaLoss or a loss of "
+                "pairs.",
+            )
+        own_terms = self.row_weighting == "loss"
+
+        def work(first: int, last: int) -> None:
+            if own_terms:
+                self.evaluate_weighted_range(batch, weights, first, last)
+            else:
+                self.evaluate_range(batch, first, last)
+
+        over_queries(work, batch.offsets)
+        if not own_terms:
+            np.multiply(batch.gradient, weights, out=batch.gradient)
+            np.multiply(batch.curvature, weights, out=batch.curvature)
+            sums = np.concatenate(([0.0], np.cumsum(weights)))[batch.offsets]
+            batch.values[:] *= np.diff(sums) / np.maximum(np.diff(batch.offsets), 1)
+        return LossValues(batch.values, batch.gradient, batch.curvature)
+
+    def evaluate_weighted_range(
+        self, batch: Batch, row_weights: Doubles, first: int, last: int
+    ) -> None:
+        """As ``evaluate_range``, with a weight for each row of the batch.
+
+        Defined by losses whose ``row_weighting`` is ``"loss"``.
+        """
+        raise NotImplementedError
 
     def rounded(self, _width: float) -> tuple[Loss, Loss] | None:
         """Return two smooth substitutes for a convex loss with kinks, or None if there are none.
@@ -212,6 +254,13 @@ def _vector(values: ArrayLike, dtype: type[np.generic], what: str) -> NDArray[An
     array = np.ascontiguousarray(as_numbers(values, dtype, what, dimensions=1))
     # Kernels are compiled for writable arrays; a memory-mapped label column may not be.
     return array if array.flags.writeable else array.copy()
+
+
+def _checked_weights(weights: ArrayLike, rows: int) -> Doubles:
+    weight_of: Doubles = _vector(weights, np.float64, "weights")
+    if len(weight_of) != rows:
+        raise DataError(f"{len(weight_of)} weights for {rows} rows", hint="Give one for each.")
+    return weight_of
 
 
 def _weigh(result: LossValues, weights: ArrayLike, offsets: Ints) -> None:

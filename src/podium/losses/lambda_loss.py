@@ -158,6 +158,7 @@ class LambdaLoss(CompiledLoss):
     k: int | None = None
     steepness: float = 1.0
 
+    row_weighting = "gradient"
     smooth = False
     convex = False
     query = staticmethod(_lambda_loss)

@@ -23,6 +23,8 @@ class PairLoss(CompiledLoss):
         pairs: ``"all"`` pairs of a top-k document, or only those ``"across"`` the edge.
     """
 
+    row_weighting = "gradient"
+
     k: int | None = None
     pairs: Literal["all", "across"] = "all"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from podium.kernels import Doubles, Ints
+from podium.kernels import Doubles, Ints, kernel
+from podium.losses.base import Batch
 from podium.losses.compiled import TopLoss
 from podium.losses.orders import top_targets
 
@@ -33,12 +34,48 @@ def _squared_error(
     return value
 
 
+@kernel
+def _weighted_squared_errors(
+    scores: Doubles,
+    labels: Doubles,
+    offsets: Ints,
+    values: Doubles,
+    gradient: Doubles,
+    curvature: Doubles,
+    weights: Doubles,
+    first: int,
+    last: int,
+    k: int,
+    best: Ints,
+    memory: Doubles,
+) -> None:
+    for query in range(first, last):
+        begin, end = offsets[query], offsets[query + 1]
+        values[query] = 0.0
+        gradient[begin:end] = 0.0
+        curvature[begin:end] = 0.0
+        total = 0.0
+        for row in range(begin, end):
+            total += weights[row]
+        if total == 0.0 or not top_targets(labels[begin:end], k, best, memory):
+            continue
+        mean = 0.0
+        for row in range(begin, end):
+            mean += weights[row] * (scores[row] - memory[row - begin]) / total
+        for row in range(begin, end):
+            error = (scores[row] - memory[row - begin]) - mean
+            values[query] += 0.5 * weights[row] * error * error
+            gradient[row] = weights[row] * error
+            curvature[row] = weights[row] * (1.0 - weights[row] / total)
+
+
 @dataclass(frozen=True)
 class SquaredError(TopLoss):
     """Half the squared differences of scores and labels, both taken from their means in the query.
 
     Pointwise regression with an intercept for each query, since only the differences within a
     query matter for its order. Documents below the top k count as equal, as in ``RankCosine``.
+    The weight of a row multiplies its squared difference; means are weighted, too.
 
     Smooth and convex. O(n log k) for n documents.
 
@@ -50,6 +87,14 @@ class SquaredError(TopLoss):
         [-0.333, -0.333, 0.667]
     """
 
+    row_weighting = "loss"
     smooth = True
     convex = True
     query = staticmethod(_squared_error)
+
+    def evaluate_weighted_range(
+        self, batch: Batch, row_weights: Doubles, first: int, last: int
+    ) -> None:
+        """Write the results of the queries from ``first`` up to ``last``, with a weight per row."""
+        arguments = self.arguments(batch.largest(first, last))
+        _weighted_squared_errors(*batch, row_weights, first, last, *arguments)

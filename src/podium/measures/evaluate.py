@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from podium.data import Dataset, Joined, Judgments, Preferences, Rankings, TableSource
+from podium.data.query_weights import QueryWeights, query_weights
 from podium.errors import ArgumentError
 from podium.kernels import Doubles
 from podium.measures.compiled.blocks import RankingPlan, blocks
@@ -18,7 +19,7 @@ from podium.measures.conventions import Conventions
 from podium.measures.evaluation import Evaluation
 from podium.measures.inputs import Inputs, Pairs, comparable_scores, inputs_of
 from podium.measures.measure_dict import ByMeasure
-from podium.measures.names import parse_measure
+from podium.measures.names import is_ir_measure, parse_measure
 from podium.measures.presets import conventions_for
 from podium.measures.trec_eval import expand
 from podium.measures.value import Measure
@@ -41,14 +42,16 @@ def evaluate(
     document_ids: Any = None,
     pairs: Pairs | None = None,
     conventions: Conventions | str | None = None,
+    query_weight: QueryWeights | None = None,
 ) -> Evaluation:
     """Evaluate rankings: judgments with rankings, a data set with scores, or plain arrays.
 
     Each query is ranked once for all measures.
 
     Args:
-        measures: One or several, as values (``nDCG@10``) or as text (``"ndcg_cut_10"``), also
-            trec_eval's nicknames of several (``"official"``) and lists (``"P.5,10"``).
+        measures: One or several, as values (``nDCG@10``, also of ir_measures) or as text
+            (``"ndcg_cut_10"``), also trec_eval's nicknames of several (``"official"``) and lists
+            (``"P.5,10"``).
         truth: Judgments, preferences, a data set, or judgments already joined with rankings.
             Judgments may also be the name of a file, ``{query: {document: label}}``, a table
             (pandas, Polars, Arrow), or an iterable of named tuples such as ir_measures' ``Qrel``.
@@ -62,8 +65,10 @@ def evaluate(
         document_ids: An id for each row, for conventions that break ties by it.
         pairs: Preferences, for measures of them.
         conventions: What to do where tools disagree: a tool's name or an object. By default
-            those of the tool whose names of measures are used: ``"ndcg_cut_10"`` is trec_eval's,
-            ``"nDCG@10"`` Podium's.
+            those of the tool whose names of measures are used: ``"ndcg_cut_10"`` is trec_eval's
+            and so are the measures of ir_measures, ``"nDCG@10"`` is Podium's.
+        query_weight: Weights for the means, such as how often each query was asked:
+            ``{query id: weight}``, or an array in the order of the evaluation's ``query_ids``.
 
     Example:
         >>> evaluate("nDCG@3", labels=[0, 1, 2, 0], scores=[1, 1, 1, 0.5], group=[4])
@@ -75,6 +80,10 @@ def evaluate(
         {P@2: 0.5, AP: 0.5}
         >>> evaluate("RR", {"q": {"a": 1, "b": 0}}, {"q": {"a": 0.3, "b": 0.7}})
         Evaluation(1 queries, RR=0.5)
+        >>> run = {"p": {"a": 2.0}, "q": {"a": 2.0, "b": 1.0}}
+        >>> truth = {"p": {"a": 1}, "q": {"b": 1}}
+        >>> evaluate("RR", truth, run, query_weight={"p": 1, "q": 3}).means
+        {RR: 0.625}
     """
     chosen = conventions_for(measures, conventions)
     inputs = inputs_of(
@@ -84,12 +93,17 @@ def evaluate(
     values = ByMeasure({each.measure: np.empty(len(inputs.query_ids)) for each in prepared})
     for plan, sharing in _ranking_plans(prepared).items():
         _run(plan, sharing, inputs, values)
-    return Evaluation(inputs.query_ids, values, chosen)
+    weights = None if query_weight is None else query_weights(query_weight, inputs.query_ids)
+    return Evaluation(inputs.query_ids, values, chosen, weights)
 
 
 def measures_of(measures: Measures) -> list[Measure]:
     """The measures that were asked for, each once."""
-    several = [measures] if isinstance(measures, Measure | str) else list(measures)
+    several: list[Any]
+    if isinstance(measures, Measure | str) or is_ir_measure(measures):
+        several = [measures]
+    else:
+        several = list(measures)
     if not several:
         raise ArgumentError("there are no measures", hint="Give at least one, such as 'nDCG@10'.")
     parsed: dict[Measure, None] = {}

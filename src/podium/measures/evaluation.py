@@ -30,6 +30,7 @@ class Evaluation:
         values: For each measure, by any of its names, a value for each query; NaN where the
             conventions leave it out.
         conventions: What the values follow.
+        query_weights: The weight of each query in the means; None if all count equally.
 
     Example:
         >>> from podium.measures import evaluate
@@ -45,6 +46,7 @@ class Evaluation:
     query_ids: Strings
     values: ByMeasure[Doubles]
     conventions: Conventions
+    query_weights: Doubles | None = None
 
     def __len__(self) -> int:
         return len(self.query_ids)
@@ -61,21 +63,26 @@ class Evaluation:
     def means(self) -> ByMeasure[float]:
         """The mean of each measure, by any of its names, over the queries that have a value.
 
-        Counts such as ``NumRet`` are added up instead, and ``GMAP`` has the geometric mean; NaN if
-        no query has a value.
+        Weighted if queries have weights. Counts such as ``NumRet`` are added up instead, and
+        ``GMAP`` has the geometric mean. NaN if no query has a value and a weight above 0.
         """
         return ByMeasure(
             {
-                measure: _aggregate(values, definition_of(measure).aggregate)
+                measure: _aggregate(values, definition_of(measure).aggregate, self.query_weights)
                 for measure, values in self.values.items()
             }
         )
 
     def to_arrow(self) -> pa.Table:
-        """Return an Arrow table with a row per query and a column per measure; null: no value."""
+        """Return an Arrow table with a row per query and a column per measure; null: no value.
+
+        The last column is the weight, if queries have weights.
+        """
         columns = {
             repr(each): pa.array(values, from_pandas=True) for each, values in self.values.items()
         }
+        if self.query_weights is not None:
+            columns["weight"] = pa.array(self.query_weights)
         return pa.table({"query_id": self.query_ids, **columns})
 
     def to_frame(self) -> Any:
@@ -126,19 +133,30 @@ def concat_evaluations(evaluations: Sequence[Evaluation]) -> Evaluation:
         }
     )
     ids = pa.concat_arrays([each.query_ids for each in evaluations])
-    return Evaluation(ids, values, one.conventions)
+    weights = None
+    if any(each.query_weights is not None for each in evaluations):
+        every = [
+            np.ones(len(each)) if each.query_weights is None else each.query_weights
+            for each in evaluations
+        ]
+        weights = np.concatenate(every)
+    return Evaluation(ids, values, one.conventions, weights)
 
 
 # trec_eval's least value in a geometric mean, which one query of 0 would make 0.
 _LEAST = 1e-5
 
 
-def _aggregate(values: Doubles, how: Aggregate) -> float:
-    known = values[~np.isnan(values)]
-    if not len(known):
+def _aggregate(values: Doubles, how: Aggregate, weights: Doubles | None) -> float:
+    known = ~np.isnan(values)
+    if weights is not None:
+        known &= weights > 0
+        weights = weights[known]
+    values = values[known]
+    if not len(values):
         return float("nan")
     if how == "sum":
-        return float(known.sum())
+        return float(values.sum() if weights is None else values @ weights)
     if how == "geometric mean":
-        return float(np.exp(np.log(np.maximum(known, _LEAST)).mean()))
-    return float(known.mean())
+        return float(np.exp(np.average(np.log(np.maximum(values, _LEAST)), weights=weights)))
+    return float(values.mean() if weights is None else np.average(values, weights=weights))

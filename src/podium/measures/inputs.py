@@ -153,6 +153,8 @@ def inputs_of(
     if truth is not None:
         truth = as_truth(truth, scores if ranking is None else ranking)
         ranking = as_system(truth, ranking)
+    if isinstance(truth, Dataset) and isinstance(ranking, Rankings):
+        truth = _judgments_of(truth)
     if isinstance(truth, Judgments) and isinstance(ranking, Rankings):
         truth = ranking.join(truth)
     if isinstance(truth, Preferences) and isinstance(ranking, Rankings):
@@ -170,7 +172,7 @@ def inputs_of(
         )
     if isinstance(truth, Dataset):
         row_scores = scores if ranking is None else ranking
-        if row_scores is None or isinstance(row_scores, Rankings):
+        if row_scores is None:
             raise ArgumentError(
                 "there are no scores", hint="Give one for each row of the data set."
             )
@@ -189,6 +191,15 @@ def inputs_of(
         columns = _grouped(labels, scores, offsets, qid, group, query_ids, document_ids)
     ids, starts, row_scores, row_labels, documents = columns
     return _inputs(ids, starts, row_scores, row_labels, row_labels, starts, documents, pairs)
+
+
+def _judgments_of(data: Dataset) -> Judgments:
+    if data.document_ids is None:
+        raise ArgumentError(
+            "the data set has no document ids to find the rankings' documents by",
+            hint="Give a score for each row of the data set.",
+        )
+    return Judgments.from_columns(data.query_id_of_row(), data.document_ids, data.labels)
 
 
 def _of_preferences(preferences: Preferences, rankings: Rankings) -> Inputs:

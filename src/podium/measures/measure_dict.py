@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar, overload
 
 from podium.errors import ArgumentError
-from podium.measures.names import parse_measure
+from podium.measures.names import is_ir_measure, parse_measure
 from podium.measures.value import Measure
 
 _Value = TypeVar("_Value")
@@ -50,9 +50,9 @@ class ByMeasure(dict[Measure, _Value]):
 
 def _measure(key: object) -> Measure | None:
     """Return the measure that a key stands for, or None."""
-    if isinstance(key, str):
+    if isinstance(key, str) or is_ir_measure(key):
         try:
-            return parse_measure(key)
+            return parse_measure(str(key))
         except ArgumentError:
             return None
     return key if isinstance(key, Measure) else None

@@ -32,6 +32,14 @@ _COMMON = {"Rprec", "bpref"}
 _TOOLS = {"ndcg_burges": "ranx", "dcg_burges": "ranx", "pre": "xgboost"}
 
 
+def is_ir_measure(value: object) -> bool:
+    """Whether it is a measure of ir_measures, which is not imported for that.
+
+    Its text is the measure's name; its values are trec_eval's where that has the measure.
+    """
+    return type(value).__module__.partition(".")[0] == "ir_measures"
+
+
 def tool_of(text: str | Measure) -> str | None:
     """Return the preset of the tool whose name of a measure this is; None if several tools use it.
 
@@ -45,6 +53,8 @@ def tool_of(text: str | Measure) -> str | None:
     """
     if isinstance(text, Measure):
         return "podium"
+    if is_ir_measure(text):
+        return "trec_eval"
     text = text.strip()
     match = _TEXT.fullmatch(text)
     if text in _COMMON:
@@ -80,6 +90,8 @@ def parse_measure(text: str | Measure) -> Measure:
     """
     if isinstance(text, Measure):
         return text
+    if is_ir_measure(text):
+        text = str(text)
     if not isinstance(text, str):  # a setting of the command line may be any JSON
         raise ArgumentError(f"the measure is {text!r}", hint="Give its name, such as nDCG@10.")
     text = text.strip()

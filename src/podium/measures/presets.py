@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import fields
+from typing import Any
 
 import numpy as np
 
 from podium.errors import ArgumentError
 from podium.measures.conventions import Conventions
-from podium.measures.names import parse_measure, tool_of
+from podium.measures.names import is_ir_measure, parse_measure, tool_of
 from podium.measures.value import Measure
 from podium.registry import Registry
 
@@ -139,7 +140,11 @@ def conventions_for(
         return conventions
     if conventions is not None:
         return conventions_named(conventions)
-    several = [measures] if isinstance(measures, Measure | str) else measures
+    several: Iterable[Any]
+    if isinstance(measures, Measure | str) or is_ir_measure(measures):
+        several = [measures]
+    else:
+        several = measures
     firsts: dict[str, Measure | str] = {}
     for measure in several:
         tool = tool_of(measure)

@@ -6,8 +6,10 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from inspect import signature
 from io import BytesIO
-from typing import Any, ClassVar, Self, TypeAlias
+from itertools import count
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -23,18 +25,32 @@ from podium.errors import ArgumentError, DataError, PodiumError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss, parse_loss
 from podium.measures import Measure, evaluate, parse_measure
+from podium.rankers.categories import Categories, category_codes, find_categories
 from podium.rankers.communicator import SINGLE_PROCESS, Communicator
-from podium.rankers.feature_columns import aligned_dataset, aligned_matrix
+from podium.rankers.feature_columns import aligned_dataset, aligned_matrix, require_same_count
 from podium.rankers.fit_arguments import (
     CallbackEnv,
     EvalResult,
+    FitStopped,
     check_callbacks,
+    stops_fit,
     validation_arguments,
 )
+from podium.rankers.query_column import QUERY_COLUMN, with_query_column, without_query_column
+from podium.rankers.sample_weights import (
+    FitWeights,
+    SampleWeight,
+    fit_weights,
+    without_zero_weights,
+)
+from podium.rankers.sparse_rows import SparseMatrix, SparseRows, is_sparse, sparse_matrix
 from podium.rankers.storage import Archive, archive_bytes, read_archive, write_archive
 from podium.registry import Registry
 
-TrainingData: TypeAlias = "Dataset | ShardSet"
+if TYPE_CHECKING:
+    from podium.reports.figure import Figure
+
+TrainingData: TypeAlias = "Dataset | ShardSet | SparseRows"
 """The data other than arrays that a ranker can be fitted on."""
 
 EvalSet: TypeAlias = "tuple[Any, Any] | list[TrainingData] | list[tuple[Any, Any]]"
@@ -66,24 +82,39 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     Columns are matched by name if the training data have names (a data frame, a data set, a Parquet
     file): rows to score may have them in any order, and a missing or additional column is an error.
-    Columns of arrays and LETOR files are numbered from 1 and matched by position.
+    Columns of arrays and LETOR files are numbered from 1 and matched by position. A data frame may
+    have the query ids in a column ``qid``, as in XGBoost, which is not a feature then.
+
+    In scikit-learn's searches, pipelines and cross-validation, ``qid`` is passed on without
+    ``set_fit_request`` where metadata routing is enabled; without routing, scores need the column.
 
     Attributes:
         n_features_in_: The number of features it was fitted on.
         feature_names_in_: Their names as an array; not defined if they only have numbers.
         feature_names_: Their names, or their numbers from 1.
+        categories_: The categories of each categorical feature, in the order of their codes.
         evals_result_: The measure of the validation queries after each step, as LightGBM has it:
             ``{"valid_0": {"nDCG@10": [...]}}``.
     """
 
     KINDS: ClassVar[Registry[type[Ranker]]] = Registry("ranker")
 
+    takes_sparse: ClassVar[bool] = False
+    """Whether it reads sparse matrices of SciPy without making them dense."""
+
     streams: ClassVar[bool] = False
     """Whether it reads a shard set block by block instead of loading the whole set."""
+
+    # What scikit-learn's metadata routing passes on without a request.
+    __metadata_request__fit: ClassVar = dict.fromkeys(
+        ("qid", "group", "sample_weight", "eval_set", "eval_qid", "eval_group", "callbacks"), True
+    )
+    __metadata_request__score: ClassVar = dict.fromkeys(("qid", "group", "sample_weight"), True)
 
     loss: Loss | str
     n_features_in_: int
     feature_names_: tuple[str, ...]
+    categories_: dict[str, list[str]]
     _named: bool
 
     def __init_subclass__(cls, *, abstract: bool = False, **options: Any) -> None:
@@ -93,11 +124,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def fit(
         self,
-        X: ArrayLike | TrainingData,
+        X: ArrayLike | SparseMatrix | TrainingData,
         y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
+        sample_weight: SampleWeight | None = None,
         eval_set: TrainingData | EvalSet | None = None,
         eval_qid: Any = None,
         eval_group: Any = None,
@@ -107,16 +139,23 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Fit the ranker to features and labels of queries.
 
         Args:
-            X: Features, one row per document; or a data set or shard set, without ``y``.
+            X: Features, one row per document: an array, a data frame or, for ``LinearRanker``, a
+                sparse matrix of SciPy; or a data set or shard set, without ``y``.
             y: One label per row: grades, a full order or a top-k order.
             qid: One query id per row; or
             group: the number of rows of each query.
+            sample_weight: One weight per query (in the order of the queries' first rows), one per
+                row, or ``{query id: weight}``. A query's weight multiplies its loss. Weights that
+                differ within a query need a loss in which a row has a weight: ``SquaredError``,
+                where it multiplies the row's squared error; or, except with linear rankers,
+                ``LambdaLoss`` and losses of pairs, where it multiplies the row's gradient, as in
+                LightGBM. Only ratios of weights matter to linear and boosted rankers.
             eval_set: Validation queries: the best model on them during training is kept. A data
                 set, or ``[(X, y)]`` as in LightGBM, with
             eval_qid: ``[qid]``, one query id per row; or
             eval_group: ``[group]``, the number of rows of each query.
             callbacks: Called after each step as LightGBM calls them, such as
-                ``lightgbm.log_evaluation(10)``.
+                ``lightgbm.log_evaluation(10)`` and ``lightgbm.early_stopping(20)``.
             progress: Called after each step.
 
         Raises:
@@ -124,19 +163,73 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             DataError: If no query of the training or validation data prefers a document to another.
         """
         self.check_parameters()
-        data = as_training_data(X, y, qid, group)
+        X, qid = with_query_column(X, qid, group)
+        self._require_readable(X)
+        categories = find_categories(X)
+        if categories and not self._takes_categories():
+            raise self._no_categories(next(iter(categories)))
+        data = as_training_data(X, y, qid, group, categories)
         names = tuple(data.feature_names)
-        check_callbacks(callbacks)
+        check_callbacks(callbacks, has_validation=eval_set is not None)
         parts = validation_arguments(eval_set, eval_qid, eval_group)
-        validation = None if parts is None else aligned_validation(as_training_data(*parts), names)
+        validation = (
+            None
+            if parts is None
+            else aligned_validation(self._validation_data(*parts, categories), names)
+        )
         require_preferences(data, "training")
         if validation is not None:
             require_preferences(validation, "validation")
+        options: dict[str, Any] = {}
+        if sample_weight is not None:
+            if isinstance(data, SparseRows):
+                weights = fit_weights(sample_weight, data.queries, qid)
+            else:
+                weights = fit_weights(sample_weight, data, qid)
+                data, weights = without_zero_weights(data, weights)
+            require_preferences(data, "training")
+            self._check_weights(weights)
+            options["weights"] = weights
         named = not isinstance(X, Dataset | ShardSet) and column_names(X) is not None
         with self._fitting(names, named=named or not are_numbers(names)):
+            self.categories_ = categories
             self.evals_result_: dict[str, dict[str, list[float]]] = {}
-            self._fit(data, validation, self._follow(callbacks or (), progress))
+            self._fit(data, validation, self._follow(callbacks or (), progress), **options)
         return self
+
+    def _require_readable(self, X: object) -> None:
+        if is_sparse(X) and not self.takes_sparse:
+            raise ArgumentError(
+                f"{type(self).__name__} does not take sparse matrices",
+                hint="Use LinearRanker, or give X.toarray() if that fits in memory.",
+            )
+
+    def _takes_categories(self) -> bool:
+        """Whether categorical columns of a data frame may be features."""
+        return False
+
+    def _no_categories(self, column: str) -> DataError:
+        return DataError(
+            f"column {column!r} is of categories, which this {type(self).__name__} does not take",
+            hint="Encode them, as by sklearn.preprocessing.OneHotEncoder, or use TreeRanker with "
+            "LightGBM.",
+        )
+
+    def _validation_data(
+        self, X: Any, y: Any, qid: Any, group: Any, categories: Categories
+    ) -> TrainingData:
+        X, qid = with_query_column(X, qid, group)
+        self._require_readable(X)
+        return as_training_data(X, y, qid, group, categories)
+
+    def _check_weights(self, weights: FitWeights) -> None:
+        """Raise an ArgumentError for weights that the ranker or its loss cannot use."""
+        if "weights" not in signature(self._fit).parameters:
+            raise ArgumentError(
+                f"{type(self).__name__} does not support sample_weight", hint="Leave it out."
+            )
+        if hasattr(self, "loss") and self.loss_function().row_weighting is None:
+            weights.require_queries_only(repr(self.loss_function()))
 
     def _follow(
         self, callbacks: Sequence[Callable[[Any], None]], progress: Progress | None
@@ -145,7 +238,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         measure: str | Measure = getattr(self, "measure", "nDCG@10")
         larger_is_better = parse_measure(measure).larger_is_better
         parameters = self.get_params(deep=False)
-        last = parameters.get("n_estimators")
+        limits = [parameters.get(name) for name in ("n_estimators", "epochs", "max_iter")]
+        last = next((limit for limit in limits if limit is not None), 0)
+
+        iterations = count()
 
         def follow(step: int, loss: float, value: float | None) -> None:
             results = []
@@ -153,10 +249,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 history = self.evals_result_.setdefault("valid_0", {})
                 history.setdefault(str(measure), []).append(value)
                 results = [EvalResult("valid_0", str(measure), value, larger_is_better)]
-            for callback in callbacks:
-                callback(CallbackEnv(self, parameters, step - 1, 0, last, results))
+            iteration = next(iterations)
+            environment = CallbackEnv(self, parameters, iteration, 0, last, results)
+            stops = [stops_fit(callback, environment) for callback in callbacks]
             if progress is not None:
                 progress(step, loss, value)
+            if any(stops):
+                raise FitStopped
 
         return follow
 
@@ -166,12 +265,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if not names:
             raise DataError("there is no feature to learn from", hint="Give at least one.")
         self.feature_names_, self.n_features_in_, self._named = names, len(names), named
+        self.categories_ = {}
         try:
             yield
         except FitInterrupted:
             raise
         except BaseException:
-            del self.feature_names_, self.n_features_in_, self._named
+            del self.feature_names_, self.n_features_in_, self._named, self.categories_
             raise
 
     @property
@@ -184,7 +284,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def check_parameters(self) -> None:
         """Raise an ArgumentError for parameters that are invalid for any data."""
 
-    def predict(self, X: ArrayLike | Dataset) -> Doubles:
+    def predict(self, X: ArrayLike | SparseMatrix | Dataset) -> Doubles:
         """Score each row.
 
         Args:
@@ -193,7 +293,14 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self._require_fitted()
         if isinstance(X, Dataset):
             return self._predict(aligned_dataset(X, self.feature_names_).features)
-        matrix = _matrix(X)
+        self._require_readable(X)
+        if is_sparse(X):
+            matrix = sparse_matrix(X)
+            require_same_count(matrix.shape[1], self.n_features_in_)
+            return self._predict_sparse(matrix)
+        if QUERY_COLUMN not in self.feature_names_:
+            X = without_query_column(X)
+        matrix = _matrix(X, self.categories_)
         if np.isinf(matrix).any():
             raise infinite_feature()
         return self._predict(aligned_matrix(X, matrix, self.feature_names_, self._named))
@@ -232,27 +339,79 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def score(
         self,
-        X: ArrayLike | Dataset,
+        X: ArrayLike | SparseMatrix | Dataset,
         y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
-        sample_weight: None = None,
+        sample_weight: SampleWeight | None = None,
     ) -> float:
         """Return the mean of the ranker's ``measure``, for scikit-learn's searches to maximise.
 
         Larger is always better, as scikit-learn expects: a measure for which smaller is better,
-        such as ``WKT(k=10)``, is negated. Rankers without a ``measure`` use nDCG@10. Queries have
-        no weights: ``sample_weight`` exists because pipelines may pass None.
+        such as ``WKT(k=10)``, is negated. Rankers without a ``measure`` use nDCG@10. With
+        ``sample_weight``, one per query or the same for all rows of a query, it is the weighted
+        mean.
         """
-        if sample_weight is not None:
-            raise ArgumentError("score does not support sample_weight", hint="Leave it out.")
-        data = as_training_data(X, y, qid, group)
-        if not isinstance(data, Dataset):
+        X, qid = with_query_column(X, qid, group)
+        if qid is None and group is None and not isinstance(X, Dataset | ShardSet):
+            raise ArgumentError(
+                "score needs the query of each row",
+                hint="Give qid= or group=. For scikit-learn's searches and cross-validation, call "
+                "sklearn.set_config(enable_metadata_routing=True), or give a data frame with a "
+                f"column {QUERY_COLUMN!r}.",
+            )
+        self._require_fitted()
+        self._require_readable(X)
+        data = as_training_data(X, y, qid, group, self.categories_)
+        if isinstance(data, ShardSet):
             raise ArgumentError("score needs a data set in memory", hint="Use podium.measures.")
         measure: str | Measure = getattr(self, "measure", "nDCG@10")
-        value = mean_value(measure, data, self.predict(data))
+        if isinstance(data, SparseRows):
+            data, scores = data.queries, self.predict(data.features)
+        else:
+            scores = self.predict(data)
+        weights = None
+        if sample_weight is not None:
+            weights = fit_weights(sample_weight, data, qid)
+            weights.require_queries_only(f"the mean of {measure}")
+        value = mean_value(measure, data, scores, None if weights is None else weights.queries)
         return value if parse_measure(measure).larger_is_better else -value
+
+    def plot(self, kind: Literal["learning curve", "importance"] = "learning curve") -> Figure:
+        """Draw the fitted ranker: an SVG picture that notebooks show, with ``save(path)``.
+
+        Args:
+            kind: ``"learning curve"``: the measure of the validation queries after each step of
+                a fit with an ``eval_set``. ``"importance"``: the features with the largest
+                ``feature_importances_`` or, of a linear ranker, weights ``coef_``.
+
+        Example:
+            >>> from podium.rankers import LinearRanker
+            >>> data = Dataset.from_arrays([[1.0], [2.0]], [0, 1], group=[2])
+            >>> LinearRanker("ListNet()").fit(data, eval_set=data).plot()
+            Figure('nDCG@10 of the validation queries: best 1.0000 at step 1')
+        """
+        from podium.rankers.plots import importance_bars, learning_curve
+
+        self._require_fitted()
+        if kind == "learning curve":
+            measure: str | Measure = getattr(self, "measure", "nDCG@10")
+            better = parse_measure(measure).larger_is_better
+            return learning_curve(getattr(self, "evals_result_", {}), larger_is_better=better)
+        if kind != "importance":
+            raise ArgumentError(f"kind is {kind!r}", hint="Give 'learning curve' or 'importance'.")
+        for attribute, what in (
+            ("feature_importances_", "Importance of features"),
+            ("coef_", "Weights of features"),
+        ):
+            if hasattr(self, attribute):
+                values = np.asarray(getattr(self, attribute), np.float64)
+                return importance_bars(self.feature_names_, values, what)
+        raise ArgumentError(
+            f"{type(self).__name__} has no importance of features",
+            hint="Use TreeRanker or LinearRanker.",
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the fitted ranker without pickle; equal rankers give equal bytes."""
@@ -275,6 +434,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             "feature_names": list(self.feature_names_),
             "has_feature_names": self._named,
         }
+        if self.categories_:
+            metadata["categories"] = self.categories_
         kind = type(self).__name__
         return Archive(kind, metadata | fitted.metadata, fitted.arrays, fitted.blobs)
 
@@ -282,6 +443,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Become fitted as the ranker whose ``archive`` it is; parameters stay as they are."""
         names = tuple(map(str, archive.metadata["feature_names"]))
         with self._fitting(names, named=bool(archive.metadata["has_feature_names"])):
+            self.categories_ = _checked_categories(archive.metadata.get("categories", {}), names)
             self._restore(archive)
         return self
 
@@ -299,11 +461,18 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def _fit(
         self, data: TrainingData, validation: TrainingData | None, progress: Progress | None
     ) -> None:
-        """Fit the scorer to checked data."""
+        """Fit the scorer to checked data.
+
+        A ranker that supports ``sample_weight`` takes ``weights: FitWeights | None = None`` too.
+        """
 
     @abstractmethod
     def _predict(self, features: Floats) -> Doubles:
         """Score checked features."""
+
+    def _predict_sparse(self, features: Any) -> Doubles:
+        """Score checked sparse features; only called if ``takes_sparse``."""
+        raise NotImplementedError
 
     @abstractmethod
     def _archive(self) -> Archive:
@@ -394,10 +563,11 @@ def _rankers_in(value: object) -> list[Ranker]:
 
 
 def as_training_data(
-    X: ArrayLike | TrainingData,
+    X: ArrayLike | SparseMatrix | TrainingData,
     y: ArrayLike | None,
     qid: ArrayLike | None,
     group: ArrayLike | None,
+    categories: Categories | None = None,
 ) -> TrainingData:
     """Return arrays and their queries as a data set; a data set or shard set as it is."""
     if isinstance(X, Dataset | ShardSet):
@@ -408,8 +578,12 @@ def as_training_data(
         return X
     if y is None:
         raise ArgumentError("labels are missing", hint="Give y, or a data set as X.")
+    if is_sparse(X):
+        return SparseRows.from_arrays(X, y, qid=qid, group=group)
     names = column_names(X)
-    return Dataset.from_arrays(_matrix(X), y, qid=qid, group=group, feature_names=names)
+    return Dataset.from_arrays(
+        _matrix(X, categories or {}), y, qid=qid, group=group, feature_names=names
+    )
 
 
 def aligned_validation(
@@ -464,21 +638,30 @@ def has_preference(block: Dataset) -> bool:
     return bool((same_query & (block.labels[1:] != block.labels[:-1])).any())
 
 
-def mean_value(measure: str | Measure, data: Dataset, scores: Doubles) -> float:
+def mean_value(
+    measure: str | Measure, data: Dataset, scores: Doubles, query_weight: Doubles | None = None
+) -> float:
     """Return the mean of a measure over the queries that have a value.
 
     The measure is passed on unparsed: another tool's name for it implies that tool's conventions.
     """
-    return float(evaluate(measure, data, scores).means[measure])
+    return float(evaluate(measure, data, scores, query_weight=query_weight).means[measure])
 
 
 def query_blocks(data: TrainingData) -> Iterable[Dataset]:
-    """Return the data as blocks of whole queries, to iterate over any number of times."""
+    """Return the data as blocks of whole queries, to iterate over any number of times.
+
+    The block of a sparse matrix has no features.
+    """
+    if isinstance(data, SparseRows):
+        return [data.queries]
     return [data] if isinstance(data, Dataset) else _ShardBlocks(data)
 
 
 def in_memory(data: TrainingData) -> Dataset:
     """Load the data, for rankers that sort or bin every feature before they start."""
+    if isinstance(data, SparseRows):
+        raise ArgumentError("a sparse matrix is not a data set", hint="Give X.toarray().")
     return data.load() if isinstance(data, ShardSet) else data
 
 
@@ -492,13 +675,26 @@ class _ShardBlocks:
         return self._shards.blocks()
 
 
-def _matrix(X: Any) -> Floats:
+def _checked_categories(content: Any, names: tuple[str, ...]) -> dict[str, list[str]]:
+    """Return the categories of a saved ranker; raise a ValueError if they are malformed."""
+    if not isinstance(content, dict) or not set(content) <= set(names):
+        raise ValueError("the categories are of other features")
+    for values in content.values():
+        if not isinstance(values, list) or not all(isinstance(each, str) for each in values):
+            raise ValueError("the categories are not strings")
+    return content
+
+
+def _matrix(X: Any, categories: Categories) -> Floats:
     if is_frame(X):
         column_names(X)  # refuses names that Arrow would refuse less clearly
         table = None
         with suppress(DataError):  # NumPy reads pandas' sparse columns, which Arrow does not have
             table = arrow_table(X)
         if table is not None:
+            for name in set(categories) & set(table.column_names):
+                codes = pa.array(category_codes(table, name, categories[name]))
+                table = table.set_column(table.column_names.index(name), name, codes)
             return feature_matrix(table, table.column_names)
     # Row-major as in a data set: data frames are column-major, and sums in another order are
     # rounded differently.

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from podium.data import Dataset
 from podium.data.gains import exponential_gains
@@ -18,6 +19,7 @@ from podium.measures import Measure, evaluate, parse_measure
 from podium.rankers.base import FitInterrupted, Progress, Ranker, TrainingData, in_memory
 from podium.rankers.linear_kernels import linear_scores, missing_feature
 from podium.rankers.parameter_checks import check_integer, check_number
+from podium.rankers.sample_weights import FitWeights
 from podium.rankers.storage import Archive
 from podium.rankers.stumps import (
     AVERAGE_PRECISION,
@@ -95,13 +97,21 @@ class BoostedRanker(Ranker):
         self.early_stopping_rounds = early_stopping_rounds
         self.measure = measure
 
+    def _check_weights(self, weights: FitWeights) -> None:
+        weights.require_queries_only("BoostedRanker")
+
     def _fit(
-        self, data: TrainingData, validation: TrainingData | None, progress: Progress | None
+        self,
+        data: TrainingData,
+        validation: TrainingData | None,
+        progress: Progress | None,
+        weights: FitWeights | None = None,
     ) -> None:
         train = in_memory(data)
         eval_set = None if validation is None else in_memory(validation)
         beta = float(self.beta)
-        state = _BoostingState(train, beta, self.k, parse_measure(self.list_measure))
+        query_weights = np.ones(len(train)) if weights is None else weights.queries
+        state = _BoostingState(train, query_weights, beta, self.k, parse_measure(self.list_measure))
         learner = (
             _FeatureLearner(train, state)
             if self.weak_ranker == "feature"
@@ -110,7 +120,7 @@ class BoostedRanker(Ranker):
         scores = np.zeros(train.rows)
         validation_scores = np.zeros(0 if eval_set is None else eval_set.rows)
         stumps: list[Stump] = []
-        weights: list[float] = []
+        stump_weights: list[float] = []
         excluded: set[int] = set()
         monitor: ValidationMonitor[int] = ValidationMonitor(
             lambda _count, _block: validation_scores, self.measure, eval_set, progress
@@ -123,7 +133,7 @@ class BoostedRanker(Ranker):
                     break
                 weight = stump.sign * _weight(edge)
                 stumps.append(stump)
-                weights.append(weight)
+                stump_weights.append(weight)
                 scores += weight * learner.output(stump, train.features)
                 if eval_set is not None:
                     validation_scores += weight * learner.output(stump, eval_set.features)
@@ -137,9 +147,9 @@ class BoostedRanker(Ranker):
         except KeyboardInterrupt as stop:
             if not monitor.model:
                 raise
-            self._keep(stumps[: monitor.model], weights)
+            self._keep(stumps[: monitor.model], stump_weights)
             raise FitInterrupted from stop
-        self._keep(stumps[: monitor.model or 0], weights)
+        self._keep(stumps[: monitor.model or 0], stump_weights)
 
     def _keep(self, stumps: list[Stump], weights: list[float]) -> None:
         self.feature_indices_ = np.array([stump.feature for stump in stumps], np.int64)
@@ -203,8 +213,11 @@ def _weight(edge: float) -> float:
 class _BoostingState:
     """The distributions over pairs and over lists, which say what is still wrong."""
 
-    def __init__(self, data: Dataset, beta: float, k: int | None, measure: Measure) -> None:
+    def __init__(
+        self, data: Dataset, query_weights: Doubles, beta: float, k: int | None, measure: Measure
+    ) -> None:
         self.beta = beta
+        self._query_weights = self._list_weights = query_weights
         self._data = data
         self._measure = measure
         # With both, the lists are the top documents, and the pairs cross their boundary.
@@ -214,7 +227,8 @@ class _BoostingState:
         self.rows: Ints | None = None
         self.listed = data
         if focused:
-            self.rows, self.listed = _top_lists(data, k)
+            self.rows, self.listed, filled = _top_lists(data, k)
+            self._list_weights = query_weights[filled]
         if focused and measure.name == "AP":
             raise ArgumentError(
                 "AP cannot order the top documents, which are all relevant",
@@ -225,7 +239,7 @@ class _BoostingState:
         self._countable = (self.lists.gains > 0) & (self.lists.sizes > 1)
         if beta > 0 and not self._countable.any():
             raise _no_gain_error()
-        self._count = 1.0  # the number of pairs, each of which has weight 1 at zero scores
+        self._count = 1.0  # the number of pairs: each has the weight of its query at zero scores
         self._count = self._reweight_pairs(np.zeros(data.rows))
         self._reweight_lists(np.zeros(len(self.listed)))
 
@@ -239,7 +253,9 @@ class _BoostingState:
         """Set the potentials; return the mean weight of the pairs."""
         if self.beta == 1:
             return 0.0
-        pairs = self._pairs.evaluate(scores, self._data.labels, self._data.offsets)
+        pairs = self._pairs.evaluate(
+            scores, self._data.labels, self._data.offsets, query_weights=self._query_weights
+        )
         if not pairs.total:
             raise DataError("no document is preferred to another", hint="Check the labels.")
         np.divide(pairs.gradient, -pairs.total, out=self.potential)
@@ -247,10 +263,10 @@ class _BoostingState:
 
     def _reweight_lists(self, values: Doubles) -> float:
         """Set the weights of the lists by their measure; return their mean."""
-        weights = self._countable * np.exp(-values)
+        weights = self._countable * self._list_weights * np.exp(-values)
         if self.beta > 0:
             self.lists = self.lists._replace(weights=weights / weights.sum())
-        return float(weights.mean())
+        return float(weights.sum() / self._list_weights.sum())
 
     @property
     def tied_edge(self) -> float:
@@ -304,13 +320,16 @@ class _FeatureLearner:
         return features[:, stump.feature].astype(np.float64)
 
 
-def _top_lists(data: Dataset, k: int | None) -> tuple[Ints, Dataset]:
-    """Return the rows of each query's top k, including ties with the last, as a data set."""
+def _top_lists(data: Dataset, k: int | None) -> tuple[Ints, Dataset, NDArray[np.bool_]]:
+    """Return the rows of each query's top k, including ties with the last, as a data set.
+
+    And which queries have any.
+    """
     rows, starts = top_documents(data.labels.astype(np.float64), data.offsets, k)
     filled = np.diff(starts) > 0  # a query without a preference has no list
     if not filled.any():
         raise _no_gain_error()
-    return rows, replace(
+    listed = replace(
         data,
         features=data.features[rows, :0],
         feature_names=(),
@@ -319,6 +338,7 @@ def _top_lists(data: Dataset, k: int | None) -> tuple[Ints, Dataset]:
         offsets=np.append(starts[:-1][filled], starts[-1]),
         document_ids=None if data.document_ids is None else data.document_ids.take(rows),
     )
+    return rows, listed, filled
 
 
 def _no_gain_error() -> PodiumError:

@@ -27,6 +27,8 @@ from podium.rankers.base import (
 )
 from podium.rankers.feature_columns import aligned_dataset
 from podium.rankers.parameter_checks import check_integer, check_number
+from podium.rankers.sample_weights import FitWeights
+from podium.rankers.sparse_rows import SparseMatrix
 from podium.rankers.storage import Archive
 
 
@@ -95,13 +97,26 @@ class CascadeRanker(Ranker):
         """Whether all of its rankers stream."""
         return all(ranker.streams for ranker in nested_rankers(self))
 
+    def _check_weights(self, weights: FitWeights) -> None:
+        for ranker in nested_rankers(self):
+            ranker._check_weights(weights)
+
     def _fit(
-        self, data: TrainingData, validation: TrainingData | None, progress: Progress | None
+        self,
+        data: TrainingData,
+        validation: TrainingData | None,
+        progress: Progress | None,
+        weights: FitWeights | None = None,
     ) -> None:
+        sample_weight = None
+        if weights is not None:
+            sample_weight = weights.queries if weights.rows is None else weights.rows
         fitted = []
         for step, ranker in enumerate([self.base, *self.rerankers], start=1):
             try:
-                fitted.append(clone(ranker).fit(data, eval_set=validation))
+                fitted.append(
+                    clone(ranker).fit(data, eval_set=validation, sample_weight=sample_weight)
+                )
             except FitInterrupted as stop:  # a single ranker is fitted, but not the cascade
                 raise KeyboardInterrupt from stop
             if progress is not None:
@@ -156,7 +171,7 @@ class CascadeRanker(Ranker):
 
         return tuned_weights(votes, quality, aggregate, validation.offsets, start=start)
 
-    def predict(self, X: ArrayLike | Dataset) -> Doubles:
+    def predict(self, X: ArrayLike | SparseMatrix | Dataset) -> Doubles:
         """Score each row of a data set: its rank from the bottom of its query."""
         if not isinstance(X, Dataset):
             raise DataError(

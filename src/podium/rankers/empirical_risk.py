@@ -24,6 +24,7 @@ from podium.rankers.linear_kernels import (
     weighted_features,
 )
 from podium.rankers.preconditioner import WithinQueryScatter, within_query_scatter
+from podium.rankers.sample_weights import FitWeights, evaluate_weighted, weighted_blocks
 from podium.threads import over_queries
 
 _MAX_WEIGHT_SUM = 1e260
@@ -35,10 +36,10 @@ class LinearRisk(ABC):
 
     Args:
         loss: The loss of a query's scores.
-        queries: The number of queries.
+        queries: The number of queries, or the sum of their weights.
     """
 
-    def __init__(self, loss: Loss, queries: int) -> None:
+    def __init__(self, loss: Loss, queries: float) -> None:
         self.loss = loss
         self._queries = queries
         self._count = [0]
@@ -72,18 +73,19 @@ class LinearRisk(ABC):
 class BlockRisk(LinearRisk):
     """The risk of data in this process, read block by block."""
 
-    def __init__(self, loss: Loss, data: TrainingData) -> None:
-        super().__init__(loss, len(data))
+    def __init__(self, loss: Loss, data: TrainingData, weights: FitWeights | None = None) -> None:
+        super().__init__(loss, len(data) if weights is None else weights.total)
         self._blocks = query_blocks(data)
+        self._weights = weights
 
     def sums(self, weights: Doubles) -> tuple[float, Doubles]:
         """Return the total loss of all queries and its gradient."""
         value = 0.0
         gradient = np.zeros(len(weights))
-        for block in self._blocks:
+        for block, block_weights in weighted_blocks(self._blocks, self._weights):
             if not self.evaluations:
                 require_complete(block)
-            block_value, block_gradient = block_risk(self.loss, weights, block)
+            block_value, block_gradient = block_risk(self.loss, weights, block, block_weights)
             value += block_value
             gradient += block_gradient
         return value, gradient
@@ -93,11 +95,23 @@ class BlockRisk(LinearRisk):
         return reduce(add, (within_query_scatter(self.loss, block) for block in self._blocks))
 
 
-def block_risk(loss: Loss, weights: Doubles, block: Dataset) -> tuple[float, Doubles]:
-    """Return the total loss of a block's queries and its gradient."""
+def block_risk(
+    loss: Loss, weights: Doubles, block: Dataset, fit_weights: FitWeights | None = None
+) -> tuple[float, Doubles]:
+    """Return the total loss of a block's queries and its gradient.
+
+    Args:
+        loss: The loss.
+        weights: Those of the linear scorer.
+        block: The queries.
+        fit_weights: What their losses are multiplied by.
+    """
     if not np.abs(weights).sum() < _MAX_WEIGHT_SUM:
         raise endless_score()
     offsets = block.offsets
+    if fit_weights is not None:
+        result = evaluate_weighted(loss, block_scores(weights, block), block, fit_weights)
+        return result.total, weighted_features(block.features, result.gradient, offsets)
     batch = empty_batch(block.labels, offsets)
     loss.check(batch)
     if not isinstance(loss, CompiledLoss):

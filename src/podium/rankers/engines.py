@@ -13,7 +13,7 @@ import os
 import re
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from numbers import Real
 from pathlib import Path
@@ -61,8 +61,13 @@ class Booster(ABC):
         validation: Dataset | None,
         parameters: dict[str, Any],
         trained_model: bytes | None = None,
+        *,
+        categorical: Sequence[int] = (),
     ) -> Booster:
-        """Start training without trees, or from a model dumped before."""
+        """Start training without trees, or from a model dumped before.
+
+        ``categorical`` are the columns whose numbers are codes of categories.
+        """
 
     @classmethod
     @abstractmethod
@@ -148,6 +153,8 @@ class _LightGBM(Booster):
         validation: Dataset | None,
         parameters: dict[str, Any],
         trained_model: bytes | None = None,
+        *,
+        categorical: Sequence[int] = (),
     ) -> _LightGBM:
         lightgbm = import_engine("lightgbm")
         defaults = {
@@ -165,6 +172,7 @@ class _LightGBM(Booster):
             train.features,
             label=np.zeros(train.rows),
             feature_name=_engine_names(train, r'[\s",:\[\]{}]') or "auto",
+            categorical_feature=list(categorical) or "auto",
             params=settings,
             free_raw_data=True,
         )
@@ -297,7 +305,10 @@ class _XGBoost(Booster):
         validation: Dataset | None,
         parameters: dict[str, Any],
         trained_model: bytes | None = None,
+        *,
+        categorical: Sequence[int] = (),
     ) -> _XGBoost:
+        assert not categorical  # refused before: a saved model with categories cannot be checked
         xgboost = import_engine("xgboost")
         settings = cls._settings(parameters)
         names = _engine_names(train, r"[\[\]<]")

@@ -54,7 +54,7 @@ def aligned_matrix(X: object, matrix: Floats, fitted_names: tuple[str, ...], nam
         _require_same_names(names, fitted_names)
         column_of = {name: column for column, name in enumerate(names)}
         return np.ascontiguousarray(matrix[:, [column_of[name] for name in fitted_names]])
-    _require_same_count(matrix.shape[1], len(fitted_names))
+    require_same_count(matrix.shape[1], len(fitted_names))
     if named or names is not None:
         warnings.warn(
             "X does not have feature names, but the ranker was fitted with feature names"
@@ -68,12 +68,13 @@ def aligned_matrix(X: object, matrix: Floats, fitted_names: tuple[str, ...], nam
 
 def _require_same_columns(names: tuple[str, ...], fitted_names: tuple[str, ...]) -> None:
     if are_numbers(names) or are_numbers(fitted_names):
-        _require_same_count(len(names), len(fitted_names))
+        require_same_count(len(names), len(fitted_names))
     else:
         _require_same_names(names, fitted_names)
 
 
-def _require_same_count(count: int, fitted_count: int) -> None:
+def require_same_count(count: int, fitted_count: int) -> None:
+    """Raise a DataError for another number of columns than that of the fit."""
     if count != fitted_count:
         raise DataError(
             f"{count} features, but the ranker was fitted on {fitted_count}",

@@ -9,9 +9,12 @@ from podium.data import Dataset, ShardSet
 from podium.errors import ArgumentError
 
 _UNSUPPORTED_CALLBACKS = {
-    "_EarlyStoppingCallback": "Give the ranker early_stopping_rounds.",
     "_ResetParameterCallback": "Give the ranker learning_rate.",
 }
+
+
+class FitStopped(Exception):  # noqa: N818 (it is not an error)
+    """Raised by the progress of a fit when a callback ends it; the best model so far is kept."""
 
 
 class EvalResult(NamedTuple):
@@ -87,12 +90,30 @@ def validation_arguments(
     return X, y, _only(eval_qid, "eval_qid"), _only(eval_group, "eval_group")
 
 
-def check_callbacks(callbacks: Sequence[Callable[[Any], None]] | None) -> None:
+def check_callbacks(
+    callbacks: Sequence[Callable[[Any], None]] | None, *, has_validation: bool
+) -> None:
     """Raise an ArgumentError for callbacks that could not do what they are for."""
     for callback in callbacks or ():
         hint = _UNSUPPORTED_CALLBACKS.get(type(callback).__name__)
         if hint is not None:
             raise ArgumentError(f"{type(callback).__name__} has no effect here", hint=hint)
+        if type(callback).__name__ == "_EarlyStoppingCallback" and not has_validation:
+            raise ArgumentError(
+                "there are no validation queries for early stopping", hint="Give eval_set."
+            )
+
+
+def stops_fit(callback: Callable[[Any], None], environment: CallbackEnv) -> bool:
+    """Call a callback; return whether it ends the fit, as ``lightgbm.early_stopping`` does."""
+    try:
+        callback(environment)
+    except Exception as error:
+        # By its name: LightGBM need not be installed, and only its own callbacks raise it.
+        if type(error).__name__ != "EarlyStopException":
+            raise
+        return True
+    return False
 
 
 def _only(values: Any, name: str) -> Any:

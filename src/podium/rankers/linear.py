@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from podium.data import Dataset
 from podium.data.columns import are_numbers
 from podium.errors import ArgumentError
 from podium.kernels import Doubles, Floats
@@ -16,10 +18,14 @@ from podium.measures import Measure
 from podium.rankers.base import FitInterrupted, Progress, Ranker, TrainingData
 from podium.rankers.bundle_method import BundleResult, Plane, minimise_bundle
 from podium.rankers.empirical_risk import BlockRisk, LinearRisk, block_scores
+from podium.rankers.fit_arguments import FitStopped
 from podium.rankers.gradient_descent import adam_descent
 from podium.rankers.linear_kernels import linear_scores, missing_feature
 from podium.rankers.parameter_checks import check_integer, check_number
 from podium.rankers.preconditioner import MAX_FEATURES, whitening_matrix
+from podium.rankers.sample_weights import FitWeights
+from podium.rankers.sparse_risk import SparseRisk
+from podium.rankers.sparse_rows import SparseRows
 from podium.rankers.storage import Archive
 from podium.rankers.validation_monitor import ValidationMonitor
 
@@ -36,7 +42,8 @@ _ADAM_STEPS = 300
 class LinearRanker(Ranker):
     """A linear scorer: scores are a weighted sum of the features.
 
-    Minimises ``alpha / 2 |w|^2 + mean over queries of loss(X_q w, y_q)``. A smooth loss is
+    Minimises ``alpha / 2 |w|^2 + mean over queries of loss(X_q w, y_q)``; with
+    ``sample_weight``, the mean is weighted. A smooth loss is
     minimised by L-BFGS, a convex loss with kinks (hinges) by a bundle method that stops when its
     value is certified to be within ``tol`` of the minimum, and any other loss (LambdaLoss) by 300
     steps of Adam.
@@ -59,7 +66,8 @@ class LinearRanker(Ranker):
         gap_: An upper bound of its distance from the minimum; NaN if the method certifies none.
         n_iter_: The number of evaluations of the loss.
         converged_: Whether the tolerance was reached or, for Adam, which has none, all 300 steps
-            were made. If not, the fit issued a ``ConvergenceWarning``.
+            were made, or a callback stopped the fit. If not, the fit issued a
+            ``ConvergenceWarning``.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -71,6 +79,7 @@ class LinearRanker(Ranker):
     """
 
     streams = True
+    takes_sparse = True
 
     def __init__(
         self,
@@ -98,13 +107,31 @@ class LinearRanker(Ranker):
                 f"alpha is {self.alpha}", hint=f"Give a number above 0: {loss!r} is not smooth."
             )
 
+    def _check_weights(self, weights: FitWeights) -> None:
+        loss = self.loss_function()
+        if loss.row_weighting != "loss":
+            # Multiplied gradients are not the gradient of a function that could be minimised.
+            weights.require_queries_only(f"{loss!r} in a linear ranker")
+
     def _fit(
-        self, data: TrainingData, validation: TrainingData | None, progress: Progress | None
+        self,
+        data: TrainingData,
+        validation: TrainingData | None,
+        progress: Progress | None,
+        weights: FitWeights | None = None,
     ) -> None:
-        monitor = ValidationMonitor(block_scores, self.measure, validation, progress)
-        self._minimise(
-            BlockRisk(self.loss_function(), data), monitor, np.zeros(self.n_features_in_)
-        )
+        scores: Callable[[Doubles, Dataset], Doubles] = block_scores
+        if isinstance(validation, SparseRows):
+            matrix, validation = validation.features, validation.queries
+            scores = lambda weights, _block: np.asarray(matrix @ weights)  # noqa: E731
+        monitor = _StoppingMonitor(scores, self.measure, validation, progress)
+        loss = self.loss_function()
+        risk: LinearRisk
+        if isinstance(data, SparseRows):
+            risk = SparseRisk(loss, data, weights)
+        else:
+            risk = BlockRisk(loss, data, weights)
+        self._minimise(risk, monitor, np.zeros(self.n_features_in_))
 
     def fit_risk(
         self,
@@ -147,6 +174,8 @@ class LinearRanker(Ranker):
                     risk, start, alpha=self._alpha, steps=steps, monitor=monitor
                 )
                 self.converged_ = steps == _ADAM_STEPS
+        except FitStopped:
+            self.converged_ = True
         except KeyboardInterrupt as stop:
             if monitor.model is None:
                 raise
@@ -168,24 +197,28 @@ class LinearRanker(Ranker):
     ) -> None:
         from scipy import optimize
 
-        if len(start) > MAX_FEATURES:
-            transform = np.eye(len(start))
-        else:
+        transform = None
+        if len(start) <= MAX_FEATURES:
             transform = whitening_matrix(risk.scatter(), self._alpha)
 
+        def weights_at(point: Doubles) -> Doubles:
+            return point if transform is None else np.asarray(transform @ point)
+
         def objective(point: Doubles) -> tuple[float, Doubles]:
-            weights = transform @ point
+            weights = weights_at(point)
             value, gradient = risk(weights)
             penalised = value + 0.5 * self._alpha * float(weights @ weights)
-            return penalised, (gradient + self._alpha * weights) @ transform
+            slope = gradient + self._alpha * weights
+            return penalised, slope if transform is None else slope @ transform
 
         def callback(intermediate_result: Any) -> None:  # SciPy requires this argument name
-            weights = transform @ intermediate_result.x
+            # A copy: SciPy goes on to change its array.
+            weights = np.array(weights_at(intermediate_result.x))
             monitor(risk.evaluations, weights, float(intermediate_result.fun))
 
         result = optimize.minimize(
             objective,
-            np.linalg.solve(transform, start),
+            start if transform is None else np.linalg.solve(transform, start),
             jac=True,
             method="L-BFGS-B",
             callback=callback,
@@ -199,7 +232,7 @@ class LinearRanker(Ranker):
                 "gtol": 1e-9,
             },
         )
-        self.coef_, self.objective_ = transform @ result.x, float(result.fun)
+        self.coef_, self.objective_ = weights_at(result.x), float(result.fun)
         self.converged_ = bool(result.success)
 
     def _evaluations_left(self, risk: LinearRisk) -> int:
@@ -264,6 +297,9 @@ class LinearRanker(Ranker):
             raise missing_feature()
         return scores
 
+    def _predict_sparse(self, features: Any) -> Doubles:
+        return np.asarray(features @ self.coef_)
+
     def _archive(self) -> Archive:
         return Archive("", {}, {"coef": self.coef_})
 
@@ -271,3 +307,12 @@ class LinearRanker(Ranker):
         self.coef_ = np.asarray(archive.arrays["coef"], np.float64)
         if self.coef_.shape != (self.n_features_in_,):
             raise ValueError("the numbers of weights and features differ")
+
+
+class _StoppingMonitor(ValidationMonitor[Doubles]):
+    """Ends a fit from within its solvers, which have no loop that could ask."""
+
+    def __call__(self, step: int, model: Doubles, loss: float) -> None:
+        super().__call__(step, model, loss)
+        if self.stopped:
+            raise FitStopped

@@ -24,7 +24,8 @@ def missing_feature() -> DataError:
     """Return the error for a missing feature in a linear ranker."""
     return DataError(
         "a feature is missing (NaN), and a linear ranker cannot score missing values",
-        hint="Fill in missing values, or use TreeRanker.",
+        hint="Fill them in first: sklearn.pipeline.make_pipeline(SimpleImputer(), LinearRanker()); "
+        "or use TreeRanker.",
     )
 
 

@@ -30,6 +30,7 @@ from podium.rankers.neural_checkpoint import (
     resume_from_checkpoint,
 )
 from podium.rankers.parameter_checks import check_integer, check_number
+from podium.rankers.sample_weights import FitWeights, weighted_blocks
 from podium.rankers.storage import Archive
 from podium.rankers.validation_monitor import ValidationMonitor
 
@@ -121,12 +122,13 @@ class NeuralRanker(DistributedRanker):
         validation: TrainingData | None,
         progress: Progress | None,
         communicator: Communicator = SINGLE_PROCESS,
+        weights: FitWeights | None = None,
     ) -> None:
         torch = _torch()
         from podium.rankers.torch_loss import RankingLoss
 
         rng = generator(self.random_state)
-        self._set_scale(data, communicator)
+        self._set_scale(data, communicator, weights)
         self.module_ = self._module()
         for parameter in self.module_.parameters():
             bound = 1 / np.sqrt(parameter.shape[-1])
@@ -151,11 +153,12 @@ class NeuralRanker(DistributedRanker):
         try:
             while epoch < self.epochs and not monitor.stops_early(epoch, self.n_iter_no_change):
                 total = 0.0
-                for batch in self._batches(data, rng, communicator):
+                for batch, batch_weights in self._batches(data, rng, communicator, weights):
                     optimiser.zero_grad()
                     if batch is not None:
                         scores = self.module_(torch.from_numpy(self._scaled(batch.features)))
-                        value = criterion(scores, torch.from_numpy(batch.labels), batch.offsets)
+                        labels = torch.from_numpy(batch.labels)
+                        value = criterion(scores, labels, batch.offsets, **batch_weights)
                         value.backward()
                         total += float(value.detach()) * len(batch)
                     if communicator.size > 1:
@@ -175,19 +178,34 @@ class NeuralRanker(DistributedRanker):
             self._set_state(monitor.model)
 
     def _batches(
-        self, data: TrainingData, rng: np.random.Generator, communicator: Communicator
-    ) -> Iterator[Dataset | None]:
-        """Yield batches of this process's queries, then None while other processes have more."""
+        self,
+        data: TrainingData,
+        rng: np.random.Generator,
+        communicator: Communicator,
+        weights: FitWeights | None,
+    ) -> Iterator[tuple[Dataset | None, dict[str, Doubles]]]:
+        """Yield batches of this process's queries, then None while other processes have more.
+
+        With each go the weights of its queries or rows, as the loss takes them, relative to the
+        mean weight of all queries: a batch of unimportant queries makes a small step.
+        """
         size = -(-self.batch_queries // communicator.size)
         # Reduced before the first batch: all processes must reduce in the same order.
         most = self._max_batches(data, size, communicator) if communicator.size > 1 else 0
         steps = 0
-        for block in query_blocks(data):
+        mean_weight = 1.0 if weights is None else weights.total / len(data)
+        for block, block_weights in weighted_blocks(query_blocks(data), weights):
             order = rng.permutation(len(block))
             for first in range(0, len(order), size):
-                yield block.select(np.sort(order[first : first + size]))
+                chosen = np.sort(order[first : first + size])
+                options: dict[str, Doubles] = {}
+                if block_weights is not None:
+                    own = block_weights.select(chosen, block.offsets)
+                    name, values = own.argument()
+                    options[name] = values / mean_weight
+                yield block.select(chosen), options
                 steps += 1
-        yield from [None] * (most - steps)
+        yield from [(None, {})] * (most - steps)
 
     def _max_batches(self, data: TrainingData, size: int, communicator: Communicator) -> int:
         """Return the number of batches of the process with the most queries."""
@@ -195,14 +213,19 @@ class NeuralRanker(DistributedRanker):
         counts[communicator.rank] = sum(-(-len(block) // size) for block in query_blocks(data))
         return int(communicator.all_reduce(counts).max())
 
-    def _set_scale(self, data: TrainingData, communicator: Communicator) -> None:
+    def _set_scale(
+        self, data: TrainingData, communicator: Communicator, weights: FitWeights | None
+    ) -> None:
         sums = np.zeros((3, self.n_features_in_))
-        for block in query_blocks(data):
+        for block, block_weights in weighted_blocks(query_blocks(data), weights):
             present = np.isfinite(block.features)
             values = np.where(present, block.features, 0.0).astype(np.float64)
-            sums += present.sum(axis=0), values.sum(axis=0), (values**2).sum(axis=0)
+            row_weights = np.ones(block.rows)
+            if block_weights is not None:
+                row_weights = block_weights.of_rows(block.offsets)
+            sums += row_weights @ present, row_weights @ values, row_weights @ values**2
         count, total, total_square = communicator.all_reduce(sums)
-        count = np.maximum(count, 1.0)
+        count = np.where(count > 0.0, count, 1.0)
         self.mean_ = total / count
         variance = np.maximum(total_square / count - self.mean_**2, 0.0)
         deviation = np.sqrt(variance)

@@ -35,25 +35,49 @@ class RankingLoss(torch.nn.Module):
         super().__init__()
         self.loss = parse_loss(loss) if isinstance(loss, str) else loss
 
-    def forward(self, scores: Any, labels: Any, offsets: Any) -> Any:
-        """Return the mean loss per query.
+    def forward(
+        self,
+        scores: Any,
+        labels: Any,
+        offsets: Any,
+        *,
+        query_weights: Any = None,
+        row_weights: Any = None,
+    ) -> Any:
+        """Return the mean over queries of their losses, each multiplied by its weight.
 
         Args:
             scores: One score per document, in any shape.
             labels: One label per document.
             offsets: The index of each query's first document, then the number of documents.
+            query_weights: A weight for each query; or
+            row_weights: for each document, if the loss has such weights.
         """
         return _Evaluate.apply(  # type: ignore[no-untyped-call]
-            scores.reshape(-1), labels, offsets, self.loss
+            scores.reshape(-1), labels, offsets, self.loss, query_weights, row_weights
         )
 
 
 class _Evaluate(torch.autograd.Function):
     @staticmethod
-    def forward(context: Any, scores: Any, labels: Any, offsets: Any, loss: Loss) -> Any:
+    def forward(
+        context: Any,
+        scores: Any,
+        labels: Any,
+        offsets: Any,
+        loss: Loss,
+        query_weights: Any,
+        row_weights: Any,
+    ) -> Any:
         starts = np.asarray(offsets, np.int64)
         array = labels.detach().cpu().numpy() if torch.is_tensor(labels) else np.asarray(labels)
-        evaluation = loss.evaluate(scores.detach().double().cpu().numpy(), array, starts)
+        evaluation = loss.evaluate(
+            scores.detach().double().cpu().numpy(),
+            array,
+            starts,
+            query_weights=query_weights,
+            row_weights=row_weights,
+        )
         queries = max(len(starts) - 1, 1)
         gradient = torch.from_numpy(evaluation.gradient / queries).to(scores)
         context.save_for_backward(gradient)
@@ -62,4 +86,4 @@ class _Evaluate(torch.autograd.Function):
     @staticmethod
     def backward(context: Any, *outer: Any) -> Any:
         (gradient,) = context.saved_tensors
-        return outer[0] * gradient, None, None, None
+        return outer[0] * gradient, None, None, None, None, None

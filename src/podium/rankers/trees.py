@@ -20,12 +20,17 @@ from podium.rankers.base import DistributedRanker, FitInterrupted, Progress, Tra
 from podium.rankers.communicator import SINGLE_PROCESS, Communicator
 from podium.rankers.engines import ENGINES, Booster
 from podium.rankers.parameter_checks import check_integer, check_number
+from podium.rankers.sample_weights import FitWeights, evaluate_weighted
 from podium.rankers.storage import Archive
 from podium.rankers.validation_monitor import ValidationMonitor
 
 
 class TreeRanker(DistributedRanker):
     """Gradient-boosted trees of LightGBM or XGBoost, with any Podium loss and labels of any size.
+
+    Missing values (NaN, null) are taken as the engine takes them. With LightGBM, categorical
+    columns of a data frame (pandas' ``category``, Polars' ``Categorical`` and ``Enum``) are
+    categorical features; a category that the fit has not seen is a missing value.
 
     Args:
         loss: The loss, or its text (``"ListMLE(k=10)"``). The default, regression on the labels
@@ -121,17 +126,21 @@ class TreeRanker(DistributedRanker):
         if self._all_engine_params():
             self._engine().check(self._all_engine_params())
 
+    def _takes_categories(self) -> bool:
+        return self.engine == "lightgbm"
+
     def _fit(
         self,
         data: TrainingData,
         validation: TrainingData | None,
         progress: Progress | None,
         communicator: Communicator = SINGLE_PROCESS,
+        weights: FitWeights | None = None,
     ) -> None:
         train = in_memory(data)
         eval_set = None if validation is None else in_memory(validation)
         with self._engine().errors():
-            self._grow(train, eval_set, progress, communicator)
+            self._grow(train, eval_set, progress, communicator, weights)
 
     def _grow(
         self,
@@ -139,6 +148,7 @@ class TreeRanker(DistributedRanker):
         validation: Dataset | None,
         progress: Progress | None,
         communicator: Communicator,
+        weights: FitWeights | None,
     ) -> None:
         loss = self.loss_function()
         checkpoint = communicator.load_checkpoint()
@@ -152,6 +162,7 @@ class TreeRanker(DistributedRanker):
                 **communicator.engine_params(),
             },
             None if checkpoint is None else checkpoint.blobs["model"],
+            categorical=[self.feature_names_.index(name) for name in self.categories_],
         )
         monitor: ValidationMonitor[int] = ValidationMonitor(
             lambda _trees, _block: booster.validation_scores(),
@@ -162,18 +173,18 @@ class TreeRanker(DistributedRanker):
         )
         step = 0 if checkpoint is None else monitor.resume(checkpoint.metadata)
         buffers = np.empty(train.rows), np.empty(train.rows)
+        size = len(train) if weights is None else weights.total
         try:
             while step < self.n_estimators and not monitor.stops_early(
                 step, self.early_stopping_rounds
             ):
-                evaluation = loss.evaluate(
-                    booster.training_scores(), train.labels, train.offsets, out=buffers
+                evaluation = evaluate_weighted(
+                    loss, booster.training_scores(), train, weights, buffers
                 )
                 if not booster.grow(evaluation.gradient, evaluation.curvature):
                     break
                 step += 1
-                sums = np.array([evaluation.total, len(train)])
-                total, queries = communicator.all_reduce(sums)
+                total, queries = communicator.all_reduce(np.array([evaluation.total, size]))
                 monitor(step, step, float(total / queries))
                 communicator.save_checkpoint(step, partial(_checkpoint, booster, step, monitor))
             if communicator.size == 1 and not np.ptp(booster.training_scores()):

@@ -12,6 +12,7 @@ from podium.kernels import Doubles
 from podium.measures import Measure, evaluate, parse_measure
 from podium.rankers.base import Progress, TrainingData, query_blocks
 from podium.rankers.communicator import SINGLE_PROCESS, Communicator
+from podium.rankers.fit_arguments import FitStopped
 
 _Model = TypeVar("_Model")
 
@@ -33,6 +34,7 @@ class ValidationMonitor(Generic[_Model]):
         model: The best model so far.
         best_step: Its step.
         best_value: Its measure, negated if smaller is better.
+        stopped: Whether a callback has ended the fit.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class ValidationMonitor(Generic[_Model]):
         self.model: _Model | None = None
         self.best_value = -np.inf
         self.best_step = 0
+        self.stopped = False
 
     def __call__(self, step: int, model: _Model, loss: float) -> None:
         """Evaluate the model after a step, and report progress."""
@@ -64,10 +67,15 @@ class ValidationMonitor(Generic[_Model]):
             if signed_value > self.best_value:
                 self.model, self.best_step, self.best_value = model, step, signed_value
         if self._progress is not None:
-            self._progress(step, loss, value)
+            try:
+                self._progress(step, loss, value)
+            except FitStopped:
+                self.stopped = True
 
     def stops_early(self, step: int, rounds: int | None) -> bool:
-        """Whether a fit stops: ``rounds`` steps without a better value; None never stops."""
+        """Whether a fit stops: by a callback, or ``rounds`` steps without a better value."""
+        if self.stopped:
+            return True
         return rounds is not None and step > 0 and step - self.best_step >= rounds
 
     def state(self, step: int) -> dict[str, Any]:

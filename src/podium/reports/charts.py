@@ -49,8 +49,13 @@ def difference_chart(differences: NDArray[np.float64], query_ids: Sequence[str])
     return _svg(_NARROW, height, marks, "Differences per query")
 
 
-def curve_chart(curves: Mapping[str, tuple[Sequence[int], Sequence[float]]]) -> str:
-    """One line per system: its mean over the cut-offs."""
+def curve_chart(
+    curves: Mapping[str, tuple[Sequence[int], Sequence[float]]],
+    *,
+    title: str = "Means over cut-offs",
+    axis: str = "cut-off",
+) -> str:
+    """One line per system: its mean over the cut-offs, or over the steps of another axis."""
     legend = 18 * -(-len(curves) // 4)
     height, bottom = 300 + legend, 46 + legend
     every = [mean for _, means in curves.values() for mean in means]
@@ -69,7 +74,7 @@ def curve_chart(curves: Mapping[str, tuple[Sequence[int], Sequence[float]]]) -> 
     floor = height - bottom
     labelled = cut_offs if len(cut_offs) <= 10 else cut_offs[:: -(-len(cut_offs) // 10)]
     marks += [_text(along(cut_off), floor + 16, str(cut_off)) for cut_off in labelled]
-    marks.append(_text((_LEFT + _WIDE - _RIGHT) / 2, floor + 32, "cut-off"))
+    marks.append(_text((_LEFT + _WIDE - _RIGHT) / 2, floor + 32, axis))
     for index, (name, (cuts, means)) in enumerate(curves.items()):
         colour = COLOURS[index % len(COLOURS)]
         dash = _DASHED if index >= len(COLOURS) else ""
@@ -82,7 +87,7 @@ def curve_chart(curves: Mapping[str, tuple[Sequence[int], Sequence[float]]]) -> 
         )
         x, y = _LEFT + (index % 4) * 205, floor + 52 + 18 * (index // 4)
         marks.append(_legend_entry(x, y, name[:26], colour, dash))
-    return _svg(_WIDE, height, marks, "Means over cut-offs")
+    return _svg(_WIDE, height, marks, title)
 
 
 def grid_chart(
@@ -210,6 +215,32 @@ def _line_marks(
             f"<title>{escape(line.name)}, {escape(steps[at])}: {value:.3f}{ends}</title></circle>"
         )
     return marks
+
+
+def named_bar_chart(title: str, bars: Mapping[str, float]) -> str:
+    """Horizontal bars with a name and a value each; bars of negative values have another colour."""
+    row_height, right, width, top = 24, 90, 620, 4
+    shown = {name: _shortened(name, 34) for name in bars}
+    left = 24 + 7 * max((len(text) for text in shown.values()), default=0)
+    longest = max((abs(value) for value in bars.values()), default=0.0) or 1.0
+    scale = (width - left - right) / longest
+    height = top + row_height * len(bars) + 10
+    marks: list[str] = []
+    for row, (name, value) in enumerate(bars.items()):
+        middle = top + row_height * (row + 0.5)
+        length = scale * abs(value)
+        marks += [
+            _text(left - 8, middle + 4, shown[name], "end"),
+            f"<rect x='{left}' y='{middle - 8}' width='{length:.1f}' height='16' "
+            f"fill='{COLOURS[0] if value >= 0 else COLOURS[1]}'>"
+            f"<title>{escape(name)}: {value:.6g}</title></rect>",
+            _text(left + length + 6, middle + 4, f"{value:.4g}", "start"),
+        ]
+    return _svg(width, height, marks, title)
+
+
+def _shortened(name: str, most: int) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from podium.data import Dataset, Judgments, Preferences, Rankings, TableSource
+from podium.data.query_weights import QueryWeights
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
 from podium.measures.comparison.coherence import Coherence, coherences
@@ -20,6 +21,7 @@ from podium.measures.comparison.statistics import (
     mean_interval,
     paired_difference,
     tukey,
+    weighted_interval,
 )
 from podium.measures.conventions import Conventions
 from podium.measures.evaluate import Measures, evaluate, measures_of
@@ -43,6 +45,7 @@ def compare(
     conventions: Conventions | str | None = None,
     test: TestName = "randomisation",
     seed: int = 0,
+    query_weight: QueryWeights | None = None,
 ) -> Comparison:
     """Compare systems with the first of them, the baseline, on the same queries.
 
@@ -57,6 +60,11 @@ def compare(
         conventions: What to do where tools disagree, as ``evaluate`` takes it.
         test: The test that decides significance; all four are computed.
         seed: Seed of the randomisation test, which is exact for up to 36 queries.
+        query_weight: Weights of the queries, as ``evaluate`` takes them. Means, intervals and
+            effects are weighted; queries of weight 0 are left out. Only the randomisation test is
+            computed, of the weighted differences: whether they are as large as if the two systems'
+            results had been swapped at random in each query. The other tests, Tukey's correction
+            and coherence have no weighted form here.
 
     Example:
         >>> judgments = Judgments.from_columns(["q1", "q1", "q2"], ["a", "b", "a"], [2, 1, 1])
@@ -75,6 +83,10 @@ def compare(
     """
     if test not in TESTS:
         raise unknown_name("test", test, list(TESTS))
+    if query_weight is not None and test != "randomisation":
+        raise ArgumentError(
+            f"the {test} test is of queries with equal weights", hint="Give test='randomisation'."
+        )
     if len(systems) < 2:
         raise ArgumentError(f"{len(systems)} systems to compare", hint="Give at least two.")
     chosen = conventions_for(measures, conventions)
@@ -91,10 +103,14 @@ def compare(
     curve = _cut_offs(parsed)
     names = tuple(systems)
     results = {
-        name: evaluate([*parsed, *curve], reference, system, conventions=chosen)
+        name: evaluate(
+            [*parsed, *curve], reference, system, conventions=chosen, query_weight=query_weight
+        )
         for name, system in rankings.items()
     }
     keep = _common(results, parsed)
+    every_weight = results[names[0]].query_weights
+    weights = None if every_weight is None else every_weight[keep]
     values = ByMeasure(
         {
             measure: np.column_stack([results[name][measure][keep] for name in names])
@@ -111,7 +127,7 @@ def compare(
         summaries=ByMeasure(
             {
                 measure: {
-                    name: Summary(*mean_interval(table[:, column]))
+                    name: Summary(*_interval(table[:, column], weights))
                     for column, name in enumerate(names)
                 }
                 for measure, table in values.items()
@@ -119,14 +135,20 @@ def compare(
         ),
         verdicts=ByMeasure(
             {
-                measure: _verdicts(names, table, coherences(measure, chosen, inputs, keep), seed)
+                measure: _verdicts(
+                    names,
+                    table,
+                    None if weights is not None else coherences(measure, chosen, inputs, keep),
+                    seed,
+                    weights,
+                )
                 for measure, table in values.items()
             }
         ),
         curves={
             name: Curve(
                 tuple(int(each.cut_off or 0) for each in curve),
-                tuple(float(np.nanmean(results[name][each][keep])) for each in curve),
+                tuple(_curve_mean(results[name][each][keep], weights) for each in curve),
             )
             for name in names
         }
@@ -135,13 +157,27 @@ def compare(
         curve_of=repr(curve[0]).rpartition("@")[0] if curve else "",
         conventions=conventions_text(chosen),
         test=test,
+        query_weights=weights,
     )
 
 
+def _interval(values: Doubles, weights: Doubles | None) -> tuple[float, float, float]:
+    return mean_interval(values) if weights is None else weighted_interval(values, weights)
+
+
+def _curve_mean(values: Doubles, weights: Doubles | None) -> float:
+    known = ~np.isnan(values)
+    own = None if weights is None else weights[known]
+    return float(np.average(values[known], weights=own))
+
+
 def _common(results: Mapping[str, Evaluation], measures: Sequence[Measure]) -> NDArray[np.bool_]:
-    """Return which queries have a value for all systems and measures."""
+    """Return which queries have a value for all systems and measures, and a weight above 0."""
     columns = [evaluation[measure] for evaluation in results.values() for measure in measures]
     keep = ~np.isnan(np.column_stack(columns)).any(axis=1)
+    weights = next(iter(results.values())).query_weights
+    if weights is not None:
+        keep &= weights > 0
     if not keep.any():
         raise DataError(
             "no query has a value for every system",
@@ -165,13 +201,14 @@ def _verdicts(
     values: NDArray[np.float64],
     coherence_of: list[Coherence] | None,
     seed: int,
+    weights: Doubles | None,
 ) -> dict[str, BaselineComparison]:
     differences = [
-        paired_difference(values[:, column], values[:, 0], seed=seed)
+        paired_difference(values[:, column], values[:, 0], seed=seed, weights=weights)
         for column in range(1, len(names))
     ]
     corrected = _corrected(differences)
-    all_pairs = tukey(values)
+    all_pairs = tukey(values) if weights is None else np.full((len(names), len(names)), np.nan)
     verdicts = {}
     for column, name in enumerate(names[1:], start=1):
         verdicts[name] = BaselineComparison(

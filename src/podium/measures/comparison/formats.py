@@ -72,6 +72,9 @@ def as_json(comparison: Comparison) -> str:
         "systems": comparison.systems,
         "queries": comparison.query_ids,
         "left_out": comparison.left_out,
+        "query_weights": None
+        if comparison.query_weights is None
+        else comparison.query_weights.tolist(),
         "conventions": comparison.conventions,
         "test": comparison.test,
         "measures": {},
@@ -94,20 +97,26 @@ def as_json(comparison: Comparison) -> str:
 
 def notes(comparison: Comparison) -> list[str]:
     """Return notes on how to read the table, one sentence each."""
+    weighted = comparison.query_weights is not None
+    no_weight = ", or weight 0" if weighted else ""
+    tukey = "" if weighted else "Tukey's p is for all pairs; "
     sentences = [
         f"{len(comparison.query_ids)} queries"
         + (
-            f", {comparison.left_out} left out (no value for one of the systems)"
+            f", {comparison.left_out} left out (no value for one of the systems{no_weight})"
             if comparison.left_out
             else ""
         )
         + f"; differences are against {comparison.baseline}.",
         f"Conventions: {comparison.conventions}.",
-        f"* p < 0.05 by the {_test_in_words(comparison)}, Holm-corrected over systems; Tukey's p "
-        "is for all pairs; effect is Cohen's d of the differences.",
-        "coherent: the share of a family of sensible gains and discounts, the measure's own among "
-        "them, under which the same system is ahead; 'all' means that no increasing gains and "
-        "decreasing discounts put the other one ahead.",
+        f"* p < 0.05 by the {_test_in_words(comparison)}, Holm-corrected over systems; {tukey}"
+        "effect is Cohen's d of the differences.",
+        "Means, intervals, effects and the test are weighted by query; wins, ties and losses are "
+        "numbers of queries."
+        if weighted
+        else "coherent: the share of a family of sensible gains and discounts, the measure's own "
+        "among them, under which the same system is ahead; 'all' means that no increasing gains "
+        "and decreasing discounts put the other one ahead.",
     ]
     for measure in comparison.measures:
         for system, verdict in comparison.verdicts[measure].items():
@@ -146,7 +155,7 @@ def _verdict_json(comparison: Comparison, measure: Measure, system: str) -> dict
         "wins_ties_losses": [difference.wins, difference.ties, difference.losses],
         "p_values": dict(difference.p_values),
         "p_values_holm": dict(verdict.corrected),
-        "p_value_tukey": verdict.tukey,
+        "p_value_tukey": _number(verdict.tukey),
         "coherence": None
         if coherence is None
         else {

@@ -5,17 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from podium.data.frames import html_table, pandas_frame
+from podium.errors import ArgumentError
+from podium.kernels import Doubles
 from podium.measures.comparison.coherence import Coherence
 from podium.measures.comparison.statistics import Difference, TestName
 from podium.measures.measure_dict import ByMeasure
 from podium.measures.value import Measure
+from podium.registry import unknown_name
+
+if TYPE_CHECKING:
+    from podium.reports.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -34,9 +40,10 @@ class BaselineComparison:
     Attributes:
         difference: Mean difference, interval, effect size, wins, ties and losses, p-values.
         corrected: The p-values after Holm's correction over all systems of this measure.
-        tukey: The p-value of Tukey's honestly significant difference over all systems.
+        tukey: The p-value of Tukey's honestly significant difference over all systems; NaN if
+            queries have weights.
         coherence: How much the result depends on gains and discounts; None for measures that
-            have none.
+            have none, and if queries have weights.
         moved: The indices of the queries that changed most, largest gains first, then largest
             losses.
     """
@@ -76,6 +83,7 @@ class Comparison:
         curve_of: The name of that measure without its cut-off.
         conventions: The conventions the values follow, in words.
         test: The test that decides significance.
+        query_weights: The weight of each query; None if all count equally.
     """
 
     systems: tuple[str, ...]
@@ -89,6 +97,7 @@ class Comparison:
     curve_of: str
     conventions: str
     test: TestName
+    query_weights: Doubles | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
         from podium.measures.comparison.formats import as_markdown
@@ -99,6 +108,35 @@ class Comparison:
     def baseline(self) -> str:
         """The system that the others are compared with."""
         return self.systems[0]
+
+    def plot(self, measure: Measure | str | None = None, system: str | None = None) -> Figure:
+        """Draw each query's difference from the baseline, largest gain first, as an SVG picture.
+
+        Args:
+            measure: Of which; the first by default.
+            system: Which system against the baseline; the second by default.
+
+        Example:
+            >>> from podium.measures import compare
+            >>> truth = {"p": {"a": 1}, "q": {"b": 1}}
+            >>> runs = {"old": {"p": {"b": 2, "a": 1}}, "new": {"p": {"a": 1}, "q": {"b": 1}}}
+            >>> compare("RR", truth, runs).plot()
+            Figure('RR: new against old')
+        """
+        from podium.reports.charts import difference_chart
+        from podium.reports.figure import Figure
+
+        chosen = self.measures[0] if measure is None else measure
+        if chosen not in self.values:
+            known = ", ".join(map(repr, self.measures))
+            raise ArgumentError(f"{chosen} was not compared", hint=f"There are: {known}.")
+        name = self.systems[1] if system is None else system
+        if name not in self.systems[1:]:
+            raise unknown_name("system to draw", name, self.systems[1:])
+        table = self.values[chosen]
+        differences = table[:, self.systems.index(name)] - table[:, 0]
+        title = f"{chosen}: {name} against {self.baseline}"
+        return Figure.of_chart(title, difference_chart(differences, self.query_ids))
 
     def rows(self) -> list[list[str]]:
         """The main table as strings: one row per system and measure, as every report shows it."""
@@ -146,7 +184,7 @@ class Comparison:
                 "difference_low": difference.low,
                 "difference_high": difference.high,
                 "p_holm": verdict.corrected[self.test],
-                "p_tukey": verdict.tukey,
+                "p_tukey": None if math.isnan(verdict.tukey) else verdict.tukey,
                 "effect_size": difference.effect,
                 "wins": difference.wins,
                 "ties": difference.ties,
@@ -161,7 +199,7 @@ class Comparison:
             f"{difference.mean:+.4f}{mark}",
             _interval(difference.low, difference.high, "+"),
             f"{verdict.corrected[self.test]:.3g}",
-            f"{verdict.tukey:.3g}",
+            "-" if math.isnan(verdict.tukey) else f"{verdict.tukey:.3g}",
             "-" if math.isnan(difference.effect) else f"{difference.effect:+.2f}",
             f"{difference.wins}/{difference.ties}/{difference.losses}",
             _coherent(verdict.coherence),

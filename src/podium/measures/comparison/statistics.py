@@ -57,8 +57,14 @@ def paired_difference(
     *,
     tests: tuple[TestName, ...] = ("t", "randomisation", "wilcoxon", "sign"),
     seed: int = 0,
+    weights: Doubles | None = None,
 ) -> Difference:
     """Compare two systems on the same queries.
+
+    With a weight above 0 for each query, mean, interval and effect are weighted, and the
+    randomisation test is the only one: its hypothesis, that the sign of each difference is
+    arbitrary, makes all signs of weighted differences equally likely, so it is as exact as without
+    weights. The others test a median, or a mean of equal weights.
 
     Example:
         >>> difference = paired_difference(np.array([0.5, 0.7, 0.9]), np.array([0.4, 0.7, 0.5]))
@@ -81,16 +87,24 @@ def paired_difference(
     differences = one - other
     rounding = _TIE * np.maximum(np.abs(one), np.abs(other))
     differences = np.where(np.abs(differences) <= rounding, 0.0, differences)
-    mean, low, high = mean_interval(differences)
+    if weights is None:
+        mean, low, high = mean_interval(differences)
+        effect = _effect(differences, mean)
+        p_values = {name: TESTS[name](differences, checked_seed(seed)) for name in tests}
+    else:
+        mean, low, high = weighted_interval(differences, weights)
+        effect = _effect(differences, mean)
+        products = differences * (weights / weights.max())
+        p_values = {"randomisation": _randomisation_test(products, checked_seed(seed))}
     return Difference(
         mean * unit,
         low * unit,
         high * unit,
-        effect=_effect(differences),
+        effect=effect,
         wins=int(np.sum(differences > 0)),
         ties=int(np.sum(differences == 0)),
         losses=int(np.sum(differences < 0)),
-        p_values={name: TESTS[name](differences, checked_seed(seed)) for name in tests},
+        p_values=p_values,
     )
 
 
@@ -114,6 +128,27 @@ def mean_interval(values: Doubles, level: float = 0.95) -> tuple[float, float, f
     error = float(np.std(values / unit, ddof=1) / np.sqrt(len(values)))
     half = float(stats.t.ppf(0.5 + level / 2, len(values) - 1)) * error
     return mean * unit, (mean - half) * unit, (mean + half) * unit
+
+
+def weighted_interval(
+    values: Doubles, weights: Doubles, level: float = 0.95
+) -> tuple[float, float, float]:
+    """Return the weighted mean and the bounds of its confidence interval.
+
+    Values are taken as drawn from one distribution whatever their weight, so their plain standard
+    deviation is its estimate; weights enlarge the error of the mean by Kish's factor. With equal
+    weights it is ``mean_interval``.
+
+    Example:
+        >>> ends = weighted_interval(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 2.0]))
+        >>> tuple(round(end, 3) for end in ends)
+        (2.25, -0.385, 4.885)
+    """
+    shares = weights / weights.sum()
+    mean = float(shares @ values)
+    plain, low, high = mean_interval(values, level)
+    factor = float(np.sqrt(len(values) * np.sum(shares**2)))
+    return mean, mean + factor * (low - plain), mean + factor * (high - plain)
 
 
 def holm(p_values: Doubles) -> Doubles:
@@ -177,8 +212,7 @@ def _unit(*values: NDArray[np.float64]) -> float:
     return math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest else 1.0
 
 
-def _effect(differences: Doubles) -> float:
-    mean = float(np.mean(differences))
+def _effect(differences: Doubles, mean: float) -> float:
     if len(differences) < 2:
         return math.nan
     if _no_spread(differences):

@@ -1,0 +1,76 @@
+"""Categorical columns of data frames, as codes that a fit and its predictions share.
+
+A column is categorical if its type says so: pandas' ``category``, Polars' ``Categorical`` and
+``Enum``, Arrow's dictionaries. A code is the index of a category among those of the fit in
+alphabetical order, so it does not depend on the order of rows or of the type's categories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from podium.data.frames import arrow_table, is_frame
+from podium.errors import DataError
+from podium.kernels import Doubles
+
+Categories: TypeAlias = "Mapping[str, Sequence[str]]"
+"""The categories of each categorical column, in the order of their codes."""
+
+
+def find_categories(X: Any) -> dict[str, list[str]]:
+    """Return the categories that occur in each categorical column of a data frame.
+
+    Example:
+        >>> table = pa.table({"age": [3, 5], "brand": pa.array(["b", "a"]).dictionary_encode()})
+        >>> find_categories(table)
+        {'brand': ['a', 'b']}
+    """
+    if not is_frame(X):
+        return {}
+    with suppress(DataError):  # what cannot be read as a table is refused where it is read
+        table = arrow_table(X)
+        return {
+            field.name: sorted(pc.drop_null(pc.unique(_strings(table, field.name))).to_pylist())
+            for field in table.schema
+            if pa.types.is_dictionary(field.type)
+        }
+    return {}
+
+
+def category_codes(table: pa.Table, name: str, categories: Sequence[str]) -> Doubles:
+    """Return the code of each row's category; NaN for missing and for unknown ones.
+
+    Example:
+        >>> category_codes(pa.table({"brand": ["b", "zulu", None]}), "brand", ["a", "b"]).tolist()
+        [1.0, nan, nan]
+    """
+    known = pa.array(categories, pa.large_string())
+    codes = pc.index_in(_strings(table, name), value_set=known, skip_nulls=True)
+    return np.asarray(codes.cast(pa.float64()).to_numpy(), np.float64)
+
+
+def _strings(table: pa.Table, name: str) -> pa.ChunkedArray:
+    column = table.column(name)
+    try:
+        if pa.types.is_dictionary(column.type):
+            # Arrow cannot cast the dictionaries of Polars, whose values are string views.
+            return pa.chunked_array(
+                [_text(part.dictionary).take(part.indices) for part in column.chunks],
+                pa.large_string(),
+            )
+        return column.cast(pa.large_string())
+    except pa.ArrowException as error:
+        raise DataError(
+            f"the categories of column {name!r} are of type {column.type}",
+            hint="Give strings or numbers.",
+        ) from error
+
+
+def _text(dictionary: pa.Array) -> pa.Array:
+    return pa.array(dictionary.to_pylist()).cast(pa.large_string())

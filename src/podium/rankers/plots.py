@@ -1,0 +1,39 @@
+"""Pictures of a fitted ranker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from podium.errors import ArgumentError
+from podium.kernels import Doubles
+from podium.reports.charts import curve_chart, named_bar_chart
+from podium.reports.figure import Figure
+
+_MOST_FEATURES = 25
+
+
+def learning_curve(
+    results: Mapping[str, Mapping[str, Sequence[float]]], *, larger_is_better: bool
+) -> Figure:
+    """Draw the measure of the validation queries after each step."""
+    if not results:
+        raise ArgumentError(
+            "there is no learning curve", hint="Fit with an eval_set of validation queries."
+        )
+    ((measure, values),) = results["valid_0"].items()
+    best = int(np.argmax(values) if larger_is_better else np.argmin(values))
+    title = f"{measure} of the validation queries: best {values[best]:.4f} at step {best + 1}"
+    steps = range(1, len(values) + 1)
+    return Figure.of_chart(title, curve_chart({measure: (steps, values)}, title=title, axis="step"))
+
+
+def importance_bars(names: Sequence[str], values: Doubles, what: str) -> Figure:
+    """Draw the features with the largest importance."""
+    order = np.argsort(-np.abs(values), kind="stable")[:_MOST_FEATURES]
+    title = what
+    if len(order) < len(names):
+        title = f"{what}: {len(order)} largest of {len(names)}"
+    bars = {names[index]: float(values[index]) for index in order}
+    return Figure.of_chart(title, named_bar_chart(title, bars))
