@@ -1,0 +1,7 @@
+"""Rankers in other engines' formats, and the check that they score the same there."""
+
+from podium.export.folder import ExportFolder, GoldenRows
+from podium.export.live import LiveEngine
+from podium.export.writing import ExportOptions, export_ranker
+
+__all__ = ["ExportFolder", "ExportOptions", "GoldenRows", "LiveEngine", "export_ranker"]

@@ -1,0 +1,215 @@
+"""The folder of an export: what goes to the target, and what proves that it scores the same there.
+
+::
+
+    manifest.json     what was exported, for which target, and how its features are named
+    golden.jsonl      one row per line: its feature values (null is absent) and the expected score
+    reference.podium  the model in the form that the writer read, to explain a difference
+    ...               the files of the target, such as featureset.json and model.json
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from podium.data.atomic import atomic_write
+from podium.data.json_lines import json_line, json_lines, parse_json
+from podium.errors import DataError
+from podium.kernels import Doubles
+
+MANIFEST, GOLDEN, REFERENCE = "manifest.json", "golden.jsonl", "reference.podium"
+_FORMAT = 1
+_MOST_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A feature of an export.
+
+    Attributes:
+        name: Its name in the ranker.
+        engine_name: Its name in the target.
+        absent: The value that the target gives it where a document has none; None if the value
+            stays missing.
+    """
+
+    name: str
+    engine_name: str
+    absent: float | None = None
+
+
+@dataclass(frozen=True)
+class GoldenRows:
+    """Rows with known scores.
+
+    Attributes:
+        values: One row per document, one column per feature; NaN if a feature is absent.
+        scores: The score of each row by the ranker itself.
+    """
+
+    values: Doubles
+    scores: Doubles
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What an export is.
+
+    Attributes:
+        target: The target's name, such as ``opensearch``.
+        engine_version: The oldest version of the target that scores as the ranker does.
+        model_name: The model's name in the target.
+        features: Its features, in the order of the columns of the golden rows.
+        ranker: The kind of the exported ranker or model file, and the SHA-256 of its bytes.
+        tolerance: The largest difference of a score that rounding explains.
+        measure: The ranker's mean measure on validation data, by its name.
+        versions: The versions of Podium and of the packages that wrote the export.
+        golden: How much of the model the golden rows reach.
+        limits: What the target does differently, in words.
+        files: The SHA-256 of every other file of the folder.
+    """
+
+    target: str
+    engine_version: str
+    model_name: str
+    features: tuple[Feature, ...]
+    ranker: dict[str, str]
+    tolerance: float
+    measure: dict[str, float] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    golden: dict[str, int] = field(default_factory=dict)
+    limits: tuple[str, ...] = ()
+    files: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ExportFolder:
+    """An export on disk.
+
+    Attributes:
+        path: The folder.
+        manifest: What it is.
+    """
+
+    path: Path
+    manifest: Manifest
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> ExportFolder:
+        """Read the manifest of a folder; a DataError if it is not an export."""
+        folder = Path(path)
+        file = folder / MANIFEST
+        try:
+            content = parse_json(_read(file))
+            if content.pop("format") != _FORMAT:
+                raise ValueError("it was written by another version of Podium")
+            features = tuple(Feature(**entry) for entry in content.pop("features"))
+            limits = tuple(map(str, content.pop("limits")))
+            manifest = Manifest(features=features, limits=limits, **content)
+        except DataError as error:
+            raise error.at(file) from error
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise DataError(
+                f"is not the manifest of an export ({error})", path=file, hint="Export it again."
+            ) from error
+        return cls(folder, manifest)
+
+    @property
+    def engine_names(self) -> list[str]:
+        """The names of the features in the target, in the order of the golden rows' columns."""
+        return [feature.engine_name for feature in self.manifest.features]
+
+    def read(self, name: str) -> bytes:
+        """Return the bytes of a file of the export."""
+        if name not in self.manifest.files:
+            raise DataError("no such file in the export", path=self.path / name, hint="Export it.")
+        return _read(self.path / name)
+
+    def read_json(self, name: str) -> Any:
+        """Return the content of a JSON file of the export."""
+        try:
+            return parse_json(self.read(name))
+        except DataError as error:
+            raise error.at(self.path / name) from error
+
+    def target_files(self) -> dict[str, bytes]:
+        """Return the files that are written for the target, by name."""
+        names = sorted(set(self.manifest.files) - {GOLDEN, REFERENCE})
+        return {name: self.read(name) for name in names}
+
+    def changed_files(self) -> list[str]:
+        """Return the files whose bytes are not those that were written."""
+        return [
+            name
+            for name, digest in sorted(self.manifest.files.items())
+            if hashlib.sha256(self.read(name)).hexdigest() != digest
+        ]
+
+    def golden_rows(self) -> GoldenRows:
+        """Return the golden rows."""
+        width = len(self.manifest.features)
+
+        def parse(content: dict[str, Any]) -> tuple[list[float], float]:
+            values = [np.nan if value is None else float(value) for value in content["values"]]
+            if len(values) != width:
+                raise DataError(f"a row has not {width} values", hint="Export it again.")
+            return values, float(content["score"])
+
+        path = self.path / GOLDEN
+        try:
+            rows = list(json_lines(path, parse))
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, DataError):
+                raise
+            raise DataError(
+                f"are not golden rows ({error!r})", path=path, hint="Export it again."
+            ) from error
+        values = np.array([row for row, _ in rows], np.float64).reshape(-1, width)
+        return GoldenRows(values, np.array([score for _, score in rows]))
+
+
+def write_folder(
+    path: str | os.PathLike[str],
+    manifest: Manifest,
+    golden: GoldenRows,
+    files: Mapping[str, bytes],
+) -> ExportFolder:
+    """Write an export, its manifest last: a folder with a manifest is complete."""
+    folder = Path(path)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MANIFEST).unlink(missing_ok=True)
+    lines = [
+        json_line({"values": [None if np.isnan(value) else value for value in row], "score": score})
+        for row, score in zip(golden.values.tolist(), golden.scores.tolist(), strict=True)
+    ]
+    contents = {**files, GOLDEN: b"".join(lines)}
+    for name, content in contents.items():
+        with atomic_write(folder / name) as file:
+            file.write(content)
+    digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+    described = {"format": _FORMAT, **asdict(manifest), "files": dict(sorted(digests.items()))}
+    text = json.dumps(described, indent=1, ensure_ascii=False, allow_nan=False)
+    with atomic_write(folder / MANIFEST) as file:
+        file.write(text.encode() + b"\n")
+    return ExportFolder.open(folder)
+
+
+def _read(file: Path) -> bytes:
+    try:
+        if file.stat().st_size > _MOST_BYTES:
+            raise DataError("is larger than 1 GiB", path=file, hint="It is not part of an export.")
+        return file.read_bytes()
+    except FileNotFoundError as error:
+        raise DataError("no such file", path=file, hint="Export it again.") from error
+    except OSError as error:
+        raise DataError(
+            f"cannot be read ({error.strerror})", path=file, hint="Check it."
+        ) from error

@@ -1,0 +1,148 @@
+"""Golden rows: few rows that reach every leaf that can be reached, and both sides of every split."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from podium.data.seeds import generator
+from podium.export.golden_kernel import LEFT, MISSING, RIGHT, cover
+from podium.export.reading import Model
+from podium.export.scorers import LinearModel
+from podium.export.single_precision import at_most
+from podium.export.trees import TreeModel
+from podium.kernels import Doubles, Floats
+
+_BACKGROUND = 64
+"""The number of rows with ordinary values."""
+
+
+def golden_values(
+    model: Model,
+    *,
+    most_rows: int = 2000,
+    sample: Floats | None = None,
+    can_miss: bool = True,
+    negative: bool = True,
+    unlike: Sequence[tuple[int, float, float]] = (),
+    random_state: int = 0,
+) -> tuple[Doubles, dict[str, int]]:
+    """Return the values of golden rows, and how much of the model they reach.
+
+    The rows of trees have, for each split that a row can come to, the last single-precision value
+    that goes left, the next one, which goes right, and a missing value.
+
+    Args:
+        model: The model.
+        most_rows: The maximum number of rows.
+        sample: Real rows, whose values are used where no split asks for another.
+        can_miss: Whether a value may be missing.
+        negative: Whether a value may be negative.
+        unlike: Intervals of a feature whose values are avoided.
+        random_state: The seed.
+    """
+    rng = generator(random_state)
+    if isinstance(model, TreeModel):
+        rows = _tree_rows(model, most_rows, sample, can_miss, negative, unlike, rng)
+    else:
+        rows = _plain_rows(model, sample, can_miss, negative, rng)
+    for column, first, last in unlike:
+        rows = rows[~((rows[:, column] >= first) & (rows[:, column] <= last))]
+    reached = {"rows": len(rows)}
+    if isinstance(model, TreeModel):
+        leaves = np.unique(model.leaves(rows)) if len(rows) else np.empty(0)
+        reached |= {"leaves": int((model.feature < 0).sum()), "leaves_reached": len(leaves)}
+    return rows, reached
+
+
+def split_edges(model: TreeModel) -> tuple[Doubles, Doubles]:
+    """Return the last value that goes left and the first that goes right, for each node."""
+    last = at_most(model.threshold, strict=model.strict)
+    with np.errstate(over="ignore"):
+        first = np.nextafter(last, np.float32(np.inf)).astype(np.float64)
+    left = last.astype(np.float64)
+    for node in np.flatnonzero(model.category_set >= 0):
+        members = set(model.category_sets[model.category_set[node]])
+        left[node] = min(members, default=np.inf)
+        first[node] = next(number for number in range(len(members) + 1) if number not in members)
+    return left, first
+
+
+def _tree_rows(
+    model: TreeModel,
+    most_rows: int,
+    sample: Floats | None,
+    can_miss: bool,
+    negative: bool,
+    unlike: Sequence[tuple[int, float, float]],
+    rng: np.random.Generator,
+) -> Doubles:
+    edges = np.stack(split_edges(model))
+    inner = model.feature >= 0
+    splits = np.flatnonzero(inner)
+    background = _background(model, edges, sample, can_miss, negative, rng)
+    met = np.zeros((3, len(model.feature)), np.bool_)
+    met[LEFT], met[RIGHT] = ~np.isfinite(edges[0]), ~np.isfinite(edges[1])
+    met[MISSING] = not can_miss
+    for column, first, last in unlike:
+        avoided = (model.feature == column) & (edges >= first) & (edges <= last)
+        met[:2] |= avoided
+    parents = model.parents()
+    is_left = np.zeros(len(parents), np.bool_)
+    is_left[model.left[splits]] = True
+    rows = np.empty((most_rows, model.features))
+    smallest = np.full(model.features, -np.inf if negative else 0.0)
+    random = rng.random((most_rows, model.features))
+    count = cover(
+        model.feature, model.left, model.right, parents, is_left, model.missing_left, edges,
+        model.category_set >= 0, rng.permutation(splits), met, smallest, can_miss, random,
+        background, rows,
+    )  # fmt: skip
+    return np.concatenate([background, rows[:count]])
+
+
+def _background(
+    model: TreeModel,
+    edges: Doubles,
+    sample: Floats | None,
+    can_miss: bool,
+    negative: bool,
+    rng: np.random.Generator,
+) -> Doubles:
+    """Return rows with ordinary values: real ones, or ones between which the model tells."""
+    if sample is not None and len(sample):
+        chosen = rng.choice(len(sample), min(_BACKGROUND, len(sample)), replace=False)
+        rows = sample[np.sort(chosen)].astype(np.float64)
+    else:
+        rows = np.zeros((_BACKGROUND, model.features))
+        for column in range(model.features):
+            values = edges[:, model.feature == column].ravel()
+            values = values[np.isfinite(values)]
+            if values.size:
+                rows[:, column] = rng.choice(values, _BACKGROUND)
+        rows[rng.random(rows.shape) < 0.1] = np.nan
+    if not can_miss:
+        rows = np.nan_to_num(rows, nan=0.0)
+    return rows if negative else np.abs(rows)
+
+
+def _plain_rows(
+    model: Model, sample: Floats | None, can_miss: bool, negative: bool, rng: np.random.Generator
+) -> Doubles:
+    """Return rows that differ in one feature each, and ordinary ones."""
+    width = len(model.feature_names)
+    centre, scale = np.zeros(width), np.ones(width)
+    if not isinstance(model, LinearModel | TreeModel):
+        centre, scale = model.mean, model.scale
+    drawn = centre + scale * rng.normal(size=(_BACKGROUND, width))
+    if sample is not None and len(sample):
+        drawn = sample[rng.choice(len(sample), min(_BACKGROUND, len(sample)), replace=False)]
+    rows = np.concatenate([[centre], centre + np.diag(scale), drawn]).astype(np.float32)
+    if can_miss and not isinstance(model, LinearModel):
+        without = np.tile(rows[-1], (width, 1))
+        np.fill_diagonal(without, np.nan)
+        rows = np.concatenate([rows, without])
+    if not (can_miss and not isinstance(model, LinearModel)):
+        rows = np.nan_to_num(rows, nan=0.0)
+    return (rows if negative else np.abs(rows)).astype(np.float64)

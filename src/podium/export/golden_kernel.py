@@ -1,0 +1,180 @@
+"""Compiled search for rows that together reach every side of every split."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.kernels import Doubles, Ints, inner, kernel
+
+LEFT, RIGHT, MISSING = 0, 1, 2
+"""The goals of a split: the last value that goes left, the first that goes right, a missing one."""
+
+_TRIES = 4096
+"""The number of further goals that are tried for each row."""
+
+
+@inner
+def _meet(
+    node: int,
+    goal: int,
+    feature: Ints,
+    parent: Ints,
+    is_left: NDArray[np.bool_],
+    missing_left: NDArray[np.bool_],
+    edges: Doubles,
+    exact: NDArray[np.bool_],
+    low: Doubles,
+    high: Doubles,
+    missing: NDArray[np.bool_],
+    low_before: Doubles,
+    high_before: Doubles,
+    missing_before: NDArray[np.bool_],
+) -> bool:
+    """Narrow the values of a row so that it meets a goal; unchanged if it cannot."""
+    # The features on the way are few: what they were is kept, to be restored.
+    below, fits, came_left = node, True, False
+    steps = 0
+    while below >= 0:
+        column = feature[below]
+        low_before[steps] = low[column]
+        high_before[steps] = high[column]
+        missing_before[steps] = missing[column]
+        steps += 1
+        side = goal
+        if below != node:
+            side = LEFT if came_left else RIGHT
+        if side == MISSING:
+            low[column], high[column] = np.inf, -np.inf
+        else:
+            edge = edges[side, below]
+            if exact[below] or below == node:
+                low[column], high[column] = max(low[column], edge), min(high[column], edge)
+            elif side == LEFT:
+                high[column] = min(high[column], edge)
+            else:
+                low[column] = max(low[column], edge)
+            if below == node or missing_left[below] != (side == LEFT):
+                missing[column] = False
+        if low[column] > high[column] and not missing[column]:
+            fits = False
+            break
+        came_left = is_left[below]
+        below = parent[below]
+    if fits:
+        return True
+    below = node
+    columns = np.empty(steps, np.int64)
+    for step in range(steps):
+        columns[step] = feature[below]
+        below = parent[below]
+    for step in range(steps - 1, -1, -1):  # the first change of a feature is undone last
+        low[columns[step]] = low_before[step]
+        high[columns[step]] = high_before[step]
+        missing[columns[step]] = missing_before[step]
+    return False
+
+
+@kernel
+def cover(
+    feature: Ints,
+    left: Ints,
+    right: Ints,
+    parent: Ints,
+    is_left: NDArray[np.bool_],
+    missing_left: NDArray[np.bool_],
+    edges: Doubles,
+    exact: NDArray[np.bool_],
+    splits: Ints,
+    met: NDArray[np.bool_],
+    smallest: Doubles,
+    can_miss: bool,
+    random: Doubles,
+    background: Doubles,
+    rows: Doubles,
+) -> int:
+    """Fill rows until every goal is met that can be; return how many rows there are.
+
+    Args:
+        feature: The feature of each node; -1 for a leaf.
+        left: The left child of each node.
+        right: The right child of each node.
+        parent: The parent of each node; -1 for a root.
+        is_left: Whether a node is the left child of its parent.
+        missing_left: Whether a missing value goes left.
+        edges: The last value that goes left and the first that goes right, for each node.
+        exact: Whether only these values do (categories).
+        splits: The nodes that are splits, in the order in which goals are tried.
+        met: Whether a goal of a node is met, or need not be.
+        smallest: The smallest value of each feature.
+        can_miss: Whether a value may be missing.
+        random: Random numbers from 0 to 1, one per row and feature.
+        background: Rows whose values a feature has that no goal needs.
+        rows: The rows to fill.
+    """
+    columns = rows.shape[1]
+    low, high = np.empty(columns), np.empty(columns)
+    missing = np.empty(columns, np.bool_)
+    deepest = 8192
+    low_before, high_before = np.empty(deepest), np.empty(deepest)
+    missing_before = np.empty(deepest, np.bool_)
+    goals = len(splits) * 3
+    next_goal, filled = 0, 0
+    while filled < len(rows):
+        while next_goal < goals and met[next_goal % 3, splits[next_goal // 3]]:
+            next_goal += 1
+        if next_goal == goals:
+            break
+        for column in range(columns):
+            low[column], high[column] = smallest[column], np.inf
+            missing[column] = can_miss
+        tried = 0
+        goal = next_goal
+        first = True
+        while goal < goals and tried < _TRIES:
+            node, kind = splits[goal // 3], goal % 3
+            if not met[kind, node]:
+                tried += 1
+                done = _meet(
+                    node,
+                    kind,
+                    feature,
+                    parent,
+                    is_left,
+                    missing_left,
+                    edges,
+                    exact,
+                    low,
+                    high,
+                    missing,
+                    low_before,
+                    high_before,
+                    missing_before,
+                )
+                if done or first:
+                    met[kind, node] = True  # or it cannot be met by any row
+                if first and not done:
+                    break
+                first = False
+            goal += 1
+        if first:
+            continue
+        source = filled % len(background)
+        for column in range(columns):
+            value = background[source, column]
+            if low[column] > high[column]:
+                value = np.nan
+            elif value != value and missing[column]:
+                pass
+            elif not low[column] <= value <= high[column]:
+                lower, upper = low[column], high[column]
+                use_lower = random[filled, column] < 0.5
+                if lower == -np.inf or (upper < np.inf and not use_lower):
+                    value = upper
+                else:
+                    value = lower
+                if not np.isfinite(value):
+                    value = 0.0
+            rows[filled, column] = value
+        filled += 1
+    return filled

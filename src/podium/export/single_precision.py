@@ -1,0 +1,39 @@
+"""Thresholds for targets that compare single-precision numbers.
+
+A model compares in double precision. Its rows are single-precision numbers, and between two of them
+any threshold separates the same rows: so a threshold can be moved to a single-precision number, if
+to the right one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from podium.kernels import Floats
+
+
+def at_most(threshold: ArrayLike, *, strict: bool) -> Floats:
+    """Return T so that ``x <= T`` holds exactly where ``x <= threshold``, or ``<`` if strict.
+
+    For every single-precision x: the largest such number below the threshold.
+
+    Example:
+        >>> at_most([0.1], strict=False) <= 0.1
+        array([ True])
+    """
+    exact = np.asarray(threshold, np.float64)
+    with np.errstate(over="ignore"):
+        rounded = exact.astype(np.float32)
+    too_large = rounded >= exact if strict else rounded > exact
+    with np.errstate(over="ignore"):
+        return np.where(too_large, np.nextafter(rounded, np.float32(-np.inf)), rounded)
+
+
+def below(threshold: ArrayLike, *, strict: bool) -> Floats:
+    """Return T so that ``x < T`` holds exactly where ``x <= threshold``, or ``<`` if strict.
+
+    For every single-precision x, but not for infinity: no number is above it.
+    """
+    with np.errstate(over="ignore"):
+        return np.nextafter(at_most(threshold, strict=strict), np.float32(np.inf))

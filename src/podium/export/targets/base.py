@@ -1,0 +1,192 @@
+"""What all targets have in common: names, versions, refusals and the shape of a writer."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from podium.errors import ArgumentError, DataError
+from podium.export.folder import Feature
+from podium.export.reading import Model
+from podium.export.scorers import LinearModel, NetworkModel
+from podium.export.trees import TreeModel
+from podium.kernels import Doubles
+
+DEEPEST_NESTING = 400
+"""Parsers of JSON in Java stop at 1,000 levels, and a node takes two of them."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a writer is to write.
+
+    Attributes:
+        model: The model.
+        names: The features' names in the target.
+        model_name: The model's name in the target.
+        version: The version of the target.
+        never_missing: Whether every feature always has a value.
+        extractors: How the target computes features, in its own terms, by the features' names in
+            the target; a feature without one is read from a field of its name.
+    """
+
+    model: Model
+    names: tuple[str, ...]
+    model_name: str
+    version: str
+    never_missing: bool = False
+    extractors: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a writer wrote.
+
+    Attributes:
+        files: The files of the target, by name.
+        absent: The value of each feature that a document does not have; None if it stays missing.
+        limits: What the target does differently, in words.
+        unlike: Intervals of a feature (its column, from, to; both included) whose values take
+            another branch in the target.
+    """
+
+    files: dict[str, bytes]
+    absent: tuple[float | None, ...]
+    limits: tuple[str, ...] = ()
+    unlike: tuple[tuple[int, float, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class EngineModel:
+    """What a target computes from its files, by the target's own rules.
+
+    Attributes:
+        model: The model as the target understands its files.
+        absent: What the target takes for an absent value of each feature; NaN is missing.
+        single_precision: Whether it computes in single precision.
+    """
+
+    model: Model
+    absent: Doubles
+    single_precision: bool
+
+    def rows(self, X: ArrayLike) -> Doubles:
+        """Return rows as the target sees them: absent values filled in, rounded."""
+        rows = np.asarray(X, np.float64)
+        rows = np.where(np.isnan(rows), self.absent, rows)
+        return rows.astype(np.float32).astype(np.float64) if self.single_precision else rows
+
+    def predict(self, X: ArrayLike) -> Doubles:
+        """Score rows."""
+        rows = self.rows(X)
+        if isinstance(self.model, TreeModel):
+            return self.model.predict(rows, np.float32 if self.single_precision else np.float64)
+        if isinstance(self.model, LinearModel) and self.single_precision:
+            scores = np.zeros(len(rows), np.float32)
+            for column, weight in enumerate(self.model.weights.astype(np.float32)):
+                scores += rows[:, column].astype(np.float32) * weight
+            return scores.astype(np.float64)
+        return self.model.predict(rows)
+
+
+class Target(ABC):
+    """A format of another engine: a writer, and a reader that follows the engine's rules."""
+
+    name: ClassVar[str]
+    """Its name on the command line."""
+    title: ClassVar[str]
+    """Its name in messages."""
+    newest: ClassVar[str]
+    """The version that is written for by default."""
+    single_precision: ClassVar[bool]
+    """Whether it computes in single precision."""
+    negative_values: ClassVar[bool] = True
+    """Whether a feature may be negative: where it is the score of a query, it may not."""
+    packages: ClassVar[tuple[str, ...]] = ()
+    """The packages that write the format."""
+
+    def write(self, request: Request) -> Written:
+        """Return the files of a model; an ArgumentError if the target cannot express it."""
+        if isinstance(request.model, TreeModel):
+            return self.write_trees(request, request.model)
+        if isinstance(request.model, LinearModel):
+            return self.write_linear(request, request.model)
+        return self.write_network(request, request.model)
+
+    @abstractmethod
+    def write_trees(self, request: Request, model: TreeModel) -> Written:
+        """Write a tree model."""
+
+    def write_linear(self, request: Request, model: LinearModel) -> Written:
+        """Write a linear model."""
+        del request, model
+        self.refuse("linear models", "Export it to opensearch, solr or onnx.")
+
+    def write_network(self, request: Request, model: NetworkModel) -> Written:
+        """Write a network."""
+        del request, model
+        self.refuse("networks", "Export it to onnx or solr.")
+
+    @abstractmethod
+    def read(self, files: Mapping[str, bytes], features: Sequence[Feature]) -> EngineModel:
+        """Return what the target computes from its files; a DataError if they are malformed."""
+
+    def refuse(self, what: str, hint: str) -> NoReturn:
+        """Raise the error for what a target cannot express."""
+        raise ArgumentError(f"{self.title} cannot express {what}", hint=hint)
+
+    def require_plain_splits(self, model: TreeModel) -> None:
+        """Refuse trees with categories or with 0 as a missing value."""
+        if model.has_categories:
+            self.refuse("splits by categories", "Train on numbers, or export to onnx.")
+        if model.zero_missing.any():
+            self.refuse(
+                "0 as a missing value (LightGBM's zero_as_missing)",
+                "Train without it, or export to onnx.",
+            )
+        if model.depths().max(initial=0) > DEEPEST_NESTING:
+            self.refuse(f"trees deeper than {DEEPEST_NESTING}", "Train with a smaller max_depth.")
+
+
+def version_number(text: str) -> tuple[int, ...]:
+    """Parse a version such as ``3.8`` or ``3.8.0.0``.
+
+    Example:
+        >>> version_number("3.8.0") >= (3, 2)
+        True
+    """
+    if not re.fullmatch(r"\d{1,4}(\.\d{1,4}){0,3}", text):
+        raise ArgumentError(f"{text!r} is not a version", hint="Give one such as 3.8.")
+    return tuple(map(int, text.split(".")))
+
+
+def engine_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names that every target takes: letters, digits and underscores, no digit first.
+
+    Example:
+        >>> engine_names(["1", "bm25 (title)"])
+        ('f1', 'bm25__title_')
+    """
+    cleaned = [re.sub(r"[^A-Za-z0-9_]", "_", name) for name in names]
+    cleaned = [name if re.match(r"[A-Za-z_]", name) else f"f{name}" for name in cleaned]
+    if len(set(cleaned)) < len(cleaned):
+        cleaned = [f"f{number}" for number in range(1, len(cleaned) + 1)]
+    return tuple(cleaned)
+
+
+def column_of(name: Any, columns: Mapping[str, int]) -> int:
+    """Return the column of a feature that a target's file names."""
+    if name not in columns:
+        raise DataError(f"{name!r} is not a feature of the export", hint="Export it again.")
+    return columns[name]
+
+
+def zero_goes_left(model: TreeModel) -> Any:
+    """Return whether the value 0 goes to the left child of each node."""
+    return model.threshold > 0 if model.strict else model.threshold >= 0

@@ -1,0 +1,215 @@
+"""The learning-to-rank plugins of OpenSearch and (o19s) of Elasticsearch.
+
+Both read trees as XGBoost dumps them (``model/xgboost+json``) and compute in single precision: a row
+goes left if its value is below the threshold. What an absent feature does depends on the version.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from podium.data.json_lines import parse_json
+from podium.errors import DataError
+from podium.export.folder import Feature
+from podium.export.scorers import LinearModel
+from podium.export.single_precision import below
+from podium.export.targets.base import (
+    EngineModel,
+    Request,
+    Target,
+    Written,
+    column_of,
+    version_number,
+    zero_goes_left,
+)
+from podium.export.trees import Split, TreeModel, concatenate_trees, flatten_tree
+
+FEATURES, MODEL = "featureset.json", "model.json"
+_OBJECTIVE = "rank:pairwise"
+"""Scores are used as they are; every version knows this one."""
+
+
+class OpenSearch(Target):
+    """OpenSearch's plugin: ``PUT _ltr/_featureset/NAME``, ``POST .../_createmodel``.
+
+    ``featureset.json`` and ``model.json`` are the bodies of these two requests.
+    """
+
+    name = "opensearch"
+    title = "OpenSearch"
+    newest = "3.8"
+    single_precision = True
+    negative_values = False
+
+    def absent_rule(self, version: str) -> Literal["zero", "right", "node"]:
+        """Return what an absent feature does: it is 0, goes right, or as each node says."""
+        number = version_number(version)
+        if number >= (3, 8):  # learning-to-rank-base#379
+            return "node"
+        return "right" if number >= (3, 2) else "zero"  # learning-to-rank-base#206
+
+    def _missing_hint(self) -> str:
+        return (
+            "Export for version 3.8 (opensearch-learning-to-rank-base#379), "
+            "or pass --never-missing if every feature always has a value."
+        )
+
+    def write_trees(self, request: Request, model: TreeModel) -> Written:
+        """Write trees as XGBoost dumps them."""
+        self.require_plain_splits(model)
+        rule = self.absent_rule(request.version)
+        inner = model.feature >= 0
+        if not request.never_missing:
+            if rule == "zero" and (zero_goes_left(model) != model.missing_left)[inner].any():
+                self.refuse(
+                    f"missing values before the version after {request.version}: they are 0 there",
+                    self._missing_hint(),
+                )
+            if rule == "right" and model.missing_left[inner].any():
+                self.refuse(
+                    f"a missing value that goes left in version {request.version}",
+                    self._missing_hint(),
+                )
+        thresholds = below(model.threshold, strict=model.strict).astype(np.float64)
+        if not np.isfinite(thresholds[inner]).all():
+            self.refuse("a threshold above all single-precision numbers", "Scale the feature.")
+        leaves = model.value.astype(np.float32).astype(np.float64)
+        if not np.isfinite(leaves).all():
+            self.refuse("a leaf above all single-precision numbers", "Scale the labels.")
+        splits = []
+        if model.base_score or not model.trees:
+            splits.append({"nodeid": 0, "leaf": float(np.float32(model.base_score))})
+        splits += nested_trees(model, thresholds, leaves, request.names)
+        definition = {"objective": _OBJECTIVE, "splits": splits}
+        absent = 0.0 if rule == "zero" else None
+        return self._written(request, "model/xgboost+json", definition, absent)
+
+    def write_linear(self, request: Request, model: LinearModel) -> Written:
+        """Write the weight of each feature."""
+        weights = model.weights.astype(np.float32).astype(np.float64).tolist()
+        definition = dict(zip(request.names, weights, strict=True))
+        return self._written(request, "model/linear", definition, 0.0)
+
+    def _written(
+        self, request: Request, kind: str, definition: Any, absent: float | None
+    ) -> Written:
+        features = [
+            {
+                "name": name,
+                "params": [],
+                "template_language": "mustache",
+                "template": request.extractors.get(name, field_value(name)),
+            }
+            for name in request.names
+        ]
+        set_name = f"{request.model_name}_features"
+        feature_set = {"featureset": {"name": set_name, "features": features}}
+        text = json.dumps(definition, separators=(",", ":"), allow_nan=False)
+        model = {"name": request.model_name, "model": {"type": kind, "definition": text}}
+        return Written(
+            {
+                FEATURES: json.dumps(feature_set, indent=1).encode(),
+                MODEL: json.dumps({"model": model}).encode(),
+            },
+            absent=(absent,) * len(request.names),
+        )
+
+    def read(self, files: Mapping[str, bytes], features: Sequence[Feature]) -> EngineModel:
+        """Read both files as the plugin does."""
+        listed = parse_json(files[FEATURES])["featureset"]["features"]
+        names = [str(entry["name"]) for entry in listed]
+        if sorted(names) != sorted(feature.engine_name for feature in features):
+            raise DataError("the feature set has other features", hint="Export it again.")
+        columns = {feature.engine_name: column for column, feature in enumerate(features)}
+        model = parse_json(files[MODEL])["model"]["model"]
+        definition = parse_json(model["definition"].encode())
+        absent = np.array(
+            [np.nan if feature.absent is None else feature.absent for feature in features]
+        )
+        if model["type"] == "model/linear":
+            weights = np.zeros(len(features))
+            for name, weight in definition.items():
+                weights[column_of(name, columns)] = np.float32(weight)
+            linear = LinearModel(tuple(columns), weights)
+            return EngineModel(linear, absent, single_precision=True)
+        if model["type"] != "model/xgboost+json" or definition["objective"] != _OBJECTIVE:
+            raise DataError("the model is of another type", hint="Export it again.")
+
+        def expand(node: dict[str, Any]) -> Split | float:
+            if "leaf" in node:
+                return float(np.float32(node["leaf"]))
+            left, right = node["children"]
+            if left["nodeid"] != node["yes"] or right["nodeid"] != node["no"]:
+                raise DataError("the children of a split are not its own", hint="Export it again.")
+            return Split(
+                column_of(node["split"], columns),
+                float(np.float32(node["split_condition"])),
+                node.get("missing") == node["yes"],
+                left,
+                right,
+            )
+
+        trees = [flatten_tree(root, expand) for root in definition["splits"]]
+        read = concatenate_trees(trees, tuple(columns), strict=True)
+        return EngineModel(read, absent, single_precision=True)
+
+
+class ElasticsearchPlugin(OpenSearch):
+    """The o19s plugin for Elasticsearch, from which OpenSearch's descends."""
+
+    name = "o19s"
+    title = "The o19s plugin"
+    newest = "1.5.9"
+
+    def absent_rule(self, version: str) -> Literal["zero", "right", "node"]:
+        """Return what an absent feature does."""
+        return "node" if version_number(version) >= (1, 5, 9) else "zero"  # o19s#481
+
+    def _missing_hint(self) -> str:
+        return (
+            "Export for version 1.5.9 (elasticsearch-learning-to-rank#481), "
+            "or pass --never-missing if every feature always has a value."
+        )
+
+
+def field_value(name: str) -> dict[str, Any]:
+    """Return the query of a feature that is a field of the document, absent without the field."""
+    return {
+        "function_score": {
+            "query": {"exists": {"field": name}},
+            "functions": [{"field_value_factor": {"field": name}}],
+            "boost_mode": "replace",
+        }
+    }
+
+
+def nested_trees(
+    model: TreeModel, thresholds: Any, leaves: Any, names: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Return trees as XGBoost dumps them: nested nodes that go left below a threshold."""
+    nodes: list[dict[str, Any]] = [{}] * len(model.feature)
+    depths = model.depths().tolist()
+    roots = model.roots[model.tree_of_node()].tolist()
+    features, left, right = model.feature.tolist(), model.left.tolist(), model.right.tolist()
+    missing_left = model.missing_left.tolist()
+    for node in range(len(features) - 1, -1, -1):  # children come after their parents
+        number = node - roots[node]
+        if features[node] < 0:
+            nodes[node] = {"nodeid": number, "leaf": float(leaves[node])}
+            continue
+        yes, no = left[node] - roots[node], right[node] - roots[node]
+        nodes[node] = {
+            "nodeid": number,
+            "depth": depths[node],
+            "split": names[features[node]],
+            "split_condition": float(thresholds[node]),
+            "yes": yes,
+            "no": no,
+            "missing": yes if missing_left[node] else no,
+            "children": [nodes[left[node]], nodes[right[node]]],
+        }
+    return [nodes[root] for root in model.roots.tolist()]

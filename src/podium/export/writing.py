@@ -1,0 +1,186 @@
+"""Write an export, and check it before anyone uses it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+
+import podium
+from podium.errors import DataError
+from podium.export.folder import (
+    REFERENCE,
+    ExportFolder,
+    Feature,
+    GoldenRows,
+    Manifest,
+    write_folder,
+)
+from podium.export.golden import golden_values
+from podium.export.reading import Model, model_of_ranker, read_model
+from podium.export.reference import reference_bytes
+from podium.export.scorers import LinearModel
+from podium.export.targets import TARGETS
+from podium.export.targets.base import Request, Target, engine_names
+from podium.kernels import Doubles, Floats
+from podium.rankers import Ranker
+
+_TOLERANCE = {True: 1e-5, False: 1e-6}
+"""The largest difference of scores of about 1, in single and in double precision."""
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """How to export a ranker.
+
+    Attributes:
+        engine_version: The version of the target; the newest one by default.
+        model_name: The model's name in the target.
+        never_missing: Whether every feature always has a value.
+        extractors: How the target computes features, in its own terms, by the features' names in
+            the target or in the ranker.
+        golden_rows: The maximum number of golden rows that are searched for.
+        sample: Real rows, to draw ordinary values of golden rows from.
+        measure: The ranker's measure on validation data, by its name.
+    """
+
+    engine_version: str | None = None
+    model_name: str = "podium"
+    never_missing: bool = False
+    extractors: Mapping[str, Any] = field(default_factory=dict)
+    golden_rows: int = 2000
+    sample: Floats | None = None
+    measure: Mapping[str, float] = field(default_factory=dict)
+
+
+def export_ranker(
+    ranker: Ranker | str | os.PathLike[str],
+    target: str,
+    folder: str | os.PathLike[str],
+    options: ExportOptions | None = None,
+) -> ExportFolder:
+    """Write a ranker in a target's format, with golden rows that the written files score alike.
+
+    Args:
+        ranker: A fitted ranker, or the path of a saved one or of a model of LightGBM, XGBoost or
+            CatBoost.
+        target: The target's name: ``onnx``, ``opensearch``, ``o19s``, ``solr``, ``elasticsearch``
+            or ``vespa``.
+        folder: The folder to write.
+        options: How.
+
+    Raises:
+        ArgumentError: If the target cannot express the model.
+
+    Example:
+        >>> import tempfile
+        >>> from podium.rankers import LinearRanker
+        >>> ranker = LinearRanker("ListNet()").fit([[1.0], [2.0]], [0, 1], group=[2])
+        >>> export = export_ranker(ranker, "opensearch", tempfile.mkdtemp())
+        >>> export.engine_names
+        ['f1']
+    """
+    options = options or ExportOptions()
+    if isinstance(ranker, Ranker):
+        fitted: Ranker | None = ranker
+        model, content = model_of_ranker(ranker), ranker.to_bytes()
+    else:
+        model, fitted, content = read_model(ranker)
+    writer = TARGETS.named(target)
+    names = engine_names(model.feature_names)
+    request = Request(
+        model=model,
+        names=names,
+        model_name=options.model_name,
+        version=options.engine_version or writer.newest,
+        never_missing=options.never_missing,
+        extractors=_by_engine_name(options.extractors, model.feature_names, names),
+    )
+    written = writer.write(request)
+    values, reached = golden_values(
+        model,
+        most_rows=options.golden_rows,
+        sample=options.sample,
+        can_miss=not options.never_missing and not isinstance(model, LinearModel),
+        negative=writer.negative_values,
+        unlike=written.unlike,
+    )
+    scores = _scores(fitted, model, values)
+    features = tuple(
+        Feature(name, engine_name, absent)
+        for name, engine_name, absent in zip(
+            model.feature_names, names, written.absent, strict=True
+        )
+    )
+    manifest = Manifest(
+        target=writer.name,
+        engine_version=request.version,
+        model_name=request.model_name,
+        features=features,
+        ranker={
+            "kind": type(fitted or model).__name__,
+            "sha256": hashlib.sha256(content).hexdigest(),
+        },
+        tolerance=_TOLERANCE[writer.single_precision or _is_single(model)]
+        * max(1.0, float(np.abs(scores).max(initial=0.0))),
+        measure=dict(options.measure),
+        versions={"podium": podium.__version__} | _versions(writer.packages),
+        golden=reached,
+        limits=written.limits,
+    )
+    files = {**written.files, REFERENCE: reference_bytes(model)}
+    _check(writer, written.files, features, GoldenRows(values, scores), manifest.tolerance)
+    return write_folder(folder, manifest, GoldenRows(values, scores), files)
+
+
+def _is_single(model: Model) -> bool:
+    return not isinstance(model, LinearModel) and getattr(model, "single_precision", True)
+
+
+def _scores(fitted: Ranker | None, model: Model, values: Doubles) -> Doubles:
+    if fitted is None or not len(values):
+        return model.predict(values)
+    # Columns are in the order of the fit, by whatever names.
+    return fitted._predict(values.astype(np.float32))
+
+
+def _by_engine_name(
+    extractors: Mapping[str, Any], names: tuple[str, ...], engine: tuple[str, ...]
+) -> dict[str, Any]:
+    of = dict(zip(names, engine, strict=True))
+    known = {of.get(name, name): extractor for name, extractor in extractors.items()}
+    unknown = sorted(set(known) - set(engine))
+    if unknown:
+        raise DataError(f"{unknown[0]!r} is not a feature of the ranker", hint="Check its name.")
+    return known
+
+
+def _check(
+    writer: Target,
+    files: Mapping[str, bytes],
+    features: tuple[Feature, ...],
+    golden: GoldenRows,
+    tolerance: float,
+) -> None:
+    scores = writer.read(files, features).predict(golden.values)
+    off = np.abs(scores - golden.scores)
+    if len(off) and not off.max() <= tolerance:
+        raise DataError(
+            f"{writer.title} would score a golden row {off.max():.3g} off, and nothing is written",
+            hint="Report this as an error of Podium, with the model.",
+        )
+
+
+def _versions(packages: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for package in packages:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
