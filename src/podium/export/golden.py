@@ -1,4 +1,4 @@
-"""Golden rows: few rows that reach every leaf that can be reached, and both sides of every split."""
+"""Golden rows: few rows that reach every leaf that data can reach, on both sides of each split."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _tree_rows(
     smallest = np.full(model.features, -np.inf if negative else 0.0)
     random = rng.random((most_rows, model.features))
     count = cover(
-        model.feature, model.left, model.right, parents, is_left, model.missing_left, edges,
+        model.feature, parents, is_left, model.missing_left, edges,
         model.category_set >= 0, rng.permutation(splits), met, smallest, can_miss, random,
         background, rows,
     )  # fmt: skip
@@ -137,7 +137,8 @@ def _plain_rows(
         centre, scale = model.mean, model.scale
     drawn = centre + scale * rng.normal(size=(_BACKGROUND, width))
     if sample is not None and len(sample):
-        drawn = sample[rng.choice(len(sample), min(_BACKGROUND, len(sample)), replace=False)]
+        chosen = rng.choice(len(sample), min(_BACKGROUND, len(sample)), replace=False)
+        drawn = sample[chosen].astype(np.float64)
     rows = np.concatenate([[centre], centre + np.diag(scale), drawn]).astype(np.float32)
     if can_miss and not isinstance(model, LinearModel):
         without = np.tile(rows[-1], (width, 1))

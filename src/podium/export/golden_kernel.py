@@ -78,8 +78,6 @@ def _meet(
 @kernel
 def cover(
     feature: Ints,
-    left: Ints,
-    right: Ints,
     parent: Ints,
     is_left: NDArray[np.bool_],
     missing_left: NDArray[np.bool_],
@@ -97,8 +95,6 @@ def cover(
 
     Args:
         feature: The feature of each node; -1 for a leaf.
-        left: The left child of each node.
-        right: The right child of each node.
         parent: The parent of each node; -1 for a root.
         is_left: Whether a node is the left child of its parent.
         missing_left: Whether a missing value goes left.
@@ -169,10 +165,8 @@ def cover(
             elif not low[column] <= value <= high[column]:
                 lower, upper = low[column], high[column]
                 use_lower = random[filled, column] < 0.5
-                if lower == -np.inf or (upper < np.inf and not use_lower):
-                    value = upper
-                else:
-                    value = lower
+                use_upper = lower == -np.inf or (upper < np.inf and not use_lower)
+                value = upper if use_upper else lower
                 if not np.isfinite(value):
                     value = 0.0
             rows[filled, column] = value

@@ -50,9 +50,12 @@ def read_reference(content: bytes) -> Model:
                 for number in range((len(arrays) - 2) // 2)
             )
             return NetworkModel(names, arrays["mean"], arrays["scale"], layers)
-        kinds = {"threshold": np.float64, "value": np.float64}
-        booleans = ("missing_left", "zero_missing")
-        kinds |= dict.fromkeys(booleans, np.bool_)
+        kinds: dict[str, Any] = dict.fromkeys(_NODE_ARRAYS, np.int64)
+        kinds |= dict.fromkeys(("threshold", "value"), np.float64)
+        kinds |= dict.fromkeys(("missing_left", "zero_missing"), np.bool_)
+        nodes: dict[str, Any] = {
+            name: arrays[name].astype(kind, casting="same_kind") for name, kind in kinds.items()
+        }
         return TreeModel(
             feature_names=names,
             category_sets=tuple(
@@ -62,10 +65,7 @@ def read_reference(content: bytes) -> Model:
             base_score=float(metadata["base_score"]),
             floor_categories=bool(metadata["floor_categories"]),
             single_precision=bool(metadata["single_precision"]),
-            **{
-                name: arrays[name].astype(kinds.get(name, np.int64), casting="same_kind")
-                for name in _NODE_ARRAYS
-            },
+            **nodes,
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, DataError):

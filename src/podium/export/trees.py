@@ -1,8 +1,8 @@
 """One form for additive tree models, whatever library trained them.
 
 Every difference between libraries is spelled out: the comparison of a split, the child that a
-missing value goes to, what counts as missing, and how a number becomes a category. A reader resolves
-its library's rules once, and a writer looks at this form only.
+missing value goes to, what counts as missing, and how a number becomes a category. A reader
+resolves its library's rules once, and a writer looks at this form only.
 """
 
 from __future__ import annotations
@@ -239,11 +239,9 @@ def concatenate_trees(
     sizes = [len(np.atleast_1d(tree["feature"])) for tree in trees]
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
-    def joined(name: str, dtype: type, default: ArrayLike | None = None) -> NDArray[Any]:
+    def joined(name: str, dtype: Any, default: int = 0) -> NDArray[Any]:
         parts = [
-            np.asarray(tree[name] if default is None else tree.get(name, default), dtype)
-            if default is None or name in tree
-            else np.full(size, default, dtype)
+            np.asarray(tree[name], dtype) if name in tree else np.full(size, default, dtype)
             for tree, size in zip(trees, sizes, strict=True)
         ]
         return np.concatenate([np.empty(0, dtype), *parts])
@@ -294,15 +292,15 @@ def flatten_tree(root: Any, expand: Callable[[Any], Split | float]) -> dict[str,
         if parent >= 0:
             links[side][parent] = number
         node = expand(content)
-        is_split = isinstance(node, Split)
-        features.append(node.feature if is_split else -1)
-        thresholds.append(node.threshold if is_split else 0.0)
-        missing.append(node.missing_left if is_split else False)
-        values.append(0.0 if is_split else float(node))
+        if isinstance(node, Split):
+            stack += [(node.right, number, 1), (node.left, number, 0)]
+            row = (node.feature, node.threshold, node.missing_left, 0.0)
+        else:
+            row = (-1, 0.0, False, float(node))
+        for column, entry in zip((features, thresholds, missing, values), row, strict=True):
+            column.append(entry)  # type: ignore[arg-type]
         links[0].append(0)
         links[1].append(0)
-        if is_split:
-            stack += [(node.right, number, 1), (node.left, number, 0)]
     return {
         "feature": features, "threshold": thresholds, "missing_left": missing, "value": values,
         "left": links[0], "right": links[1],

@@ -24,8 +24,8 @@ def parse_ubjson(content: bytes) -> Any:
     r"""Parse untrusted UBJSON; a DataError if it is not valid.
 
     Example:
-        >>> parse_ubjson(b"{L\x00\x00\x00\x00\x00\x00\x00\x01a[$l#L\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x07}")
-        {'a': [7]}
+        >>> parse_ubjson(b"{i\x01a[$U#i\x02\x07\x08}")
+        {'a': [7, 8]}
     """
     try:
         value, end = _value(content, 1, content[:1], 0)

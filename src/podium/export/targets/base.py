@@ -82,6 +82,10 @@ class EngineModel:
         rows = np.where(np.isnan(rows), self.absent, rows)
         return rows.astype(np.float32).astype(np.float64) if self.single_precision else rows
 
+    def tree_rows(self, X: ArrayLike) -> Doubles:
+        """Return rows with the columns of its trees, which may be more than the features."""
+        return self.rows(X)
+
     def predict(self, X: ArrayLike) -> Doubles:
         """Score rows."""
         rows = self.rows(X)

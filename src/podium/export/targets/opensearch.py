@@ -1,7 +1,7 @@
 """The learning-to-rank plugins of OpenSearch and (o19s) of Elasticsearch.
 
-Both read trees as XGBoost dumps them (``model/xgboost+json``) and compute in single precision: a row
-goes left if its value is below the threshold. What an absent feature does depends on the version.
+Both read trees as XGBoost dumps them (``model/xgboost+json``) and compute in single precision: a
+row goes left if its value is below the threshold. What an absent feature does depends on the version.
 """
 
 from __future__ import annotations

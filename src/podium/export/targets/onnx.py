@@ -1,0 +1,391 @@
+"""ONNX: one graph from features in double precision to scores.
+
+Trees are one ``TreeEnsemble`` (ai.onnx.ml 5), whose thresholds, leaves and sums are in double
+precision. Its predecessor ``TreeEnsembleRegressor`` compares in double precision too, but returns
+single-precision scores, in which documents tie that the ranker tells apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from podium.errors import DataError, MissingPackageError
+from podium.export.folder import Feature
+from podium.export.reading import Model
+from podium.export.scorers import LinearModel, NetworkModel
+from podium.export.targets.base import EngineModel, Request, Target, Written
+from podium.export.tree_kernel import ZERO
+from podium.export.trees import Split, TreeModel, concatenate_trees, flatten_tree
+from podium.kernels import Doubles
+
+MODEL = "model.onnx"
+INPUT, OUTPUT = "features", "scores"
+_OPSET, _ML_OPSET, _IR_VERSION = 17, 5, 10
+_LEQ, _LT = 0, 1
+_SUM, _NO_TRANSFORM = 1, 0
+_LARGEST_CATEGORY = 1 << 20
+
+
+class Onnx(Target):
+    """A graph with the input ``features`` (documents times features) and the output ``scores``.
+
+    Absent features are NaN.
+    """
+
+    name = "onnx"
+    title = "ONNX"
+    newest = "1.20"
+    single_precision = False
+    packages = ("onnx", "onnxruntime")
+
+    def write_trees(self, request: Request, model: TreeModel) -> Written:
+        """Write one TreeEnsemble, after columns for categories and for zeros that are missing."""
+        graph = _Graph()
+        columns = INPUT
+        if model.zero_missing.any():
+            columns = _missing_zeros(graph, model)
+        feature, threshold = model.feature.copy(), model.threshold.copy()
+        if model.has_categories:
+            columns = self._membership(graph, columns, model, feature, threshold)
+        if not model.trees:
+            total = graph.add("ReduceSum", [columns, graph.integers("axis", [1])], keepdims=1)
+            zero = graph.add("Mul", [total, graph.doubles("zero", np.zeros(1))])
+            graph.add("Add", [zero, graph.doubles("base", [model.base_score])], output=OUTPUT)
+            return self._written(request, graph)
+        base = bool(model.base_score)
+        trees = graph.add(
+            "TreeEnsemble",
+            [columns],
+            domain="ai.onnx.ml",
+            output=None if base else OUTPUT,
+            **_tree_attributes(model, feature, threshold),
+        )
+        if base:
+            graph.add("Add", [trees, graph.doubles("base", [model.base_score])], output=OUTPUT)
+        return self._written(request, graph)
+
+    def _membership(
+        self, graph: _Graph, columns: str, model: TreeModel, feature: Any, threshold: Any
+    ) -> str:
+        """Append a column for each category set: 0 for members, 1 for others, NaN if missing."""
+        appended = [columns]
+        number = model.features
+        pairs: dict[tuple[int, tuple[int, ...]], int] = {}
+        for node in np.flatnonzero(model.category_set >= 0):
+            column = int(model.feature[node])
+            members = model.category_sets[model.category_set[node]]
+            if (column, members) not in pairs:
+                largest = max(members, default=0)
+                if largest > _LARGEST_CATEGORY:
+                    self.refuse(f"categories above {_LARGEST_CATEGORY}", "Number them from 0.")
+                table = np.ones(largest + 3)  # below 0, 0 to the largest, above
+                table[np.array(members, np.int64) + 1] = 0.0
+                value = graph.add("Gather", [columns, graph.integers("column", [column])], axis=1)
+                if model.floor_categories:
+                    value = graph.add("Floor", [value])
+                bounds = [graph.doubles("least", -1.0), graph.doubles("most", largest + 1.0)]
+                clipped = graph.add("Clip", [value, *bounds])
+                # A missing value has no index: it is looked up as any number, then put back.
+                absent = graph.add("IsNaN", [clipped])
+                known = graph.add("Where", [absent, graph.doubles("none", 0.0), clipped])
+                index = graph.add("Cast", [known], to=graph.INT64)
+                index = graph.add("Add", [index, graph.integers("shift", [1])])
+                found = graph.add("Gather", [graph.doubles("members", table), index], axis=0)
+                nan = graph.doubles("nan", np.nan)
+                appended.append(graph.add("Where", [absent, nan, found]))
+                pairs[column, members] = number
+                number += 1
+            feature[node] = pairs[column, members]
+            # Members are 0, so that they go left whether or not the comparison is strict.
+            threshold[node] = 0.5
+        return graph.add("Concat", appended, axis=1)
+
+    def write_linear(self, request: Request, model: LinearModel) -> Written:
+        """Write a matrix product in double precision."""
+        graph = _Graph()
+        graph.add(
+            "MatMul", [INPUT, graph.doubles("weights", model.weights[:, None])], output=OUTPUT
+        )
+        return self._written(request, graph)
+
+    def write_network(self, request: Request, model: NetworkModel) -> Written:
+        """Write the scaling in double precision, and the layers in single precision."""
+        graph = _Graph()
+        centred = graph.add("Sub", [INPUT, graph.doubles("mean", model.mean)])
+        scaled = graph.add("Div", [centred, graph.doubles("scale", model.scale)])
+        absent = graph.add("IsNaN", [scaled])
+        filled = graph.add("Where", [absent, graph.doubles("zero", 0.0), scaled])
+        values = graph.add("Cast", [filled], to=graph.FLOAT)
+        for number, (weights, biases) in enumerate(model.layers):
+            product = graph.add("MatMul", [values, graph.floats("weights", weights.T)])
+            values = graph.add("Add", [product, graph.floats("biases", biases)])
+            if number + 1 < len(model.layers):
+                values = graph.add("Relu", [values])
+        graph.add("Cast", [values], to=graph.DOUBLE, output=OUTPUT)
+        return self._written(request, graph)
+
+    def _written(self, request: Request, graph: _Graph) -> Written:
+        return Written(
+            {MODEL: graph.serialise(request)}, absent=(None,) * len(request.names)
+        )
+
+    def read(self, files: Mapping[str, bytes], features: Sequence[Feature]) -> EngineModel:
+        """Load the graph into ONNX Runtime; its trees are also read from the graph."""
+        model, columns = _parsed(files[MODEL], features)
+        absent = np.array(
+            [np.nan if feature.absent is None else feature.absent for feature in features]
+        )
+        return OnnxModel(model, absent, False, files[MODEL], columns)
+
+
+@dataclass(frozen=True)
+class OnnxModel(EngineModel):
+    """A graph that ONNX Runtime scores.
+
+    Attributes:
+        content: The bytes of the graph.
+        columns: The tensor of the graph that its trees take.
+    """
+
+    content: bytes
+    columns: str
+
+    def tree_rows(self, X: ArrayLike) -> Doubles:
+        """Return the columns of the trees, with those that the graph derives for categories."""
+        rows = self.rows(X)
+        if self.columns == INPUT:
+            return rows
+        onnx = _package("onnx")
+        model = onnx.load_model_from_string(self.content)
+        kind = onnx.TensorProto.DOUBLE
+        described = onnx.helper.make_tensor_value_info(self.columns, kind, None)
+        model.graph.output.append(described)
+        session = inference_session(model.SerializeToString())
+        columns = np.asarray(session.run([self.columns], {INPUT: rows})[0], np.float64)
+        width = len(self.model.feature_names)
+        return columns[:, :width]
+
+    def predict(self, X: ArrayLike) -> Doubles:
+        """Score rows with ONNX Runtime."""
+        session = inference_session(self.content)
+        rows = self.rows(X)
+        if not len(rows):
+            return np.empty(0)
+        return np.asarray(session.run([OUTPUT], {INPUT: rows})[0], np.float64).reshape(-1)
+
+
+def inference_session(content: bytes, threads: int = 0) -> Any:
+    """Load a graph into ONNX Runtime; a DataError if it is not a valid one."""
+    runtime = _package("onnxruntime")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+    try:
+        return runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # its errors have no common base that is public
+        raise DataError(f"is not a valid ONNX graph ({error})", hint="Export it again.") from error
+
+
+def _package(name: str) -> Any:
+    try:
+        return __import__(name)
+    except ImportError as error:
+        raise MissingPackageError(name, extra="export") from error
+
+
+class _Graph:
+    """Collects the nodes and constants of a graph."""
+
+    def __init__(self) -> None:
+        self._onnx = _package("onnx")
+        self._helper = self._onnx.helper
+        types = self._onnx.TensorProto
+        self.DOUBLE, self.FLOAT, self.INT64 = types.DOUBLE, types.FLOAT, types.INT64
+        self._nodes: list[Any] = []
+        self._constants: list[Any] = []
+
+    def add(
+        self,
+        operator: str,
+        inputs: Sequence[str],
+        *,
+        output: str | None = None,
+        domain: str = "",
+        **attributes: Any,
+    ) -> str:
+        """Add a node and return the name of its output."""
+        result = output or f"{operator.lower()}{len(self._nodes)}"
+        node = self._helper.make_node(operator, inputs, [result], domain=domain, **attributes)
+        self._nodes.append(node)
+        return result
+
+    def doubles(self, name: str, values: ArrayLike) -> str:
+        """Add a constant in double precision."""
+        return self._constant(name, np.asarray(values, np.float64))
+
+    def floats(self, name: str, values: ArrayLike) -> str:
+        """Add a constant in single precision."""
+        return self._constant(name, np.asarray(values, np.float32))
+
+    def integers(self, name: str, values: ArrayLike) -> str:
+        """Add a constant of integers."""
+        return self._constant(name, np.asarray(values, np.int64))
+
+    def _constant(self, name: str, values: Any) -> str:
+        unique = f"{name}_{len(self._constants)}"
+        tensor = self._onnx.numpy_helper.from_array(np.ascontiguousarray(values), unique)
+        self._constants.append(tensor)
+        return unique
+
+    def serialise(self, request: Request) -> bytes:
+        """Return the bytes of the checked graph."""
+        helper = self._helper
+        width = len(request.names)
+        graph = helper.make_graph(
+            self._nodes,
+            request.model_name,
+            [helper.make_tensor_value_info(INPUT, self.DOUBLE, ["documents", width])],
+            [helper.make_tensor_value_info(OUTPUT, self.DOUBLE, ["documents", 1])],
+            self._constants,
+        )
+        model = helper.make_model(
+            graph,
+            opset_imports=[
+                helper.make_opsetid("", _OPSET),
+                helper.make_opsetid("ai.onnx.ml", _ML_OPSET),
+            ],
+            ir_version=_IR_VERSION,
+            producer_name="podium",
+        )
+        helper.set_model_props(model, {"feature_names": "\n".join(request.names)})
+        self._onnx.checker.check_model(model)
+        return bytes(model.SerializeToString(deterministic=True))
+
+
+def _missing_zeros(graph: _Graph, model: TreeModel) -> str:
+    """Replace the zeros of features for which they are missing values by NaN."""
+    size = graph.add("Abs", [INPUT])
+    limit = graph.doubles("zero", np.where(model.zero_missing, ZERO, -1.0))
+    is_zero = graph.add("LessOrEqual", [size, limit])
+    return graph.add("Where", [is_zero, graph.doubles("nan", np.nan), INPUT])
+
+
+def _tree_attributes(model: TreeModel, feature: Any, threshold: Any) -> dict[str, Any]:
+    """Return the attributes of a TreeEnsemble: splits and leaves are numbered separately."""
+    helper, types = _package("onnx").helper, _package("onnx").TensorProto
+    inner = model.feature >= 0
+    splits = np.flatnonzero(inner)
+    # A tree of one leaf has no split in this format: it gets one, with two equal leaves.
+    lone = np.flatnonzero(~inner & (model.parents() < 0))
+    leaf_number = np.cumsum(~inner) - 1
+    split_number = np.cumsum(inner) - 1
+    number = np.where(inner, split_number, leaf_number)
+
+    def child(side: Any) -> tuple[list[int], list[int]]:
+        nodes = side[splits]
+        numbers = np.append(number[nodes], number[lone])
+        is_leaf = np.append(~inner[nodes], np.ones(len(lone), np.bool_))
+        return numbers.tolist(), is_leaf.astype(np.int64).tolist()
+
+    true, true_leaf = child(model.left)
+    false, false_leaf = child(model.right)
+    pad = np.zeros(len(lone))
+    roots = number[model.roots].copy()
+    position = {node: len(splits) + index for index, node in enumerate(lone.tolist())}
+    for tree, node in enumerate(model.roots.tolist()):
+        if node in position:
+            roots[tree] = position[node]
+    modes = np.full(len(splits) + len(lone), _LT if model.strict else _LEQ, np.uint8)
+    weights = model.value[~inner]
+    return {
+        "n_targets": 1,
+        "aggregate_function": _SUM,
+        "post_transform": _NO_TRANSFORM,
+        "tree_roots": roots.tolist(),
+        "nodes_modes": helper.make_tensor("modes", types.UINT8, [len(modes)], modes.tolist()),
+        "nodes_featureids": np.append(feature[splits], pad).astype(np.int64).tolist(),
+        "nodes_splits": helper.make_tensor(
+            "splits", types.DOUBLE, [len(modes)], np.append(threshold[splits], pad).tolist()
+        ),
+        "nodes_truenodeids": true,
+        "nodes_trueleafs": true_leaf,
+        "nodes_falsenodeids": false,
+        "nodes_falseleafs": false_leaf,
+        "nodes_missing_value_tracks_true": np.append(model.missing_left[splits], pad)
+        .astype(np.int64)
+        .tolist(),
+        "leaf_targetids": [0] * len(weights),
+        "leaf_weights": helper.make_tensor("leaves", types.DOUBLE, [len(weights)], weights),
+    }
+
+
+def _parsed(content: bytes, features: Sequence[Feature]) -> tuple[Model, str]:
+    """Read the model of a graph, and the name of the tensor that its trees take."""
+    onnx = _package("onnx")
+    try:
+        graph = onnx.load_model_from_string(content).graph
+        constants = {item.name: onnx.numpy_helper.to_array(item) for item in graph.initializer}
+        nodes = {node.op_type: node for node in graph.node}
+        names = tuple(feature.engine_name for feature in features)
+        if "TreeEnsemble" in nodes:
+            return _parsed_trees(graph, nodes["TreeEnsemble"], constants, names)
+        layers = [constants[node.input[1]] for node in graph.node if node.op_type == "MatMul"]
+        if "Relu" not in nodes and "Sub" not in nodes and len(layers) == 1:
+            return LinearModel(names, layers[0][:, 0].astype(np.float64)), INPUT
+        if not layers:
+            base = constants[graph.node[-1].input[1]]
+            return concatenate_trees([], names, base_score=float(base[0])), INPUT
+        biases = [
+            constants[node.input[1]]
+            for node in graph.node
+            if node.op_type == "Add" and node.input[1] in constants
+        ]
+        pairs = tuple((weights.T, bias) for weights, bias in zip(layers, biases, strict=True))
+        mean, scale = constants[nodes["Sub"].input[1]], constants[nodes["Div"].input[1]]
+        return NetworkModel(names, mean, scale, pairs), INPUT
+    except DataError:
+        raise
+    except Exception as error:  # protobuf's errors have no common base
+        raise DataError(
+            f"is not a graph that Podium wrote ({error!r})", hint="Export it again."
+        ) from error
+
+
+def _parsed_trees(
+    graph: Any, node: Any, constants: Mapping[str, Any], names: tuple[str, ...]
+) -> tuple[TreeModel, str]:
+    helper = _package("onnx").helper
+    to_array = _package("onnx").numpy_helper.to_array
+    given = {item.name: helper.get_attribute_value(item) for item in node.attribute}
+    thresholds, leaves = to_array(given["nodes_splits"]), to_array(given["leaf_weights"])
+    modes = to_array(given["nodes_modes"])
+    if len(set(modes.tolist()) | {_LEQ, _LT}) > 2 or len(set(modes.tolist())) > 1:
+        raise ValueError("its splits compare in several ways")
+
+    def expand(item: tuple[int, int]) -> Split | float:
+        number, is_leaf = item
+        if number < 0:
+            raise ValueError("a node is out of range")
+        if is_leaf:
+            return float(leaves[number])
+        return Split(
+            int(given["nodes_featureids"][number]),
+            float(thresholds[number]),
+            bool(given["nodes_missing_value_tracks_true"][number]),
+            (given["nodes_truenodeids"][number], given["nodes_trueleafs"][number]),
+            (given["nodes_falsenodeids"][number], given["nodes_falseleafs"][number]),
+        )
+
+    trees = [flatten_tree((root, 0), expand) for root in given["tree_roots"]]
+    last = graph.node[-1]
+    base = float(constants[last.input[1]][0]) if last.op_type == "Add" else 0.0
+    width = max((max(tree["feature"]) for tree in trees), default=0) + 1  # type: ignore[type-var]
+    derived = tuple(f"set{number}" for number in range(width - len(names)))
+    strict = bool(modes[0] == _LT)
+    read = concatenate_trees(trees, names + derived, strict=strict, base_score=base)
+    return read, str(node.input[0])
