@@ -30,8 +30,8 @@ from podium.export.targets.base import Request, Target, engine_names
 from podium.kernels import Doubles, Floats
 from podium.rankers import Ranker
 
-_TOLERANCE = {True: 1e-5, False: 1e-6}
-"""The largest difference of scores of about 1, in single and in double precision."""
+_SINGLE = 1e-5
+"""The largest difference of scores of about 1 that the ranker itself rounds."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def export_ranker(
         model=model,
         names=names,
         model_name=options.model_name,
-        version=options.engine_version or writer.newest,
+        version=options.engine_version or writer.default_version,
         never_missing=options.never_missing,
         extractors=_by_engine_name(options.extractors, model.feature_names, names),
     )
@@ -126,7 +126,7 @@ def export_ranker(
             "kind": type(fitted or model).__name__,
             "sha256": hashlib.sha256(content).hexdigest(),
         },
-        tolerance=_TOLERANCE[writer.single_precision or _is_single(model)]
+        tolerance=max(writer.tolerance, _SINGLE if _is_single(model) else 0.0)
         * max(1.0, float(np.abs(scores).max(initial=0.0))),
         measure=dict(options.measure),
         versions={"podium": podium.__version__} | _versions(writer.packages),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -96,7 +96,18 @@ class EngineModel:
             for column, weight in enumerate(self.model.weights.astype(np.float32)):
                 scores += rows[:, column].astype(np.float32) * weight
             return scores.astype(np.float64)
+        if isinstance(self.model, NetworkModel) and self.single_precision:
+            return self._network_in_single_precision(self.model, rows)
         return self.model.predict(rows)
+
+    def _network_in_single_precision(self, model: NetworkModel, rows: Doubles) -> Doubles:
+        values = rows.astype(np.float32) - model.mean.astype(np.float32)
+        standardised = replace(
+            model,
+            mean=np.zeros_like(model.mean),
+            scale=np.ones_like(model.scale),
+        )
+        return standardised.predict(values / model.scale.astype(np.float32))
 
 
 class Target(ABC):
@@ -106,14 +117,16 @@ class Target(ABC):
     """Its name on the command line."""
     title: ClassVar[str]
     """Its name in messages."""
-    newest: ClassVar[str]
-    """The version that is written for by default."""
+    default_version: ClassVar[str]
+    """The version that is written for by default: the oldest that can do what is needed."""
     single_precision: ClassVar[bool]
     """Whether it computes in single precision."""
     negative_values: ClassVar[bool] = True
     """Whether a feature may be negative: where it is the score of a query, it may not."""
     packages: ClassVar[tuple[str, ...]] = ()
     """The packages that write the format."""
+    tolerance: ClassVar[float]
+    """The largest difference of scores of about 1 that rounding explains."""
 
     def write(self, request: Request) -> Written:
         """Return the files of a model; an ArgumentError if the target cannot express it."""

@@ -39,8 +39,9 @@ class Onnx(Target):
 
     name = "onnx"
     title = "ONNX"
-    newest = "1.20"
+    default_version = "1.20"
     single_precision = False
+    tolerance = 1e-6
     packages = ("onnx", "onnxruntime")
 
     def write_trees(self, request: Request, model: TreeModel) -> Written:
@@ -130,9 +131,7 @@ class Onnx(Target):
         return self._written(request, graph)
 
     def _written(self, request: Request, graph: _Graph) -> Written:
-        return Written(
-            {MODEL: graph.serialise(request)}, absent=(None,) * len(request.names)
-        )
+        return Written({MODEL: graph.serialise(request)}, absent=(None,) * len(request.names))
 
     def read(self, files: Mapping[str, bytes], features: Sequence[Feature]) -> EngineModel:
         """Load the graph into ONNX Runtime; its trees are also read from the graph."""

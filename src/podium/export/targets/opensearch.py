@@ -41,8 +41,9 @@ class OpenSearch(Target):
 
     name = "opensearch"
     title = "OpenSearch"
-    newest = "3.8"
+    default_version = "3.8"
     single_precision = True
+    tolerance = 1e-5
     negative_values = False
 
     def absent_rule(self, version: str) -> Literal["zero", "right", "node"]:
@@ -163,7 +164,7 @@ class ElasticsearchPlugin(OpenSearch):
 
     name = "o19s"
     title = "The o19s plugin"
-    newest = "1.5.9"
+    default_version = "1.5.9"
 
     def absent_rule(self, version: str) -> Literal["zero", "right", "node"]:
         """Return what an absent feature does."""

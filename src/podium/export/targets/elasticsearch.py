@@ -1,0 +1,156 @@
+"""Elasticsearch's own learning to rank: a tree ensemble with one query per feature.
+
+It computes in double precision from features that are scores of queries, so single-precision
+numbers that are not negative, and returns a single-precision score.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from podium.data.json_lines import parse_json
+from podium.errors import DataError
+from podium.export.folder import Feature
+from podium.export.targets.base import EngineModel, Request, Target, Written, version_number
+from podium.export.targets.opensearch import field_value
+from podium.export.trees import Split, TreeModel, concatenate_trees, flatten_tree
+
+MODEL = "model.json"
+_LARGEST = float(np.finfo(np.float64).max)
+
+
+class Elasticsearch(Target):
+    """``PUT _ml/trained_models/NAME``, whose body ``model.json`` is."""
+
+    name = "elasticsearch"
+    title = "Elasticsearch"
+    default_version = "8.12"
+    single_precision = False
+    negative_values = False
+    tolerance = 1e-5
+
+    def write_trees(self, request: Request, model: TreeModel) -> Written:
+        """Write an ensemble of trees and the queries of its features."""
+        if version_number(request.version) < (8, 12):
+            self.refuse(
+                f"rankers in version {request.version}",
+                "Export for version 8.12, the first with learning to rank, or to o19s.",
+            )
+        self.require_plain_splits(model)
+        names = list(request.names)
+        structures = _structures(model)
+        if model.base_score or not model.trees:
+            structures.insert(0, [{"node_index": 0, "leaf_value": model.base_score}])
+        trees = [
+            {
+                "tree": {
+                    "feature_names": names,
+                    "tree_structure": structure,
+                    "target_type": "regression",
+                }
+            }
+            for structure in structures
+        ]
+        ensemble = {
+            "feature_names": names,
+            "trained_models": trees,
+            "aggregate_output": {"weighted_sum": {"weights": [1.0] * len(trees)}},
+            "target_type": "regression",
+        }
+        extractors = [
+            {
+                "query_extractor": {
+                    "feature_name": name,
+                    "query": request.extractors.get(name, field_value(name)),
+                }
+            }
+            for name in names
+        ]
+        body = {
+            "model_type": "tree_ensemble",
+            "input": {"field_names": names},
+            "definition": {"trained_model": {"ensemble": ensemble}},
+            "inference_config": {"learning_to_rank": {"feature_extractors": extractors}},
+        }
+        limits = ()
+        if version_number(request.version) >= (8, 19):
+            limits = (
+                "From version 8.19 on, negative scores are shifted to 0 or above (eland#783).",
+            )
+        files = {MODEL: json.dumps(body, allow_nan=False).encode()}
+        return Written(files, (None,) * len(names), limits)
+
+    def read(self, files: Mapping[str, bytes], features: Sequence[Feature]) -> EngineModel:
+        """Read the ensemble as Elasticsearch does."""
+        columns = {feature.engine_name: column for column, feature in enumerate(features)}
+        absent = np.array([np.nan if item.absent is None else item.absent for item in features])
+        body = parse_json(files[MODEL])
+        ensemble = body["definition"]["trained_model"]["ensemble"]
+        weights = ensemble["aggregate_output"]["weighted_sum"]["weights"]
+        extracted = [
+            item["query_extractor"]["feature_name"]
+            for item in body["inference_config"]["learning_to_rank"]["feature_extractors"]
+        ]
+        models = ensemble["trained_models"]
+        if set(extracted) != set(columns) or weights != [1.0] * len(models):
+            raise DataError("the ensemble has other features or weights", hint="Export it again.")
+        operators = set()
+        trees = []
+        for item in models:
+            names = item["tree"]["feature_names"]
+            nodes = {node["node_index"]: node for node in item["tree"]["tree_structure"]}
+
+            def expand(
+                number: int, nodes: Any = nodes, names: Sequence[str] = names
+            ) -> Split | float:
+                node = nodes[number]
+                if "left_child" not in node:
+                    return float(node["leaf_value"])
+                threshold = float(node["threshold"])
+                if node["decision_type"] == "lt":  # as "at most", for numbers of any precision
+                    threshold = float(np.nextafter(threshold, -np.inf))
+                else:
+                    operators.add(node["decision_type"])
+                return Split(
+                    columns[names[node["split_feature"]]],
+                    threshold,
+                    bool(node["default_left"]),
+                    node["left_child"],
+                    node["right_child"],
+                )
+
+            trees.append(flatten_tree(0, expand))
+        if operators - {"lte"}:
+            raise DataError("a split compares in another way", hint="Export it again.")
+        return EngineModel(concatenate_trees(trees, tuple(columns)), absent, False)
+
+
+def _structures(model: TreeModel) -> list[list[dict[str, Any]]]:
+    starts = [*model.roots.tolist(), len(model.feature)]
+    operator = "lt" if model.strict else "lte"
+    structures = []
+    for start, end in zip(starts[:-1], starts[1:], strict=True):
+        nodes: list[dict[str, Any]] = []
+        for node in range(start, end):
+            if model.feature[node] < 0:
+                nodes.append({"node_index": node - start, "leaf_value": float(model.value[node])})
+                continue
+            threshold = float(np.clip(model.threshold[node], -_LARGEST, _LARGEST))
+            nodes.append(
+                {
+                    "node_index": node - start,
+                    "split_feature": int(model.feature[node]),
+                    "threshold": threshold,
+                    # Nothing is below the smallest number: an infinite threshold has no JSON.
+                    "decision_type": "lt" if threshold == -_LARGEST else operator,
+                    "left_child": int(model.left[node]) - start,
+                    "right_child": int(model.right[node]) - start,
+                    "default_left": bool(model.missing_left[node]),
+                }
+            )
+        structures.append(nodes)
+    return structures
