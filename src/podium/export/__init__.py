@@ -2,6 +2,15 @@
 
 from podium.export.folder import ExportFolder, GoldenRows
 from podium.export.live import LiveEngine
+from podium.export.verifying import Verification, verify_export
 from podium.export.writing import ExportOptions, export_ranker
 
-__all__ = ["ExportFolder", "ExportOptions", "GoldenRows", "LiveEngine", "export_ranker"]
+__all__ = [
+    "ExportFolder",
+    "ExportOptions",
+    "GoldenRows",
+    "LiveEngine",
+    "Verification",
+    "export_ranker",
+    "verify_export",
+]

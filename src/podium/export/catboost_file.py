@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from podium.data.json_lines import parse_json
 from podium.errors import DataError
+from podium.export.single_precision import as_single
 from podium.export.trees import Split, TreeModel, concatenate_trees, flatten_tree
 
 _MOST_SPLITS = 16
@@ -72,7 +73,7 @@ class _Splits:
             raise ValueError(f"it has a split of type {split['split_type']!r}")
         index = int(split["float_feature_index"])
         # Borders are single-precision numbers that JSON has in double precision.
-        border = float(np.float32(split["border"]))
+        border = float(as_single(float(split["border"])))
         return self._columns[index], border, self._treatments[index] != "AsTrue"
 
     def oblivious(self, tree: dict[str, Any]) -> dict[str, ArrayLike]:

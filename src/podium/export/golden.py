@@ -12,7 +12,7 @@ from podium.export.reading import Model
 from podium.export.scorers import LinearModel
 from podium.export.single_precision import at_most
 from podium.export.trees import TreeModel
-from podium.kernels import Doubles, Floats
+from podium.kernels import Doubles, Floats, Ints
 
 _BACKGROUND = 64
 """The number of rows with ordinary values."""
@@ -99,7 +99,51 @@ def _tree_rows(
         model.category_set >= 0, rng.permutation(splits), met, smallest, can_miss, random,
         background, rows,
     )  # fmt: skip
-    return np.concatenate([background, rows[:count]])
+    rows = np.concatenate([background, rows[:count]])
+    leaves = np.setdiff1d(np.flatnonzero(~inner), model.leaves(rows))
+    more = [
+        _row_to_leaf(model, int(leaf), parents, edges, background[0], can_miss, negative)
+        for leaf in leaves[: most_rows - count]
+    ]
+    return np.concatenate([rows, *(row[None] for row in more if row is not None)])
+
+
+def _row_to_leaf(
+    model: TreeModel,
+    leaf: int,
+    parents: Ints,
+    edges: Doubles,
+    background: Doubles,
+    can_miss: bool,
+    negative: bool,
+) -> Doubles | None:
+    """Return a row that reaches a leaf, or None if there is none.
+
+    On the way to a leaf, features are independent of each other: for each of them one of few values
+    takes all the turns, or none does.
+    """
+    row = background.copy()
+    turns: dict[int, list[tuple[int, bool]]] = {}
+    below, node = leaf, int(parents[leaf])
+    while node >= 0:
+        turns.setdefault(int(model.feature[node]), []).append((node, model.left[node] == below))
+        below, node = node, int(parents[node])
+    for column, passed in turns.items():
+        nodes = [node for node, _ in passed]
+        values = [*edges[:, nodes].ravel().tolist(), *([np.nan] if can_miss else [])]
+        for node in nodes:
+            if model.category_set[node] >= 0:
+                members = model.category_sets[model.category_set[node]]
+                values += [*map(float, members), max(members, default=0) + 1.0]
+        for value in values:
+            if np.isinf(value) or (value < 0 and not negative):
+                continue
+            row[column] = value
+            if all(model.goes_left(node, row) == left for node, left in passed):
+                break
+        else:
+            return None
+    return row
 
 
 def _background(

@@ -22,7 +22,15 @@ def read_lightgbm(content: bytes) -> TreeModel:
     What happens to a missing value depends on ``missing_type`` of the split: with ``None`` it
     counts as 0, whatever the default direction of the split says; with ``Zero`` 0 is missing, too.
     """
-    text = check_lightgbm(content).decode()
+    try:
+        return _model(check_lightgbm(content).decode())
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"is not a valid LightGBM model ({error})", hint="Save it again with save_model."
+        ) from error
+
+
+def _model(text: str) -> TreeModel:
     head, _, rest = text.partition("\nTree=0\n")
     header = _fields(head)
     names = tuple(header["feature_names"].split(" "))
@@ -67,7 +75,7 @@ def _tree(
         )
     values = _numbers(fields["leaf_value"], np.float64)
     if leaves == 1:
-        return _one_leaf(float(values[0])), np.zeros(1, np.int64)
+        return {"feature": [-1], "value": values}, np.zeros(1, np.int64)
     splits = leaves - 1
     feature = _numbers(fields["split_feature"], np.int64)
     threshold = _numbers(fields["threshold"], np.float64)
@@ -111,11 +119,6 @@ def _tree(
         "value": np.append(np.zeros(splits), values),
         "category_set": np.append(category_set, pad - 1),
     }, np.append(zero, pad)
-
-
-def _one_leaf(value: float) -> dict[str, ArrayLike]:
-    names = ("threshold", "left", "right", "missing_left")
-    return {"feature": [-1], "value": [value], **{name: [0] for name in names}}
 
 
 def _members(words: NDArray[np.uint32]) -> tuple[int, ...]:

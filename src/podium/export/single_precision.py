@@ -13,6 +13,17 @@ from numpy.typing import ArrayLike
 from podium.kernels import Floats
 
 
+def as_single(values: ArrayLike) -> Floats:
+    """Round to single precision; what is too large becomes infinite.
+
+    Example:
+        >>> float(as_single(3.5e38))
+        inf
+    """
+    with np.errstate(over="ignore"):
+        return np.asarray(values, np.float64).astype(np.float32)
+
+
 def at_most(threshold: ArrayLike, *, strict: bool) -> Floats:
     """Return T so that ``x <= T`` holds exactly where ``x <= threshold``, or ``<`` if strict.
 
@@ -23,8 +34,7 @@ def at_most(threshold: ArrayLike, *, strict: bool) -> Floats:
         array([ True])
     """
     exact = np.asarray(threshold, np.float64)
-    with np.errstate(over="ignore"):
-        rounded = exact.astype(np.float32)
+    rounded = as_single(exact)
     too_large = rounded >= exact if strict else rounded > exact
     with np.errstate(over="ignore"):
         return np.where(too_large, np.nextafter(rounded, np.float32(-np.inf)), rounded)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from podium.errors import DataError
-from podium.export.tree_kernel import reached_leaves
+from podium.export.tree_kernel import ZERO, reached_leaves
 from podium.kernels import Doubles, Ints
 
 _MOST_NODES = 50_000_000
@@ -197,6 +197,17 @@ class TreeModel:
             )
         return rows
 
+    def goes_left(self, node: int, row: Doubles) -> bool:
+        """Return whether a row goes to the left child of a split."""
+        column = self.feature[node]
+        value = row[column]
+        if np.isnan(value) or (self.zero_missing[column] and abs(value) <= ZERO):
+            return bool(self.missing_left[node])
+        if self.category_set[node] >= 0:
+            category = np.floor(value) if self.floor_categories else np.trunc(value)
+            return bool(category in self.category_sets[self.category_set[node]])
+        return bool(value < self.threshold[node] if self.strict else value <= self.threshold[node])
+
     def first_trees(self, count: int) -> TreeModel:
         """Return the model of the first trees only."""
         end = len(self.feature) if count >= self.trees else int(self.roots[count])
@@ -231,8 +242,8 @@ def concatenate_trees(
     """Return a model of trees whose nodes are each numbered from 0.
 
     Args:
-        trees: The arrays of each tree: ``feature``, ``threshold``, ``left``, ``right``,
-            ``missing_left``, ``value`` and, if it has any categorical splits, ``category_set``.
+        trees: The arrays of each tree: ``feature`` and ``value`` and, if it has any splits,
+            ``threshold``, ``left``, ``right``, ``missing_left`` and ``category_set``.
         feature_names: The names of the features.
         **options: The other attributes of the model.
     """

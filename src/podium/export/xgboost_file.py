@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from podium.data.json_lines import parse_json
 from podium.errors import DataError
+from podium.export.single_precision import as_single
 from podium.export.trees import TreeModel, concatenate_trees
 from podium.export.ubjson import parse_ubjson
 
@@ -81,7 +82,7 @@ def _tree(tree: dict[str, Any], sets: list[tuple[int, ...]]) -> dict[str, ArrayL
     leaf = left == -1
     if (leaf != (right == -1)).any() or not left.size:
         raise ValueError("its nodes do not form trees")
-    values = np.array(tree["split_conditions"], np.float32).astype(np.float64)
+    values = as_single(tree["split_conditions"]).astype(np.float64)
     missing_left = np.array(tree["default_left"], np.int64) != 0
     category_set = np.full(len(left), -1)
     categories = [int(category) for category in tree.get("categories", ())]
@@ -109,7 +110,7 @@ def _tree(tree: dict[str, Any], sets: list[tuple[int, ...]]) -> dict[str, ArrayL
 
 def _margin(text: str, objective: str) -> float:
     """Return the base score as a margin: XGBoost saves what its objective transforms."""
-    score = float(np.float32(text.strip("[]")))
+    score = float(as_single(float(text.strip("[]"))))
     if objective in _MARGIN:
         return math.log(score / (1 - score))
     if objective in _LOG:

@@ -46,6 +46,9 @@ class Onnx(Target):
 
     def write_trees(self, request: Request, model: TreeModel) -> Written:
         """Write one TreeEnsemble, after columns for categories and for zeros that are missing."""
+        if not model.trees:  # an ensemble has at least one: a leaf with the base score
+            leaf = {"feature": [-1], "value": [model.base_score]}
+            model = concatenate_trees([leaf], model.feature_names)
         graph = _Graph()
         columns = INPUT
         if model.zero_missing.any():
@@ -53,11 +56,6 @@ class Onnx(Target):
         feature, threshold = model.feature.copy(), model.threshold.copy()
         if model.has_categories:
             columns = self._membership(graph, columns, model, feature, threshold)
-        if not model.trees:
-            total = graph.add("ReduceSum", [columns, graph.integers("axis", [1])], keepdims=1)
-            zero = graph.add("Mul", [total, graph.doubles("zero", np.zeros(1))])
-            graph.add("Add", [zero, graph.doubles("base", [model.base_score])], output=OUTPUT)
-            return self._written(request, graph)
         base = bool(model.base_score)
         trees = graph.add(
             "TreeEnsemble",
@@ -336,9 +334,6 @@ def _parsed(content: bytes, features: Sequence[Feature]) -> tuple[Model, str]:
         layers = [constants[node.input[1]] for node in graph.node if node.op_type == "MatMul"]
         if "Relu" not in nodes and "Sub" not in nodes and len(layers) == 1:
             return LinearModel(names, layers[0][:, 0].astype(np.float64)), INPUT
-        if not layers:
-            base = constants[graph.node[-1].input[1]]
-            return concatenate_trees([], names, base_score=float(base[0])), INPUT
         biases = [
             constants[node.input[1]]
             for node in graph.node

@@ -16,7 +16,7 @@ from podium.data.json_lines import parse_json
 from podium.errors import DataError
 from podium.export.folder import Feature
 from podium.export.scorers import LinearModel
-from podium.export.single_precision import below
+from podium.export.single_precision import as_single, below
 from podium.export.targets.base import (
     EngineModel,
     Request,
@@ -29,6 +29,8 @@ from podium.export.targets.base import (
 from podium.export.trees import Split, TreeModel, concatenate_trees, flatten_tree
 
 FEATURES, MODEL = "featureset.json", "model.json"
+ABOVE_ALL = 3.5e38
+"""A number above all single-precision ones."""
 _OBJECTIVE = "rank:pairwise"
 """Scores are used as they are; every version knows this one."""
 
@@ -76,8 +78,8 @@ class OpenSearch(Target):
                     self._missing_hint(),
                 )
         thresholds = below(model.threshold, strict=model.strict).astype(np.float64)
-        if not np.isfinite(thresholds[inner]).all():
-            self.refuse("a threshold above all single-precision numbers", "Scale the feature.")
+        # JSON has no infinity, but the plugin reads what is too large as one.
+        thresholds = np.minimum(thresholds, ABOVE_ALL)
         leaves = model.value.astype(np.float32).astype(np.float64)
         if not np.isfinite(leaves).all():
             self.refuse("a leaf above all single-precision numbers", "Scale the labels.")
@@ -134,7 +136,7 @@ class OpenSearch(Target):
         if model["type"] == "model/linear":
             weights = np.zeros(len(features))
             for name, weight in definition.items():
-                weights[column_of(name, columns)] = np.float32(weight)
+                weights[column_of(name, columns)] = as_single(float(weight))
             linear = LinearModel(tuple(columns), weights)
             return EngineModel(linear, absent, single_precision=True)
         if model["type"] != "model/xgboost+json" or definition["objective"] != _OBJECTIVE:
@@ -142,13 +144,13 @@ class OpenSearch(Target):
 
         def expand(node: dict[str, Any]) -> Split | float:
             if "leaf" in node:
-                return float(np.float32(node["leaf"]))
+                return float(as_single(float(node["leaf"])))
             left, right = node["children"]
             if left["nodeid"] != node["yes"] or right["nodeid"] != node["no"]:
                 raise DataError("the children of a split are not its own", hint="Export it again.")
             return Split(
                 column_of(node["split"], columns),
-                float(np.float32(node["split_condition"])),
+                float(as_single(float(node["split_condition"]))),
                 node.get("missing") == node["yes"],
                 left,
                 right,

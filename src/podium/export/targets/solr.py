@@ -1,8 +1,8 @@
 """Solr's learning-to-rank module: trees, weighted sums and small networks.
 
 It computes in single precision. A row goes left if its value is at most the threshold plus a
-millionth, so the threshold that is written is that much smaller. Near 0 not every threshold can be
-written that way: the millionth itself has but 24 bits.
+millionth, so the threshold that is written is that much smaller. Near 0, and just above a negative
+power of two, a threshold cannot always be written that way: the sum is rounded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from podium.data.json_lines import parse_json
 from podium.errors import DataError
 from podium.export.folder import Feature
 from podium.export.scorers import LinearModel, NetworkModel
-from podium.export.single_precision import at_most
+from podium.export.single_precision import as_single, at_most
 from podium.export.targets.base import (
     EngineModel,
     Request,
@@ -85,7 +85,7 @@ class Solr(Target):
         limits = []
         if unlike:
             limits.append(
-                f"{len(unlike)} thresholds near 0 are moved by at most "
+                f"{len(unlike)} thresholds are moved by at most "
                 f"{max(last - first for _, first, last in unlike):.2g}: Solr adds a millionth to "
                 "each, in single precision."
             )
@@ -182,7 +182,7 @@ class Solr(Target):
         if kind == "LinearModel":
             weights = np.zeros(len(features))
             for name, weight in parameters["weights"].items():
-                weights[column_of(name, columns)] = np.float32(weight)
+                weights[column_of(name, columns)] = as_single(float(weight))
             return EngineModel(LinearModel(tuple(columns), weights), absent, True)
         if kind == "NeuralNetworkModel":
             return EngineModel(_network(model, order, tuple(columns)), absent, True)
@@ -192,9 +192,9 @@ class Solr(Target):
 
         def expand(node: dict[str, Any]) -> Split | float:
             if "feature" not in node:
-                return float(np.float32(node["value"]))
+                return float(as_single(float(node["value"])))
             with np.errstate(over="ignore"):
-                threshold = np.float32(node["threshold"]) + SLACK
+                threshold = as_single(float(node["threshold"])) + SLACK
             # Without support of missing values, a comparison with NaN is false.
             missing_left = with_missing and node["missing"] == "left"
             column = column_of(node["feature"], columns)
@@ -202,7 +202,7 @@ class Solr(Target):
 
         trees = []
         for tree in parameters["trees"]:
-            if np.float32(tree["weight"]) != 1:
+            if as_single(float(tree["weight"])) != 1:
                 raise DataError("a tree has another weight", hint="Export it again.")
             trees.append(flatten_tree(tree["root"], expand))
         return EngineModel(concatenate_trees(trees, tuple(columns)), absent, True)
@@ -277,7 +277,7 @@ def _network(model: dict[str, Any], order: list[int], names: tuple[str, ...]) ->
     mean, scale = np.zeros(len(names)), np.ones(len(names))
     for column, entry in zip(order, model["features"], strict=True):
         given = entry["norm"]["params"]
-        mean[column], scale[column] = np.float32(given["avg"]), np.float32(given["std"])
+        mean[column], scale[column] = as_single(float(given["avg"])), as_single(float(given["std"]))
     layers = []
     for number, layer in enumerate(model["params"]["layers"]):
         weights = np.array(layer["matrix"], np.float32)

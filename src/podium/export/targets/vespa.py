@@ -16,8 +16,9 @@ import numpy as np
 from podium.data.json_lines import parse_json
 from podium.errors import DataError
 from podium.export.folder import Feature
-from podium.export.single_precision import below
+from podium.export.single_precision import as_single, below
 from podium.export.targets.base import EngineModel, Request, Target, Written
+from podium.export.targets.opensearch import ABOVE_ALL
 from podium.export.trees import Split, TreeModel, concatenate_trees, flatten_tree
 
 MODEL, PROFILE = "model.json", "rank-profile.sd"
@@ -36,8 +37,7 @@ class Vespa(Target):
         """Write what LightGBM's ``dump_model`` returns, as far as Vespa reads it."""
         self.require_plain_splits(model)
         thresholds = below(model.threshold, strict=model.strict).astype(np.float64)
-        if not np.isfinite(thresholds[model.feature >= 0]).all():
-            self.refuse("a threshold above all single-precision numbers", "Scale the feature.")
+        thresholds = np.minimum(thresholds, ABOVE_ALL)  # JSON has no infinity
         roots: list[dict[str, Any]] = []
         if model.base_score or not model.trees:
             roots.append({"leaf_value": model.base_score})
@@ -83,7 +83,7 @@ class Vespa(Target):
                 raise DataError("a split compares in another way", hint="Export it again.")
             return Split(
                 columns[names[node["split_feature"]]],
-                float(np.float32(node["threshold"])),
+                float(as_single(float(node["threshold"]))),
                 bool(node["default_left"]),
                 node["left_child"],
                 node["right_child"],

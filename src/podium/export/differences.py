@@ -1,0 +1,243 @@
+"""Where the trees of a target's files differ from those of the exported model, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from podium.export.folder import Feature
+from podium.export.golden import split_edges
+from podium.export.scorers import LinearModel, NetworkModel
+from podium.export.targets.base import EngineModel
+from podium.export.tree_kernel import ZERO
+from podium.export.trees import TreeModel
+from podium.kernels import Doubles
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A difference between the exported model and what the target computes.
+
+    Attributes:
+        text: The tree, the split and the rule that explain it.
+        rows: The golden rows that it changes.
+    """
+
+    text: str
+    rows: tuple[int, ...]
+
+
+def tree_findings(
+    reference: TreeModel, engine: EngineModel, features: tuple[Feature, ...], values: Doubles
+) -> list[Finding]:
+    """Compare tree by tree: every golden row must reach a leaf of the same value."""
+    assert isinstance(engine.model, TreeModel)
+    return _Comparison(reference, engine, engine.model, features, values).findings()
+
+
+class _Comparison:
+    def __init__(
+        self,
+        reference: TreeModel,
+        engine: EngineModel,
+        written: TreeModel,
+        features: tuple[Feature, ...],
+        values: Doubles,
+    ) -> None:
+        self.reference, self.written, self.features = reference, written, features
+        self.values = values
+        self.precision = np.float32 if engine.single_precision else np.float64
+        self.rows = engine.tree_rows(values)
+        # Formats without a base score have a first tree of one leaf for it.
+        self.has_base_tree = written.base_score == 0 and (
+            reference.base_score != 0 or not reference.trees
+        )
+        self.edges = split_edges(reference), split_edges(written)
+
+    def findings(self) -> list[Finding]:
+        every = tuple(range(len(self.values)))
+        expected = self.precision(self.reference.base_score)
+        base = self.written.base_score
+        start = int(self.has_base_tree)
+        if self.has_base_tree and self.written.trees:
+            base = self.written.value[self.written.roots[0]]
+            if self.written.feature[self.written.roots[0]] >= 0:
+                start, base = 0, 0.0
+        found = []
+        if self.precision(base) != expected:
+            found.append(Finding(f"the base score is {base:.9g} instead of {expected:.9g}", every))
+        count = self.written.trees - start
+        if count != self.reference.trees:
+            found += self._wrong_count(start, count, every)
+            return found
+        reached = self.precision(self.reference.value)[self.reference.leaves(self.values)]
+        other = self.precision(self.written.value)[self.written.leaves(self.rows)][:, start:]
+        wrong = reached != other
+        texts: dict[str, list[int]] = {}
+        for tree in np.flatnonzero(wrong.any(axis=0)):
+            for row in np.flatnonzero(wrong[:, tree]):
+                text = self._explain(int(tree), start, int(row))
+                texts.setdefault(text, []).append(int(row))
+        swapped = self._swapped_features(list(texts))
+        if swapped:
+            rows = sorted({row for rows in texts.values() for row in rows})
+            return [*found, Finding(swapped, tuple(rows))]
+        return found + [Finding(text, tuple(rows)) for text, rows in texts.items()]
+
+    def _wrong_count(self, start: int, count: int, every: tuple[int, ...]) -> list[Finding]:
+        ours = [self._signature(0, tree) for tree in range(self.reference.trees)]
+        theirs = [self._signature(1, tree + start) for tree in range(count)]
+        first = next(
+            (number for number, pair in enumerate(zip(ours, theirs, strict=False)) if pair[0] != pair[1]),
+            min(len(ours), len(theirs)),
+        )
+        missing = len(ours) - len(theirs)
+        what = f"{abs(missing)} tree{'s are' if abs(missing) > 1 else ' is'}"
+        side = "missing" if missing > 0 else "too many"
+        return [Finding(f"tree {first}: {what} {side} from here on", every)]
+
+    def _signature(self, side: int, tree: int) -> tuple[bytes, ...]:
+        model = (self.reference, self.written)[side]
+        nodes = list(model.subtree(int(model.roots[tree])))
+        left, right = self.edges[side]
+        inner = model.feature[nodes] >= 0
+        return (
+            model.feature[nodes].tobytes(),
+            np.where(inner, left[nodes], 0).tobytes(),
+            np.where(inner, right[nodes], 0).tobytes(),
+            model.missing_left[nodes].tobytes(),
+            self.precision(model.value[nodes]).tobytes(),
+        )
+
+    def _explain(self, tree: int, start: int, row: int) -> str:
+        """Walk down both trees with a row until they part."""
+        ours, theirs = self.reference, self.written
+        node, other = int(ours.roots[tree]), int(theirs.roots[tree + start])
+        while ours.feature[node] >= 0 and theirs.feature[other] >= 0:
+            problem = self._split_problem(node, other, row)
+            if problem:
+                number = node - int(ours.roots[tree])
+                return f"tree {tree}, split {number} ({self._condition(node)}): {problem}"
+            side = ours.goes_left(node, self.values[row])
+            node = int(ours.left[node] if side else ours.right[node])
+            other = int(theirs.left[other] if side else theirs.right[other])
+        number = node - int(ours.roots[tree])
+        if ours.feature[node] < 0 and theirs.feature[other] < 0:
+            return (
+                f"tree {tree}, leaf {number}: its value is {theirs.value[other]:.9g} instead of "
+                f"{ours.value[node]:.9g}"
+            )
+        return f"tree {tree}, node {number}: the tree has another shape"
+
+    def _split_problem(self, node: int, other: int, row: int) -> str:
+        ours, theirs = self.reference, self.written
+        column, theirs_column = int(ours.feature[node]), int(theirs.feature[other])
+        if ours.category_set[node] < 0 and column != theirs_column:
+            name = theirs.feature_names[theirs_column]
+            return f"it splits by {name} instead of {self._name(column)}"
+        if self._swapped_children(node, other):
+            return "its children are swapped"
+        value = self.values[row, column]
+        missing = np.isnan(value) or (ours.zero_missing[column] and abs(value) <= ZERO)
+        left = ours.goes_left(node, self.values[row])
+        if theirs.goes_left(other, self.rows[row]) == left:
+            return ""
+        seen = self.rows[row, theirs_column]
+        side = ("right", "left")
+        if missing and not np.isnan(seen) and ours.category_set[node] < 0:
+            return f"an absent value is {seen:.9g} instead of missing"
+        if missing:
+            return f"a missing value goes {side[not left]} instead of {side[left]}"
+        if ours.category_set[node] >= 0:
+            return f"category {value:g} goes {side[not left]} instead of {side[left]}"
+        (last, _), (moved, _) = self.edges
+        return (
+            f"the value {value:.9g} goes {side[not left]} instead of {side[left]}: values up to "
+            f"{moved[other]:.9g} go left instead of up to {last[node]:.9g}"
+        )
+
+    def _swapped_children(self, node: int, other: int) -> bool:
+        pairs = (
+            (self.reference.left[node], self.written.right[other]),
+            (self.reference.right[node], self.written.left[other]),
+        )
+        straight = (
+            (self.reference.left[node], self.written.left[other]),
+            (self.reference.right[node], self.written.right[other]),
+        )
+        return all(self._same(*pair) for pair in pairs) and not all(
+            self._same(*pair) for pair in straight
+        )
+
+    def _same(self, node: int, other: int) -> bool:
+        """Whether two subtrees have the same splits and leaves."""
+        pairs = zip(
+            self.reference.subtree(int(node)), self.written.subtree(int(other)), strict=False
+        )
+        sizes = 0
+        for ours, theirs in pairs:
+            sizes += 1
+            if (self.reference.feature[ours] >= 0) != (self.written.feature[theirs] >= 0):
+                return False
+            if self.reference.feature[ours] < 0:
+                value = self.reference.value[ours], self.written.value[theirs]
+                if self.precision(value[0]) != self.precision(value[1]):
+                    return False
+        return sizes > 0
+
+    def _condition(self, node: int) -> str:
+        model = self.reference
+        name = self._name(int(model.feature[node]))
+        if model.category_set[node] >= 0:
+            return f"{name} in a set of categories"
+        return f"{name} {'<' if model.strict else '<='} {model.threshold[node]:.9g}"
+
+    def _name(self, column: int) -> str:
+        return self.features[column].engine_name
+
+    def _swapped_features(self, texts: list[str]) -> str:
+        """Name two features that stand for each other everywhere, if that is what is wrong."""
+        names = {feature.engine_name for feature in self.features}
+        pairs = set()
+        for text in texts:
+            words = text.partition("it splits by ")[2].split(" instead of ")
+            if len(words) != 2 or not set(words) <= names:
+                return ""
+            pairs.add(frozenset(words))
+        if len(pairs) != 1 or len(texts) < 2:
+            return ""
+        return f"features {' and '.join(sorted(next(iter(pairs))))} are swapped"
+
+
+def other_findings(
+    reference: LinearModel | NetworkModel, engine: EngineModel, off: tuple[int, ...]
+) -> list[Finding]:
+    """Compare weights; an absent value that is filled in otherwise is named as well."""
+    found = []
+    written = engine.model
+    if isinstance(reference, LinearModel) and isinstance(written, LinearModel):
+        precision = np.float32 if engine.single_precision else np.float64
+        ours, theirs = precision(reference.weights), precision(written.weights)
+        found = [
+            f"the weight of {written.feature_names[column]} is {theirs[column]:.9g} instead of "
+            f"{ours[column]:.9g}"
+            for column in np.flatnonzero(ours != theirs)
+        ]
+    elif isinstance(reference, NetworkModel) and isinstance(written, NetworkModel):
+        found = list(_network_findings(reference, written))
+    return [Finding(text, off) for text in found]
+
+
+def _network_findings(ours: NetworkModel, theirs: NetworkModel) -> Iterator[str]:
+    for what in ("mean", "scale"):
+        pair = np.float32(getattr(ours, what)), np.float32(getattr(theirs, what))
+        for column in np.flatnonzero(pair[0] != pair[1]):
+            yield f"the {what} of {theirs.feature_names[column]} is {pair[1][column]:.9g}"
+    if len(ours.layers) != len(theirs.layers):
+        yield f"it has {len(theirs.layers)} layers instead of {len(ours.layers)}"
+    for number, (layer, other) in enumerate(zip(ours.layers, theirs.layers, strict=False)):
+        for what, expected, value in zip(("weights", "biases"), layer, other, strict=True):
+            if expected.shape != value.shape or (expected != value).any():
+                yield f"the {what} of layer {number} are others"

@@ -1,0 +1,144 @@
+"""Why a running engine scores rows otherwise: what it may do with values that explains it.
+
+Only scores are known of a running engine. So the model is changed by each rule that engines are
+known to have, and a rule that gives all the engine's scores is the explanation. If there is none,
+single rows are explained by the split where another branch gives the engine's score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from podium.export.differences import Finding
+from podium.export.folder import Feature
+from podium.export.trees import TreeModel
+from podium.kernels import Doubles, Ints
+
+_EXAMPLES = 20
+"""The number of rows that are explained one by one."""
+_MOST_PAIRS = 20_000
+
+
+def explain_scores(
+    model: TreeModel,
+    features: tuple[Feature, ...],
+    values: Doubles,
+    scores: Doubles,
+    off: Ints,
+    tolerance: float,
+) -> list[Finding]:
+    """Return what explains the scores of the rows that are off, as far as anything does."""
+    if not len(off):
+        return []
+    for text, changed in _rules(model, features, values[off], scores[off], tolerance):
+        if np.abs(changed - scores[off]).max() <= tolerance:
+            return [Finding(text, tuple(off.tolist()))]
+    return [
+        Finding(_other_branch(model, features, values[row], scores[row], tolerance), (int(row),))
+        for row in off[:_EXAMPLES]
+    ]
+
+
+def _rules(
+    model: TreeModel,
+    features: tuple[Feature, ...],
+    values: Doubles,
+    scores: Doubles,
+    tolerance: float,
+) -> Iterator[tuple[str, Doubles]]:
+    if np.isnan(values).any():
+        yield "an absent value is 0", model.predict(np.nan_to_num(values, nan=0.0))
+        for side in (False, True):
+            always = replace(model, missing_left=np.full(len(model.feature), side))
+            name = "left" if side else "right"
+            yield f"a missing value goes {name} at every split", always.predict(values)
+        flipped = replace(model, missing_left=~model.missing_left)
+        yield "a missing value goes to the other side at every split", flipped.predict(values)
+    other = "<" if not model.strict else "<="
+    changed = replace(model, strict=not model.strict)
+    yield f"splits compare by {other}", changed.predict(values)
+    with np.errstate(over="ignore"):
+        slack = model.threshold.astype(np.float32) + np.float32(1e-6)
+    moved = replace(model, threshold=slack.astype(np.float64))
+    yield "a millionth is added to each threshold", moved.predict(values)
+    rounded = model.threshold.astype(np.float32).astype(np.float64)
+    yield "thresholds are rounded", replace(model, threshold=rounded).predict(values)
+    yield "the base score is missing", replace(model, base_score=0.0).predict(values)
+    reached = model.value[model.leaves(values)]
+    total = model.base_score + reached.sum(axis=1)
+    for tree in range(model.trees):
+        yield f"tree {tree} is missing", total - reached[:, tree]
+    sums = model.base_score + np.cumsum(reached, axis=1)
+    for tree in range(model.trees - 1):
+        yield f"all trees after tree {tree} are missing", sums[:, tree]
+    yield from _swapped(model, features, values, scores, tolerance)
+
+
+def _swapped(
+    model: TreeModel,
+    features: tuple[Feature, ...],
+    values: Doubles,
+    scores: Doubles,
+    tolerance: float,
+) -> Iterator[tuple[str, Doubles]]:
+    used = np.unique(model.feature[model.feature >= 0]).tolist()
+    pairs = [(first, last) for first in used for last in used if first < last]
+    # One row rules out most pairs; only the others are tried on all rows.
+    for first, last in pairs[:_MOST_PAIRS]:
+        row = values[:1].copy()
+        row[:, [first, last]] = row[:, [last, first]]
+        if abs(model.predict(row)[0] - scores[0]) <= tolerance:
+            rows = values.copy()
+            rows[:, [first, last]] = rows[:, [last, first]]
+            names = features[first].engine_name, features[last].engine_name
+            yield f"features {names[0]} and {names[1]} are swapped", model.predict(rows)
+
+
+def _other_branch(
+    model: TreeModel,
+    features: tuple[Feature, ...],
+    row: Doubles,
+    score: float,
+    tolerance: float,
+) -> str:
+    """Name the split whose other branch gives a score, with missing values and edges first."""
+    expected = float(model.predict(row[None])[0])
+    wanted = score - expected
+    leaves = model.leaves(row[None])[0]
+    parents = model.parents()
+    candidates = []
+    for tree, leaf in enumerate(leaves.tolist()):
+        below, node = leaf, int(parents[leaf])
+        while node >= 0:
+            left = bool(model.left[node] == below)
+            branch = int(model.right[node] if left else model.left[node])
+            change = float(model.value[_leaf_below(model, branch, row)] - model.value[leaf])
+            if abs(change - wanted) <= tolerance:
+                value = row[model.feature[node]]
+                near = np.isnan(value) or abs(value - model.threshold[node]) <= 1e-5 * max(
+                    1.0, abs(value)
+                )
+                candidates.append((not near, tree, node, left, value))
+            below, node = node, int(parents[node])
+    if not candidates:
+        return f"row scores {score:.9g} instead of {expected:.9g}, by no single split"
+    _, tree, node, left, value = min(candidates)
+    name = features[int(model.feature[node])].engine_name
+    side = ("right", "left")
+    what = "a missing value" if np.isnan(value) else f"the value {value:.9g}"
+    comparison = "<" if model.strict else "<="
+    return (
+        f"tree {tree}, split {node - int(model.roots[tree])} ({name} {comparison} "
+        f"{model.threshold[node]:.9g}): {what} goes {side[not left]} instead of {side[left]}"
+    )
+
+
+def _leaf_below(model: TreeModel, node: int, row: Doubles) -> int:
+    """Return the leaf that a row reaches from a node on."""
+    while model.feature[node] >= 0:
+        left = model.goes_left(node, row)
+        node = int(model.left[node] if left else model.right[node])
+    return node

@@ -1,0 +1,192 @@
+"""Models of LightGBM, XGBoost and CatBoost score as their libraries do."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from podium.errors import DataError
+from podium.export.catboost_file import read_catboost
+from podium.export.lightgbm_file import read_lightgbm
+from podium.export.reading import read_engine_model
+from podium.export.trees import TreeModel
+from podium.export.xgboost_file import read_xgboost
+from tests.export.trained import (
+    TYPES,
+    awkward_rows,
+    catboost_model,
+    lightgbm_model,
+    rows,
+    xgboost_model,
+)
+
+
+@pytest.mark.parametrize("missing", [True, False])
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"zero_as_missing": True},
+        {"use_missing": False},
+        {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.5},
+        {"boosting": "dart"},
+    ],
+)
+def test_lightgbm(missing: bool, parameters: dict[str, Any]) -> None:
+    booster = lightgbm_model(missing, **parameters)
+    model = read_lightgbm(booster.model_to_string().encode())
+    X = awkward_rows(model)
+    # Both add the same numbers in the same order.
+    assert np.array_equal(model.predict(X), booster.predict(X, raw_score=True))
+    assert model.has_categories
+
+
+def test_lightgbm_counts_a_missing_value_as_0_where_training_had_none() -> None:
+    booster = lightgbm_model(missing=False)
+    model = read_lightgbm(booster.model_to_string().encode())
+    numerical = (model.feature >= 0) & (model.category_set < 0)
+    # The file says that missing values go left at every one of these splits.
+    assert np.array_equal(model.missing_left[numerical], (model.threshold >= 0)[numerical])
+    assert not model.missing_left[numerical].all()
+
+
+def test_lightgbm_zero_as_missing_is_a_property_of_features() -> None:
+    model = read_lightgbm(lightgbm_model(zero_as_missing=True).model_to_string().encode())
+    assert model.zero_missing[5] and not model.zero_missing[3]
+
+
+def test_lightgbm_model_without_trees() -> None:
+    import lightgbm
+
+    text = lightgbm_model().model_to_string(num_iteration=1)
+    model = read_lightgbm(text.encode())
+    assert model.trees == 1
+    constant = lightgbm.train(
+        {"objective": "regression", "verbosity": -1, "min_data_in_leaf": 10_000},
+        lightgbm.Dataset(*rows(False)),
+        3,
+    )
+    model = read_lightgbm(constant.model_to_string().encode())
+    X = rows(False)[0]
+    assert np.array_equal(model.predict(X), constant.predict(X, raw_score=True))
+
+
+@pytest.mark.parametrize("form", ["json", "ubj"])
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"booster": "dart", "rate_drop": 0.3},
+        {"objective": "rank:ndcg"},
+        {"objective": "reg:squarederror", "num_parallel_tree": 3},
+    ],
+)
+def test_xgboost(form: str, parameters: dict[str, Any]) -> None:
+    import xgboost
+
+    booster = xgboost_model(**parameters)
+    model = read_xgboost(bytes(booster.save_raw(form)))
+    X = awkward_rows(model).astype(np.float32)
+    X[np.isinf(X)] = 2.5  # XGBoost refuses infinities
+    X[:, 3] = np.where(np.isnan(X[:, 3]), np.nan, np.abs(X[:, 3]) % 50)
+    data = xgboost.DMatrix(X, feature_types=TYPES, enable_categorical=True)
+    expected = booster.predict(data, output_margin=True)
+    assert model.has_categories
+    # XGBoost adds in single precision; the same sum in double precision is close to it. Weights of
+    # whole trees are multiplied in single precision as well.
+    weighted = parameters.get("booster") == "dart"
+    assert np.abs(model.predict(X, np.float32) - expected).max() <= (1e-6 if weighted else 0)
+    assert np.abs(model.predict(X) - expected).max() < 1e-5
+
+
+def test_xgboost_base_score_of_a_logistic_objective_is_a_probability() -> None:
+    model = read_xgboost(bytes(xgboost_model(objective="binary:logistic", base_score=0.3).save_raw()))
+    assert model.base_score == pytest.approx(np.log(0.3 / 0.7), rel=1e-6)
+
+
+def test_xgboost_model_ends_at_its_best_iteration() -> None:
+    booster = xgboost_model(num_parallel_tree=2)
+    booster.set_attr(best_iteration="6")
+    model = read_xgboost(bytes(booster.save_raw()))
+    assert model.trees == 14
+    X = rows(True)[0]
+    import xgboost
+
+    data = xgboost.DMatrix(X, feature_types=TYPES, enable_categorical=True)
+    expected = booster.predict(data, output_margin=True, iteration_range=(0, 7))
+    assert np.array_equal(model.predict(X, np.float32), expected)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{}, {"nan_mode": "Max"}, {"grow_policy": "Lossguide"}, {"grow_policy": "Depthwise"}],
+)
+def test_catboost(tmp_path: Path, parameters: dict[str, Any]) -> None:
+    library, content = catboost_model(tmp_path, **parameters)
+    model = read_catboost(content)
+    X = awkward_rows(model)
+    assert np.abs(model.predict(X) - library.predict(X)).max() < 1e-13
+    assert model.feature_names == ("1", "2", "3", "4", "5", "6")
+
+
+def test_catboost_with_categories_is_refused(tmp_path: Path) -> None:
+    _, content = catboost_model(tmp_path)
+    model = json.loads(content)
+    model["features_info"]["categorical_features"] = [{"feature_index": 0}]
+    with pytest.raises(DataError, match="categorical or text features"):
+        read_catboost(json.dumps(model).encode())
+
+
+def test_other_files_are_refused() -> None:
+    with pytest.raises(DataError, match="neither a saved ranker nor a model"):
+        read_engine_model(b"hello")
+
+
+def test_linear_trees_are_refused() -> None:
+    text = lightgbm_model().model_to_string()
+    with pytest.raises(DataError, match="linear trees|not a valid LightGBM model"):
+        read_lightgbm(text.replace("is_linear=0", "is_linear=1").encode())
+
+
+_ODD = [b"", b"-1", b"0", b"7", b"65536", b"2147483648", b"99999999999999999999", b"nan", b"x"]
+
+
+def _changed(model: bytes, draw: random.Random) -> bytes:
+    kind = draw.randrange(4)
+    if kind == 0:
+        number = draw.choice(list(re.finditer(rb"-?\d+(\.\d+)?", model)))
+        return model[: number.start()] + draw.choice(_ODD) + model[number.end() :]
+    start = draw.randrange(len(model))
+    if kind == 1:
+        return model[:start] + bytes([draw.randrange(256)]) + model[start + 1 :]
+    end = min(len(model), start + draw.randrange(1, 200))
+    return model[:start] + (b"" if kind == 2 else 2 * model[start:end]) + model[end:]
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "json", "ubj", "catboost"])
+def test_damaged_files_are_refused_or_valid(library: str, tmp_path: Path) -> None:
+    if library == "lightgbm":
+        content = lightgbm_model().model_to_string(num_iteration=3).encode()
+    elif library == "catboost":
+        content = catboost_model(tmp_path)[1]
+    else:
+        content = bytes(xgboost_model(3).save_raw(library))
+    draw = random.Random(5)
+    X = np.zeros((2, 6))
+    refused = 0
+    for _ in range(300):
+        try:
+            model = read_engine_model(_changed(content, draw))
+        except DataError:
+            refused += 1
+            continue
+        assert isinstance(model, TreeModel)
+        if model.features == 6:
+            assert np.isfinite(model.predict(X)).all()
+    assert refused > 100

@@ -1,0 +1,86 @@
+"""Golden rows reach what data can reach."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks._random_trees import random_model
+from podium.export.golden import golden_values, split_edges
+from podium.export.lightgbm_file import read_lightgbm
+from podium.export.trees import TreeModel, concatenate_trees
+from tests.export.trained import lightgbm_model
+
+
+def _stump(threshold: float) -> TreeModel:
+    tree = {
+        "feature": [0, -1, -1], "threshold": [threshold, 0, 0], "left": [1, 0, 0],
+        "right": [2, 0, 0], "missing_left": [True, 0, 0], "value": [0, 1, 2],
+    }  # fmt: skip
+    return concatenate_trees([tree], ("a",))
+
+
+def test_both_sides_of_a_threshold_and_a_missing_value() -> None:
+    rows, reached = golden_values(_stump(0.1))
+    below = np.nextafter(np.float32(0.1), np.float32(0))  # 0.1 itself is rounded up
+    assert {float(below), float(np.float32(0.1))} <= set(rows[:, 0].tolist())
+    assert np.isnan(rows).any()
+    assert reached == {"rows": len(rows), "leaves": 2, "leaves_reached": 2}
+
+
+def test_no_missing_or_negative_values_where_there_are_none() -> None:
+    rows, reached = golden_values(_stump(-0.5), can_miss=False, negative=False)
+    assert (rows >= 0).all()
+    assert reached["leaves_reached"] == 1
+
+
+def test_avoided_intervals() -> None:
+    rows, _ = golden_values(_stump(0.5), unlike=[(0, 0.25, 0.75)])
+    assert not ((rows >= 0.25) & (rows <= 0.75)).any()
+    assert len(rows) > 0
+
+
+def test_every_leaf_of_a_trained_model_with_categories_is_reached() -> None:
+    model = read_lightgbm(lightgbm_model().model_to_string().encode())
+    rows, reached = golden_values(model)
+    assert reached["leaves_reached"] == reached["leaves"] == int((model.feature < 0).sum())
+    # Each split of a number is tried on both sides of its threshold and with a missing value.
+    last, first = split_edges(model)
+    inner = np.flatnonzero((model.feature >= 0) & (model.category_set < 0))
+    tried = {column: set(rows[:, column].tolist()) for column in range(model.features)}
+    on_edge = [
+        last[node] in tried[model.feature[node]] and first[node] in tried[model.feature[node]]
+        for node in inner
+    ]
+    assert np.mean(on_edge) > 0.95
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_rows_reach_every_leaf_that_random_rows_reach(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    model = random_model(random, trees=2, depth=4, features=3)
+    rows, _ = golden_values(model)
+    last, first = split_edges(model)
+    pool = np.concatenate([last, first, [np.nan]])
+    pool = pool[~np.isinf(pool)]
+    anything = random.choice(pool, (3000, 3))
+    assert set(np.unique(model.leaves(anything))) <= set(np.unique(model.leaves(rows)))
+
+
+def test_sample_values_are_used_where_no_split_asks_for_others() -> None:
+    tree = _stump(0.5)
+    model = concatenate_trees(
+        [{"feature": [0, -1, -1], "threshold": [0.5, 0, 0], "left": [1, 0, 0], "right": [2, 0, 0],
+          "missing_left": [True, 0, 0], "value": [0, 1, 2]}],
+        ("a", "b"),
+    )  # fmt: skip
+    assert tree.features == 1
+    sample = np.full((3, 2), 7.25, np.float32)
+    rows, _ = golden_values(model, sample=sample)
+    assert set(rows[:, 1].tolist()) == {7.25}
+
+
+def test_same_rows_every_time() -> None:
+    model = read_lightgbm(lightgbm_model().model_to_string().encode())
+    first, _ = golden_values(model)
+    second, _ = golden_values(model)
+    assert np.array_equal(first, second, equal_nan=True)

@@ -1,0 +1,199 @@
+"""What a target computes from its files is what the model computes, for any model and row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks._random_trees import random_model, rows_on_edges
+from podium.errors import ArgumentError
+from podium.export.folder import Feature
+from podium.export.scorers import LinearModel, NetworkModel
+from podium.export.targets import TARGETS
+from podium.export.targets.base import Request, Written, engine_names
+from podium.export.trees import TreeModel, concatenate_trees
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def features_of(request: Request, written: Written) -> list[Feature]:
+    return [
+        Feature(name, engine_name, absent)
+        for name, engine_name, absent in zip(
+            request.model.feature_names, request.names, written.absent, strict=True
+        )
+    ]
+
+
+def request_for(model: TreeModel | LinearModel | NetworkModel, target: str, **options) -> Request:
+    version = TARGETS[target].default_version
+    names = engine_names(model.feature_names)
+    return Request(model, names, "podium", **{"version": version, **options})
+
+
+@pytest.mark.parametrize("target", sorted(TARGETS))
+@given(seed=SEEDS, strict=st.booleans(), trees=st.integers(0, 4), depth=st.integers(0, 5))
+def test_trees_score_the_same(target: str, seed: int, strict: bool, trees: int, depth: int) -> None:
+    random = np.random.default_rng(seed)
+    model = random_model(random, trees=trees, depth=depth, strict=strict)
+    rows = rows_on_edges(random, model, 40)
+    request = request_for(model, target)
+    written = TARGETS[target].write(request)
+    for column, first, last in written.unlike:
+        rows = rows[~((rows[:, column] >= first) & (rows[:, column] <= last))]
+    engine = TARGETS[target].read(written.files, features_of(request, written))
+    # Leaves are integers, so both sums are exact.
+    assert np.array_equal(engine.predict(rows), model.predict(rows))
+
+
+@given(seed=SEEDS, strict=st.booleans(), zero_missing=st.booleans())
+def test_onnx_takes_categories_and_zeros_that_are_missing(
+    seed: int, strict: bool, zero_missing: bool
+) -> None:
+    random = np.random.default_rng(seed)
+    model = random_model(random, strict=strict, categories=True, zero_missing=zero_missing)
+    rows = rows_on_edges(random, model, 60)
+    request = request_for(model, "onnx")
+    written = TARGETS["onnx"].write(request)
+    engine = TARGETS["onnx"].read(written.files, features_of(request, written))
+    assert np.array_equal(engine.predict(rows), model.predict(rows))
+
+
+def _stump(threshold: float, missing_left: bool, strict: bool = False) -> TreeModel:
+    tree = {
+        "feature": [0, -1, -1], "threshold": [threshold, 0, 0], "left": [1, 0, 0],
+        "right": [2, 0, 0], "missing_left": [missing_left, 0, 0], "value": [0, 1, 2],
+    }  # fmt: skip
+    return concatenate_trees([tree], ("a",), strict=strict)
+
+
+def test_onnx_compares_in_double_precision() -> None:
+    threshold = 0.1
+    model = _stump(threshold, False)
+    request = request_for(model, "onnx")
+    written = TARGETS["onnx"].write(request)
+    engine = TARGETS["onnx"].read(written.files, features_of(request, written))
+    above = np.nextafter(threshold, 1)
+    assert np.float32(above) == np.float32(threshold)
+    assert engine.predict([[threshold], [above]]).tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("target", ["opensearch", "o19s", "solr", "elasticsearch", "vespa"])
+def test_search_engines_refuse_categories(target: str) -> None:
+    model = _stump(0.5, False)
+    by_category = replace(
+        model, category_set=np.array([0, -1, -1]), category_sets=((1, 2),)
+    )
+    with pytest.raises(ArgumentError, match="cannot express splits by categories"):
+        TARGETS[target].write(request_for(by_category, target))
+    zeros = replace(model, zero_missing=np.array([True]))
+    with pytest.raises(ArgumentError, match="cannot express 0 as a missing value"):
+        TARGETS[target].write(request_for(zeros, target))
+
+
+@pytest.mark.parametrize(
+    ("target", "version", "rule", "problem"),
+    [
+        ("opensearch", "3.1", "zero", "OpenSearch cannot express missing values .* 3.1"),
+        ("opensearch", "3.7", "right", "goes left in version 3.7.*#379"),
+        ("opensearch", "3.8", "node", None),
+        ("o19s", "1.5.8", "zero", "they are 0 there.*#481"),
+        ("o19s", "1.5.9", "node", None),
+        ("solr", "9.1", "zero", "they are 0 before 9.2.*SOLR-16596"),
+        ("solr", "9.2", "node", None),
+    ],
+)
+def test_missing_values_before_the_version_that_has_them(
+    target: str, version: str, rule: str, problem: str | None
+) -> None:
+    left, right = _stump(-1.0, True), _stump(-1.0, False)
+    writer = TARGETS[target]
+    if problem is None:
+        writer.write(request_for(left, target, version=version))
+    else:
+        with pytest.raises(ArgumentError, match=problem):
+            writer.write(request_for(left, target, version=version))
+        writer.write(request_for(left, target, version=version, never_missing=True))
+    # 0 goes right at this threshold: engines for which a missing value is 0 agree.
+    request = request_for(right, target, version=version)
+    written = writer.write(request)
+    engine = writer.read(written.files, features_of(request, written))
+    assert engine.predict([[np.nan], [-1.0], [0.0]]).tolist() == [2.0, 1.0, 2.0]
+    assert written.absent == ((0.0,) if rule == "zero" else (None,))
+
+
+def test_elasticsearch_before_8_12_is_refused() -> None:
+    with pytest.raises(ArgumentError, match=r"8\.11.*8\.12"):
+        TARGETS["elasticsearch"].write(
+            request_for(_stump(0, True), "elasticsearch", version="8.11")
+        )
+
+
+def test_solr_names_the_values_that_take_another_branch() -> None:
+    request = request_for(_stump(float(np.float32(1e-35)), False), "solr")
+    written = TARGETS["solr"].write(request)
+    ((column, first, last),) = written.unlike
+    assert (column, first, last) == (0, float(np.float32(1e-45)), float(np.float32(1e-35)))
+    assert "1 thresholds are moved by at most 1e-35" in written.limits[0]
+    engine = TARGETS["solr"].read(written.files, features_of(request, written))
+    assert engine.predict([[0.0], [last], [1e-30]]).tolist() == [1.0, 2.0, 2.0]
+
+
+@pytest.mark.parametrize("target", ["opensearch", "o19s", "solr", "onnx"])
+def test_linear(target: str) -> None:
+    random = np.random.default_rng(0)
+    model = LinearModel(tuple(map(str, range(1, 8))), random.normal(size=7))
+    request = request_for(model, target)
+    written = TARGETS[target].write(request)
+    engine = TARGETS[target].read(written.files, features_of(request, written))
+    X = random.normal(size=(50, 7)).astype(np.float32)
+    assert np.abs(engine.predict(X) - X @ model.weights).max() < 1e-5
+
+
+@pytest.mark.parametrize("target", ["elasticsearch", "vespa"])
+def test_linear_is_refused(target: str) -> None:
+    model = LinearModel(("a",), np.ones(1))
+    with pytest.raises(ArgumentError, match="cannot express linear models"):
+        TARGETS[target].write(request_for(model, target))
+
+
+def _network(random: np.random.Generator) -> NetworkModel:
+    widths = [5, 4, 3, 1]
+    layers = tuple(
+        (
+            random.normal(size=(after, before)).astype(np.float32),
+            random.normal(size=after).astype(np.float32),
+        )
+        for before, after in zip(widths[:-1], widths[1:], strict=True)
+    )
+    return NetworkModel(
+        tuple("abcde"), random.normal(size=5), random.random(5) + 0.5, layers
+    )
+
+
+@pytest.mark.parametrize("target", ["solr", "onnx"])
+def test_network(target: str) -> None:
+    random = np.random.default_rng(0)
+    model = _network(random)
+    request = request_for(model, target)
+    written = TARGETS[target].write(request)
+    engine = TARGETS[target].read(written.files, features_of(request, written))
+    X = random.normal(size=(50, 5)).astype(np.float32)
+    X[random.random(X.shape) < 0.2] = np.nan
+    assert np.abs(engine.predict(X) - model.predict(X)).max() < 1e-5
+
+
+def test_solr_gives_an_absent_feature_of_a_network_its_mean() -> None:
+    model = _network(np.random.default_rng(0))
+    written = TARGETS["solr"].write(request_for(model, "solr"))
+    assert written.absent == tuple(model.mean.astype(np.float32).astype(np.float64).tolist())
+
+
+def test_names_that_every_engine_takes() -> None:
+    assert engine_names(["1", "2"]) == ("f1", "f2")
+    assert engine_names(["title bm25", "a-b"]) == ("title_bm25", "a_b")
+    assert engine_names(["a b", "a-b"]) == ("f1", "f2")
