@@ -30,7 +30,7 @@ system: ## Debian's packages that tests need: PostgreSQL 15 and Chromium
 install: ## make .venv and install Podium in it, editable, with every development tool
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet 'torch==2.13.0'
-	$(BIN)/python -m pip install --quiet --editable '.[dev,peers,rankers,cluster]'
+	$(BIN)/python -m pip install --quiet --editable '.[dev,peers,rankers,cluster,export]'
 	@test -f $(WEB)/judge.js || { echo "The pages of Podium Studio have no scripts:" \
 	  "install Node.js 18 or later, then run 'make web'." >&2; exit 1; }
 

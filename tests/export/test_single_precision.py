@@ -28,7 +28,7 @@ def test_every_single_precision_number_takes_the_same_branch(
 
 @given(SINGLES)
 def test_solr_reads_back_the_threshold_or_the_nearest_that_it_can(threshold: float) -> None:
-    wanted = np.float32([threshold])
+    wanted = np.array([threshold], np.float32)
     written, effective = written_thresholds(wanted)
     assert effective[0] == written[0] + SLACK
     # What is written is coarser than the threshold, if it is larger: no value is nearer.
@@ -39,6 +39,6 @@ def test_solr_reads_back_the_threshold_or_the_nearest_that_it_can(threshold: flo
 
 def test_solr_thresholds_of_ordinary_size_are_exact() -> None:
     random = np.random.default_rng(0)
-    wanted = np.float32(10.0 ** random.uniform(-4, 30, 10_000))
+    wanted = (10.0 ** random.uniform(-4, 30, 10_000)).astype(np.float32)
     _, effective = written_thresholds(wanted)
     assert np.array_equal(effective, wanted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -85,9 +86,7 @@ def test_onnx_compares_in_double_precision() -> None:
 @pytest.mark.parametrize("target", ["opensearch", "o19s", "solr", "elasticsearch", "vespa"])
 def test_search_engines_refuse_categories(target: str) -> None:
     model = _stump(0.5, False)
-    by_category = replace(
-        model, category_set=np.array([0, -1, -1]), category_sets=((1, 2),)
-    )
+    by_category = replace(model, category_set=np.array([0, -1, -1]), category_sets=((1, 2),))
     with pytest.raises(ArgumentError, match="cannot express splits by categories"):
         TARGETS[target].write(request_for(by_category, target))
     zeros = replace(model, zero_missing=np.array([True]))
@@ -168,11 +167,9 @@ def _network(random: np.random.Generator) -> NetworkModel:
             random.normal(size=(after, before)).astype(np.float32),
             random.normal(size=after).astype(np.float32),
         )
-        for before, after in zip(widths[:-1], widths[1:], strict=True)
+        for before, after in pairwise(widths)
     )
-    return NetworkModel(
-        tuple("abcde"), random.normal(size=5), random.random(5) + 0.5, layers
-    )
+    return NetworkModel(tuple("abcde"), random.normal(size=5), random.random(5) + 0.5, layers)
 
 
 @pytest.mark.parametrize("target", ["solr", "onnx"])

@@ -31,6 +31,8 @@ _COMMANDS = {
     "tune": "podium.cli.tune:tune_command",
     "evaluate": "podium.cli.evaluate:evaluate_command",
     "compare": "podium.cli.compare:compare_command",
+    "export": "podium.cli.export:export_command",
+    "verify": "podium.cli.export:verify_command",
     "utility": "podium.cli.utility:app",
     "studio": "podium.cli.studio:app",
 }

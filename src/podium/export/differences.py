@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from podium.export.folder import Feature
 from podium.export.golden import split_edges
 from podium.export.scorers import LinearModel, NetworkModel
+from podium.export.single_precision import as_single
 from podium.export.targets.base import EngineModel
 from podium.export.tree_kernel import ZERO
 from podium.export.trees import TreeModel
@@ -48,7 +51,7 @@ class _Comparison:
     ) -> None:
         self.reference, self.written, self.features = reference, written, features
         self.values = values
-        self.precision = np.float32 if engine.single_precision else np.float64
+        self.precision = _rounding(engine)
         self.rows = engine.tree_rows(values)
         # Formats without a base score have a first tree of one leaf for it.
         self.has_base_tree = written.base_score == 0 and (
@@ -58,7 +61,7 @@ class _Comparison:
 
     def findings(self) -> list[Finding]:
         every = tuple(range(len(self.values)))
-        expected = self.precision(self.reference.base_score)
+        expected = float(self.precision(self.reference.base_score))
         base = self.written.base_score
         start = int(self.has_base_tree)
         if self.has_base_tree and self.written.trees:
@@ -90,7 +93,11 @@ class _Comparison:
         ours = [self._signature(0, tree) for tree in range(self.reference.trees)]
         theirs = [self._signature(1, tree + start) for tree in range(count)]
         first = next(
-            (number for number, pair in enumerate(zip(ours, theirs, strict=False)) if pair[0] != pair[1]),
+            (
+                number
+                for number, pair in enumerate(zip(ours, theirs, strict=False))
+                if pair[0] != pair[1]
+            ),
             min(len(ours), len(theirs)),
         )
         missing = len(ours) - len(theirs)
@@ -101,15 +108,8 @@ class _Comparison:
     def _signature(self, side: int, tree: int) -> tuple[bytes, ...]:
         model = (self.reference, self.written)[side]
         nodes = list(model.subtree(int(model.roots[tree])))
-        left, right = self.edges[side]
-        inner = model.feature[nodes] >= 0
-        return (
-            model.feature[nodes].tobytes(),
-            np.where(inner, left[nodes], 0).tobytes(),
-            np.where(inner, right[nodes], 0).tobytes(),
-            model.missing_left[nodes].tobytes(),
-            self.precision(model.value[nodes]).tobytes(),
-        )
+        # Its leaves tell a tree from others; thresholds may be moved on purpose.
+        return (model.feature[nodes] >= 0).tobytes(), self.precision(model.value[nodes]).tobytes()
 
     def _explain(self, tree: int, start: int, row: int) -> str:
         """Walk down both trees with a row until they part."""
@@ -211,6 +211,13 @@ class _Comparison:
         return f"features {' and '.join(sorted(next(iter(pairs))))} are swapped"
 
 
+def _rounding(engine: EngineModel) -> Callable[[ArrayLike], NDArray[Any]]:
+    """Return how the numbers of a target are rounded, to compare others with them."""
+    if engine.single_precision:
+        return as_single
+    return lambda values: np.asarray(values, np.float64)
+
+
 def other_findings(
     reference: LinearModel | NetworkModel, engine: EngineModel, off: tuple[int, ...]
 ) -> list[Finding]:
@@ -218,7 +225,7 @@ def other_findings(
     found = []
     written = engine.model
     if isinstance(reference, LinearModel) and isinstance(written, LinearModel):
-        precision = np.float32 if engine.single_precision else np.float64
+        precision = _rounding(engine)
         ours, theirs = precision(reference.weights), precision(written.weights)
         found = [
             f"the weight of {written.feature_names[column]} is {theirs[column]:.9g} instead of "
@@ -232,7 +239,7 @@ def other_findings(
 
 def _network_findings(ours: NetworkModel, theirs: NetworkModel) -> Iterator[str]:
     for what in ("mean", "scale"):
-        pair = np.float32(getattr(ours, what)), np.float32(getattr(theirs, what))
+        pair = as_single(getattr(ours, what)), as_single(getattr(theirs, what))
         for column in np.flatnonzero(pair[0] != pair[1]):
             yield f"the {what} of {theirs.feature_names[column]} is {pair[1][column]:.9g}"
     if len(ours.layers) != len(theirs.layers):

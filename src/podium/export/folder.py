@@ -114,6 +114,9 @@ class ExportFolder:
             features = tuple(Feature(**entry) for entry in content.pop("features"))
             limits = tuple(map(str, content.pop("limits")))
             manifest = Manifest(features=features, limits=limits, **content)
+            for name in manifest.files:
+                if Path(name).name != name:
+                    raise ValueError(f"{name!r} is not a file of the folder")
         except DataError as error:
             raise error.at(file) from error
         except (KeyError, TypeError, ValueError, AttributeError) as error:

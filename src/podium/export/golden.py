@@ -10,7 +10,7 @@ from podium.data.seeds import generator
 from podium.export.golden_kernel import LEFT, MISSING, RIGHT, cover
 from podium.export.reading import Model
 from podium.export.scorers import LinearModel
-from podium.export.single_precision import at_most
+from podium.export.single_precision import as_single, at_most
 from podium.export.trees import TreeModel
 from podium.kernels import Doubles, Floats, Ints
 
@@ -79,15 +79,17 @@ def _tree_rows(
     rng: np.random.Generator,
 ) -> Doubles:
     edges = np.stack(split_edges(model))
+    for column, first, last in unlike:
+        # The nearest values outside go to the same sides.
+        avoided = (model.feature == column) & (edges >= first) & (edges <= last)
+        outside = np.nextafter(as_single([first, last]), as_single([-np.inf, np.inf]))
+        edges = np.where(avoided, outside[:, None].astype(np.float64), edges)
     inner = model.feature >= 0
     splits = np.flatnonzero(inner)
     background = _background(model, edges, sample, can_miss, negative, rng)
     met = np.zeros((3, len(model.feature)), np.bool_)
     met[LEFT], met[RIGHT] = ~np.isfinite(edges[0]), ~np.isfinite(edges[1])
     met[MISSING] = not can_miss
-    for column, first, last in unlike:
-        avoided = (model.feature == column) & (edges >= first) & (edges <= last)
-        met[:2] |= avoided
     parents = model.parents()
     is_left = np.zeros(len(parents), np.bool_)
     is_left[model.left[splits]] = True

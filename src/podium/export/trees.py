@@ -7,7 +7,7 @@ resolves its library's rules once, and a writer looks at this form only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -237,7 +237,7 @@ class TreeModel:
 
 
 def concatenate_trees(
-    trees: Sequence[dict[str, ArrayLike]], feature_names: tuple[str, ...], **options: Any
+    trees: Sequence[Mapping[str, Any]], feature_names: tuple[str, ...], **options: Any
 ) -> TreeModel:
     """Return a model of trees whose nodes are each numbered from 0.
 
@@ -255,6 +255,7 @@ def concatenate_trees(
             np.asarray(tree[name], dtype) if name in tree else np.full(size, default, dtype)
             for tree, size in zip(trees, sizes, strict=True)
         ]
+        _require([len(part) for part in parts] == sizes, "arrays differ in length")
         return np.concatenate([np.empty(0, dtype), *parts])
 
     feature = joined("feature", np.int64)
@@ -303,13 +304,13 @@ def flatten_tree(root: Any, expand: Callable[[Any], Split | float]) -> dict[str,
         if parent >= 0:
             links[side][parent] = number
         node = expand(content)
+        split = node if isinstance(node, Split) else Split(-1, 0.0, False, None, None)
+        features.append(split.feature)
+        thresholds.append(split.threshold)
+        missing.append(split.missing_left)
+        values.append(0.0 if isinstance(node, Split) else float(node))
         if isinstance(node, Split):
             stack += [(node.right, number, 1), (node.left, number, 0)]
-            row = (node.feature, node.threshold, node.missing_left, 0.0)
-        else:
-            row = (-1, 0.0, False, float(node))
-        for column, entry in zip((features, thresholds, missing, values), row, strict=True):
-            column.append(entry)  # type: ignore[arg-type]
         links[0].append(0)
         links[1].append(0)
     return {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -76,7 +77,7 @@ class Elasticsearch(Target):
             "definition": {"trained_model": {"ensemble": ensemble}},
             "inference_config": {"learning_to_rank": {"feature_extractors": extractors}},
         }
-        limits = ()
+        limits: tuple[str, ...] = ()
         if version_number(request.version) >= (8, 19):
             limits = (
                 "From version 8.19 on, negative scores are shifted to 0 or above (eland#783).",
@@ -133,7 +134,7 @@ def _structures(model: TreeModel) -> list[list[dict[str, Any]]]:
     starts = [*model.roots.tolist(), len(model.feature)]
     operator = "lt" if model.strict else "lte"
     structures = []
-    for start, end in zip(starts[:-1], starts[1:], strict=True):
+    for start, end in pairwise(starts):
         nodes: list[dict[str, Any]] = []
         for node in range(start, end):
             if model.feature[node] < 0:

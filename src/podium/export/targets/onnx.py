@@ -39,7 +39,7 @@ class Onnx(Target):
 
     name = "onnx"
     title = "ONNX"
-    default_version = "1.20"
+    default_version = "1.21"
     single_precision = False
     tolerance = 1e-6
     packages = ("onnx", "onnxruntime")
@@ -378,7 +378,7 @@ def _parsed_trees(
     trees = [flatten_tree((root, 0), expand) for root in given["tree_roots"]]
     last = graph.node[-1]
     base = float(constants[last.input[1]][0]) if last.op_type == "Add" else 0.0
-    width = max((max(tree["feature"]) for tree in trees), default=0) + 1  # type: ignore[type-var]
+    width = max(given["nodes_featureids"], default=0) + 1
     derived = tuple(f"set{number}" for number in range(width - len(names)))
     strict = bool(modes[0] == _LT)
     read = concatenate_trees(trees, names + derived, strict=strict, base_score=base)

@@ -1,12 +1,14 @@
 """The learning-to-rank plugins of OpenSearch and (o19s) of Elasticsearch.
 
 Both read trees as XGBoost dumps them (``model/xgboost+json``) and compute in single precision: a
-row goes left if its value is below the threshold. What an absent feature does depends on the version.
+row goes left if its value is below the threshold. What an absent feature does depends on the
+version.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -103,7 +105,7 @@ class OpenSearch(Target):
         features = [
             {
                 "name": name,
-                "params": [],
+                "params": _parameters(request.extractors.get(name)),
                 "template_language": "mustache",
                 "template": request.extractors.get(name, field_value(name)),
             }
@@ -177,6 +179,11 @@ class ElasticsearchPlugin(OpenSearch):
             "Export for version 1.5.9 (elasticsearch-learning-to-rank#481), "
             "or pass --never-missing if every feature always has a value."
         )
+
+
+def _parameters(template: Any) -> list[str]:
+    """Return the parameters of a template, which the query must give: ``{{keywords}}``."""
+    return sorted(set(re.findall(r"\{\{\{?\s*(\w+)\s*\}?\}\}", json.dumps(template))))
 
 
 def field_value(name: str) -> dict[str, Any]:

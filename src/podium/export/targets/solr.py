@@ -214,9 +214,9 @@ def written_thresholds(wanted: Floats) -> tuple[Floats, Floats]:
     Where none becomes the threshold that is wanted, the nearest one with 0 on the same side.
 
     Example:
-        >>> written, effective = written_thresholds(np.float32([0.5, 0.0, 100.0]))
-        >>> effective
-        array([5.e-01, 0.e+00, 1.e+02], dtype=float32)
+        >>> _, effective = written_thresholds(np.array([0.5, 0, 100], np.float32))
+        >>> effective.tolist()
+        [0.5, 0.0, 100.0]
     """
     with np.errstate(over="ignore", invalid="ignore"):
         nearest = np.where(np.isinf(wanted), wanted, wanted - SLACK).astype(np.float32)

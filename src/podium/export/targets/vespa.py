@@ -1,8 +1,8 @@
 """Vespa: trees in the form of LightGBM's JSON dump, and a rank profile.
 
-Vespa turns a split into ``feature < threshold``, or ``!(feature >= threshold)`` where a missing value
-goes left: so a threshold is written as the next single-precision number, which its compiled forests
-and its expressions read alike.
+Vespa turns a split into ``feature < threshold``, or ``!(feature >= threshold)`` where a missing
+value goes left: so a threshold is written as the next single-precision number, which its compiled
+forests and its expressions read alike.
 """
 
 from __future__ import annotations

@@ -1,0 +1,189 @@
+"""``podium export`` and ``podium verify``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from rich.console import Console
+
+from podium.cli.options import SourceFormat
+from podium.cli.progress import byte_progress
+from podium.cli.text import shown
+from podium.data import Dataset, ShardSet
+from podium.errors import ArgumentError, DataError
+
+if TYPE_CHECKING:
+    from podium.export import Verification
+    from podium.rankers import Ranker
+
+_MOST_FINDINGS = 20
+"""The number of findings that are printed."""
+
+
+def export_command(
+    ranker: Annotated[
+        str,
+        typer.Argument(
+            help="A ranker saved by podium train, or a model of LightGBM (text), XGBoost (JSON, "
+            "UBJ) or CatBoost (JSON)."
+        ),
+    ],
+    target: Annotated[
+        Literal["onnx", "opensearch", "o19s", "solr", "elasticsearch", "vespa"],
+        typer.Option("--to", help="The engine to export to."),
+    ],
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="The folder to write; RANKER.TARGET beside the ranker by default.",
+        ),
+    ] = None,
+    engine_version: Annotated[
+        str | None,
+        typer.Option(
+            "--engine-version",
+            help="The version of the engine or plugin, such as 3.1: what it does with missing "
+            "values depends on it.",
+        ),
+    ] = None,
+    name: Annotated[str, typer.Option(help="The model's name in the engine.")] = "podium",
+    never_missing: Annotated[
+        bool,
+        typer.Option("--never-missing", help="Every feature always has a value in the engine."),
+    ] = False,
+    extractors: Annotated[
+        Path | None,
+        typer.Option(
+            help="A JSON file with how the engine computes each feature, by the feature's name. "
+            "By default a feature is a field of the document."
+        ),
+    ] = None,
+    validation: Annotated[
+        str | None,
+        typer.Option(
+            help="Data to write the ranker's measure on into the manifest, and to draw ordinary "
+            "values of golden rows from."
+        ),
+    ] = None,
+    measure: Annotated[str, typer.Option("--measure", "-m", help="That measure.")] = "nDCG@10",
+    golden_rows: Annotated[
+        int, typer.Option(min=1, help="The maximum number of golden rows to search for.")
+    ] = 2000,
+    source_format: SourceFormat = None,
+) -> None:
+    """Write a ranker in another engine's format, with rows that prove that it scores the same.
+
+    The folder has the model and its features for the engine, manifest.json, and golden rows with
+    the ranker's scores, which the written files are checked with.
+    """
+    # Imported here: rankers need packages that other commands do not.
+    from podium.export import ExportOptions, export_ranker
+    from podium.rankers import load_ranker
+
+    sample, measured = None, {}
+    if validation is not None:
+        if not Path(ranker).read_bytes()[:2] == b"PK":
+            raise ArgumentError(
+                "--validation needs a ranker saved by Podium", hint="Leave it out for other models."
+            )
+        data = _read(validation, source_format)
+        sample = data.features
+        measured = {measure: _mean(load_ranker(ranker), data, measure)}
+    options = ExportOptions(
+        engine_version=engine_version,
+        model_name=_checked_name(name),
+        never_missing=never_missing,
+        extractors={} if extractors is None else _extractors(extractors),
+        golden_rows=golden_rows,
+        sample=sample,
+        measure=measured,
+    )
+    folder = output or f"{ranker}.{target}"
+    export = export_ranker(ranker, target, folder, options)
+    golden = export.manifest.golden
+    console = Console(stderr=True)
+    reached = ""
+    if "leaves" in golden:
+        reached = f", which reach {golden['leaves_reached']} of {golden['leaves']} leaves"
+    console.print(
+        shown(f"Wrote {folder} for {target}, checked with {golden['rows']} golden rows{reached}."),
+        soft_wrap=True,
+    )
+    for limit in export.manifest.limits:
+        console.print(shown(f"Note: {limit}"), soft_wrap=True)
+
+
+def verify_command(
+    folder: Annotated[str, typer.Argument(help="A folder written by podium export.")],
+) -> None:
+    """Score the golden rows of an export by its files, and explain every difference.
+
+    Ends with status 1 if a row scores otherwise than the ranker did.
+    """
+    from podium.export import verify_export
+
+    report_verification(verify_export(folder), folder)
+
+
+def report_verification(found: Verification, folder: str) -> None:
+    """Print what a verification found, and end with status 1 if it does not hold."""
+    console = Console()
+    for name in found.changed:
+        console.print(shown(f"{name} is not as it was written"), soft_wrap=True)
+    console.print(
+        shown(
+            f"{folder}: {len(found.off)} of {found.rows} golden rows off; the largest difference "
+            f"is {found.largest:.3g}, and rounding explains {found.tolerance:.3g}"
+        ),
+        soft_wrap=True,
+    )
+    for finding in found.findings[:_MOST_FINDINGS]:
+        console.print(shown(f"  {finding.text}: {_rows(finding.rows)}"), soft_wrap=True)
+    if len(found.findings) > _MOST_FINDINGS:
+        console.print(f"  ... and {len(found.findings) - _MOST_FINDINGS} more")
+    if not found.holds:
+        raise typer.Exit(1)
+
+
+def _rows(rows: tuple[int, ...]) -> str:
+    if len(rows) == 1:
+        return f"row {rows[0]}"
+    return f"{len(rows)} rows, the first is {rows[0]}" if rows else "no row"
+
+
+def _checked_name(name: str) -> str:
+    # It becomes part of URLs and of the engines' own files.
+    if not name.isascii() or not name.replace("_", "a").isalnum() or len(name) > 100:
+        raise ArgumentError(
+            f"{name!r} cannot be the name of a model", hint="Use letters, digits and underscores."
+        )
+    return name
+
+
+def _extractors(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise DataError(f"is not JSON ({error})", path=path, hint="Fix it.") from error
+    if not isinstance(content, dict):
+        raise DataError("is not a JSON object", path=path, hint="Give an extractor per feature.")
+    return content
+
+
+def _read(path: str, source_format: str | None) -> Dataset:
+    from podium.cli.train import read_data
+
+    with byte_progress("Reading") as progress:
+        data = read_data(path, source_format, progress)
+    return data.load() if isinstance(data, ShardSet) else data
+
+
+def _mean(ranker: Ranker, data: Dataset, measure: str) -> float:
+    from podium.measures import evaluate
+
+    return float(evaluate(measure, data, ranker.predict(data)).means[measure])

@@ -1,0 +1,103 @@
+"""``podium export`` and ``podium verify``."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from podium.data import write_letor
+from podium.export import ExportFolder
+from podium.measures import evaluate
+from podium.rankers import TreeRanker, load_ranker
+from tests.cli.run_podium import fail, podium
+from tests.export.trained import lightgbm_model, queries
+
+
+def run(*arguments: object) -> tuple[str, str]:
+    """Run a command that succeeds, and return what it printed, and to the standard error."""
+    done = podium(*arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.decode(), done.stderr.decode()
+
+
+@pytest.fixture(autouse=True)
+def _inside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("export")
+    TreeRanker(n_estimators=5).fit(queries()).save(path / "ranker.podium")
+    TreeRanker(n_estimators=5).fit(queries(missing=False)).save(path / "plain.podium")
+    write_letor(queries(missing=False), path / "held.txt")
+    (path / "lightgbm.txt").write_text(lightgbm_model().model_to_string())
+    return path
+
+
+@pytest.mark.parametrize("target", ["onnx", "opensearch", "o19s", "solr", "elasticsearch", "vespa"])
+def test_export_and_verify(target: str) -> None:
+    _, notes = run("export", "ranker.podium", "--to", target)
+    export = ExportFolder.open(f"ranker.podium.{target}")
+    golden = export.manifest.golden
+    assert (
+        f"Wrote ranker.podium.{target} for {target}, checked with {golden['rows']} golden rows, "
+        f"which reach {golden['leaves']} of {golden['leaves']} leaves."
+    ) in notes
+    printed, _ = run("verify", f"ranker.podium.{target}")
+    assert f"0 of {golden['rows']} golden rows off" in printed
+
+
+def test_a_difference_is_printed_and_ends_with_status_1() -> None:
+    run("export", "ranker.podium", "--to", "solr", "-o", "changed")
+    model = json.loads(Path("changed/model.json").read_text())
+    del model["params"]["trees"][2]
+    Path("changed/model.json").write_text(json.dumps(model))
+    done = podium("verify", "changed")
+    assert done.returncode == 1
+    text = done.stdout.decode()
+    assert "model.json is not as it was written" in text
+    assert "tree 2: 1 tree is missing from here on" in text
+
+
+def test_the_manifest_has_the_measure_on_validation_data() -> None:
+    run(
+        "export", "plain.podium", "--to", "onnx", "-o", "measured", "--validation", "held.txt",
+        "--measure", "nDCG@5",
+    )  # fmt: skip
+    data = queries(missing=False)
+    scores = load_ranker("plain.podium").predict(data)
+    expected = evaluate("nDCG@5", data, scores).means["nDCG@5"]
+    assert ExportFolder.open("measured").manifest.measure == {"nDCG@5": pytest.approx(expected)}
+    # Ordinary values of golden rows are those of the data.
+    golden = ExportFolder.open("measured").golden_rows()
+    assert (data.features == golden.values[0].astype(np.float32)).all(axis=1).any()
+
+
+def test_extractors_are_read_from_a_file() -> None:
+    Path("extractors.json").write_text('{"1": {"match": {"title": "{{q}}"}}}')
+    run(
+        "export", "ranker.podium", "--to", "elasticsearch", "-o", "es", "--extractors",
+        "extractors.json",
+    )  # fmt: skip
+    model = ExportFolder.open("es").read_json("model.json")
+    extractors = model["inference_config"]["learning_to_rank"]["feature_extractors"]
+    assert extractors[0]["query_extractor"]["query"] == {"match": {"title": "{{q}}"}}
+
+
+def test_refusals_say_what_to_do() -> None:
+    message = fail("export", "ranker.podium", "--to", "opensearch", "--engine-version", "3.1")
+    assert "OpenSearch cannot express missing values" in message
+    assert "--never-missing" in message
+    options = ("--engine-version", "3.1", "--never-missing", "-o", "old")
+    run("export", "ranker.podium", "--to", "opensearch", *options)
+    message = fail("export", "lightgbm.txt", "--to", "vespa")
+    assert "Vespa cannot express splits by categories" in message
+    message = fail("export", "lightgbm.txt", "--to", "onnx", "--validation", "held.txt")
+    assert "--validation needs a ranker saved by Podium" in message
+    message = fail("export", "ranker.podium", "--to", "solr", "--name", "../x")
+    assert "cannot be the name of a model" in message
+    message = fail("export", "ranker.podium", "--to", "solr", "--engine-version", "new")
+    assert "'new' is not a version" in message
+    assert "no such file" in fail("verify", ".")

@@ -1,0 +1,214 @@
+"""An export of a ranker: its folder, its manifest and its golden rows."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import podium
+from podium.data import Dataset
+from podium.errors import ArgumentError, DataError
+from podium.export import ExportFolder, ExportOptions, export_ranker, verify_export
+from podium.export.reading import model_of_ranker, read_model
+from podium.export.reference import read_reference, reference_bytes
+from podium.export.scorers import LinearModel
+from podium.export.trees import TreeModel, concatenate_trees
+from podium.rankers import (
+    BoostedRanker,
+    CascadeRanker,
+    LinearRanker,
+    NeuralRanker,
+    Ranker,
+    TreeRanker,
+)
+from tests.data.shared_files import shared
+from tests.export.trained import catboost_model, lightgbm_model, queries, xgboost_model
+
+RANKERS = {
+    "lightgbm": lambda: TreeRanker("ListMLE(k=5)", n_estimators=30, early_stopping_rounds=3),
+    "xgboost": lambda: TreeRanker(engine="xgboost", n_estimators=30, early_stopping_rounds=3),
+    "RankBoost": lambda: BoostedRanker(n_estimators=20),
+    "FocusedBoost": lambda: BoostedRanker(beta=0.5, k=5, list_measure="nDCG", n_estimators=20),
+    "linear": lambda: LinearRanker("ListNet()"),
+    "AdaRank": lambda: BoostedRanker(beta=1, weak_ranker="feature", n_estimators=5),
+    "network": lambda: NeuralRanker("ListNet()", hidden_layer_sizes=[4], epochs=2),
+}
+NEEDS_VALUES = ("linear", "AdaRank")
+
+
+def _fitted(name: str) -> tuple[Ranker, Dataset]:
+    data = queries(missing=name not in NEEDS_VALUES)
+    return RANKERS[name]().fit(data, eval_set=data.select(np.arange(10))), data
+
+
+@pytest.mark.parametrize("name", RANKERS)
+def test_the_model_of_a_ranker_scores_as_the_ranker(name: str) -> None:
+    ranker, data = _fitted(name)
+    model = model_of_ranker(ranker)
+    # XGBoost and networks compute in single precision.
+    tolerance = {"xgboost": 1e-5, "network": 1e-5}.get(name, 1e-12)
+    assert np.abs(model.predict(data.features) - ranker.predict(data)).max() < tolerance
+    if isinstance(ranker, TreeRanker):
+        assert model.trees == ranker.n_estimators_ < 30
+
+
+@pytest.mark.parametrize("name", RANKERS)
+@pytest.mark.parametrize("target", ["onnx", "solr"])
+def test_every_ranker_can_be_exported_and_holds(name: str, target: str, tmp_path: Path) -> None:
+    ranker, _ = _fitted(name)
+    export = export_ranker(ranker, target, tmp_path / "export")
+    assert verify_export(tmp_path / "export").holds
+    golden = export.golden_rows()
+    # The expected scores are the ranker's own.
+    assert np.array_equal(golden.scores, ranker.predict(golden.values))
+    assert np.isnan(golden.values).any() == (name not in NEEDS_VALUES)
+
+
+def test_the_manifest_tells_what_was_exported(tmp_path: Path) -> None:
+    ranker, _ = _fitted("lightgbm")
+    ranker.save(tmp_path / "ranker")
+    options = ExportOptions(model_name="mine", measure={"nDCG@10": 0.5})
+    export = export_ranker(tmp_path / "ranker", "opensearch", tmp_path / "export", options)
+    manifest = export.manifest
+    assert manifest.ranker == {
+        "kind": "TreeRanker",
+        "sha256": hashlib.sha256((tmp_path / "ranker").read_bytes()).hexdigest(),
+    }
+    assert (manifest.target, manifest.engine_version, manifest.model_name) == (
+        "opensearch", "3.8", "mine",
+    )  # fmt: skip
+    assert [feature.name for feature in manifest.features] == ["1", "2", "3", "4", "5", "6"]
+    assert export.engine_names == ["f1", "f2", "f3", "f4", "f5", "f6"]
+    assert manifest.measure == {"nDCG@10": 0.5}
+    assert manifest.versions["podium"] == podium.__version__
+    assert manifest.golden["leaves_reached"] == manifest.golden["leaves"]
+    assert sorted(manifest.files) == [
+        "featureset.json", "golden.jsonl", "model.json", "reference.podium",
+    ]  # fmt: skip
+    assert export.changed_files() == []
+    names = [item["name"] for item in export.read_json("featureset.json")["featureset"]["features"]]
+    assert names == export.engine_names
+    assert ExportFolder.open(tmp_path / "export").manifest == manifest
+
+
+def test_extractors_take_the_place_of_fields(tmp_path: Path) -> None:
+    ranker, _ = _fitted("lightgbm")
+    query = {"match": {"title": "{{keywords}}"}}
+    options = ExportOptions(extractors={"2": query})
+    export = export_ranker(ranker, "opensearch", tmp_path / "export", options)
+    features = export.read_json("featureset.json")["featureset"]["features"]
+    assert features[1]["template"] == query
+    assert features[1]["params"] == ["keywords"]
+    assert features[0]["template"]["function_score"]["query"] == {"exists": {"field": "f1"}}
+    with pytest.raises(DataError, match="'bm25' is not a feature of the ranker"):
+        export_ranker(
+            ranker, "opensearch", tmp_path / "export", ExportOptions(extractors={"bm25": {}})
+        )
+
+
+def test_models_that_podium_never_trained(tmp_path: Path) -> None:
+    (tmp_path / "lightgbm.txt").write_text(lightgbm_model().model_to_string())
+    xgboost_model().save_model(tmp_path / "xgboost.ubj")
+    (tmp_path / "catboost.json").write_bytes(catboost_model(tmp_path)[1])
+    for name in ("lightgbm.txt", "xgboost.ubj", "catboost.json"):
+        export = export_ranker(tmp_path / name, "onnx", tmp_path / f"{name}.onnx")
+        assert verify_export(export).holds
+        assert export.manifest.ranker["kind"] == "TreeModel"
+    # Only the last has no categories.
+    export_ranker(tmp_path / "catboost.json", "vespa", tmp_path / "vespa")
+    with pytest.raises(ArgumentError, match="Vespa cannot express splits by categories"):
+        export_ranker(tmp_path / "lightgbm.txt", "vespa", tmp_path / "refused")
+    assert not (tmp_path / "refused").exists()
+
+
+def test_a_cascade_is_refused(tmp_path: Path) -> None:
+    data = queries(missing=False)
+    ranker = CascadeRanker(LinearRanker("ListNet()"), [LinearRanker("ListNet()")], candidates=5)
+    with pytest.raises(ArgumentError, match="a cascade ranks the documents of a query by votes"):
+        export_ranker(ranker.fit(data), "onnx", tmp_path / "cascade")
+
+
+def test_missing_and_large_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no such file"):
+        read_model(tmp_path / "none")
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate((1 << 30) + 1)
+    with pytest.raises(DataError, match="larger than 1 GiB"):
+        read_model(tmp_path / "large")
+
+
+def test_an_unknown_target_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match="opensearch"):
+        export_ranker(_fitted("RankBoost")[0], "opensaerch", tmp_path / "export")
+
+
+def test_a_folder_that_is_no_export(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no such file"):
+        ExportFolder.open(tmp_path)
+
+
+def test_files_outside_the_export_are_not_read(tmp_path: Path) -> None:
+    export = export_ranker(_fitted("RankBoost")[0], "solr", tmp_path / "export")
+    (tmp_path / "secret").write_text("secret")
+    with pytest.raises(DataError, match="no such file in the export"):
+        export.read("../secret")
+    manifest = json.loads((tmp_path / "export" / "manifest.json").read_text())
+    manifest["files"]["../secret"] = ""
+    (tmp_path / "export" / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(DataError, match="not the manifest of an export"):
+        ExportFolder.open(tmp_path / "export")
+
+
+def test_a_reference_is_read_back() -> None:
+    model = model_of_ranker(_fitted("lightgbm")[0])
+    assert isinstance(model, TreeModel)
+    model = replace(model, base_score=0.25)
+    again = read_reference(reference_bytes(model))
+    X = queries().features
+    assert isinstance(again, TreeModel)
+    assert np.array_equal(again.predict(X), model.predict(X))
+    assert again.feature_names == model.feature_names
+    network = model_of_ranker(_fitted("network")[0])
+    assert np.array_equal(read_reference(reference_bytes(network)).predict(X), network.predict(X))
+    linear = LinearModel(("a", "b"), np.array([0.5, -1.0]))
+    assert read_reference(reference_bytes(linear)).weights.tolist() == [0.5, -1.0]
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"left": [1, 0, 0, 0, 0]}, "arrays differ in length"),
+        ({"left": [3, 0, 0]}, "do not form trees"),
+        ({"left": [0, 0, 0]}, "do not form trees"),
+        ({"left": [2, 0, 0]}, "do not form trees"),
+        ({"feature": [1, -1, -1]}, "splits by no feature"),
+        ({"threshold": [np.nan, 0, 0]}, "threshold is not a number"),
+        ({"value": [0, np.inf, 0]}, "value of a leaf is not finite"),
+        ({"category_set": [0, -1, -1]}, "category set is out of range"),
+    ],
+)
+def test_nodes_that_form_no_tree_are_refused(change: dict, problem: str) -> None:
+    tree = {
+        "feature": [0, -1, -1], "threshold": [0.5, 0, 0], "left": [1, 0, 0], "right": [2, 0, 0],
+        "missing_left": [0, 0, 0], "value": [0, 1, 2],
+    }  # fmt: skip
+    with pytest.raises(DataError, match=problem):
+        concatenate_trees([tree | change], ("a",))
+
+
+@pytest.mark.slow
+def test_real_rows_score_the_same(tmp_path: Path) -> None:
+    from podium.data import read_letor
+
+    data = read_letor(shared("letor/MQ2008/S1.txt.gz"))
+    ranker = TreeRanker(n_estimators=50).fit(data)
+    export = export_ranker(ranker, "onnx", tmp_path / "export")
+    from podium.export.targets import TARGETS
+
+    engine = TARGETS["onnx"].read(export.target_files(), export.manifest.features)
+    assert np.abs(engine.predict(data.features) - ranker.predict(data)).max() < 1e-12

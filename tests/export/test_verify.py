@@ -1,0 +1,250 @@
+"""``verify_export`` notices every change of an export, and names it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from podium.errors import DataError
+from podium.export import ExportFolder, ExportOptions, export_ranker, verify_export
+from podium.export.folder import MANIFEST, REFERENCE
+from podium.export.reference import read_reference
+from podium.export.trees import TreeModel
+from podium.kernels import Doubles
+from podium.rankers import LinearRanker, NeuralRanker, TreeRanker
+from tests.export.faults import apply_fault, change_onnx, faults, rewrite
+from tests.export.trained import queries
+
+SEARCH = ("opensearch", "o19s", "solr", "elasticsearch", "vespa")
+
+
+@pytest.fixture(scope="module")
+def ranker() -> TreeRanker:
+    return TreeRanker(n_estimators=8, num_leaves=8).fit(queries())
+
+
+@pytest.fixture(scope="module")
+def exports(ranker: TreeRanker, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("exports")
+    for target in ("onnx", *SEARCH):
+        export_ranker(ranker, target, root / target)
+    return {target: root / target for target in ("onnx", *SEARCH)}
+
+
+@pytest.mark.parametrize("target", ["onnx", *SEARCH])
+def test_an_export_holds(exports: dict[str, Path], target: str) -> None:
+    found = verify_export(exports[target])
+    assert found.holds
+    assert (found.off, found.findings, found.changed) == ((), (), ())
+    assert found.rows == ExportFolder.open(exports[target]).manifest.golden["rows"]
+
+
+@pytest.mark.parametrize("target", SEARCH)
+def test_each_of_100_faults_is_found_and_named(
+    exports: dict[str, Path], tmp_path: Path, target: str
+) -> None:
+    names = ["f1", "f2"]
+    for number, (name, change) in enumerate(faults(target, 20, names)):
+        folder = tmp_path / str(number)
+        shutil.copytree(exports[target], folder)
+        words = apply_fault(ExportFolder.open(folder), change)
+        found = verify_export(folder)
+        assert not found.holds, name
+        texts = [finding.text for finding in found.findings]
+        assert all(re.search(words, text) for text in texts), (name, words, texts)
+        assert all(finding.rows for finding in found.findings)
+
+
+def _move(model: dict[str, Any]) -> None:
+    model["nodes_splits"][5] = np.nextafter(
+        np.float32(model["nodes_splits"][5]), np.float32(np.inf)
+    ) + np.spacing(np.float32(model["nodes_splits"][5]))
+
+
+def _flip(model: dict[str, Any]) -> None:
+    model["nodes_missing_value_tracks_true"][4] ^= 1
+
+
+def _swap(model: dict[str, Any]) -> None:
+    for true, false in (("nodes_truenodeids", "nodes_falsenodeids"), ("nodes_trueleafs", "nodes_falseleafs")):  # fmt: skip # noqa: E501
+        model[true][0], model[false][0] = int(model[false][0]), int(model[true][0])
+
+
+def _leaf(model: dict[str, Any]) -> None:
+    model["leaf_weights"][3] += 1e-9
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (_move, "tree 0, split .*go left instead of up to"),
+        (_flip, "tree 0, split .*a missing value goes"),
+        (_swap, "tree 0, split 0 .*its children are swapped"),
+        (_leaf, "tree 0, leaf .*: its value is .* instead of"),
+    ],
+)
+def test_faults_of_a_graph_are_found_and_named(
+    exports: dict[str, Path], tmp_path: Path, change: Callable[[dict[str, Any]], None], words: str
+) -> None:
+    shutil.copytree(exports["onnx"], tmp_path / "onnx")
+    change_onnx(tmp_path / "onnx", change)
+    found = verify_export(tmp_path / "onnx")
+    assert not found.holds
+    assert all(re.search(words, finding.text) for finding in found.findings), found.findings
+
+
+def test_another_default_value_is_named(exports: dict[str, Path], tmp_path: Path) -> None:
+    shutil.copytree(exports["solr"], tmp_path / "solr")
+    features = json.loads((tmp_path / "solr" / "features.json").read_text())
+    used = read_reference((tmp_path / "solr" / REFERENCE).read_bytes())
+    column = int(used.feature[0])
+    features[column]["params"]["defaultValue"] = "0.75"
+    rewrite(tmp_path / "solr", "features.json", json.dumps(features).encode())
+    found = verify_export(tmp_path / "solr")
+    texts = [finding.text for finding in found.findings]
+    assert texts
+    assert all("an absent value is 0.75 instead of missing" in text for text in texts)
+
+
+def test_a_changed_file_is_named(exports: dict[str, Path], tmp_path: Path) -> None:
+    shutil.copytree(exports["solr"], tmp_path / "solr")
+    model = tmp_path / "solr" / "model.json"
+    model.write_bytes(model.read_bytes() + b"\n")
+    found = verify_export(tmp_path / "solr")
+    assert found.holds
+    assert found.changed == ("model.json",)
+
+
+def test_a_linear_weight_is_named(tmp_path: Path) -> None:
+    data = queries(missing=False)
+    ranker = LinearRanker("ListNet()").fit(data)
+    export = export_ranker(ranker, "opensearch", tmp_path / "linear")
+
+    def change(model: dict[str, Any]) -> str:
+        model["f2"] += 1.0
+        return "the weight of f2 is"
+
+    words = apply_fault(export, change)
+    found = verify_export(tmp_path / "linear")
+    assert [words in finding.text for finding in found.findings] == [True]
+    assert found.off == found.findings[0].rows != ()
+
+
+def test_a_network_layer_is_named(tmp_path: Path) -> None:
+    ranker = NeuralRanker("ListNet()", hidden_layer_sizes=[4], epochs=2).fit(queries())
+    export = export_ranker(ranker, "solr", tmp_path / "network")
+
+    def change(model: dict[str, Any]) -> str:
+        model["params"]["layers"][1]["bias"][0] += 0.5
+        return "the biases of layer 1 are others"
+
+    words = apply_fault(export, change)
+    found = verify_export(tmp_path / "network")
+    assert [finding.text for finding in found.findings] == [words]
+    assert found.largest == pytest.approx(0.5, rel=1e-5)
+
+
+class Engine:
+    """An engine that scores by the model, changed as engines are known to change it."""
+
+    def __init__(self, change: Callable[[TreeModel, Doubles], Doubles]) -> None:
+        self._change = change
+
+    def put(self, export: ExportFolder) -> None:
+        """Nothing to do."""
+
+    def score(self, export: ExportFolder) -> Doubles:
+        model = read_reference(export.read(REFERENCE))
+        assert isinstance(model, TreeModel)
+        return self._change(model, export.golden_rows().values)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda model, X: model.predict(np.nan_to_num(X, nan=0.0)), "an absent value is 0"),
+        (
+            lambda model, X: replace(
+                model, missing_left=np.zeros_like(model.missing_left)
+            ).predict(X),
+            "a missing value goes right at every split",
+        ),
+        (
+            lambda model, X: replace(
+                model, threshold=(np.float32(model.threshold) + np.float32(1e-6)).astype(float)
+            ).predict(X),
+            "a millionth is added to each threshold",
+        ),
+        (lambda model, X: model.first_trees(5).predict(X), "all trees after tree 4 are missing"),
+        (
+            lambda model, X: model.predict(X) - model.value[model.leaves(X)][:, 2],
+            "tree 2 is missing",
+        ),
+        (
+            lambda model, X: model.predict(X[:, [1, 0, 2, 3, 4, 5]]),
+            "features f1 and f2 are swapped",
+        ),
+    ],
+)  # fmt: skip
+def test_what_a_running_engine_does_is_explained(
+    exports: dict[str, Path], change: Callable[[TreeModel, Doubles], Doubles], words: str
+) -> None:
+    found = verify_export(exports["opensearch"], Engine(change))
+    assert [finding.text for finding in found.findings] == [words]
+    assert found.findings[0].rows == found.off
+    assert found.largest > found.tolerance
+
+
+def test_one_split_that_a_running_engine_takes_otherwise_is_named(
+    exports: dict[str, Path],
+) -> None:
+    def change(model: TreeModel, X: Doubles) -> Doubles:
+        missing_left = model.missing_left.copy()
+        missing_left[model.roots[1]] ^= True
+        return replace(model, missing_left=missing_left).predict(X)
+
+    found = verify_export(exports["opensearch"], Engine(change))
+    assert found.findings
+    named = ["tree 1, split 0" in finding.text for finding in found.findings]
+    assert np.mean(named) > 0.9
+    assert all("a missing value goes" in finding.text for finding in found.findings)
+
+
+def test_a_running_engine_that_agrees(exports: dict[str, Path]) -> None:
+    found = verify_export(exports["solr"], Engine(lambda model, X: model.predict(X, np.float32)))
+    assert found.holds
+
+
+def test_an_engine_that_scores_too_few_rows(exports: dict[str, Path]) -> None:
+    with pytest.raises(DataError, match="scored 1 of"):
+        verify_export(exports["solr"], Engine(lambda model, X: model.predict(X)[:1]))
+
+
+@pytest.mark.parametrize("name", [MANIFEST, "golden.jsonl", "reference.podium", "model.json"])
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b'{"format": 1}', b"\xff\xfe"])
+def test_malformed_files_are_refused(
+    exports: dict[str, Path], tmp_path: Path, name: str, content: bytes
+) -> None:
+    shutil.copytree(exports["opensearch"], tmp_path / "bad")
+    (tmp_path / "bad" / name).write_bytes(content)
+    if name == "golden.jsonl" and content == b"":
+        assert verify_export(tmp_path / "bad").rows == 0
+        return
+    with pytest.raises(DataError):
+        verify_export(tmp_path / "bad")
+
+
+def test_never_missing_golden_rows_have_all_values(ranker: TreeRanker, tmp_path: Path) -> None:
+    options = ExportOptions(never_missing=True, engine_version="3.1")
+    export = export_ranker(ranker, "opensearch", tmp_path / "old", options)
+    assert not np.isnan(export.golden_rows().values).any()
+    assert export.manifest.features[0].absent == 0.0
+    assert verify_export(export).holds
