@@ -54,6 +54,7 @@ PACKAGES = (
     "rankers",
     "rankers.models",
     "cluster",
+    "export",
 )
 """The packages whose public names have a page; tests check that each name is documented."""
 
