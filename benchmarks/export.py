@@ -99,7 +99,7 @@ def _catboost(train: Dataset, folder: Path, trees: int) -> Path:
     model = catboost.CatBoost(
         {
             "loss_function": "YetiRank", "iterations": min(trees, 100), "depth": 6,
-            "random_seed": 0, "thread_count": 2,
+            "random_seed": 0, "thread_count": 2, "allow_writing_files": False,
         }
     )  # fmt: skip
     model.fit(pool, verbose=False)

@@ -164,6 +164,29 @@ def test_files_outside_the_export_are_not_read(tmp_path: Path) -> None:
         ExportFolder.open(tmp_path / "export")
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"tolerance": "large"},
+        {"tolerance": None},
+        {"model_name": "../x"},
+        {"features": [{"name": "a", "engine_name": "a b"}]},
+        {"features": [{"name": "a", "engine_name": "a", "absent": "x"}]},
+        {"features": [{"name": "a"}]},
+        {"limits": 3},
+        {"files": []},
+        {"format": 2},
+        {"more": 1},
+    ],
+)
+def test_a_manifest_with_other_values_is_refused(change: dict, tmp_path: Path) -> None:
+    export_ranker(_fitted("RankBoost")[0], "solr", tmp_path / "export")
+    manifest = json.loads((tmp_path / "export" / "manifest.json").read_text())
+    (tmp_path / "export" / "manifest.json").write_text(json.dumps(manifest | change))
+    with pytest.raises(DataError):
+        verify_export(tmp_path / "export")
+
+
 def test_a_reference_is_read_back() -> None:
     model = model_of_ranker(_fitted("lightgbm")[0])
     assert isinstance(model, TreeModel)

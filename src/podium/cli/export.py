@@ -96,7 +96,7 @@ def export_command(
         measured = {measure: _mean(load_ranker(ranker), data, measure)}
     options = ExportOptions(
         engine_version=engine_version,
-        model_name=_checked_name(name),
+        model_name=name,
         never_missing=never_missing,
         extractors={} if extractors is None else _extractors(extractors),
         golden_rows=golden_rows,
@@ -154,15 +154,6 @@ def _rows(rows: tuple[int, ...]) -> str:
     if len(rows) == 1:
         return f"row {rows[0]}"
     return f"{len(rows)} rows, the first is {rows[0]}" if rows else "no row"
-
-
-def _checked_name(name: str) -> str:
-    # It becomes part of URLs and of the engines' own files.
-    if not name.isascii() or not name.replace("_", "a").isalnum() or len(name) > 100:
-        raise ArgumentError(
-            f"{name!r} cannot be the name of a model", hint="Use letters, digits and underscores."
-        )
-    return name
 
 
 def _extractors(path: Path) -> dict[str, Any]:

@@ -18,6 +18,9 @@ from podium.export.tree_kernel import ZERO
 from podium.export.trees import TreeModel
 from podium.kernels import Doubles
 
+_MOST_TREES, _MOST_ROWS = 100, 100
+"""The number of trees that are explained, and of golden rows for each."""
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -25,7 +28,7 @@ class Finding:
 
     Attributes:
         text: The tree, the split and the rule that explain it.
-        rows: The golden rows that it changes.
+        rows: The golden rows that it changes, or the first of them.
     """
 
     text: str
@@ -79,8 +82,8 @@ class _Comparison:
         other = self.precision(self.written.value)[self.written.leaves(self.rows)][:, start:]
         wrong = reached != other
         texts: dict[str, list[int]] = {}
-        for tree in np.flatnonzero(wrong.any(axis=0)):
-            for row in np.flatnonzero(wrong[:, tree]):
+        for tree in np.flatnonzero(wrong.any(axis=0))[:_MOST_TREES]:
+            for row in np.flatnonzero(wrong[:, tree])[:_MOST_ROWS]:
                 text = self._explain(int(tree), start, int(row))
                 texts.setdefault(text, []).append(int(row))
         swapped = self._swapped_features(list(texts))

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -26,6 +28,9 @@ from podium.errors import DataError
 from podium.kernels import Doubles
 
 MANIFEST, GOLDEN, REFERENCE = "manifest.json", "golden.jsonl", "reference.podium"
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}")
+"""The names of models and of features in a target, which become parts of URLs and of queries."""
+
 _FORMAT = 1
 _MOST_BYTES = 1 << 30
 
@@ -114,9 +119,7 @@ class ExportFolder:
             features = tuple(Feature(**entry) for entry in content.pop("features"))
             limits = tuple(map(str, content.pop("limits")))
             manifest = Manifest(features=features, limits=limits, **content)
-            for name in manifest.files:
-                if Path(name).name != name:
-                    raise ValueError(f"{name!r} is not a file of the folder")
+            _check_manifest(manifest)
         except DataError as error:
             raise error.at(file) from error
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -177,6 +180,22 @@ class ExportFolder:
             ) from error
         values = np.array([row for row, _ in rows], np.float64).reshape(-1, width)
         return GoldenRows(values, np.array([score for _, score in rows]))
+
+
+def _check_manifest(manifest: Manifest) -> None:
+    """Raise a ValueError for what would end up in a path, a request or a calculation."""
+    for name in manifest.files:
+        if Path(name).name != name:
+            raise ValueError(f"{name!r} is not a file of the folder")
+    if not NAME.fullmatch(manifest.model_name):
+        raise ValueError(f"{manifest.model_name!r} is not a name")
+    for feature in manifest.features:
+        if not NAME.fullmatch(feature.engine_name):
+            raise ValueError(f"{feature.engine_name!r} is not a name")
+        if feature.absent is not None and not math.isfinite(feature.absent):
+            raise ValueError("an absent value is not finite")
+    if not manifest.tolerance >= 0:
+        raise ValueError("the tolerance is not a number")
 
 
 def write_folder(

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 import podium
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 from podium.export.folder import (
+    NAME,
     REFERENCE,
     ExportFolder,
     Feature,
@@ -92,6 +93,11 @@ def export_ranker(
     else:
         model, fitted, content = read_model(ranker)
     writer = TARGETS.named(target)
+    if not NAME.fullmatch(options.model_name):
+        raise ArgumentError(
+            f"{options.model_name!r} cannot be the name of a model",
+            hint="Use letters, digits and underscores, no digit first.",
+        )
     names = engine_names(model.feature_names)
     request = Request(
         model=model,

@@ -17,6 +17,7 @@ from podium.export.ubjson import parse_ubjson
 _MARGIN = {"binary:logistic", "binary:logitraw", "reg:logistic"}
 _LOG = {"count:poisson", "reg:gamma", "reg:tweedie"}
 _SAME = ("rank:", "reg:")
+_MOST_FEATURES = 1_000_000
 
 
 def read_xgboost(content: bytes) -> TreeModel:
@@ -48,7 +49,7 @@ def _model(learner: dict[str, Any]) -> TreeModel:
     model, shape = booster["model"], learner["learner_model_param"]
     count = int(shape["num_feature"])
     names = tuple(map(str, learner.get("feature_names") or ()))
-    if not names and 0 < count <= 10_000_000:
+    if not names and 0 < count <= _MOST_FEATURES:
         names = tuple(str(number + 1) for number in range(count))
     if len(names) != count or int(shape["num_class"]) > 1 or int(shape["num_target"]) != 1:
         raise ValueError("it has other features or several outputs")

@@ -326,6 +326,8 @@ def _parsed(content: bytes, features: Sequence[Feature]) -> tuple[Model, str]:
     onnx = _package("onnx")
     try:
         graph = onnx.load_model_from_string(content).graph
+        if any(item.data_location == item.EXTERNAL for item in graph.initializer):
+            raise ValueError("it refers to other files")
         constants = {item.name: onnx.numpy_helper.to_array(item) for item in graph.initializer}
         nodes = {node.op_type: node for node in graph.node}
         names = tuple(feature.engine_name for feature in features)
