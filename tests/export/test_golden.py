@@ -66,6 +66,13 @@ def test_rows_reach_every_leaf_that_random_rows_reach(seed: int) -> None:
     assert set(np.unique(model.leaves(anything))) <= set(np.unique(model.leaves(rows)))
 
 
+def test_leaves_are_reached_even_if_few_rows_are_searched() -> None:
+    model = read_lightgbm(lightgbm_model().model_to_string().encode())
+    rows, reached = golden_values(model, most_rows=3)
+    assert reached["leaves_reached"] == reached["leaves"]
+    assert len(rows) > 3
+
+
 def test_sample_values_are_used_where_no_split_asks_for_others() -> None:
     tree = _stump(0.5)
     model = concatenate_trees(

@@ -51,6 +51,28 @@ def test_trees_score_the_same(target: str, seed: int, strict: bool, trees: int, 
     assert np.array_equal(engine.predict(rows), model.predict(rows))
 
 
+@pytest.mark.parametrize("target", ["opensearch", "o19s"])
+@given(seed=SEEDS, strict=st.booleans(), trees=st.integers(0, 4))
+def test_trees_as_xgboost_saves_them_score_the_same(
+    target: str, seed: int, strict: bool, trees: int
+) -> None:
+    random = np.random.default_rng(seed)
+    model = random_model(random, trees=trees, strict=strict)
+    rows = rows_on_edges(random, model, 40)
+    request = request_for(model, target, raw=True, version="3.8")
+    written = TARGETS[target].write(request)
+    engine = TARGETS[target].read(written.files, features_of(request, written))
+    assert b"model/xgboost+json+raw" in written.files["model.json"]
+    assert np.array_equal(engine.predict(rows), model.predict(rows))
+
+
+def test_trees_as_xgboost_saves_them_are_for_two_targets() -> None:
+    with pytest.raises(ArgumentError, match="Solr cannot express this model as XGBoost saves it"):
+        TARGETS["solr"].write(request_for(_stump(0, True), "solr", raw=True))
+    with pytest.raises(ArgumentError, match=r"goes left in version 1\.5\.11.*1\.5\.12 with --raw"):
+        TARGETS["o19s"].write(request_for(_stump(0, True), "o19s", raw=True, version="1.5.11"))
+
+
 @given(seed=SEEDS, strict=st.booleans(), zero_missing=st.booleans())
 def test_onnx_takes_categories_and_zeros_that_are_missing(
     seed: int, strict: bool, zero_missing: bool

@@ -71,6 +71,14 @@ def export_command(
         ),
     ] = None,
     measure: Annotated[str, typer.Option("--measure", "-m", help="That measure.")] = "nDCG@10",
+    raw: Annotated[
+        bool,
+        typer.Option(
+            "--raw",
+            help="opensearch, o19s: write model/xgboost+json+raw, which is smaller and needs "
+            "OpenSearch 3.0.",
+        ),
+    ] = False,
     golden_rows: Annotated[
         int, typer.Option(min=1, help="The maximum number of golden rows to search for.")
     ] = 2000,
@@ -102,6 +110,7 @@ def export_command(
         golden_rows=golden_rows,
         sample=sample,
         measure=measured,
+        raw=raw,
     )
     folder = output or f"{ranker}.{target}"
     export = export_ranker(ranker, target, folder, options)

@@ -16,6 +16,8 @@ from podium.kernels import Doubles, Floats, Ints
 
 _BACKGROUND = 64
 """The number of rows with ordinary values."""
+_MOST_MORE = 20_000
+"""The maximum number of leaves that get rows of their own."""
 
 
 def golden_values(
@@ -35,7 +37,8 @@ def golden_values(
 
     Args:
         model: The model.
-        most_rows: The maximum number of rows.
+        most_rows: The maximum number of rows that are searched for splits; a leaf that none of them
+            reaches gets a row of its own.
         sample: Real rows, whose values are used where no split asks for another.
         can_miss: Whether a value may be missing.
         negative: Whether a value may be negative.
@@ -105,7 +108,7 @@ def _tree_rows(
     leaves = np.setdiff1d(np.flatnonzero(~inner), model.leaves(rows))
     more = [
         _row_to_leaf(model, int(leaf), parents, edges, background[0], can_miss, negative)
-        for leaf in leaves[: most_rows - count]
+        for leaf in leaves[:_MOST_MORE]
     ]
     return np.concatenate([rows, *(row[None] for row in more if row is not None)])
 

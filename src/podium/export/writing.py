@@ -45,9 +45,11 @@ class ExportOptions:
         never_missing: Whether every feature always has a value.
         extractors: How the target computes features, in its own terms, by the features' names in
             the target or in the ranker.
-        golden_rows: The maximum number of golden rows that are searched for.
+        golden_rows: The maximum number of golden rows that are searched for splits.
         sample: Real rows, to draw ordinary values of golden rows from.
         measure: The ranker's measure on validation data, by its name.
+        raw: Whether to write trees as XGBoost saves them, for the targets ``opensearch`` and
+            ``o19s``: the files are smaller.
     """
 
     engine_version: str | None = None
@@ -57,6 +59,7 @@ class ExportOptions:
     golden_rows: int = 2000
     sample: Floats | None = None
     measure: Mapping[str, float] = field(default_factory=dict)
+    raw: bool = False
 
 
 def export_ranker(
@@ -106,6 +109,7 @@ def export_ranker(
         version=options.engine_version or writer.default_version,
         never_missing=options.never_missing,
         extractors=_by_engine_name(options.extractors, model.feature_names, names),
+        raw=options.raw,
     )
     written = writer.write(request)
     values, reached = golden_values(

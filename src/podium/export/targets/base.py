@@ -34,6 +34,8 @@ class Request:
         never_missing: Whether every feature always has a value.
         extractors: How the target computes features, in its own terms, by the features' names in
             the target; a feature without one is read from a field of its name.
+        raw: Whether to write trees as XGBoost saves them, if the target has a form for that: it is
+            smaller than the one that XGBoost dumps.
     """
 
     model: Model
@@ -42,6 +44,7 @@ class Request:
     version: str
     never_missing: bool = False
     extractors: Mapping[str, Any] = field(default_factory=dict)
+    raw: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,11 +128,15 @@ class Target(ABC):
     """Whether a feature may be negative: where it is the score of a query, it may not."""
     packages: ClassVar[tuple[str, ...]] = ()
     """The packages that write the format."""
+    has_raw_form: ClassVar[bool] = False
+    """Whether it reads trees as XGBoost saves them, besides another form."""
     tolerance: ClassVar[float]
     """The largest difference of scores of about 1 that rounding explains."""
 
     def write(self, request: Request) -> Written:
         """Return the files of a model; an ArgumentError if the target cannot express it."""
+        if request.raw and not (self.has_raw_form and isinstance(request.model, TreeModel)):
+            self.refuse("this model as XGBoost saves it", "Leave out --raw.")
         if isinstance(request.model, TreeModel):
             return self.write_trees(request, request.model)
         if isinstance(request.model, LinearModel):

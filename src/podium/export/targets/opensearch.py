@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -31,6 +32,7 @@ from podium.export.targets.base import (
 from podium.export.trees import Split, TreeModel, concatenate_trees, flatten_tree
 
 FEATURES, MODEL = "featureset.json", "model.json"
+_DUMPED, _RAW = "model/xgboost+json", "model/xgboost+json+raw"
 ABOVE_ALL = 3.5e38
 """A number above all single-precision ones."""
 _OBJECTIVE = "rank:pairwise"
@@ -49,9 +51,11 @@ class OpenSearch(Target):
     single_precision = True
     tolerance = 1e-5
     negative_values = False
+    has_raw_form = True
 
-    def absent_rule(self, version: str) -> Literal["zero", "right", "node"]:
+    def absent_rule(self, version: str, raw: bool) -> Literal["zero", "right", "node"]:
         """Return what an absent feature does: it is 0, goes right, or as each node says."""
+        del raw
         number = version_number(version)
         if number >= (3, 8):  # learning-to-rank-base#379
             return "node"
@@ -66,7 +70,7 @@ class OpenSearch(Target):
     def write_trees(self, request: Request, model: TreeModel) -> Written:
         """Write trees as XGBoost dumps them."""
         self.require_plain_splits(model)
-        rule = self.absent_rule(request.version)
+        rule = self.absent_rule(request.version, request.raw)
         inner = model.feature >= 0
         if not request.never_missing:
             if rule == "zero" and (zero_goes_left(model) != model.missing_left)[inner].any():
@@ -85,13 +89,15 @@ class OpenSearch(Target):
         leaves = model.value.astype(np.float32).astype(np.float64)
         if not np.isfinite(leaves).all():
             self.refuse("a leaf above all single-precision numbers", "Scale the labels.")
-        splits = []
-        if model.base_score or not model.trees:
-            splits.append({"nodeid": 0, "leaf": float(np.float32(model.base_score))})
+        base = [float(np.float32(model.base_score))] if model.base_score or not model.trees else []
+        absent = 0.0 if rule == "zero" else None
+        if request.raw:
+            trees = [_raw_leaf(score) for score in base] + _raw_trees(model, thresholds, leaves)
+            return self._written(request, _RAW, _saved(trees, request.names), absent)
+        splits = [{"nodeid": 0, "leaf": score} for score in base]
         splits += nested_trees(model, thresholds, leaves, request.names)
         definition = {"objective": _OBJECTIVE, "splits": splits}
-        absent = 0.0 if rule == "zero" else None
-        return self._written(request, "model/xgboost+json", definition, absent)
+        return self._written(request, _DUMPED, definition, absent)
 
     def write_linear(self, request: Request, model: LinearModel) -> Written:
         """Write the weight of each feature."""
@@ -141,7 +147,11 @@ class OpenSearch(Target):
                 weights[column_of(name, columns)] = as_single(float(weight))
             linear = LinearModel(tuple(columns), weights)
             return EngineModel(linear, absent, single_precision=True)
-        if model["type"] != "model/xgboost+json" or definition["objective"] != _OBJECTIVE:
+        if model["type"] == _RAW:
+            trees = _read_saved(definition["learner"], columns)
+            read = concatenate_trees(trees, tuple(columns), strict=True)
+            return EngineModel(read, absent, single_precision=True)
+        if model["type"] != _DUMPED or definition["objective"] != _OBJECTIVE:
             raise DataError("the model is of another type", hint="Export it again.")
 
         def expand(node: dict[str, Any]) -> Split | float:
@@ -170,13 +180,16 @@ class ElasticsearchPlugin(OpenSearch):
     title = "The o19s plugin"
     default_version = "1.5.9"
 
-    def absent_rule(self, version: str) -> Literal["zero", "right", "node"]:
+    def absent_rule(self, version: str, raw: bool) -> Literal["zero", "right", "node"]:
         """Return what an absent feature does."""
-        return "node" if version_number(version) >= (1, 5, 9) else "zero"  # o19s#481
+        number = version_number(version)
+        if raw and (1, 5, 9) <= number < (1, 5, 12):  # o19s#518
+            return "right"
+        return "node" if number >= (1, 5, 9) else "zero"  # o19s#481
 
     def _missing_hint(self) -> str:
         return (
-            "Export for version 1.5.9 (elasticsearch-learning-to-rank#481), "
+            "Export for version 1.5.9 (elasticsearch-learning-to-rank#481; 1.5.12 with --raw), "
             "or pass --never-missing if every feature always has a value."
         )
 
@@ -195,6 +208,75 @@ def field_value(name: str) -> dict[str, Any]:
             "boost_mode": "replace",
         }
     }
+
+
+def _raw_leaf(value: float) -> dict[str, Any]:
+    lists = {"left_children": [-1], "right_children": [-1], "parents": [2**31 - 1]}
+    lists |= {"split_indices": [0], "split_type": [0], "default_left": [0]}
+    return {**lists, "split_conditions": [value], "base_weights": [value]}
+
+
+def _raw_trees(model: TreeModel, thresholds: Any, leaves: Any) -> list[dict[str, Any]]:
+    """Return trees as XGBoost saves them: a list per property of nodes."""
+    trees = []
+    parents = model.parents()
+    for start, end in pairwise([*model.roots.tolist(), len(model.feature)]):
+        nodes = slice(start, end)
+        inner = model.feature[nodes] >= 0
+        above = parents[nodes]
+        values = np.where(inner, thresholds[nodes], leaves[nodes]).tolist()
+        trees.append(
+            {
+                "left_children": np.where(inner, model.left[nodes] - start, -1).tolist(),
+                "right_children": np.where(inner, model.right[nodes] - start, -1).tolist(),
+                "parents": np.where(above < 0, 2**31 - 1, above - start).tolist(),
+                "split_indices": np.where(inner, model.feature[nodes], 0).tolist(),
+                "split_type": [0] * (end - start),
+                "default_left": model.missing_left[nodes].astype(np.int64).tolist(),
+                "split_conditions": values,
+                # The plugins take the value of a leaf from here.
+                "base_weights": np.where(inner, 0.0, leaves[nodes]).tolist(),
+            }
+        )
+    return trees
+
+
+def _saved(trees: list[dict[str, Any]], names: Sequence[str]) -> dict[str, Any]:
+    numbered = [{"id": number, **tree} for number, tree in enumerate(trees)]
+    model = {"trees": numbered, "tree_info": [0] * len(trees)}
+    return {
+        "learner": {
+            "feature_names": list(names),
+            "feature_types": ["float"] * len(names),
+            "gradient_booster": {"model": model, "name": "gbtree"},
+            "objective": {"name": _OBJECTIVE},
+        },
+        "version": [3, 0, 0],
+    }
+
+
+def _read_saved(learner: dict[str, Any], columns: Mapping[str, int]) -> list[dict[str, Any]]:
+    if learner["objective"]["name"] != _OBJECTIVE:
+        raise DataError("the model is of another type", hint="Export it again.")
+    order = [column_of(name, columns) for name in learner["feature_names"]]
+    trees = []
+    for tree in learner["gradient_booster"]["model"]["trees"]:
+
+        def expand(node: int, tree: dict[str, Any] = tree) -> Split | float:
+            if node < 0:
+                raise DataError("a node is out of range", hint="Export it again.")
+            if tree["left_children"][node] == -1 or tree["right_children"][node] == -1:
+                return float(as_single(float(tree["base_weights"][node])))
+            return Split(
+                order[tree["split_indices"][node]],
+                float(as_single(float(tree["split_conditions"][node]))),
+                tree["default_left"][node] == 1,
+                tree["left_children"][node],
+                tree["right_children"][node],
+            )
+
+        trees.append(flatten_tree(0, expand))
+    return trees
 
 
 def nested_trees(
