@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -168,7 +168,7 @@ def _check_speed(report: Report, folder: Path, quick: bool) -> None:
     session = inference_session(export.read("model.onnx"), threads=1)
     rows, doubles = X[:100], X[:100].astype(np.float64)
     booster = ranker.booster_
-    functions = {
+    functions: dict[str, Callable[[], object]] = {
         "onnx": lambda: session.run(None, {INPUT: doubles}),
         "lightgbm": lambda: booster.predict(rows, raw_score=True, num_threads=1),
     }

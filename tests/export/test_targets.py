@@ -94,6 +94,18 @@ def _stump(threshold: float, missing_left: bool, strict: bool = False) -> TreeMo
     return concatenate_trees([tree], ("a",), strict=strict)
 
 
+@pytest.mark.parametrize("target", sorted(TARGETS))
+@pytest.mark.parametrize("threshold", [-np.inf, float(np.finfo(np.float32).max), 1e300, np.inf])
+def test_thresholds_beyond_all_numbers(target: str, threshold: float) -> None:
+    # A boosted ranker tells a missing value from any other by a threshold of minus infinity.
+    model = _stump(threshold, missing_left=threshold < 0)
+    request = request_for(model, target)
+    written = TARGETS[target].write(request)
+    engine = TARGETS[target].read(written.files, features_of(request, written))
+    scores = engine.predict([[np.nan], [-1e38], [0.0], [3e38]])
+    assert scores.tolist() == ([1.0, 2.0, 2.0, 2.0] if threshold < 0 else [2.0, 1.0, 1.0, 1.0])
+
+
 def test_onnx_compares_in_double_precision() -> None:
     threshold = 0.1
     model = _stump(threshold, False)

@@ -113,7 +113,8 @@ class Elasticsearch(Target):
                     return float(node["leaf_value"])
                 threshold = float(node["threshold"])
                 if node["decision_type"] == "lt":  # as "at most", for numbers of any precision
-                    threshold = float(np.nextafter(threshold, -np.inf))
+                    with np.errstate(over="ignore"):
+                        threshold = float(np.nextafter(threshold, -np.inf))
                 else:
                     operators.add(node["decision_type"])
                 return Split(
