@@ -242,6 +242,42 @@ def test_malformed_files_are_refused(
         verify_export(tmp_path / "bad")
 
 
+def _circle(target: str, body: Any) -> None:
+    if target == "elasticsearch":
+        trees = body["definition"]["trained_model"]["ensemble"]["trained_models"]
+        trees[0]["tree"]["tree_structure"][0]["left_child"] = 0
+    else:
+        definition = json.loads(body["model"]["model"]["definition"])
+        trees = definition["learner"]["gradient_booster"]["model"]["trees"]
+        trees[0]["left_children"][0] = 0
+        body["model"]["model"]["definition"] = json.dumps(definition)
+
+
+@pytest.mark.parametrize("target", ["elasticsearch", "opensearch"])
+def test_nodes_that_go_in_circles_are_refused(
+    ranker: TreeRanker, tmp_path: Path, target: str
+) -> None:
+    options = ExportOptions(raw=target == "opensearch")
+    export = export_ranker(ranker, target, tmp_path / "export", options)
+    body = export.read_json("model.json")
+    _circle(target, body)
+    rewrite(tmp_path / "export", "model.json", json.dumps(body).encode())
+    with pytest.raises(DataError, match="nodes do not form trees"):
+        verify_export(tmp_path / "export")
+
+
+def test_a_graph_whose_nodes_go_in_circles_is_refused(
+    exports: dict[str, Path], tmp_path: Path
+) -> None:
+    def circle(model: dict[str, Any]) -> None:
+        model["nodes_truenodeids"][0], model["nodes_trueleafs"][0] = 0, 0
+
+    shutil.copytree(exports["onnx"], tmp_path / "onnx")
+    change_onnx(tmp_path / "onnx", circle)
+    with pytest.raises(DataError, match="nodes do not form trees"):
+        verify_export(tmp_path / "onnx")
+
+
 def test_never_missing_golden_rows_have_all_values(ranker: TreeRanker, tmp_path: Path) -> None:
     options = ExportOptions(never_missing=True, engine_version="3.1")
     export = export_ranker(ranker, "opensearch", tmp_path / "old", options)

@@ -95,7 +95,9 @@ def export_command(
 
     sample, measured = None, {}
     if validation is not None:
-        if not Path(ranker).read_bytes()[:2] == b"PK":
+        with Path(ranker).open("rb") as file:
+            is_saved_ranker = file.read(2) == b"PK"
+        if not is_saved_ranker:
             raise ArgumentError(
                 "--validation needs a ranker saved by Podium", hint="Leave it out for other models."
             )

@@ -19,6 +19,8 @@ from podium.export.tree_kernel import ZERO, reached_leaves
 from podium.kernels import Doubles, Ints
 
 _MOST_NODES = 50_000_000
+_MOST_TREE_NODES = 300_000
+"""LightGBM's own bound of leaves is 131,072; nodes that go in circles would go on without end."""
 _DEEPEST = 5_000
 _BLOCK = 1 << 22
 """The number of leaves (rows times trees) that are looked up at a time."""
@@ -301,6 +303,7 @@ def flatten_tree(root: Any, expand: Callable[[Any], Split | float]) -> dict[str,
     while stack:
         content, parent, side = stack.pop()
         number = len(features)
+        _require(number < _MOST_TREE_NODES, "its nodes do not form trees")
         if parent >= 0:
             links[side][parent] = number
         node = expand(content)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import podium
+from podium.data import Dataset
 from podium.errors import ArgumentError, DataError
 from podium.export.folder import (
     NAME,
@@ -155,8 +156,10 @@ def _is_single(model: Model) -> bool:
 def _scores(fitted: Ranker | None, model: Model, values: Doubles) -> Doubles:
     if fitted is None or not len(values):
         return model.predict(values)
-    # Columns are in the order of the fit, by whatever names.
-    return fitted._predict(values.astype(np.float32))
+    rows = Dataset.from_arrays(
+        values, labels=np.zeros(len(values)), group=[len(values)], feature_names=model.feature_names
+    )
+    return fitted.predict(rows)
 
 
 def _by_engine_name(
