@@ -61,6 +61,29 @@ def test_lightgbm_zero_as_missing_is_a_property_of_features() -> None:
     assert model.zero_missing[[3, 5]].tolist() == [False, True]
 
 
+def test_lightgbm_takes_values_near_0_for_0() -> None:
+    import lightgbm
+
+    def tiny(match: re.Match[str]) -> str:
+        """The thresholds as 1e-40 and -1e-40, in as many characters: a file has its trees' sizes."""
+        words = match[1].split(" ")
+        signs = ["-" if word.startswith("-") else "" for word in words]
+        return "threshold=" + " ".join(
+            f"{sign}1.{'0' * (len(word) - len(sign) - 6)}e-40"
+            for sign, word in zip(signs, words, strict=True)
+        )
+
+    text = lightgbm_model(min_data_per_group=10_000).model_to_string()
+    text = re.sub(r"threshold=([-.\d]{12,}(?: [-.\d]{12,})*)(?=\n)", tiny, text)
+    booster = lightgbm.Booster(model_str=text)
+    model = read_lightgbm(text.encode())
+    assert (np.abs(model.threshold[model.feature >= 0]) < 1.1e-35).sum() > 20
+    X = np.random.default_rng(0).choice(
+        [0, 1e-40, -1e-40, 2e-40, -2e-40, 1e-35, -1e-35, 1, -1], (500, 6)
+    )
+    assert np.array_equal(model.predict(X), booster.predict(X, raw_score=True))
+
+
 def test_lightgbm_model_without_trees() -> None:
     import lightgbm
 
