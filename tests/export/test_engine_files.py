@@ -65,7 +65,7 @@ def test_lightgbm_takes_values_near_0_for_0() -> None:
     import lightgbm
 
     def tiny(match: re.Match[str]) -> str:
-        """The thresholds as 1e-40 and -1e-40, in as many characters: a file has its trees' sizes."""
+        """Thresholds of 1e-40 in as many characters: a file has the sizes of its trees."""
         words = match[1].split(" ")
         signs = ["-" if word.startswith("-") else "" for word in words]
         return "threshold=" + " ".join(

@@ -141,23 +141,24 @@ def verify_command(
     report_verification(verify_export(folder), folder)
 
 
-def report_verification(found: Verification, folder: str) -> None:
+def report_verification(verification: Verification, folder: str) -> None:
     """Print what a verification found, and end with status 1 if it does not hold."""
     console = Console()
-    for name in found.changed:
+    for name in verification.changed:
         console.print(shown(f"{name} is not as it was written"), soft_wrap=True)
     console.print(
         shown(
-            f"{folder}: {len(found.off)} of {found.rows} golden rows off; the largest difference "
-            f"is {found.largest:.3g}, and rounding explains {found.tolerance:.3g}"
+            f"{folder}: {len(verification.off)} of {verification.rows} golden rows off; the "
+            f"largest difference is {verification.largest:.3g}, and rounding explains "
+            f"{verification.tolerance:.3g}"
         ),
         soft_wrap=True,
     )
-    for finding in found.findings[:_MOST_FINDINGS]:
+    for finding in verification.findings[:_MOST_FINDINGS]:
         console.print(shown(f"  {finding.text}: {_rows(finding.rows)}"), soft_wrap=True)
-    if len(found.findings) > _MOST_FINDINGS:
-        console.print(f"  ... and {len(found.findings) - _MOST_FINDINGS} more")
-    if not found.holds:
+    if len(verification.findings) > _MOST_FINDINGS:
+        console.print(f"  ... and {len(verification.findings) - _MOST_FINDINGS} more")
+    if not verification.holds:
         raise typer.Exit(1)
 
 

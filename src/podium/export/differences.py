@@ -71,13 +71,14 @@ class _Comparison:
             base = self.written.value[self.written.roots[0]]
             if self.written.feature[self.written.roots[0]] >= 0:
                 start, base = 0, 0.0
-        found = []
+        findings = []
         if self.precision(base) != expected:
-            found.append(Finding(f"the base score is {base:.9g} instead of {expected:.9g}", every))
+            text = f"the base score is {base:.9g} instead of {expected:.9g}"
+            findings.append(Finding(text, every))
         count = self.written.trees - start
         if count != self.reference.trees:
-            found += self._wrong_count(start, count, every)
-            return found
+            findings += self._wrong_count(start, count, every)
+            return findings
         reached = self.precision(self.reference.value)[self.reference.leaves(self.values)]
         other = self.precision(self.written.value)[self.written.leaves(self.rows)][:, start:]
         wrong = reached != other
@@ -89,8 +90,8 @@ class _Comparison:
         swapped = self._swapped_features(list(texts))
         if swapped:
             rows = sorted({row for rows in texts.values() for row in rows})
-            return [*found, Finding(swapped, tuple(rows))]
-        return found + [Finding(text, tuple(rows)) for text, rows in texts.items()]
+            return [*findings, Finding(swapped, tuple(rows))]
+        return findings + [Finding(text, tuple(rows)) for text, rows in texts.items()]
 
     def _wrong_count(self, start: int, count: int, every: tuple[int, ...]) -> list[Finding]:
         ours = [self._signature(0, tree) for tree in range(self.reference.trees)]
@@ -225,19 +226,19 @@ def other_findings(
     reference: LinearModel | NetworkModel, engine: EngineModel, off: tuple[int, ...]
 ) -> list[Finding]:
     """Compare weights; an absent value that is filled in otherwise is named as well."""
-    found = []
+    texts = []
     written = engine.model
     if isinstance(reference, LinearModel) and isinstance(written, LinearModel):
         precision = _rounding(engine)
         ours, theirs = precision(reference.weights), precision(written.weights)
-        found = [
+        texts = [
             f"the weight of {written.feature_names[column]} is {theirs[column]:.9g} instead of "
             f"{ours[column]:.9g}"
             for column in np.flatnonzero(ours != theirs)
         ]
     elif isinstance(reference, NetworkModel) and isinstance(written, NetworkModel):
-        found = list(_network_findings(reference, written))
-    return [Finding(text, off) for text in found]
+        texts = list(_network_findings(reference, written))
+    return [Finding(text, off) for text in texts]
 
 
 def _network_findings(ours: NetworkModel, theirs: NetworkModel) -> Iterator[str]:

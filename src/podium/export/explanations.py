@@ -106,7 +106,7 @@ def _other_branch(
 ) -> str:
     """Name the split whose other branch gives a score, with missing values and edges first."""
     expected = float(model.predict(row[None])[0])
-    wanted = score - expected
+    difference = score - expected
     leaves = model.leaves(row[None])[0]
     parents = model.parents()
     candidates = []
@@ -116,7 +116,7 @@ def _other_branch(
             left = bool(model.left[node] == below)
             branch = int(model.right[node] if left else model.left[node])
             change = float(model.value[_leaf_below(model, branch, row)] - model.value[leaf])
-            if abs(change - wanted) <= tolerance:
+            if abs(change - difference) <= tolerance:
                 value = row[model.feature[node]]
                 near = np.isnan(value) or abs(value - model.threshold[node]) <= 1e-5 * max(
                     1.0, abs(value)

@@ -190,10 +190,10 @@ def _check(
 
 
 def _versions(packages: tuple[str, ...]) -> dict[str, str]:
-    found = {}
+    versions = {}
     for package in packages:
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return versions

@@ -94,9 +94,9 @@ class Onnx(Target):
                 known = graph.add("Where", [absent, graph.doubles("none", 0.0), clipped])
                 index = graph.add("Cast", [known], to=graph.INT64)
                 index = graph.add("Add", [index, graph.integers("shift", [1])])
-                found = graph.add("Gather", [graph.doubles("members", table), index], axis=0)
+                looked_up = graph.add("Gather", [graph.doubles("members", table), index], axis=0)
                 nan = graph.doubles("nan", np.nan)
-                appended.append(graph.add("Where", [absent, nan, found]))
+                appended.append(graph.add("Where", [absent, nan, looked_up]))
                 pairs[column, members] = number
                 number += 1
             feature[node] = pairs[column, members]
@@ -357,9 +357,9 @@ def _parsed_trees(
 ) -> tuple[TreeModel, str]:
     helper = _package("onnx").helper
     to_array = _package("onnx").numpy_helper.to_array
-    given = {item.name: helper.get_attribute_value(item) for item in node.attribute}
-    thresholds, leaves = to_array(given["nodes_splits"]), to_array(given["leaf_weights"])
-    modes = to_array(given["nodes_modes"])
+    attributes = {item.name: helper.get_attribute_value(item) for item in node.attribute}
+    thresholds, leaves = to_array(attributes["nodes_splits"]), to_array(attributes["leaf_weights"])
+    modes = to_array(attributes["nodes_modes"])
     if len(set(modes.tolist()) | {_LEQ, _LT}) > 2 or len(set(modes.tolist())) > 1:
         raise ValueError("its splits compare in several ways")
 
@@ -370,17 +370,17 @@ def _parsed_trees(
         if is_leaf:
             return float(leaves[number])
         return Split(
-            int(given["nodes_featureids"][number]),
+            int(attributes["nodes_featureids"][number]),
             float(thresholds[number]),
-            bool(given["nodes_missing_value_tracks_true"][number]),
-            (given["nodes_truenodeids"][number], given["nodes_trueleafs"][number]),
-            (given["nodes_falsenodeids"][number], given["nodes_falseleafs"][number]),
+            bool(attributes["nodes_missing_value_tracks_true"][number]),
+            (attributes["nodes_truenodeids"][number], attributes["nodes_trueleafs"][number]),
+            (attributes["nodes_falsenodeids"][number], attributes["nodes_falseleafs"][number]),
         )
 
-    trees = [flatten_tree((root, 0), expand) for root in given["tree_roots"]]
+    trees = [flatten_tree((root, 0), expand) for root in attributes["tree_roots"]]
     last = graph.node[-1]
     base = float(constants[last.input[1]][0]) if last.op_type == "Add" else 0.0
-    width = max(given["nodes_featureids"], default=0) + 1
+    width = max(attributes["nodes_featureids"], default=0) + 1
     derived = tuple(f"set{number}" for number in range(width - len(names)))
     strict = bool(modes[0] == _LT)
     read = concatenate_trees(trees, names + derived, strict=strict, base_score=base)

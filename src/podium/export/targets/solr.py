@@ -61,11 +61,11 @@ class Solr(Target):
                 "Export for version 9.2 (SOLR-16596), or pass --never-missing if every feature "
                 "always has a value.",
             )
-        wanted = at_most(model.threshold, strict=model.strict)
-        written, effective = written_thresholds(wanted)
+        exact = at_most(model.threshold, strict=model.strict)
+        written, effective = written_thresholds(exact)
         unlike = {
-            (int(model.feature[node]), *_between(wanted[node], effective[node]))
-            for node in np.flatnonzero(inner & (wanted != effective))
+            (int(model.feature[node]), *_between(exact[node], effective[node]))
+            for node in np.flatnonzero(inner & (exact != effective))
         }
         leaves = model.value.astype(np.float32).astype(np.float64)
         if not np.isfinite(leaves).all():
@@ -208,7 +208,7 @@ class Solr(Target):
         return EngineModel(concatenate_trees(trees, tuple(columns)), absent, True)
 
 
-def written_thresholds(wanted: Floats) -> tuple[Floats, Floats]:
+def written_thresholds(exact: Floats) -> tuple[Floats, Floats]:
     """Return the thresholds to write, and what they become when Solr adds its millionth.
 
     Where none becomes the threshold that is wanted, the nearest one with 0 on the same side.
@@ -219,7 +219,7 @@ def written_thresholds(wanted: Floats) -> tuple[Floats, Floats]:
         [0.5, 0.0, 100.0]
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        nearest = np.where(np.isinf(wanted), wanted, wanted - SLACK).astype(np.float32)
+        nearest = np.where(np.isinf(exact), exact, exact - SLACK).astype(np.float32)
         candidates = [nearest]
         for direction in (np.float32(-np.inf), np.float32(np.inf)):
             moved = nearest
@@ -228,9 +228,9 @@ def written_thresholds(wanted: Floats) -> tuple[Floats, Floats]:
                 candidates.append(moved)
         written = np.stack(candidates)
         effective = written + SLACK
-        gap = np.abs(effective.astype(np.float64) - wanted.astype(np.float64))
-    gap = np.where(effective == wanted, 0.0, gap)
-    gap[(effective >= 0) != (wanted >= 0)] = np.inf
+        gap = np.abs(effective.astype(np.float64) - exact.astype(np.float64))
+    gap = np.where(effective == exact, 0.0, gap)
+    gap[(effective >= 0) != (exact >= 0)] = np.inf
     best = np.argmin(gap, axis=0)[None]
     return (
         np.take_along_axis(written, best, 0)[0],
@@ -247,9 +247,9 @@ def field_value(name: str, absent: float | None) -> dict[str, Any]:
     }
 
 
-def _between(wanted: Any, effective: Any) -> tuple[float, float]:
+def _between(exact: Any, effective: Any) -> tuple[float, float]:
     """Return the first and the last value that take another branch."""
-    low, high = min(wanted, effective), max(wanted, effective)
+    low, high = min(exact, effective), max(exact, effective)
     return float(np.nextafter(low, np.float32(np.inf))), float(high)
 
 
@@ -276,8 +276,8 @@ def _nested(
 def _network(model: dict[str, Any], order: list[int], names: tuple[str, ...]) -> NetworkModel:
     mean, scale = np.zeros(len(names)), np.ones(len(names))
     for column, entry in zip(order, model["features"], strict=True):
-        given = entry["norm"]["params"]
-        mean[column], scale[column] = as_single(float(given["avg"])), as_single(float(given["std"]))
+        norm = entry["norm"]["params"]
+        mean[column], scale[column] = as_single(float(norm["avg"])), as_single(float(norm["std"]))
     layers = []
     for number, layer in enumerate(model["params"]["layers"]):
         weights = np.array(layer["matrix"], np.float32)
