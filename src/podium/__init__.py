@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from podium import aggregation as aggregation
     from podium import cluster as cluster
     from podium import data as data
+    from podium import export as export
     from podium import judging as judging
     from podium import losses as losses
     from podium import measures as measures
@@ -80,6 +81,7 @@ _PACKAGES = (
     "aggregation",
     "cluster",
     "data",
+    "export",
     "judging",
     "losses",
     "measures",
@@ -157,6 +159,7 @@ __all__ = [
     "compare",
     "data",
     "evaluate",
+    "export",
     "judging",
     "kERR",
     "kNDCG",

@@ -81,7 +81,8 @@ def test_lightgbm_takes_values_near_0_for_0() -> None:
     X = np.random.default_rng(0).choice(
         [0, 1e-40, -1e-40, 2e-40, -2e-40, 1e-35, -1e-35, 1, -1], (500, 6)
     )
-    assert np.array_equal(model.predict(X), booster.predict(X, raw_score=True))
+    expected = np.asarray(booster.predict(X, raw_score=True))
+    assert np.array_equal(model.predict(X), expected)
 
 
 def test_lightgbm_model_without_trees() -> None:

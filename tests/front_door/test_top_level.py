@@ -9,7 +9,17 @@ import pytest
 import podium
 from tests.test_import_time import loaded
 
-PACKAGES = {"data", "measures", "rankers", "losses", "aggregation", "judging", "cluster", "utility"}
+PACKAGES = {
+    "data",
+    "measures",
+    "rankers",
+    "losses",
+    "aggregation",
+    "judging",
+    "cluster",
+    "utility",
+    "export",
+}
 
 
 def test_every_listed_name_resolves_to_the_object_of_its_package() -> None:
