@@ -120,6 +120,7 @@ def test_xgboost(form: str, parameters: dict[str, Any]) -> None:
     X = awkward_rows(model).astype(np.float32)
     X[np.isinf(X)] = 2.5  # XGBoost refuses infinities
     X[:, 3] = np.where(np.isnan(X[:, 3]), np.nan, np.abs(X[:, 3]) % 50)
+    X[::7, 3] = -0.5  # not a category, and not 0 either
     data = xgboost.DMatrix(X, feature_types=TYPES, enable_categorical=True)
     expected = booster.predict(data, output_margin=True)
     assert model.has_categories

@@ -17,6 +17,9 @@ from podium.export import ExportFolder, ExportOptions, export_ranker, verify_exp
 from podium.export.reading import model_of_ranker, read_model
 from podium.export.reference import read_reference, reference_bytes
 from podium.export.scorers import LinearModel
+from podium.export.targets import TARGETS
+from podium.export.targets.base import Request, Written
+from podium.export.targets.solr import Solr
 from podium.export.trees import TreeModel, concatenate_trees
 from podium.rankers import (
     BoostedRanker,
@@ -231,7 +234,21 @@ def test_real_rows_score_the_same(tmp_path: Path) -> None:
     data = read_letor(shared("letor/MQ2008/S1.txt.gz"))
     ranker = TreeRanker(n_estimators=50).fit(data)
     export = export_ranker(ranker, "onnx", tmp_path / "export")
-    from podium.export.targets import TARGETS
-
     engine = TARGETS["onnx"].read(export.target_files(), export.manifest.features)
     assert np.abs(engine.predict(data.features) - ranker.predict(data)).max() < 1e-12
+
+
+def test_files_that_would_score_otherwise_are_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Careless(Solr):
+        """Forgets where missing values go."""
+
+        def write_trees(self, request: Request, model: TreeModel) -> Written:
+            return super().write_trees(request, replace(model, missing_left=~model.missing_left))
+
+    monkeypatch.setitem(TARGETS, "careless", Careless())
+    ranker, _ = _fitted("lightgbm")
+    with pytest.raises(DataError, match="Solr would score a golden row .* off"):
+        export_ranker(ranker, "careless", tmp_path / "export")
+    assert not (tmp_path / "export").exists()
