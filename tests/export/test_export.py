@@ -249,6 +249,6 @@ def test_files_that_would_score_otherwise_are_not_written(
 
     monkeypatch.setitem(TARGETS, "careless", Careless())
     ranker, _ = _fitted("lightgbm")
-    with pytest.raises(DataError, match="Solr would score a golden row .* off"):
+    with pytest.raises(DataError, match=r"Solr would score a golden row .* off"):
         export_ranker(ranker, "careless", tmp_path / "export")
     assert not (tmp_path / "export").exists()
