@@ -6,6 +6,8 @@ PYTHON ?= python3
 PYTEST_ARGS ?=
 # `make bench BENCH_ARGS=` runs the benchmarks at full size.
 BENCH_ARGS ?= --quick
+# A Git repository, see the target engines.
+LTR_SOURCE ?= $(PODIUM_OPENSEARCH_LTR_SOURCE)
 BENCHMARKS := data evaluation statistics learning models judging utility studio cluster
 
 BIN := $(VENV)/bin
@@ -13,17 +15,24 @@ CLEAN := dist/clean-venv
 WEB := src/podium/studio/web/static/built
 
 .DEFAULT_GOAL := help
-.PHONY: help system install web api-types lint format types imports web-types test test-slow fast slow coverage plain mutants fuzz docs screenshots bench \
+.PHONY: help system engines install web api-types lint format types imports web-types test test-slow fast slow coverage plain mutants fuzz docs screenshots bench \
   wheel ci clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
-# What the studio is tested with: a real database and a real browser.
-system: ## Debian's packages that tests need: PostgreSQL 15 and Chromium
-	@test -x /usr/lib/postgresql/15/bin/initdb && test -x /usr/bin/chromium || { \
+# What tests run: a real database, a real browser, and Maven with Java 17 for real search engines.
+system: ## Debian's packages that tests need: PostgreSQL 15, Chromium, Maven and Java
+	@test -x /usr/lib/postgresql/15/bin/initdb && test -x /usr/bin/chromium && \
+	  test -x /usr/bin/mvn && test -x /usr/bin/javac || { \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
-	  apt-get install -y -qq --no-install-recommends postgresql-15 chromium; }
+	  apt-get install -y -qq --no-install-recommends postgresql-15 chromium maven \
+	  openjdk-17-jdk-headless; }
+
+# What exports and the studio's import are tested with. Maven fetches them, which takes minutes once.
+# LTR_SOURCE=/path/to/opensearch-learning-to-rank-base: OpenSearch's plugin, from its sources.
+engines: $(BIN)/python ## OpenSearch and Solr for tests, in .engines
+	PODIUM_OPENSEARCH_LTR_SOURCE="$(LTR_SOURCE)" $(BIN)/python -m tests.engines.install
 
 # PyTorch comes first, pinned: its CUDA build is large and is to be installed once. The peers have
 # xgboost-cpu, so the extras trees and neural, which would bring CUDA again, are not asked for.

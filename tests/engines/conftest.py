@@ -1,0 +1,45 @@
+"""Running search engines, one of each per session."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.engines.install import LTR_SOURCE, installed
+from tests.engines.servers import OpenSearchServer, SolrServer
+
+
+def _require(name: str) -> None:
+    if installed(name):
+        return
+    if os.environ.get("CI"):
+        pytest.fail(f"{name} is missing: .ci/run installs it with 'make engines'")
+    pytest.skip(f"needs {name}: run 'make engines'")
+
+
+@pytest.fixture(scope="session")
+def opensearch() -> Iterator[OpenSearchServer]:
+    """OpenSearch, with learning to rank if the plugin is installed."""
+    _require("opensearch")
+    with OpenSearchServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def opensearch_ltr(request: pytest.FixtureRequest) -> OpenSearchServer:
+    """OpenSearch with learning to rank."""
+    # In CI, too: its archive is not in the registry that CI reads.
+    if not installed("opensearch-ltr"):
+        pytest.skip(f"needs OpenSearch's LTR plugin: set {LTR_SOURCE}, run 'make engines'")
+    server: OpenSearchServer = request.getfixturevalue("opensearch")
+    return server
+
+
+@pytest.fixture(scope="session")
+def solr() -> Iterator[SolrServer]:
+    """Solr with learning to rank and one core."""
+    _require("solr")
+    with SolrServer() as server:
+        yield server
