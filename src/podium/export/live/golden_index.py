@@ -1,0 +1,100 @@
+"""Golden rows as documents of OpenSearch or Elasticsearch: one field per feature."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+
+from podium.errors import DataError
+from podium.export.folder import ExportFolder
+from podium.export.live.golden_documents import BATCH, require_version, row_documents
+from podium.export.live.http_client import EngineClient, malformed
+from podium.kernels import Doubles
+
+_ROW = "podium_golden_row"
+
+
+class GoldenIndex:
+    """An index with the golden rows of an export, for as long as it is open.
+
+    Fields are single-precision numbers, as features are. An absent value is an absent field.
+    """
+
+    def __init__(self, client: EngineClient, export: ExportFolder) -> None:
+        self.client = client
+        self.export = export
+        self.name = f"podium-golden-{secrets.token_hex(8)}"
+        self.values = export.golden_rows().values
+
+    def __enter__(self) -> Self:
+        names = self.export.engine_names
+        fields = {name: {"type": "float", "index": False} for name in names}
+        settings = {
+            "number_of_shards": 1,
+            "number_of_replicas": 0,
+            "mapping.total_fields.limit": len(names) + 100,
+        }
+        mappings = {"dynamic": "strict", "properties": {**fields, _ROW: {"type": "integer"}}}
+        self.client.request("PUT", self.name, {"settings": settings, "mappings": mappings})
+        try:
+            self._fill()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.client.request("DELETE", self.name, may_be=(404,))
+
+    def _fill(self) -> None:
+        names = self.export.engine_names
+        for start in range(0, len(self.values), BATCH):
+            lines: list[str] = []
+            batch = row_documents(names, self.values[start : start + BATCH])
+            for row, document in enumerate(batch, start):
+                lines += ['{"index":{}}', json.dumps({_ROW: row, **document}, allow_nan=False)]
+            body = "\n".join([*lines, ""]).encode()
+            _, answer = self.client.request(
+                "POST", f"{self.name}/_bulk?refresh=true", body, kind="application/x-ndjson"
+            )
+            if not isinstance(answer, dict) or answer.get("errors") is not False:
+                raise DataError(
+                    f"{self.client.title} does not take the golden rows: {str(answer)[:300]}",
+                    hint="Values must be finite single-precision numbers.",
+                )
+
+    def scores(self, search: Callable[[dict[str, Any]], dict[str, Any]]) -> Doubles:
+        """Return the score of each row.
+
+        Args:
+            search: From a query that matches some rows, the search that scores them.
+        """
+        scores = np.full(len(self.values), np.nan)
+        for start in range(0, len(scores), BATCH):
+            rows = {"range": {_ROW: {"gte": start, "lt": start + BATCH}}}
+            body = {"size": BATCH, "_source": [_ROW], **search(rows)}
+            _, answer = self.client.request("POST", f"{self.name}/_search", body)
+            try:
+                hits = answer["hits"]["hits"]
+                for hit in hits:
+                    # What is written in decimal is the nearest single-precision number.
+                    scores[hit["_source"][_ROW]] = np.float32(hit["_score"])
+            except (KeyError, TypeError, ValueError, IndexError) as error:
+                raise malformed(self.client.title, error) from error
+            if len(hits) != len(scores[start : start + BATCH]):
+                raise DataError(f"{self.client.title} does not return all golden rows")
+        return scores
+
+
+def require_server_version(client: EngineClient, export: ExportFolder) -> None:
+    """Refuse a server that is older than the version that was exported for."""
+    _, answer = client.request("GET", "")
+    try:
+        number = answer["version"]["number"]
+    except (KeyError, TypeError) as error:
+        raise malformed(client.title, error) from error
+    require_version(export, number)

@@ -1,0 +1,106 @@
+"""Requests to a search engine: answers are bounded in size and time, and errors say what to do."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Container
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+import httpx
+
+from podium.data.json_lines import parse_json
+from podium.errors import ArgumentError, DataError
+
+_SECONDS = 120.0
+_MAX_BYTES = 64 << 20
+_SHOWN = 300
+
+
+class EngineClient:
+    """The address of an engine, and what it answers.
+
+    Redirects are not followed, and neither proxies nor logins are taken from the environment: the
+    address is called, and nothing else. A name and a password may be part of it.
+    """
+
+    def __init__(self, url: str, title: str) -> None:
+        self.title = title
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
+            raise ArgumentError(
+                f"{url!r} is not the address of a search engine",
+                hint="Give one such as http://localhost:9200.",
+            )
+        self._client = httpx.Client(
+            base_url=url.rstrip("/") + "/", follow_redirects=False, trust_env=False,
+            timeout=_SECONDS,
+        )  # fmt: skip
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._client.close()
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        content: Any = None,
+        *,
+        may_be: Container[int] = (),
+        kind: str = "application/json",
+    ) -> tuple[int, Any]:
+        """Send a request; return the status and the parsed answer.
+
+        Args:
+            method: The method of HTTP.
+            path: The path below the engine's address, without a slash before it.
+            content: Bytes to send, or what becomes JSON.
+            may_be: Statuses beside 200 and 201 that are no error.
+            kind: The type of the content.
+        """
+        body = content if isinstance(content, bytes | None) else _json(content)
+        headers = {"accept": "application/json"} | ({"content-type": kind} if body else {})
+        end = time.monotonic() + _SECONDS
+        answer = bytearray()
+        try:
+            with self._client.stream(method, path, content=body, headers=headers) as response:
+                for chunk in response.iter_bytes():
+                    answer += chunk
+                    if len(answer) > _MAX_BYTES or time.monotonic() > end:
+                        raise DataError(f"{self.title} answers too much or too slowly")
+        except httpx.HTTPError as error:
+            raise DataError(
+                f"{self.title} cannot be reached ({type(error).__name__})",
+                hint="Check the address, and that the server runs.",
+            ) from error
+        status = response.status_code
+        if status not in (200, 201) and status not in may_be:
+            raise DataError(
+                f"{self.title} answers {method} {path} with status {status}: {_reason(answer)}",
+                hint="Check the address, and what the server's log says.",
+            )
+        if not answer.lstrip().startswith((b"{", b"[")):
+            return status, None
+        return status, parse_json(bytes(answer))
+
+
+def malformed(title: str, error: Exception) -> DataError:
+    """Return the error for an answer that has not the form of an engine's."""
+    return DataError(
+        f"{title} answers in another form ({error!r})", hint="Check the address and the target."
+    )
+
+
+def _json(content: Any) -> bytes:
+    return json.dumps(content, allow_nan=False).encode()
+
+
+def _reason(answer: bytes) -> str:
+    """The beginning of an answer, on one line, without control characters."""
+    text = answer[:2000].decode(errors="replace")
+    line = " ".join(text.split())
+    return "".join(each for each in line if each.isprintable())[:_SHOWN]

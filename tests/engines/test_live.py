@@ -1,0 +1,227 @@
+"""Exports in running engines: put there, they score golden rows as the ranker does."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+
+from podium.errors import ArgumentError, DataError
+from podium.export import ExportFolder, ExportOptions, export_ranker, verify_export
+from podium.export.live.connect import connect_engine
+from podium.rankers import LinearRanker, TreeRanker
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engines")]
+
+ROWS, COLUMNS = 300, 5
+
+
+def data(missing: float = 0.0):
+    rng = np.random.default_rng(0)
+    X = rng.gamma(1.0, 2.0, (ROWS, COLUMNS)).astype(np.float32)
+    y = (np.where(X[:, 0] > 2, 2.0, 0.0) + (X[:, 1] < 1)).astype(int)
+    X[rng.random(X.shape) < missing] = np.nan
+    return X, y, [10] * (ROWS // 10)
+
+
+@pytest.fixture(scope="module")
+def trees_with_missing_values():
+    X, y, group = data(missing=0.2)
+    return TreeRanker(n_estimators=20).fit(X, y, group=group)
+
+
+@pytest.fixture(scope="module")
+def trees():
+    X, y, group = data()
+    return TreeRanker(n_estimators=20).fit(X, y, group=group)
+
+
+@pytest.fixture(scope="module")
+def linear():
+    X, y, group = data()
+    return LinearRanker("ListNet()").fit(X, y, group=group)
+
+
+def verified(export: ExportFolder, url: str):
+    """Put an export into an engine and verify it there."""
+    engine = connect_engine(export.manifest.target, url)
+    engine.put(export)
+    return verify_export(export, engine)
+
+
+def without_missing(ranker, folder: Path, version: str) -> ExportFolder:
+    options = ExportOptions(engine_version=version, never_missing=True)
+    return export_ranker(ranker, "solr", folder, options)
+
+
+def indices(url: str) -> list[str]:
+    listed = httpx.get(f"{url}/_cat/indices?h=index&format=json", trust_env=False).json()
+    return sorted(each["index"] for each in listed)
+
+
+def test_opensearch_scores_trees_with_missing_values(
+    opensearch_ltr, trees_with_missing_values, tmp_path
+):
+    export = export_ranker(trees_with_missing_values, "opensearch", tmp_path)
+    verification = verified(export, opensearch_ltr.url)
+    assert np.isnan(export.golden_rows().values).any()
+    assert (verification.rows, verification.off) == (len(export.golden_rows().scores), ())
+    assert verification.largest <= 1e-6
+    assert not any(name.startswith("podium-golden") for name in indices(opensearch_ltr.url))
+
+
+def test_opensearch_scores_single_precision_exactly_as_the_target_reads_it(
+    opensearch_ltr, trees_with_missing_values, tmp_path
+):
+    """The engine and the evaluator of its format agree in every bit."""
+    from podium.export.targets import TARGETS
+
+    export = export_ranker(trees_with_missing_values, "opensearch", tmp_path)
+    engine = connect_engine("opensearch", opensearch_ltr.url)
+    engine.put(export)
+    read = TARGETS.named("opensearch").read(export.target_files(), export.manifest.features)
+    expected = read.predict(export.golden_rows().values)
+    np.testing.assert_array_equal(engine.score(export), expected)
+
+
+def test_opensearch_scores_a_linear_ranker(opensearch_ltr, linear, tmp_path):
+    verification = verified(export_ranker(linear, "opensearch", tmp_path), opensearch_ltr.url)
+    assert verification.off == ()
+
+
+def test_a_model_of_the_same_name_is_replaced_in_opensearch(
+    opensearch_ltr, trees, linear, tmp_path
+):
+    """Scored in between, so that nodes have compiled the first model."""
+    first = export_ranker(trees, "opensearch", tmp_path / "first")
+    second = export_ranker(linear, "opensearch", tmp_path / "second")
+    assert verified(first, opensearch_ltr.url).off == ()
+    assert verified(second, opensearch_ltr.url).off == ()
+
+
+def test_another_model_in_opensearch_is_found(opensearch_ltr, trees, linear, tmp_path):
+    export = export_ranker(trees, "opensearch", tmp_path / "trees")
+    engine = connect_engine("opensearch", opensearch_ltr.url)
+    engine.put(export_ranker(linear, "opensearch", tmp_path / "linear"))
+    assert not verify_export(export, engine).holds
+
+
+def test_a_model_that_was_not_put_is_told(opensearch_ltr, linear, tmp_path):
+    export = export_ranker(linear, "opensearch", tmp_path, ExportOptions(model_name="absent"))
+    with pytest.raises(DataError, match="OpenSearch has no model 'absent'"):
+        connect_engine("opensearch", opensearch_ltr.url).score(export)
+
+
+def test_an_older_opensearch_is_refused(opensearch_ltr, linear, tmp_path):
+    export = export_ranker(linear, "opensearch", tmp_path, ExportOptions(engine_version="3.99"))
+    with pytest.raises(
+        DataError, match=r"the server has version 3\.8\.0, .* version 3\.99 or later"
+    ):
+        connect_engine("opensearch", opensearch_ltr.url).put(export)
+
+
+def test_features_that_are_queries_have_no_golden_documents(opensearch_ltr, linear, tmp_path):
+    name = export_ranker(linear, "opensearch", tmp_path / "plain").engine_names[0]
+    options = ExportOptions(extractors={name: {"match": {"title": "{{words}}"}}})
+    export = export_ranker(linear, "opensearch", tmp_path / "query", options)
+    engine = connect_engine("opensearch", opensearch_ltr.url)
+    with pytest.raises(DataError, match=f"the feature '{name}' is a query of its own"):
+        engine.score(export)
+
+
+def test_a_server_without_the_plugin_is_told(solr, linear, tmp_path):
+    export = export_ranker(linear, "opensearch", tmp_path)
+    with pytest.raises(DataError, match="OpenSearch answers"):
+        connect_engine("opensearch", solr.url).put(export)
+
+
+def test_solr_scores_trees(solr, trees, tmp_path):
+    export = without_missing(trees, tmp_path, "8.11")
+    verification = verified(export, solr.core)
+    assert (verification.rows, verification.off) == (len(export.golden_rows().scores), ())
+    assert verification.largest <= 1e-6
+    remaining = httpx.get(f"{solr.core}/select?q=*:*", trust_env=False).json()
+    assert remaining["response"]["numFound"] == 0
+
+
+def test_solr_scores_a_linear_ranker(solr, linear, tmp_path):
+    assert verified(without_missing(linear, tmp_path, "8.11"), solr.core).off == ()
+
+
+def test_a_model_of_the_same_name_is_replaced_in_solr(solr, trees, linear, tmp_path):
+    first = without_missing(trees, tmp_path / "first", "8.11")
+    second = without_missing(linear, tmp_path / "second", "8.11")
+    assert verified(first, solr.core).off == ()
+    assert verified(second, solr.core).off == ()
+
+
+def test_another_model_in_solr_is_found(solr, trees, linear, tmp_path):
+    export = without_missing(trees, tmp_path / "trees", "8.11")
+    engine = connect_engine("solr", solr.core)
+    engine.put(without_missing(linear, tmp_path / "linear", "8.11"))
+    assert not verify_export(export, engine).holds
+
+
+def test_an_older_solr_is_refused(solr, trees_with_missing_values, tmp_path):
+    export = export_ranker(trees_with_missing_values, "solr", tmp_path)
+    with pytest.raises(DataError, match=r"version 8\.11\.4, and the export is for version 9\.2"):
+        connect_engine("solr", solr.core).put(export)
+
+
+def test_a_collection_with_documents_is_not_touched(solr, linear, tmp_path):
+    export = without_missing(linear, tmp_path, "8.11")
+    engine = connect_engine("solr", solr.core)
+    engine.put(export)
+    update = f"{solr.core}/update?commit=true"
+    httpx.post(update, json=[{"id": "served"}], trust_env=False).raise_for_status()
+    try:
+        with pytest.raises(DataError, match="the collection has documents"):
+            engine.score(export)
+        found = httpx.get(f"{solr.core}/select?q=*:*&fl=id", trust_env=False).json()
+        assert found["response"]["docs"] == [{"id": "served"}]
+    finally:
+        delete = {"delete": {"query": "*:*"}}
+        httpx.post(update, json=delete, trust_env=False).raise_for_status()
+
+
+def test_names_from_elsewhere_address_nothing_else(solr, linear, tmp_path):
+    without_missing(linear, tmp_path, "8.11")
+    manifest = tmp_path / "manifest.json"
+    content = json.loads(manifest.read_text())
+    content["model_name"] = "../../admin/cores"
+    manifest.write_text(json.dumps(content))
+    export = ExportFolder.open(tmp_path)
+    for method in ("put", "score"):
+        with pytest.raises(DataError, match="is not a name that engines take"):
+            getattr(connect_engine("solr", solr.core), method)(export)
+
+
+@pytest.mark.parametrize("url", ["localhost:9200", "file:///etc/passwd", "http://", "http://h/?q"])
+def test_an_address_that_is_none_is_refused(linear, tmp_path, url):
+    export = export_ranker(linear, "opensearch", tmp_path)
+    with pytest.raises(ArgumentError, match="is not the address of a search engine"):
+        connect_engine("opensearch", url).put(export)
+
+
+def test_a_server_that_does_not_run_is_told(linear, tmp_path):
+    export = export_ranker(linear, "opensearch", tmp_path)
+    with pytest.raises(DataError, match=r"OpenSearch cannot be reached \(ConnectError\)"):
+        connect_engine("opensearch", "http://127.0.0.1:1").put(export)
+
+
+@pytest.mark.parametrize("target", ["onnx", "vespa"])
+def test_targets_without_a_running_engine_are_told(target):
+    with pytest.raises(ArgumentError, match="is not put into a running engine"):
+        connect_engine(target, "http://localhost")
+
+
+def test_elasticsearch_scores_trees(trees_with_missing_values, tmp_path):
+    url = os.environ.get("PODIUM_ELASTICSEARCH_URL")
+    if not url:
+        pytest.skip("needs Elasticsearch 8.12 with a licence: set PODIUM_ELASTICSEARCH_URL")
+    export = export_ranker(trees_with_missing_values, "elasticsearch", tmp_path)
+    assert verified(export, url).off == ()
