@@ -80,7 +80,7 @@ class EngineClient:
         status = response.status_code
         if status not in (200, 201) and status not in may_be:
             raise DataError(
-                f"{self.title} answers {method} {path} with status {status}: {_reason(answer)}",
+                f"{self.title} answers {method} {path} with status {status}: {_reason(bytes(answer))}",
                 hint="Check the address, and what the server's log says.",
             )
         if not answer.lstrip().startswith((b"{", b"[")):
