@@ -6,8 +6,6 @@ PYTHON ?= python3
 PYTEST_ARGS ?=
 # `make bench BENCH_ARGS=` runs the benchmarks at full size.
 BENCH_ARGS ?= --quick
-# A Git repository, see the target engines.
-LTR_SOURCE ?= $(PODIUM_OPENSEARCH_LTR_SOURCE)
 BENCHMARKS := data evaluation statistics learning models judging utility studio cluster
 
 BIN := $(VENV)/bin
@@ -30,9 +28,10 @@ system: ## Debian's packages that tests need: PostgreSQL 15, Chromium, Maven and
 	  openjdk-17-jdk-headless; }
 
 # What exports and the studio's import are tested with. Maven fetches them, which takes minutes once.
-# LTR_SOURCE=/path/to/opensearch-learning-to-rank-base: OpenSearch's plugin, from its sources.
+# PODIUM_OPENSEARCH_LTR_SOURCE and PODIUM_SOLR_SOURCE name Git repositories of sources of what the
+# registry does not carry.
 engines: $(BIN)/python ## OpenSearch and Solr for tests, in .engines
-	PODIUM_OPENSEARCH_LTR_SOURCE="$(LTR_SOURCE)" $(BIN)/python -m tests.engines.install
+	$(BIN)/python -m tests.engines.install
 
 # PyTorch comes first, pinned: its CUDA build is large and is to be installed once. The peers have
 # xgboost-cpu, so the extras trees and neural, which would bring CUDA again, are not asked for.

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.engines.install import LTR_SOURCE, installed
-from tests.engines.servers import OpenSearchServer, SolrServer
+from tests.engines.install import LTR_SOURCE, SOLR_SOURCE, installed
+from tests.engines.servers import OpenSearchServer, Solr9Server, SolrServer
 
 
 def _require(name: str) -> None:
@@ -42,4 +42,14 @@ def solr() -> Iterator[SolrServer]:
     """Solr with learning to rank and one core."""
     _require("solr")
     with SolrServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def solr_9() -> Iterator[Solr9Server]:
+    """Solr 9 with learning to rank and one core."""
+    # In CI, too: the module is not in the registry that CI reads.
+    if not installed("solr-9"):
+        pytest.skip(f"needs Solr 9 with its LTR module: set {SOLR_SOURCE}, run 'make engines'")
+    with Solr9Server() as server:
         yield server

@@ -1,9 +1,10 @@
 """Fetch the search engines that tests run; ``make engines`` calls it.
 
 Maven resolves the artifacts of each ``pom.xml`` beside this file; a file whose SHA-256 is not the
-one in ``digests.sha256`` stops the installation. The learning-to-rank plugin of OpenSearch is
-compiled from its sources where ``PODIUM_OPENSEARCH_LTR_SOURCE`` names a Git repository that has the
-commit below: not every registry carries its archive.
+one in ``digests.sha256`` stops the installation. Not every registry carries the learning-to-rank
+modules of OpenSearch and of Solr 9: they are compiled from their sources where
+``PODIUM_OPENSEARCH_LTR_SOURCE`` and ``PODIUM_SOLR_SOURCE`` name Git repositories that have the
+commits below.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ SOLR = ENGINES / "solr"
 LTR_COMMIT = "8203333c611ec8fa710e52e5ec6e66960739e3c6"
 """The plugin for that version, in opensearch-project/opensearch-learning-to-rank-base."""
 LTR_SOURCE = "PODIUM_OPENSEARCH_LTR_SOURCE"
+SOLR_9 = ENGINES / "solr-9"
+SOLR_COMMIT = "c135e6335c7158fa26e96b0dc386f825255b47c0"
+"""The release 9.10.1, in apache/solr."""
+SOLR_SOURCE = "PODIUM_SOLR_SOURCE"
 _RESOLVE = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 _STAMP = ".complete"
 _DESCRIPTOR = f"""\
@@ -109,25 +114,30 @@ def compile_plugin(source: Path) -> Callable[[Path, Path], None]:
     """Return what makes the plugin from its sources and the fetched libraries."""
 
     def compile_from(fetched: Path, ready: Path) -> None:
-        archive = subprocess.run(
-            ["git", "-C", str(source), "archive", LTR_COMMIT, "src/main"],
-            check=True, capture_output=True, timeout=60,
-        ).stdout  # fmt: skip
         code, classes = ready / "code", ready / "classes"
-        with tarfile.open(fileobj=BytesIO(archive)) as files:
-            files.extractall(code, filter="data")
+        _check_out(source, LTR_COMMIT, "src/main", code)
         main = code / "src/main"
         shutil.copytree(main / "resources", classes)
         # The plugin's own version of a library comes before the server's.
         libraries = [*sorted(fetched.glob("*.jar")), *sorted((OPENSEARCH / "lib").glob("*.jar"))]
-        tools = java_home(21) / "bin"
-        _run(tools / "javac", "--release", "21", "-nowarn", "-Xlint:none", "-d", classes,
-             "-cp", os.pathsep.join(map(str, libraries)),
-             *sorted((main / "java").rglob("*.java")))  # fmt: skip
-        _run(tools / "jar", "-cf", ready / "ltr.jar", "-C", classes, ".")
+        _compile(main / "java", classes, libraries, 21, ready / "ltr.jar")
         keep_jars(fetched, ready)
         shutil.copy(main / "plugin-metadata/plugin-security.policy", ready)
         (ready / "plugin-descriptor.properties").write_text(_DESCRIPTOR)
+        shutil.rmtree(code)
+        shutil.rmtree(classes)
+
+    return compile_from
+
+
+def compile_solr_ltr(source: Path) -> Callable[[Path, Path], None]:
+    """Return what makes the module from its sources, beside the fetched libraries."""
+
+    def compile_from(fetched: Path, ready: Path) -> None:
+        code, classes = ready / "code", ready / "classes"
+        _check_out(source, SOLR_COMMIT, "solr/modules/ltr/src/java", code)
+        _compile(code, classes, sorted(fetched.glob("*.jar")), 17, ready / "solr-ltr.jar")
+        keep_jars(fetched, ready)
         shutil.rmtree(code)
         shutil.rmtree(classes)
 
@@ -138,12 +148,33 @@ def main() -> int:
     """Install all that can be had."""
     install("opensearch", unpack_opensearch)
     install("solr", keep_jars)
-    source = os.environ.get(LTR_SOURCE)
-    if source:
-        install("opensearch-ltr", compile_plugin(Path(source)))
-    elif not installed("opensearch-ltr"):
-        print(f"opensearch-ltr: not installed; set {LTR_SOURCE} (see docs/how-to/engines.md)")
+    for name, variable, compile_with in (
+        ("opensearch-ltr", LTR_SOURCE, compile_plugin),
+        ("solr-9", SOLR_SOURCE, compile_solr_ltr),
+    ):
+        if source := os.environ.get(variable):
+            install(name, compile_with(Path(source)))
+        else:
+            print(f"{name}: {'present' if installed(name) else f'set {variable} to compile it'}")
     return 0
+
+
+def _check_out(source: Path, commit: str, path: str, into: Path) -> None:
+    """Write a folder of a commit, whose hash is the digest of its content."""
+    archive = subprocess.run(
+        ["git", "-C", str(source), "archive", commit, path],
+        check=True, capture_output=True, timeout=120,
+    ).stdout  # fmt: skip
+    with tarfile.open(fileobj=BytesIO(archive)) as files:
+        files.extractall(into, filter="data")
+
+
+def _compile(code: Path, classes: Path, libraries: list[Path], release: int, jar: Path) -> None:
+    tools = java_home(release) / "bin"
+    _run(tools / "javac", "--release", release, "-nowarn", "-Xlint:none", "-proc:none",
+         "-d", classes, "-cp", os.pathsep.join(map(str, libraries)),
+         *sorted(code.rglob("*.java")))  # fmt: skip
+    _run(tools / "jar", "-cf", jar, "-C", classes, ".")
 
 
 def _digests() -> str:
@@ -152,8 +183,7 @@ def _digests() -> str:
 
 def _fingerprint(name: str) -> str:
     parts = [(HERE / name / "pom.xml").read_text(), repr(pinned(name, _digests()))]
-    if name == "opensearch-ltr":
-        parts += [LTR_COMMIT, _DESCRIPTOR]
+    parts += {"opensearch-ltr": [LTR_COMMIT, _DESCRIPTOR], "solr-9": [SOLR_COMMIT]}.get(name, [])
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

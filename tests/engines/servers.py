@@ -15,7 +15,7 @@ from typing import Self
 
 import httpx
 
-from tests.engines.install import HERE, OPENSEARCH, PLUGIN, SOLR, installed
+from tests.engines.install import HERE, OPENSEARCH, PLUGIN, SOLR, SOLR_9, installed
 from tests.engines.java import java_home
 from tests.ports import free_port
 
@@ -155,8 +155,10 @@ cluster.routing.allocation.disk.threshold_enabled: false
 
 
 class SolrServer(Server):
-    """Solr with learning to rank, and one core."""
+    """Solr 8 with learning to rank, and one core."""
 
+    libraries = SOLR
+    runner = "org.apache.solr.client.solrj.embedded.JettySolrRunner"
     ready_path = "/solr/rows/select?q=*:*"
 
     @property
@@ -177,6 +179,14 @@ class SolrServer(Server):
         java = java_home(17, 23) / "bin/java"
         main = shutil.copy(HERE / "solr/SolrServer.java", self.folder)
         return [
-            str(java), *_JAVA_OPTIONS, f"-Dsolr.log.dir={self.folder}", "-cp", f"{SOLR}/*",
-            str(main), str(self.folder), str(self.port),
+            str(java), *_JAVA_OPTIONS, f"-Dsolr.log.dir={self.folder}",
+            "-cp", f"{self.libraries}/*",
+            str(main), self.runner, str(self.folder), str(self.port),
         ]  # fmt: skip
+
+
+class Solr9Server(SolrServer):
+    """Solr 9, the first version whose trees know missing values."""
+
+    libraries = SOLR_9
+    runner = "org.apache.solr.embedded.JettySolrRunner"

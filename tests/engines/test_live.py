@@ -152,6 +152,14 @@ def test_solr_scores_a_linear_ranker(solr, linear, tmp_path):
     assert verified(without_missing(linear, tmp_path, "8.11"), solr.core).off == ()
 
 
+def test_solr_9_scores_trees_with_missing_values(solr_9, trees_with_missing_values, tmp_path):
+    export = export_ranker(trees_with_missing_values, "solr", tmp_path)
+    verification = verified(export, solr_9.core)
+    assert np.isnan(export.golden_rows().values).any()
+    assert (verification.rows, verification.off) == (len(export.golden_rows().scores), ())
+    assert verification.largest <= 1e-6
+
+
 def test_a_model_of_the_same_name_is_replaced_in_solr(solr, trees, linear, tmp_path):
     first = without_missing(trees, tmp_path / "first", "8.11")
     second = without_missing(linear, tmp_path / "second", "8.11")

@@ -137,7 +137,7 @@ def test_a_negative_field_fails_the_search_in_opensearch(opensearch_rows):
 class SolrRows:
     """The rows in Solr, and models over them."""
 
-    def __init__(self, client: httpx.Client) -> None:
+    def __init__(self, client: httpx.Client, **parameters: str) -> None:
         self.client = client
         fields = [{"name": name, "type": "pfloat", "docValues": True} for name in FIELDS]
         self.send("POST", "/schema", {"add-field": fields})
@@ -148,7 +148,7 @@ class SolrRows:
                 "store": "rules",
                 "name": name,
                 "class": "org.apache.solr.ltr.feature.FieldValueFeature",
-                "params": {"field": name},
+                "params": {"field": name, **parameters},
             }
             for name in FIELDS
         ]
@@ -245,3 +245,26 @@ def test_linear_models_of_solr_need_every_weight(solr_rows):
     answer = solr_rows.put("some", "LinearModel", {"weights": {"a": 1.0}})
     assert answer.status_code == 400
     assert "lacks weight(s) for [b]" in answer.text
+
+
+@pytest.fixture(scope="module")
+def solr_9_rows(solr_9):
+    with httpx.Client(base_url=f"{solr_9.core}/", trust_env=False, timeout=60) as client:
+        rows = SolrRows(client, defaultValue="NaN")
+        yield rows
+        rows.send("POST", "/update?commit=true", {"delete": {"query": "*:*"}})
+
+
+def test_each_split_of_solr_9_sends_missing_values_its_own_way(solr_9_rows):
+    trees = [stump("a", 0.5, 10, 20, missing="left"), stump("b", 2, 1, 2, missing="right")]
+    parameters = {"isNullSameAsZero": False, "trees": trees}
+    scores = solr_9_rows.scores("missing", SOLR_TREES, parameters)
+    left_a = (np.float32(0.5) + SLACK >= A) | np.isnan(A)
+    left_b = np.float32(2) + SLACK >= B
+    np.testing.assert_array_equal(scores, np.where(left_a, 10, 20) + np.where(left_b, 1, 2))
+
+
+def test_solr_9_fails_at_a_missing_value_if_a_split_does_not_say_where_it_goes(solr_9_rows):
+    parameters = {"isNullSameAsZero": False, "trees": [stump("a", 0.5, 10, 20)]}
+    with pytest.raises(httpx.HTTPStatusError, match="400"):
+        solr_9_rows.scores("nowhere", SOLR_TREES, parameters)

@@ -1,9 +1,13 @@
-import org.apache.solr.client.solrj.embedded.JettySolrRunner;
-
-/** A Solr server in one process, on the loopback interface: java SolrServer.java HOME PORT. */
+/** Solr in one process, on the loopback interface: java SolrServer.java RUNNER HOME PORT. */
 public class SolrServer {
   public static void main(String[] arguments) throws Exception {
-    new JettySolrRunner(arguments[0], "/solr", Integer.parseInt(arguments[1])).start();
+    // Its package depends on the version of Solr.
+    Class<?> runner = Class.forName(arguments[0]);
+    Object server =
+        runner
+            .getConstructor(String.class, String.class, int.class)
+            .newInstance(arguments[1], "/solr", Integer.parseInt(arguments[2]));
+    runner.getMethod("start").invoke(server);
     Thread.currentThread().join();
   }
 }
