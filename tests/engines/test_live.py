@@ -14,6 +14,7 @@ from podium.errors import ArgumentError, DataError
 from podium.export import ExportFolder, ExportOptions, export_ranker, verify_export
 from podium.export.live.connect import connect_engine
 from podium.rankers import LinearRanker, TreeRanker
+from tests.cli.run_podium import podium
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engines")]
 
@@ -233,3 +234,35 @@ def test_elasticsearch_scores_trees(trees_with_missing_values, tmp_path):
         pytest.skip("needs Elasticsearch 8.12 with a licence: set PODIUM_ELASTICSEARCH_URL")
     export = export_ranker(trees_with_missing_values, "elasticsearch", tmp_path)
     assert verified(export, url).off == ()
+
+
+def test_the_commands_put_and_verify_in_a_running_engine(solr, trees, linear, tmp_path):
+    trees.save(tmp_path / "trees.podium")
+    folder = tmp_path / "export"
+    done = podium(
+        "export", tmp_path / "trees.podium", "--to", "solr", "--engine-version", "8.11",
+        "--never-missing", "-o", folder, "--name", "by_command", "--put", solr.core,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "Uploaded the model by_command" in " ".join(done.stderr.decode().split())
+    done = podium("verify", folder, solr.core)
+    rows = len(ExportFolder.open(folder).golden_rows().scores)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert f"0 of {rows} golden rows off" in " ".join(done.stdout.decode().split())
+    options = ExportOptions("8.11", model_name="by_command", never_missing=True)
+    other = export_ranker(linear, "solr", tmp_path / "other", options)
+    connect_engine("solr", solr.core).put(other)
+    done = podium("verify", folder, solr.core)
+    assert done.returncode == 1
+    assert f"0 of {rows} golden rows off" not in " ".join(done.stdout.decode().split())
+
+
+def test_the_commands_refuse_targets_without_a_running_engine_before_they_write(trees, tmp_path):
+    trees.save(tmp_path / "trees.podium")
+    folder = tmp_path / "export"
+    done = podium(
+        "export", tmp_path / "trees.podium", "--to", "onnx", "-o", folder, "--put", "http://x"
+    )
+    assert done.returncode == 1
+    assert "is not put into a running engine" in " ".join(done.stderr.decode().split())
+    assert not folder.exists()

@@ -82,6 +82,15 @@ def export_command(
     golden_rows: Annotated[
         int, typer.Option(min=1, help="The maximum number of golden rows to search for.")
     ] = 2000,
+    put: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Upload it to this running engine (opensearch, o19s, solr, elasticsearch), in "
+            "place of a model of the same name: http://localhost:9200, or Solr's "
+            "http://localhost:8983/solr/COLLECTION.",
+        ),
+    ] = None,
     source_format: SourceFormat = None,
 ) -> None:
     """Write a ranker in another engine's format, with rows that prove that it scores the same.
@@ -91,8 +100,10 @@ def export_command(
     """
     # Imported here: rankers need packages that other commands do not.
     from podium.export import ExportOptions, export_ranker
+    from podium.export.live.connect import connect_engine
     from podium.rankers import load_ranker
 
+    engine = None if put is None else connect_engine(target, put)
     sample, measured = None, {}
     if validation is not None:
         with Path(ranker).open("rb") as file:
@@ -127,18 +138,36 @@ def export_command(
     )
     for limit in export.manifest.limits:
         console.print(shown(f"Note: {limit}"), soft_wrap=True)
+    if engine is not None:
+        engine.put(export)
+        console.print(
+            shown(f"Uploaded the model {name}; podium verify {folder} URL scores it there."),
+            soft_wrap=True,
+        )
 
 
 def verify_command(
     folder: Annotated[str, typer.Argument(help="A folder written by podium export.")],
+    url: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[URL]",
+            help="A running engine that has the model, as for podium export --put; for Solr, of an "
+            "empty collection.",
+        ),
+    ] = None,
 ) -> None:
-    """Score the golden rows of an export by its files, and explain every difference.
+    """Score the golden rows of an export, and explain every difference.
 
-    Ends with status 1 if a row scores otherwise than the ranker did.
+    By its files, or in a running engine, where each row becomes a document for that long. Ends
+    with status 1 if a row scores otherwise than the ranker did.
     """
-    from podium.export import verify_export
+    from podium.export import ExportFolder, verify_export
+    from podium.export.live.connect import connect_engine
 
-    report_verification(verify_export(folder), folder)
+    export = ExportFolder.open(folder)
+    engine = None if url is None else connect_engine(export.manifest.target, url)
+    report_verification(verify_export(export, engine), folder)
 
 
 def report_verification(verification: Verification, folder: str) -> None:

@@ -79,8 +79,9 @@ class EngineClient:
             ) from error
         status = response.status_code
         if status not in (200, 201) and status not in may_be:
+            reason = _reason(bytes(answer))
             raise DataError(
-                f"{self.title} answers {method} {path} with status {status}: {_reason(bytes(answer))}",
+                f"{self.title} answers {method} {path} with status {status}: {reason}",
                 hint="Check the address, and what the server's log says.",
             )
         if not answer.lstrip().startswith((b"{", b"[")):
