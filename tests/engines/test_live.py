@@ -11,9 +11,15 @@ import numpy as np
 import pytest
 
 from podium.errors import ArgumentError, DataError
-from podium.export import ExportFolder, ExportOptions, export_ranker, verify_export
-from podium.export.live.connect import connect_engine
-from podium.rankers import LinearRanker, TreeRanker
+from podium.export import (
+    ExportFolder,
+    ExportOptions,
+    connect_engine,
+    export_ranker,
+    verify_export,
+)
+from podium.export.targets import TARGETS
+from podium.rankers import BoostedRanker, LinearRanker, NeuralRanker, TreeRanker
 from tests.cli.run_podium import podium
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engines")]
@@ -79,8 +85,6 @@ def test_opensearch_scores_single_precision_exactly_as_the_target_reads_it(
     opensearch_ltr, trees_with_missing_values, tmp_path
 ):
     """The engine and the evaluator of its format agree in every bit."""
-    from podium.export.targets import TARGETS
-
     export = export_ranker(trees_with_missing_values, "opensearch", tmp_path)
     engine = connect_engine("opensearch", opensearch_ltr.url)
     engine.put(export)
@@ -92,6 +96,13 @@ def test_opensearch_scores_single_precision_exactly_as_the_target_reads_it(
 def test_opensearch_scores_a_linear_ranker(opensearch_ltr, linear, tmp_path):
     verification = verified(export_ranker(linear, "opensearch", tmp_path), opensearch_ltr.url)
     assert verification.off == ()
+
+
+@pytest.mark.parametrize("kind", [BoostedRanker, lambda: TreeRanker(engine="xgboost")])
+def test_opensearch_scores_other_trees(opensearch_ltr, tmp_path, kind):
+    X, y, group = data()
+    export = export_ranker(kind().fit(X, y, group=group), "opensearch", tmp_path)
+    assert verified(export, opensearch_ltr.url).off == ()
 
 
 def test_a_model_of_the_same_name_is_replaced_in_opensearch(
@@ -151,6 +162,12 @@ def test_solr_scores_trees(solr, trees, tmp_path):
 
 def test_solr_scores_a_linear_ranker(solr, linear, tmp_path):
     assert verified(without_missing(linear, tmp_path, "8.11"), solr.core).off == ()
+
+
+def test_solr_scores_a_network(solr, tmp_path):
+    X, y, group = data()
+    ranker = NeuralRanker("ListNet()", hidden_layer_sizes=[4], epochs=2).fit(X, y, group=group)
+    assert verified(without_missing(ranker, tmp_path, "8.11"), solr.core).off == ()
 
 
 def test_solr_9_scores_trees_with_missing_values(solr_9, trees_with_missing_values, tmp_path):

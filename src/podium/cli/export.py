@@ -99,8 +99,7 @@ def export_command(
     the ranker's scores, which the written files are checked with.
     """
     # Imported here: rankers need packages that other commands do not.
-    from podium.export import ExportOptions, export_ranker
-    from podium.export.live.connect import connect_engine
+    from podium.export import ExportOptions, connect_engine, export_ranker
     from podium.rankers import load_ranker
 
     engine = None if put is None else connect_engine(target, put)
@@ -162,8 +161,7 @@ def verify_command(
     By its files, or in a running engine, where each row becomes a document for that long. Ends
     with status 1 if a row scores otherwise than the ranker did.
     """
-    from podium.export import ExportFolder, verify_export
-    from podium.export.live.connect import connect_engine
+    from podium.export import ExportFolder, connect_engine, verify_export
 
     export = ExportFolder.open(folder)
     engine = None if url is None else connect_engine(export.manifest.target, url)

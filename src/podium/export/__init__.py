@@ -2,6 +2,7 @@
 
 from podium.export.folder import ExportFolder, GoldenRows
 from podium.export.live import LiveEngine
+from podium.export.live.connect import connect_engine
 from podium.export.verifying import Verification, verify_export
 from podium.export.writing import ExportOptions, export_ranker
 
@@ -11,6 +12,7 @@ __all__ = [
     "GoldenRows",
     "LiveEngine",
     "Verification",
+    "connect_engine",
     "export_ranker",
     "verify_export",
 ]

@@ -25,15 +25,14 @@ class OpenSearchEngine:
         with EngineClient(self.url, self.title) as client:
             require_server_version(client, export)
             self._require_store(client)
-            # A model holds a copy of its features: both are new, or both are old.
+            # A model holds a copy of its features: both are new, or both are old. Deleting also
+            # makes the nodes forget the compiled model.
             client.request("DELETE", f"_ltr/_model/{name}", may_be=(404,))
             client.request("DELETE", f"_ltr/_featureset/{feature_set}", may_be=(404,))
             client.request("POST", f"_ltr/_featureset/{feature_set}", export.read(FEATURES))
             client.request(
                 "POST", f"_ltr/_featureset/{feature_set}/_createmodel", export.read(MODEL)
             )
-            # Nodes keep compiled models: without this, they go on with the old one for an hour.
-            client.request("POST", "_ltr/_clearcache")
 
     def score(self, export: ExportFolder) -> Doubles:
         """Score the golden rows: one document per row, in an index of its own, which is deleted."""
