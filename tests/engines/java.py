@@ -17,14 +17,14 @@ def java_home(oldest: int, newest: int | None = None) -> Path:
         *Path("/usr/lib/jvm").glob("*"),
         *map(Path, filter(None, [os.environ.get("JAVA_HOME")])),
     ]
-    found = {version: home for home in homes if (version := _version(home)) is not None}
-    fitting = [each for each in found if oldest <= each <= (newest or each)]
+    installations = {version: home for home in homes if (version := _version(home)) is not None}
+    fitting = [each for each in installations if oldest <= each <= (newest or each)]
     if not fitting:
         bound = f" to {newest}" if newest else " or later"
         raise NoJavaError(
             f"Java {oldest}{bound} is missing: install a JDK below /usr/lib/jvm or set JAVA_HOME"
         )
-    return found[max(fitting)]
+    return installations[max(fitting)]
 
 
 def _version(home: Path) -> int | None:

@@ -78,14 +78,14 @@ def test_words_are_values_and_no_part_of_a_request(shop, collection):
     tricky = [QueryText("q1", 'shoes", "size": 9999, "y": "', "")]
     template = json.dumps({"query": {"match": {"text": QUERY}}, "size": SIZE})
     search = EngineSearch(url=f"{shop}/_search", queries="q1\tx", template=template, depth=2)
-    assert [[each.document_id for each in found] for found in imported(search, tricky)] == [
-        ["d2", "d1"]
-    ]
+    assert [
+        [each.document_id for each in candidates] for candidates in imported(search, tricky)
+    ] == [["d2", "d1"]]
     solr = {"query": "{!edismax qf=text v=$words}", "params": {"words": QUERY}, "limit": SIZE}
     search = EngineSearch(
         kind="solr", url=f"{collection}/query", queries="q1\tx", template=json.dumps(solr)
     )
-    assert [len(found) for found in imported(search, tricky)] == [2]
+    assert [len(candidates) for candidates in imported(search, tricky)] == [2]
 
 
 def test_ids_may_come_from_a_field(shop):

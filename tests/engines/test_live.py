@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
@@ -207,23 +206,30 @@ def test_a_collection_with_documents_is_not_touched(solr, linear, tmp_path):
     try:
         with pytest.raises(DataError, match="the collection has documents"):
             engine.score(export)
-        found = httpx.get(f"{solr.core}/select?q=*:*&fl=id", trust_env=False).json()
-        assert found["response"]["docs"] == [{"id": "served"}]
+        answer = httpx.get(f"{solr.core}/select?q=*:*&fl=id", trust_env=False).json()
+        assert answer["response"]["docs"] == [{"id": "served"}]
     finally:
         delete = {"delete": {"query": "*:*"}}
         httpx.post(update, json=delete, trust_env=False).raise_for_status()
 
 
-def test_names_from_elsewhere_address_nothing_else(solr, linear, tmp_path):
-    without_missing(linear, tmp_path, "8.11")
-    manifest = tmp_path / "manifest.json"
-    content = json.loads(manifest.read_text())
-    content["model_name"] = "../../admin/cores"
-    manifest.write_text(json.dumps(content))
-    export = ExportFolder.open(tmp_path)
-    for method in ("put", "score"):
-        with pytest.raises(DataError, match="is not a name that engines take"):
-            getattr(connect_engine("solr", solr.core), method)(export)
+@pytest.mark.parametrize(
+    ("target", "file"), [("solr", "model.json"), ("opensearch", "featureset.json")]
+)
+def test_names_from_elsewhere_address_nothing_else(solr, linear, tmp_path, target, file):
+    """Nothing is sent: both kinds of requests would be answered here, if only with an error."""
+    export = export_ranker(linear, target, tmp_path, ExportOptions("3.8", never_missing=True))
+    path = tmp_path / file
+    path.write_text(path.read_text().replace("podium_features", "../../admin/cores"))
+    with pytest.raises(DataError, match=r"'\.\./\.\./admin/cores' is not a name that engines take"):
+        connect_engine(target, solr.core).put(export)
+
+
+def test_a_name_that_means_all_models_is_refused(linear, tmp_path):
+    """Elasticsearch would delete them."""
+    export = export_ranker(linear, "opensearch", tmp_path, ExportOptions(model_name="_all"))
+    with pytest.raises(DataError, match="'_all' is not a name that engines take"):
+        connect_engine("elasticsearch", "http://127.0.0.1:1").put(export)
 
 
 @pytest.mark.parametrize("url", ["localhost:9200", "file:///etc/passwd", "http://", "http://h/?q"])

@@ -177,8 +177,8 @@ class SolrRows:
             "fields": "id,score",
             "params": {"rq": f"{{!ltr model={name} reRankDocs=100}}"},
         }
-        found = self.send("POST", "/select", request).json()["response"]["docs"]
-        by_row = {int(each["id"]): each["score"] for each in found}
+        hits = self.send("POST", "/select", request).json()["response"]["docs"]
+        by_row = {int(each["id"]): each["score"] for each in hits}
         return np.array([by_row[row] for row in range(len(ROWS))], np.float32)
 
 

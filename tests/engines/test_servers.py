@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -76,3 +77,4 @@ def test_a_server_ends_with_tests_that_are_killed():
     while process.exists():
         assert time.monotonic() < end
         time.sleep(0.05)
+    shutil.rmtree(file.parent)

@@ -65,7 +65,7 @@ class SolrEngine:
             if name not in self._models(client):
                 raise DataError(f"Solr has no model {name!r}", hint="Upload it with --put first.")
             _, answer = client.request("POST", "select", {"query": "*:*", "limit": 0})
-            if _found(answer):
+            if _count(answer):
                 raise DataError(
                     "the collection has documents, among which golden rows would be found",
                     hint="Give the address of an empty collection of the same configuration.",
@@ -102,13 +102,13 @@ class SolrEngine:
                 },
             )
             try:
-                found = answer["response"]["docs"]
-                for document in found:
+                hits = answer["response"]["docs"]
+                for document in hits:
                     row = int(document["id"].rpartition("-")[2])
                     scores[row] = np.float32(float(document["score"]))
             except (KeyError, TypeError, ValueError, IndexError) as error:
                 raise malformed("Solr", error) from error
-            if len(found) != len(documents):
+            if len(hits) != len(documents):
                 raise DataError("Solr does not return all golden rows")
         return scores
 
@@ -155,7 +155,7 @@ class SolrEngine:
         require_version(export, number)
 
 
-def _found(answer: Any) -> int:
+def _count(answer: Any) -> int:
     try:
         return int(answer["response"]["numFound"])
     except (KeyError, TypeError, ValueError) as error:
