@@ -183,7 +183,8 @@ class Page:
 
 
 def _tidy(printed: str) -> str:
-    lines = [line.rstrip() for line in printed.replace("\r\n", "\n").strip("\n").split("\n")]
+    plain = re.sub("\x1b\\[[0-9;]*m", "", printed).replace("\r\n", "\n")
+    lines = [line.rstrip() for line in plain.strip("\n").split("\n")]
     return "\n".join(lines) + "\n" if any(lines) else ""
 
 
