@@ -1,7 +1,7 @@
 """Run a notebook in an empty folder and compare what its cells give with what it shows.
 
-    python tests/run_notebook.py docs/notebooks/evaluate.ipynb
-    python tests/run_notebook.py --write docs/notebooks/*.ipynb
+python tests/run_notebook.py docs/notebooks/evaluate.ipynb
+python tests/run_notebook.py --write docs/notebooks/*.ipynb
 """
 
 import sys

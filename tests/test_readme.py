@@ -97,7 +97,9 @@ def test_outputs_are_written_into_the_page(tmp_path: Path) -> None:
 
 
 def test_commands_write_to_a_terminal(tmp_path: Path) -> None:
-    text = "```console\n$ python -c 'import os; print(os.isatty(1), os.isatty(0))'\nTrue False\n```\n"
+    text = (
+        "```console\n$ python -c 'import os; print(os.isatty(1), os.isatty(0))'\nTrue False\n```\n"
+    )
     done = run(page_with(tmp_path, text))
     assert done.returncode == 0, done.stderr
 
