@@ -13,7 +13,7 @@ CLEAN := dist/clean-venv
 WEB := src/podium/studio/web/static/built
 
 .DEFAULT_GOAL := help
-.PHONY: help system engines install web api-types lint format types imports web-types test test-slow fast slow coverage plain mutants fuzz docs screenshots bench \
+.PHONY: help system engines install web api-types lint format types imports web-types test test-slow fast slow coverage plain mutants fuzz docs screenshots outputs bench \
   wheel ci clean
 
 help: ## list the targets
@@ -119,8 +119,14 @@ docs: $(BIN)/python ## the site, in site/, with warnings as errors
 	then echo "The pages above load files from other hosts: serve those files from docs/." >&2; exit 1; fi
 
 # The pages of the studio change with what they show: whoever changes them takes them again.
-screenshots: $(BIN)/python ## pictures of the studio's pages, in docs/images/studio; needs Chromium
+screenshots: $(BIN)/python ## pictures of the studio's pages and of a report, in docs/images; needs Chromium
 	$(BIN)/python -m tests.studio.browser.screenshots $(NAMES)
+	$(BIN)/python -m tests.studio.browser.report_picture
+
+# After a change of what commands print, or of a page's code.
+outputs: $(BIN)/python ## write what the code of the README, the docs and the notebooks prints into them
+	$(BIN)/python tests/run_markdown.py --write $$(grep -lE '^ *```(python|console)' -r README.md docs --include='*.md')
+	$(BIN)/python -m tests.run_notebook --write docs/notebooks/*.ipynb
 
 bench: $(BIN)/python ## the benchmarks; each fails if a target does not hold
 	for name in $(BENCHMARKS); do $(BIN)/python -m benchmarks.$$name $(BENCH_ARGS) || exit 1; done

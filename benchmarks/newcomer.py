@@ -32,7 +32,7 @@ def main() -> None:
         installed = _seconds([str(python), "-m", "pip", "install", "--quiet", str(wheel)])
         report.note(f"pip install: {installed:.0f} s")
         toured = _tour(python, report)
-    # Measures come at the README's end: that is the first result of a person's own.
+    # Whoever has run all of the README has measured, compared and judged.
     report.check(
         "from pip install to the first measures", installed + toured, 300, at_least=False, unit="s"
     )

@@ -55,12 +55,13 @@ def take(names: list[str], folder: Path = FOLDER) -> None:
                 page = context.new_page()
                 found.play(stage, page)
                 for look in looks(page):
-                    _save(page.screenshot(), folder / f"{name}-{look}.png")
+                    save_picture(page.screenshot(), folder / f"{name}-{look}.png")
                 context.close()
         engine.dispose()
 
 
-def _save(picture: bytes, path: Path) -> None:
+def save_picture(picture: bytes, path: Path) -> None:
+    """Write a picture with few colours."""
     image = Image.open(io.BytesIO(picture)).convert("RGB")
     image.quantize(_COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
 
