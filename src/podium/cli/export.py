@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.console import Console
 
-from podium.cli.options import SourceFormat
 from podium.cli.progress import byte_progress
+from podium.cli.reading import Reading, reads_data
 from podium.cli.text import shown
-from podium.data import Dataset, ShardSet
+from podium.data import Dataset
 from podium.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ _MOST_FINDINGS = 20
 """The number of findings that are printed."""
 
 
+@reads_data
 def export_command(
     ranker: Annotated[
         str,
@@ -91,7 +92,8 @@ def export_command(
             "http://localhost:8983/solr/COLLECTION.",
         ),
     ] = None,
-    source_format: SourceFormat = None,
+    *,
+    reading: Reading,
 ) -> None:
     """Write a ranker in another engine's format, with rows that prove that it scores the same.
 
@@ -111,7 +113,8 @@ def export_command(
             raise ArgumentError(
                 "--validation needs a ranker saved by Podium", hint="Leave it out for other models."
             )
-        data = _read(validation, source_format)
+        with byte_progress("Reading") as progress:
+            data = reading.whole_data_set(validation, progress=progress)
         sample = data.features
         measured = {measure: _mean(load_ranker(ranker), data, measure)}
     options = ExportOptions(
@@ -203,14 +206,6 @@ def _extractors(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise DataError("is not a JSON object", path=path, hint="Give an extractor per feature.")
     return content
-
-
-def _read(path: str, source_format: str | None) -> Dataset:
-    from podium.cli.train import read_data
-
-    with byte_progress("Reading") as progress:
-        data = read_data(path, source_format, progress)
-    return data.load() if isinstance(data, ShardSet) else data
 
 
 def _mean(ranker: Ranker, data: Dataset, measure: str) -> float:
