@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.console import Console
 
-from podium.cli.options import SourceFormat
 from podium.cli.progress import byte_progress
+from podium.cli.reading import Reading, reads_data
 from podium.cli.text import shown
-from podium.data import Dataset, ShardSet
+from podium.data import Dataset
 from podium.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ _MOST_FINDINGS = 20
 """The number of findings that are printed."""
 
 
+@reads_data
 def export_command(
     ranker: Annotated[
         str,
@@ -82,7 +83,8 @@ def export_command(
     golden_rows: Annotated[
         int, typer.Option(min=1, help="The maximum number of golden rows to search for.")
     ] = 2000,
-    source_format: SourceFormat = None,
+    *,
+    reading: Reading,
 ) -> None:
     """Write a ranker in another engine's format, with rows that prove that it scores the same.
 
@@ -90,7 +92,7 @@ def export_command(
     the ranker's scores, which the written files are checked with.
     """
     # Imported here: rankers need packages that other commands do not.
-    from podium.export import ExportOptions, export_ranker
+    from podium.export import ExportSettings, export_ranker
     from podium.rankers import load_ranker
 
     sample, measured = None, {}
@@ -101,10 +103,11 @@ def export_command(
             raise ArgumentError(
                 "--validation needs a ranker saved by Podium", hint="Leave it out for other models."
             )
-        data = _read(validation, source_format)
+        with byte_progress("Reading") as progress:
+            data = reading.whole_data_set(validation, progress=progress)
         sample = data.features
         measured = {measure: _mean(load_ranker(ranker), data, measure)}
-    options = ExportOptions(
+    options = ExportSettings(
         engine_version=engine_version,
         model_name=name,
         never_missing=never_missing,
@@ -176,14 +179,6 @@ def _extractors(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise DataError("is not a JSON object", path=path, hint="Give an extractor per feature.")
     return content
-
-
-def _read(path: str, source_format: str | None) -> Dataset:
-    from podium.cli.train import read_data
-
-    with byte_progress("Reading") as progress:
-        data = read_data(path, source_format, progress)
-    return data.load() if isinstance(data, ShardSet) else data
 
 
 def _mean(ranker: Ranker, data: Dataset, measure: str) -> float:
