@@ -22,7 +22,7 @@ from benchmarks._random_trees import random_model, rows_on_edges
 from benchmarks._report import Report, median_seconds, wants_quick
 from podium.data import Dataset, read_letor
 from podium.errors import ArgumentError
-from podium.export import ExportOptions, export_ranker, verify_export
+from podium.export import ExportSettings, export_ranker, verify_export
 from podium.export.folder import Feature
 from podium.export.reading import Model, model_of_ranker, read_model
 from podium.export.targets import TARGETS
@@ -123,7 +123,7 @@ def _check_rankers(report: Report, name: str, data: Dataset, folder: Path, quick
         )
         scale = max(1.0, float(np.abs(expected).max()))
         for target in TARGETS:
-            options = ExportOptions(golden_rows=300 if quick else 2000)
+            options = ExportSettings(golden_rows=300 if quick else 2000)
             try:
                 export = export_ranker(ranker, target, folder / f"{kind}.{target}", options)
             except ArgumentError:

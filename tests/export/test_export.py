@@ -13,7 +13,7 @@ import pytest
 import podium
 from podium.data import Dataset
 from podium.errors import ArgumentError, DataError
-from podium.export import ExportFolder, ExportOptions, export_ranker, verify_export
+from podium.export import ExportFolder, ExportSettings, export_ranker, verify_export
 from podium.export.reading import model_of_ranker, read_model
 from podium.export.reference import read_reference, reference_bytes
 from podium.export.scorers import LinearModel
@@ -75,7 +75,7 @@ def test_every_ranker_can_be_exported_and_holds(name: str, target: str, tmp_path
 def test_the_manifest_tells_what_was_exported(tmp_path: Path) -> None:
     ranker, _ = _fitted("lightgbm")
     ranker.save(tmp_path / "ranker")
-    options = ExportOptions(model_name="mine", measure={"nDCG@10": 0.5})
+    options = ExportSettings(model_name="mine", measure={"nDCG@10": 0.5})
     export = export_ranker(tmp_path / "ranker", "opensearch", tmp_path / "export", options)
     manifest = export.manifest
     assert manifest.ranker == {
@@ -102,7 +102,7 @@ def test_the_manifest_tells_what_was_exported(tmp_path: Path) -> None:
 def test_extractors_take_the_place_of_fields(tmp_path: Path) -> None:
     ranker, _ = _fitted("lightgbm")
     query = {"match": {"title": "{{keywords}}"}}
-    options = ExportOptions(extractors={"2": query})
+    options = ExportSettings(extractors={"2": query})
     export = export_ranker(ranker, "opensearch", tmp_path / "export", options)
     features = export.read_json("featureset.json")["featureset"]["features"]
     assert features[1]["template"] == query
@@ -110,7 +110,7 @@ def test_extractors_take_the_place_of_fields(tmp_path: Path) -> None:
     assert features[0]["template"]["function_score"]["query"] == {"exists": {"field": "f1"}}
     with pytest.raises(DataError, match="'bm25' is not a feature of the ranker"):
         export_ranker(
-            ranker, "opensearch", tmp_path / "export", ExportOptions(extractors={"bm25": {}})
+            ranker, "opensearch", tmp_path / "export", ExportSettings(extractors={"bm25": {}})
         )
 
 

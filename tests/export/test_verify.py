@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from podium.errors import DataError
-from podium.export import ExportFolder, ExportOptions, export_ranker, verify_export
+from podium.export import ExportFolder, ExportSettings, export_ranker, verify_export
 from podium.export.folder import MANIFEST, REFERENCE
 from podium.export.reference import read_reference
 from podium.export.trees import TreeModel
@@ -257,7 +257,7 @@ def _circle(target: str, body: Any) -> None:
 def test_nodes_that_go_in_circles_are_refused(
     ranker: TreeRanker, tmp_path: Path, target: str
 ) -> None:
-    options = ExportOptions(raw=target == "opensearch")
+    options = ExportSettings(raw=target == "opensearch")
     export = export_ranker(ranker, target, tmp_path / "export", options)
     body = export.read_json("model.json")
     _circle(target, body)
@@ -279,7 +279,7 @@ def test_a_graph_whose_nodes_go_in_circles_is_refused(
 
 
 def test_never_missing_golden_rows_have_all_values(ranker: TreeRanker, tmp_path: Path) -> None:
-    options = ExportOptions(never_missing=True, engine_version="3.1")
+    options = ExportSettings(never_missing=True, engine_version="3.1")
     export = export_ranker(ranker, "opensearch", tmp_path / "old", options)
     assert not np.isnan(export.golden_rows().values).any()
     assert export.manifest.features[0].absent == 0.0

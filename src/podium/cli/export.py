@@ -101,7 +101,7 @@ def export_command(
     the ranker's scores, which the written files are checked with.
     """
     # Imported here: rankers need packages that other commands do not.
-    from podium.export import ExportOptions, connect_engine, export_ranker
+    from podium.export import ExportSettings, connect_engine, export_ranker
     from podium.rankers import load_ranker
 
     engine = None if put is None else connect_engine(target, put)
@@ -117,7 +117,7 @@ def export_command(
             data = reading.whole_data_set(validation, progress=progress)
         sample = data.features
         measured = {measure: _mean(load_ranker(ranker), data, measure)}
-    options = ExportOptions(
+    options = ExportSettings(
         engine_version=engine_version,
         model_name=name,
         never_missing=never_missing,

@@ -4,11 +4,11 @@ from podium.export.folder import ExportFolder, GoldenRows
 from podium.export.live import LiveEngine
 from podium.export.live.connect import connect_engine
 from podium.export.verifying import Verification, verify_export
-from podium.export.writing import ExportOptions, export_ranker
+from podium.export.writing import ExportSettings, export_ranker
 
 __all__ = [
     "ExportFolder",
-    "ExportOptions",
+    "ExportSettings",
     "GoldenRows",
     "LiveEngine",
     "Verification",

@@ -65,7 +65,7 @@ class GoldenRows:
 
 
 @dataclass(frozen=True)
-class Manifest:
+class ExportManifest:
     """What an export is.
 
     Attributes:
@@ -105,7 +105,7 @@ class ExportFolder:
     """
 
     path: Path
-    manifest: Manifest
+    manifest: ExportManifest
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> ExportFolder:
@@ -118,7 +118,7 @@ class ExportFolder:
                 raise ValueError("it was written by another version of Podium")
             features = tuple(Feature(**entry) for entry in content.pop("features"))
             limits = tuple(map(str, content.pop("limits")))
-            manifest = Manifest(features=features, limits=limits, **content)
+            manifest = ExportManifest(features=features, limits=limits, **content)
             _check_manifest(manifest)
         except DataError as error:
             raise error.at(file) from error
@@ -182,7 +182,7 @@ class ExportFolder:
         return GoldenRows(values, np.array([score for _, score in rows]))
 
 
-def _check_manifest(manifest: Manifest) -> None:
+def _check_manifest(manifest: ExportManifest) -> None:
     """Raise a ValueError for what would end up in a path, a request or a calculation."""
     for name in manifest.files:
         if Path(name).name != name:
@@ -200,7 +200,7 @@ def _check_manifest(manifest: Manifest) -> None:
 
 def write_folder(
     path: str | os.PathLike[str],
-    manifest: Manifest,
+    manifest: ExportManifest,
     golden: GoldenRows,
     files: Mapping[str, bytes],
 ) -> ExportFolder:

@@ -17,9 +17,9 @@ from podium.export.folder import (
     NAME,
     REFERENCE,
     ExportFolder,
+    ExportManifest,
     Feature,
     GoldenRows,
-    Manifest,
     write_folder,
 )
 from podium.export.golden import golden_values
@@ -36,7 +36,7 @@ _SINGLE = 1e-5
 
 
 @dataclass(frozen=True)
-class ExportOptions:
+class ExportSettings:
     """How to export a ranker.
 
     Attributes:
@@ -66,7 +66,7 @@ def export_ranker(
     ranker: Ranker | str | os.PathLike[str],
     target: str,
     folder: str | os.PathLike[str],
-    options: ExportOptions | None = None,
+    options: ExportSettings | None = None,
 ) -> ExportFolder:
     """Write a ranker in a target's format, with golden rows that the written files score alike.
 
@@ -89,7 +89,7 @@ def export_ranker(
         >>> export.engine_names
         ['f1']
     """
-    options = options or ExportOptions()
+    options = options or ExportSettings()
     if isinstance(ranker, Ranker):
         fitted: Ranker | None = ranker
         model, content = model_of_ranker(ranker), ranker.to_bytes()
@@ -127,7 +127,7 @@ def export_ranker(
             model.feature_names, names, written.absent, strict=True
         )
     )
-    manifest = Manifest(
+    manifest = ExportManifest(
         target=writer.name,
         engine_version=request.version,
         model_name=request.model_name,

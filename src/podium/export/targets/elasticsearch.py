@@ -141,14 +141,14 @@ def _structures(model: TreeModel) -> list[list[dict[str, Any]]]:
             if model.feature[node] < 0:
                 nodes.append({"node_index": node - start, "leaf_value": float(model.value[node])})
                 continue
+            # JSON has no infinity; all single-precision numbers are between these two.
             threshold = float(np.clip(model.threshold[node], -_LARGEST, _LARGEST))
             nodes.append(
                 {
                     "node_index": node - start,
                     "split_feature": int(model.feature[node]),
                     "threshold": threshold,
-                    # Nothing is below the smallest number: an infinite threshold has no JSON.
-                    "decision_type": "lt" if threshold == -_LARGEST else operator,
+                    "decision_type": operator,
                     "left_child": int(model.left[node]) - start,
                     "right_child": int(model.right[node]) - start,
                     "default_left": bool(model.missing_left[node]),
