@@ -12,7 +12,7 @@ import pytest
 from podium.errors import ArgumentError, DataError
 from podium.export import (
     ExportFolder,
-    ExportOptions,
+    ExportSettings,
     connect_engine,
     export_ranker,
     verify_export,
@@ -60,7 +60,7 @@ def verified(export: ExportFolder, url: str):
 
 
 def without_missing(ranker, folder: Path, version: str) -> ExportFolder:
-    options = ExportOptions(engine_version=version, never_missing=True)
+    options = ExportSettings(engine_version=version, never_missing=True)
     return export_ranker(ranker, "solr", folder, options)
 
 
@@ -122,13 +122,13 @@ def test_another_model_in_opensearch_is_found(opensearch_ltr, trees, linear, tmp
 
 
 def test_a_model_that_was_not_put_is_told(opensearch_ltr, linear, tmp_path):
-    export = export_ranker(linear, "opensearch", tmp_path, ExportOptions(model_name="absent"))
+    export = export_ranker(linear, "opensearch", tmp_path, ExportSettings(model_name="absent"))
     with pytest.raises(DataError, match="OpenSearch has no model 'absent'"):
         connect_engine("opensearch", opensearch_ltr.url).score(export)
 
 
 def test_an_older_opensearch_is_refused(opensearch_ltr, linear, tmp_path):
-    export = export_ranker(linear, "opensearch", tmp_path, ExportOptions(engine_version="3.99"))
+    export = export_ranker(linear, "opensearch", tmp_path, ExportSettings(engine_version="3.99"))
     with pytest.raises(
         DataError, match=r"the server has version 3\.8\.0, .* version 3\.99 or later"
     ):
@@ -137,7 +137,7 @@ def test_an_older_opensearch_is_refused(opensearch_ltr, linear, tmp_path):
 
 def test_features_that_are_queries_have_no_golden_documents(opensearch_ltr, linear, tmp_path):
     name = export_ranker(linear, "opensearch", tmp_path / "plain").engine_names[0]
-    options = ExportOptions(extractors={name: {"match": {"title": "{{words}}"}}})
+    options = ExportSettings(extractors={name: {"match": {"title": "{{words}}"}}})
     export = export_ranker(linear, "opensearch", tmp_path / "query", options)
     engine = connect_engine("opensearch", opensearch_ltr.url)
     with pytest.raises(DataError, match=f"the feature '{name}' is a query of its own"):
@@ -218,7 +218,7 @@ def test_a_collection_with_documents_is_not_touched(solr, linear, tmp_path):
 )
 def test_names_from_elsewhere_address_nothing_else(solr, linear, tmp_path, target, file):
     """Nothing is sent: both kinds of requests would be answered here, if only with an error."""
-    export = export_ranker(linear, target, tmp_path, ExportOptions("3.8", never_missing=True))
+    export = export_ranker(linear, target, tmp_path, ExportSettings("3.8", never_missing=True))
     path = tmp_path / file
     path.write_text(path.read_text().replace("podium_features", "../../admin/cores"))
     with pytest.raises(DataError, match=r"'\.\./\.\./admin/cores' is not a name that engines take"):
@@ -227,7 +227,7 @@ def test_names_from_elsewhere_address_nothing_else(solr, linear, tmp_path, targe
 
 def test_a_name_that_means_all_models_is_refused(linear, tmp_path):
     """Elasticsearch would delete them."""
-    export = export_ranker(linear, "opensearch", tmp_path, ExportOptions(model_name="_all"))
+    export = export_ranker(linear, "opensearch", tmp_path, ExportSettings(model_name="_all"))
     with pytest.raises(DataError, match="'_all' is not a name that engines take"):
         connect_engine("elasticsearch", "http://127.0.0.1:1").put(export)
 
@@ -272,7 +272,7 @@ def test_the_commands_put_and_verify_in_a_running_engine(solr, trees, linear, tm
     rows = len(ExportFolder.open(folder).golden_rows().scores)
     assert (done.returncode, done.stderr) == (0, b"")
     assert f"0 of {rows} golden rows off" in " ".join(done.stdout.decode().split())
-    options = ExportOptions("8.11", model_name="by_command", never_missing=True)
+    options = ExportSettings("8.11", model_name="by_command", never_missing=True)
     other = export_ranker(linear, "solr", tmp_path / "other", options)
     connect_engine("solr", solr.core).put(other)
     done = podium("verify", folder, solr.core)

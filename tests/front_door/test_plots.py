@@ -109,7 +109,7 @@ def test_refused(tmp_path: Path) -> None:
         (lambda: ranker.plot(kind), "Give 'learning curve' or 'importance'"),
         (lambda: podium.BoostedRanker().fit(DATA).plot("importance"), "has no importance"),
         (lambda: compared.plot("AP"), "AP was not compared. There are: RR."),
-        (lambda: compared.plot(system="nwe"), "There is no system to draw 'nwe'"),
+        (lambda: compared.plot(system="newer"), "There is no system to draw 'newer'"),
         (lambda: compared.plot(system="old"), "There is no system to draw 'old'"),
         (lambda: figure.save(tmp_path / "a.png"), "Let it end in .svg"),
     ]

@@ -62,8 +62,8 @@ def run_candidates(
             hint="Compare the query ids of both.",
         )
     needed = {document for top in tops for document, _ in top}
-    found = {identity: (title, text) for identity, title, text in _texts(documents, needed)}
-    if not found:
+    contents = {identity: (title, text) for identity, title, text in _texts(documents, needed)}
+    if not contents:
         raise DataError(
             f"has none of the {len(needed)} documents of the run's top {depth}",
             path=source_name(documents),
@@ -72,9 +72,9 @@ def run_candidates(
     lists = []
     for query, top in zip(queries, tops, strict=True):
         candidates = tuple(
-            Candidate(document, title=found[document][0], text=found[document][1], score=score)
+            Candidate(document, title=contents[document][0], text=contents[document][1], score=score)
             for document, score in top
-            if document in found
+            if document in contents
         )
         if query in texts and candidates:
             lists.append(CandidateList(query, texts[query], candidates))

@@ -300,12 +300,12 @@ _COMMON_NAMES = {
 def _common_names(table: pa.Table, rename: Mapping[str, str]) -> dict[str, str]:
     """Return which columns to take for those of the schema that a table lacks."""
     taken = {*table.column_names, *rename.values()}
-    found = {}
+    renamed = {}
     for column, names in _COMMON_NAMES.items():
         known = [name for name in names if name in table.column_names and name not in rename]
         if column not in taken and known:
-            found[known[0]] = column
-    return found
+            renamed[known[0]] = column
+    return renamed
 
 
 def _dataset(
