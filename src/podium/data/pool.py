@@ -72,7 +72,7 @@ def run_candidates(
     lists = []
     for query, top in zip(queries, tops, strict=True):
         candidates = tuple(
-            Candidate(document, title=contents[document][0], text=contents[document][1], score=score)
+            Candidate(document, *contents[document], score=score)
             for document, score in top
             if document in contents
         )
