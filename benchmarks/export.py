@@ -4,8 +4,8 @@
 
 Rankers are trained on MQ2008 and on the MSLR sample with a tenth of its values missing, and all
 rows are scored by what each target computes from the written files: by ONNX Runtime, and for search
-engines by the reader that follows the engine's rules. Differences are fractions of the largest
-score, if that is above 1.
+engines by the reader that follows the engine's rules. At full size the engines that `make engines`
+installed score all rows, too. Differences are fractions of the largest score, if that is above 1.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks._export_engines import RunningEngine, engines, running
 from benchmarks._random_trees import random_model, rows_on_edges
 from benchmarks._report import Report, median_seconds, wants_quick
 from podium.data import Dataset, read_letor
 from podium.errors import ArgumentError
 from podium.export import ExportSettings, export_ranker, verify_export
 from podium.export.folder import Feature
-from podium.export.reading import Model, model_of_ranker, read_model
+from podium.export.reading import Model, read_model
 from podium.export.targets import TARGETS
 from podium.export.targets.base import Request
 from podium.export.targets.onnx import INPUT, inference_session
@@ -44,6 +45,8 @@ def main() -> None:
         if _DATA.exists():
             for name, data in _data_sets():
                 _check_rankers(report, name, data, Path(folder), quick)
+            if not quick:
+                _check_engines(report, Path(folder))
         else:
             report.note(f"{_DATA} is not here: no ranker is trained on public data")
         _check_speed(report, Path(folder), quick)
@@ -117,10 +120,7 @@ def _check_rankers(report: Report, name: str, data: Dataset, folder: Path, quick
     faults = 0
     covered: dict[str, list[str]] = {target: [] for target in TARGETS}
     for kind, ranker in _rankers(data, folder, quick):
-        model = read_model(ranker)[0] if isinstance(ranker, Path) else model_of_ranker(ranker)
-        expected = (
-            model.predict(data.features) if isinstance(ranker, Path) else ranker.predict(data)
-        )
+        expected = _expected(ranker, data)
         scale = max(1.0, float(np.abs(expected).max()))
         for target in TARGETS:
             options = ExportSettings(golden_rows=300 if quick else 2000)
@@ -146,6 +146,57 @@ def _check_rankers(report: Report, name: str, data: Dataset, folder: Path, quick
             at_least=False, unit="",
         )  # fmt: skip
     report.check(f"{name}: exports that verify rejects", faults, 0, at_least=False, unit="")
+
+
+def _check_engines(report: Report, folder: Path) -> None:
+    trained = [
+        (name, data, list(_rankers(data, folder, quick=True))) for name, data in _data_sets()
+    ]
+    for engine_name, server in engines():
+        if server is None:
+            report.note(f"{engine_name} with learning to rank is not installed: see 'make engines'")
+            continue
+        with running(engine_name, server) as engine:
+            for name, data, rankers in trained:
+                if not engine.takes(data):
+                    report.note(f"{engine_name} does not take the values of {name}")
+                    continue
+                _check_engine(report, engine, name, data, rankers, folder)
+
+
+def _check_engine(
+    report: Report,
+    engine: RunningEngine,
+    name: str,
+    data: Dataset,
+    rankers: list[tuple[str, Ranker | Path]],
+    folder: Path,
+) -> None:
+    tolerance = TARGETS[engine.target].tolerance
+    worst, differing, kinds = 0.0, 0, []
+    for kind, ranker in rankers:
+        scores = engine.score(folder / f"{kind}.{engine.name}.{name}", ranker, data)
+        if scores is None:
+            continue
+        kinds.append(kind)
+        expected = _expected(ranker, data)
+        scale = max(1.0, float(np.abs(expected).max()))
+        worst = max(worst, float(np.abs(scores - expected).max()) / scale)
+        differing += _differing_queries(expected, scores, data, tolerance * scale)
+    report.check(
+        f"{name}, running {engine.name}: largest difference ({', '.join(kinds)})",
+        worst, tolerance, at_least=False, unit="",
+    )  # fmt: skip
+    report.check(
+        f"{name}, running {engine.name}: queries whose top {_CUT} differs", differing, 0,
+        at_least=False, unit="",
+    )  # fmt: skip
+
+
+def _expected(ranker: Ranker | Path, data: Dataset) -> Doubles:
+    if isinstance(ranker, Path):
+        return read_model(ranker)[0].predict(data.features)
+    return ranker.predict(data)
 
 
 def _differing_queries(expected: Doubles, scores: Doubles, data: Dataset, tolerance: float) -> int:

@@ -89,7 +89,7 @@ def test_opensearch_scores_single_precision_exactly_as_the_target_reads_it(
     engine.put(export)
     read = TARGETS.named("opensearch").read(export.target_files(), export.manifest.features)
     expected = read.predict(export.golden_rows().values)
-    np.testing.assert_array_equal(engine.score(export), expected)
+    np.testing.assert_array_equal(engine.score(export, export.golden_rows().values), expected)
 
 
 def test_opensearch_scores_a_linear_ranker(opensearch_ltr, linear, tmp_path):
@@ -124,7 +124,7 @@ def test_another_model_in_opensearch_is_found(opensearch_ltr, trees, linear, tmp
 def test_a_model_that_was_not_put_is_told(opensearch_ltr, linear, tmp_path):
     export = export_ranker(linear, "opensearch", tmp_path, ExportSettings(model_name="absent"))
     with pytest.raises(DataError, match="OpenSearch has no model 'absent'"):
-        connect_engine("opensearch", opensearch_ltr.url).score(export)
+        connect_engine("opensearch", opensearch_ltr.url).score(export, export.golden_rows().values)
 
 
 def test_an_older_opensearch_is_refused(opensearch_ltr, linear, tmp_path):
@@ -141,7 +141,7 @@ def test_features_that_are_queries_have_no_golden_documents(opensearch_ltr, line
     export = export_ranker(linear, "opensearch", tmp_path / "query", options)
     engine = connect_engine("opensearch", opensearch_ltr.url)
     with pytest.raises(DataError, match=f"the feature '{name}' is a query of its own"):
-        engine.score(export)
+        engine.score(export, export.golden_rows().values)
 
 
 def test_a_server_without_the_plugin_is_told(solr, linear, tmp_path):
@@ -205,7 +205,7 @@ def test_a_collection_with_documents_is_not_touched(solr, linear, tmp_path):
     httpx.post(update, json=[{"id": "served"}], trust_env=False).raise_for_status()
     try:
         with pytest.raises(DataError, match="the collection has documents"):
-            engine.score(export)
+            engine.score(export, export.golden_rows().values)
         answer = httpx.get(f"{solr.core}/select?q=*:*&fl=id", trust_env=False).json()
         assert answer["response"]["docs"] == [{"id": "served"}]
     finally:

@@ -66,7 +66,7 @@ def verify_export(
     reference = read_reference(export.read(REFERENCE))
     features = manifest.features
     if engine is not None:
-        scores = engine.score(export)
+        scores = engine.score(export, golden.values)
         if scores.shape != golden.scores.shape:
             raise DataError(
                 f"the engine scored {len(scores)} of {len(golden.scores)} golden rows",

@@ -1,4 +1,4 @@
-"""Search engines that run: put an export there, and score its golden rows."""
+"""Search engines that run: put an export there, and score rows."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ class LiveEngine(Protocol):
     def put(self, export: ExportFolder) -> None:
         """Upload the features and the model of an export, replacing those of the same name."""
 
-    def score(self, export: ExportFolder) -> Doubles:
-        """Return the engine's score of each golden row, in their order.
+    def score(self, export: ExportFolder, values: Doubles) -> Doubles:
+        """Return the engine's score of each row, such as those of the golden rows.
 
-        An absent value (NaN) of a row must be absent in the engine, too.
+        Args:
+            export: The export that was put there.
+            values: One row per document, one column per feature of the export; a value that is
+                NaN is absent in the engine, too.
         """

@@ -28,8 +28,8 @@ class ElasticsearchEngine:
             client.request("DELETE", f"_ml/trained_models/{name}?force=true", may_be=(404,))
             client.request("PUT", f"_ml/trained_models/{name}", export.read(MODEL))
 
-    def score(self, export: ExportFolder) -> Doubles:
-        """Score the golden rows: one document per row, in an index of its own, which is deleted."""
+    def score(self, export: ExportFolder, values: Doubles) -> Doubles:
+        """Score rows: one document per row, in an index of its own, which is deleted."""
         config = export.read_json(MODEL)["inference_config"]["learning_to_rank"]
         for each in config["feature_extractors"]:
             extractor = each["query_extractor"]
@@ -40,7 +40,8 @@ class ElasticsearchEngine:
                     hint="Verify an export without extractors; the model is the same.",
                 )
         name = safe_name(export.manifest.model_name)
-        with EngineClient(self.url, _TITLE) as client, GoldenIndex(client, export) as index:
+        names = export.engine_names
+        with EngineClient(self.url, _TITLE) as client, GoldenIndex(client, names, values) as index:
             return index.scores(
                 lambda rows: {
                     "query": {"constant_score": {"filter": rows}},

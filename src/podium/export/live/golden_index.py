@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -19,24 +19,23 @@ _ROW = "podium_golden_row"
 
 
 class GoldenIndex:
-    """An index with the golden rows of an export, for as long as it is open.
+    """An index with rows such as the golden rows of an export, for as long as it is open.
 
     Fields are single-precision numbers, as features are. An absent value is an absent field.
     """
 
-    def __init__(self, client: EngineClient, export: ExportFolder) -> None:
+    def __init__(self, client: EngineClient, names: Sequence[str], values: Doubles) -> None:
         self.client = client
-        self.export = export
+        self.names = names
         self.name = f"podium-golden-{secrets.token_hex(8)}"
-        self.values = export.golden_rows().values
+        self.values = values
 
     def __enter__(self) -> Self:
-        names = self.export.engine_names
-        fields = {name: {"type": "float", "index": False} for name in names}
+        fields = {name: {"type": "float", "index": False} for name in self.names}
         settings = {
             "number_of_shards": 1,
             "number_of_replicas": 0,
-            "mapping.total_fields.limit": len(names) + 100,
+            "mapping.total_fields.limit": len(self.names) + 100,
         }
         mappings = {"dynamic": "strict", "properties": {**fields, _ROW: {"type": "integer"}}}
         self.client.request("PUT", self.name, {"settings": settings, "mappings": mappings})
@@ -51,10 +50,9 @@ class GoldenIndex:
         self.client.request("DELETE", self.name, may_be=(404,))
 
     def _fill(self) -> None:
-        names = self.export.engine_names
         for start in range(0, len(self.values), BATCH):
             lines: list[str] = []
-            batch = row_documents(names, self.values[start : start + BATCH])
+            batch = row_documents(self.names, self.values[start : start + BATCH])
             for row, document in enumerate(batch, start):
                 lines += ['{"index":{}}', json.dumps({_ROW: row, **document}, allow_nan=False)]
             body = "\n".join([*lines, ""]).encode()
@@ -63,7 +61,7 @@ class GoldenIndex:
             )
             if not isinstance(answer, dict) or answer.get("errors") is not False:
                 raise DataError(
-                    f"{self.client.title} does not take the golden rows: {str(answer)[:300]}",
+                    f"{self.client.title} does not take the rows: {str(answer)[:300]}",
                     hint="Values must be finite single-precision numbers.",
                 )
 
@@ -86,7 +84,7 @@ class GoldenIndex:
             except (KeyError, TypeError, ValueError, IndexError) as error:
                 raise malformed(self.client.title, error) from error
             if len(hits) != len(scores[start : start + BATCH]):
-                raise DataError(f"{self.client.title} does not return all golden rows")
+                raise DataError(f"{self.client.title} does not return all rows")
         return scores
 
 

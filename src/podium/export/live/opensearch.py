@@ -34,8 +34,8 @@ class OpenSearchEngine:
                 "POST", f"_ltr/_featureset/{feature_set}/_createmodel", export.read(MODEL)
             )
 
-    def score(self, export: ExportFolder) -> Doubles:
-        """Score the golden rows: one document per row, in an index of its own, which is deleted."""
+    def score(self, export: ExportFolder, values: Doubles) -> Doubles:
+        """Score rows: one document per row, in an index of its own, which is deleted."""
         for entry in export.read_json(FEATURES)["featureset"]["features"]:
             if entry["template"] != field_value(entry["name"]):
                 raise DataError(
@@ -50,7 +50,7 @@ class OpenSearchEngine:
                 raise DataError(
                     f"{self.title} has no model {name!r}", hint="Upload it with --put first."
                 )
-            with GoldenIndex(client, export) as index:
+            with GoldenIndex(client, export.engine_names, values) as index:
                 return index.scores(
                     lambda rows: {
                         "query": {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -47,8 +48,8 @@ class SolrEngine:
                     hint="Models above 1 MB need a DefaultWrapperModel in SolrCloud.",
                 )
 
-    def score(self, export: ExportFolder) -> Doubles:
-        """Score the golden rows: one document per row, deleted afterwards.
+    def score(self, export: ExportFolder, values: Doubles) -> Doubles:
+        """Score rows: one document per row, deleted afterwards.
 
         The collection must be empty, so that nobody searches there: one of the same configuration
         as that which serves.
@@ -72,45 +73,11 @@ class SolrEngine:
                 )
             self._add_fields(client, export)
             try:
-                return self._scores(client, export, name)
+                return _scores(client, export.engine_names, values, name)
             finally:
                 client.request(
                     "POST", "update?commit=true", {"delete": {"query": f"id:{_PREFIX}*"}}
                 )
-
-    def _scores(self, client: EngineClient, export: ExportFolder, model: str) -> Doubles:
-        values = export.golden_rows().values
-        names = export.engine_names
-        scores = np.full(len(values), np.nan)
-        run = secrets.token_hex(4)
-        for start in range(0, len(values), BATCH):
-            batch = row_documents(names, values[start : start + BATCH])
-            documents = [
-                {"id": f"{_PREFIX}{run}-{row}", **fields} for row, fields in enumerate(batch, start)
-            ]
-            client.request("POST", "update?commit=true", documents)
-            ids = ",".join(str(document["id"]) for document in documents)
-            _, answer = client.request(
-                "POST",
-                "select",
-                {
-                    "query": "*:*",
-                    "filter": f"{{!terms f=id}}{ids}",
-                    "fields": ["id", "score"],
-                    "limit": BATCH,
-                    "params": {"rq": f"{{!ltr model={model} reRankDocs={BATCH}}}"},
-                },
-            )
-            try:
-                hits = answer["response"]["docs"]
-                for document in hits:
-                    row = int(document["id"].rpartition("-")[2])
-                    scores[row] = np.float32(float(document["score"]))
-            except (KeyError, TypeError, ValueError, IndexError) as error:
-                raise malformed("Solr", error) from error
-            if len(hits) != len(documents):
-                raise DataError("Solr does not return all golden rows")
-        return scores
 
     def _add_fields(self, client: EngineClient, export: ExportFolder) -> None:
         """Add the fields that the schema has not, as the golden rows' documents need them."""
@@ -160,3 +127,36 @@ def _count(answer: Any) -> int:
         return int(answer["response"]["numFound"])
     except (KeyError, TypeError, ValueError) as error:
         raise malformed("Solr", error) from error
+
+
+def _scores(client: EngineClient, names: Sequence[str], values: Doubles, model: str) -> Doubles:
+    scores = np.full(len(values), np.nan)
+    run = secrets.token_hex(4)
+    for start in range(0, len(values), BATCH):
+        batch = row_documents(names, values[start : start + BATCH])
+        documents = [
+            {"id": f"{_PREFIX}{run}-{row}", **fields} for row, fields in enumerate(batch, start)
+        ]
+        client.request("POST", "update?commit=true", documents)
+        ids = ",".join(str(document["id"]) for document in documents)
+        _, answer = client.request(
+            "POST",
+            "select",
+            {
+                "query": "*:*",
+                "filter": f"{{!terms f=id}}{ids}",
+                "fields": ["id", "score"],
+                "limit": BATCH,
+                "params": {"rq": f"{{!ltr model={model} reRankDocs={BATCH}}}"},
+            },
+        )
+        try:
+            hits = answer["response"]["docs"]
+            for document in hits:
+                row = int(document["id"].rpartition("-")[2])
+                scores[row] = np.float32(float(document["score"]))
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise malformed("Solr", error) from error
+        if len(hits) != len(documents):
+            raise DataError("Solr does not return all rows")
+    return scores
