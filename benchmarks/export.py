@@ -149,9 +149,11 @@ def _check_rankers(report: Report, name: str, data: Dataset, folder: Path, quick
 
 
 def _check_engines(report: Report, folder: Path) -> None:
-    trained = [
-        (name, data, list(_rankers(data, folder, quick=True))) for name, data in _data_sets()
-    ]
+    trained = []
+    for name, data in _data_sets():
+        models = folder / name
+        models.mkdir()
+        trained.append((name, data, list(_rankers(data, models, quick=True))))
     for engine_name, server in engines():
         if server is None:
             report.note(f"{engine_name} with learning to rank is not installed: see 'make engines'")
