@@ -22,6 +22,7 @@ _OPTIONS: tuple[tuple[str, str], ...] = (
     (r"Read with zero_based=True", "Read with --zero-based"),
     (r"Check features=", "Check --feature-columns"),
     (r"with features=", "with --feature-columns"),
+    (r"document's id with rename=", "document's id with --document-column"),
     (r"Give either qid= or group=", "Give --query-column or --group"),
     (
         r"Give document_ids=, or choose conventions with ties='input order'",

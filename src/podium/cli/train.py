@@ -19,7 +19,7 @@ from podium.cli.progress import byte_progress, step_progress
 from podium.cli.reading import Reading, reads_data
 from podium.cli.text import shown
 from podium.data import Dataset, Judgments, Preferences, ShardSet, write_run
-from podium.data.files import open_write
+from podium.data.files import open_write, plain_suffix
 from podium.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
@@ -183,7 +183,11 @@ def predict_command(
         str, typer.Option("--output", "-o", help="Where to write; - for standard output.")
     ] = "-",
     as_run: Annotated[
-        bool, typer.Option("--run", help="Write a TREC run instead of one score per line.")
+        bool,
+        typer.Option(
+            "--run",
+            help="Write a TREC run instead of one score per line, as for a name that ends in .run.",
+        ),
     ] = False,
     as_json: Annotated[
         bool,
@@ -198,7 +202,7 @@ def predict_command(
     ranker = load_ranker(model)
     with byte_progress("Scoring") as progress:
         rows = reading.data_set(data, unlabelled=True, progress=progress)
-        if as_run:
+        if as_run or (plain_suffix(output) == ".run" and not as_json):
             whole = rows.load() if isinstance(rows, ShardSet) else rows
             write_run(ranker.rank(whole), output)
             return

@@ -14,7 +14,7 @@ from podium.errors import DataError
 from podium.kernels import Doubles
 
 QueryWeights: TypeAlias = "Mapping[Any, float] | ArrayLike"
-"""A weight for each query: by its id, or an array in the order of the queries."""
+"""A weight for each query: by its id (a dictionary or a pandas Series), or in their order."""
 
 
 def query_weights(weights: QueryWeights, query_ids: Strings) -> Doubles:
@@ -25,12 +25,20 @@ def query_weights(weights: QueryWeights, query_ids: Strings) -> Doubles:
         >>> query_weights({7: 2.0, 8: 1.0, 9: 0.5}, as_strings([9, 7], "query ids")).tolist()
         [0.5, 2.0]
     """
+    names = query_ids.to_pylist()
+    if hasattr(weights, "index") and hasattr(weights, "to_dict"):
+        # A pandas Series: its index has the ids, unless it is the one that pandas makes up.
+        by_index = weights.to_dict()
+        made_up = list(by_index) == list(range(len(by_index)))
+        weights = list(by_index.values()) if made_up and "0" not in names else by_index
     if isinstance(weights, Mapping):
         by_id = {str(query): weight for query, weight in weights.items()}
-        names = query_ids.to_pylist()
         for name in names:
             if name not in by_id:
-                raise DataError(f"query {name!r} has no weight", hint="Give every query a weight.")
+                raise DataError(
+                    f"query {name!r} has no weight",
+                    hint="Give every query a weight, by its id, or as an array in their order.",
+                )
         weights = [by_id[name] for name in names]
     array = checked_weights(weights)
     if len(array) != len(query_ids):

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from podium.data import (
@@ -156,6 +157,7 @@ def inputs_of(
     if isinstance(truth, Dataset) and isinstance(ranking, Rankings):
         truth = _judgments_of(truth)
     if isinstance(truth, Judgments) and isinstance(ranking, Rankings):
+        _require_common_query(truth, ranking)
         truth = ranking.join(truth)
     if isinstance(truth, Preferences) and isinstance(ranking, Rankings):
         return _of_preferences(truth, ranking)
@@ -191,6 +193,20 @@ def inputs_of(
         columns = _grouped(labels, scores, offsets, qid, group, query_ids, document_ids)
     ids, starts, row_scores, row_labels, documents = columns
     return _inputs(ids, starts, row_scores, row_labels, row_labels, starts, documents, pairs)
+
+
+def _require_common_query(judgments: Judgments, rankings: Rankings) -> None:
+    """Refuse rankings of other queries altogether: means of 0 would hide that ids differ."""
+    if not len(judgments.query_ids) or not len(rankings.query_ids):
+        return
+    known = pc.is_in(rankings.query_ids, value_set=judgments.query_ids)
+    if not pc.any(known).as_py():
+        raise DataError(
+            f"none of the {len(rankings.query_ids)} queries of the rankings is judged: "
+            f"the first is {rankings.query_ids[0].as_py()!r}, and that of the judgments "
+            f"{judgments.query_ids[0].as_py()!r}",
+            hint="Compare the query ids of both.",
+        )
 
 
 def _judgments_of(data: Dataset) -> Judgments:

@@ -291,8 +291,8 @@ def table_rows(
 
 # What tables of other tools call a column of a data set.
 _COMMON_NAMES = {
-    "query_id": ("qid", "q_id", "query-id", "topic"),
-    "document_id": ("doc_id", "docno", "corpus-id", "docid"),
+    "query_id": ("qid", "q_id", "query-id", "query", "topic"),
+    "document_id": ("doc_id", "docno", "corpus-id", "docid", "doc"),
     "label": ("relevance", "rel", "grade"),
 }
 
@@ -338,7 +338,8 @@ def _numbers(column: pa.ChunkedArray, what: str) -> Floats:
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
         raise DataError(
             f"column {what!r} is {kind}, not numeric",
-            hint="Convert it, or name the columns to use with features=.",
+            hint="Convert it, name the columns to use with features=, or say that it is the "
+            "document's id with rename=.",
         )
     if pa.types.is_boolean(kind):
         column = column.cast(pa.int8())

@@ -87,6 +87,11 @@ def compare(
         raise ArgumentError(
             f"the {test} test is of queries with equal weights", hint="Give test='randomisation'."
         )
+    if not isinstance(systems, Mapping):
+        raise ArgumentError(
+            f"systems are a {type(systems).__name__}",
+            hint='Give them by name, the baseline first: {"old": old, "new": new}.',
+        )
     if len(systems) < 2:
         raise ArgumentError(f"{len(systems)} systems to compare", hint="Give at least two.")
     chosen = conventions_for(measures, conventions)

@@ -185,11 +185,16 @@ class PreparedMeasure:
                 "there are others",
                 hint="Give a gain for every label, or integer labels.",
             )
-        if 0 < np.float32(arguments.max) < block.highest and not arguments.labels_are_probabilities:
+        has_highest = any(each.name == "max" for each in self.definition.parameters)
+        if (
+            has_highest
+            and 0 < np.float32(arguments.max) < block.highest
+            and not arguments.labels_are_probabilities
+        ):
             raise DataError(
                 f"there is a label of {block.highest:g}, above the highest grade of "
-                f"{arguments.max:g}",
-                hint="Give the highest grade that there is: ERR(max=…), or highest_grade=.",
+                f"{arguments.max:g} of {self.measure!r}",
+                hint=f"Give the highest grade that there is: ERR(max={block.highest:g}).",
             )
 
 
