@@ -1,0 +1,86 @@
+"""Requests that nobody should send: none of them is answered as an error of the service."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from podium.serving import Settings, parse_model
+from tests.serving.service import ADMIN, bearer, serving, trees, write_tokens
+
+EXAMPLES_PER_ROUTE = 160
+"""Times the routes and the kinds of requests, more than 2,000."""
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hostile")
+    trees().save(folder / "m.podium")
+    with serving(
+        Settings(
+            models=(parse_model(str(folder / "m.podium")),),
+            token_file=write_tokens(folder / "tokens"),
+        )
+    ) as address:
+        yield address
+
+
+bodies = st.one_of(
+    st.binary(max_size=200),
+    st.text(max_size=200).map(str.encode),
+    st.sampled_from([b"[" * 5000, b'{"documents":' * 3000, b"\xff\xfe{}", b'"\\ud800"', b"1" * 99]),
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=9),
+        lambda inner: (
+            st.lists(inner, max_size=4)
+            | st.dictionaries(
+                st.sampled_from(["documents", "inputs", "id", "features", "shape", "data", "name"]),
+                inner,
+                max_size=5,
+            )
+        ),
+        max_leaves=20,
+    ).map(lambda value: json.dumps(value).encode()),
+)
+paths = st.sampled_from(
+    ["/rank", "/rank/m", "/rank/m?version=%00", "/v2/models/m/infer", "/v2/models/%ff/infer",
+     "/v2/models/m/versions/1/infer", "/v2/repository/models/m/load", "/v2/repository/index"]
+)  # fmt: skip
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(path=paths, body=bodies, length=st.none() | st.integers(0, 300))
+def test_malformed_bodies_are_refused(address, path, body, length):
+    headers = bearer(ADMIN)
+    if length is not None:
+        headers["Inference-Header-Content-Length"] = str(length)
+    answer = httpx.post(address + path, content=body, headers=headers)
+    assert answer.status_code < 500, answer.text
+
+
+@pytest.mark.slow
+def test_generated_requests_are_answered_as_described(address, tmp_path):
+    done = subprocess.run(
+        [
+            Path(sys.executable).with_name("schemathesis"), "run", f"{address}/openapi.json",
+            "-H", f"Authorization: Bearer {ADMIN}", "--seed", "1",
+            "--max-examples", str(EXAMPLES_PER_ROUTE),
+            "--exclude-operation-id", "unload_v2_repository_models__name__unload_post",
+            "--checks", "not_a_server_error,content_type_conformance,response_schema_conformance",
+        ],
+        capture_output=True, text=True, cwd=tmp_path, timeout=540,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-5000:]
+    generated = int(next(
+        word for line in done.stdout.splitlines() if "generated" in line
+        for word in line.replace(",", "").split() if word.isdigit()
+    ))  # fmt: skip
+    assert generated > 2000
+    assert httpx.get(f"{address}/v2/health/ready").status_code == 200
