@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -74,7 +75,7 @@ def _engines(report: Report, trees: Ranker, data: Dataset, rows: Floats, repeats
         native(rows)
         onnx(rows)
         seconds = median_seconds(
-            {"native": lambda n=native: n(rows), "onnxruntime": lambda o=onnx: o(rows)}, repeats
+            {"native": partial(native, rows), "onnxruntime": partial(onnx, rows)}, repeats
         )
         report.note(
             f"{name}: {seconds['native'] * 1e6:,.0f} µs by its own engine, "

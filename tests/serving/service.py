@@ -130,6 +130,11 @@ class Command:
                 raise RuntimeError(self.log.read_text())
             time.sleep(0.05)
 
+    def workers(self) -> list[int]:
+        """The ids of the processes that answer requests, oldest first."""
+        ready = [event["process"] for event in self.events() if event["event"] == "ready"]
+        return [process for process in ready if Path(f"/proc/{process}").exists()]
+
     def signal(self, number: int) -> None:
         os.kill(self.process.pid, number)
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from podium.serving import Settings, parse_model
 from tests.serving.service import ADMIN, NAMES, bearer, serving, trees, write_tokens
 
-EXAMPLES_PER_ROUTE = 160
+EXAMPLES_PER_ROUTE = 240
 """Times the routes and the kinds of requests, more than 2,000."""
 
 
@@ -77,7 +77,7 @@ def test_generated_requests_are_answered_as_described(address, tmp_path):
             "--exclude-path-regex", "/unload$",
             "--checks", "not_a_server_error,content_type_conformance,response_schema_conformance",
         ],
-        capture_output=True, text=True, cwd=tmp_path, timeout=540,
+        capture_output=True, text=True, cwd=tmp_path, timeout=900,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-5000:]
     generated = int(re.search(r"(\d+) generated", done.stdout)[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import tempfile
 import threading
@@ -17,6 +18,7 @@ import numpy as np
 import structlog
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
+from starlette.responses import PlainTextResponse
 
 import podium
 from podium.errors import PodiumError
@@ -85,7 +87,7 @@ class Service:
                 most_bytes=int(settings.log_megabytes * (1 << 20)),
                 most_seconds=settings.log_seconds,
             )  # fmt: skip
-        self._logger.info("ready", generation=self.repository.generation)
+        self._logger.info("ready", process=os.getpid(), generation=self.repository.generation)
         try:
             yield
         finally:
@@ -276,6 +278,10 @@ def _add_rank_routes(app: FastAPI, service: Service) -> None:
 def _add_protocol_routes(app: FastAPI, service: Service) -> None:
     repository = service.repository
     read = refusals(400, 401, 404, 408, 413, 415, 503)
+    read[200] = {
+        "description": "The scores, as JSON or as the client asked for them.",
+        "content": {"application/json": {}, "application/octet-stream": {}},
+    }
 
     @app.get("/v2/health/live")
     async def live() -> Response:
@@ -349,7 +355,7 @@ def _add_protocol_routes(app: FastAPI, service: Service) -> None:
         """Score rows by a version of a model."""
         return await infer(request, name, version)
 
-    @app.get("/metrics", responses=refusals(401))
+    @app.get("/metrics", response_class=PlainTextResponse, responses=refusals(401))
     async def metrics() -> Response:
         """Figures for Prometheus."""
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
