@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
+import shutil
 import signal
 import tempfile
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +63,11 @@ class Ranked(msgspec.Struct, gc=False):
 class Service:
     """What the routes share."""
 
-    def __init__(self, settings: Settings, folder: Path) -> None:
+    def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.folder = folder
+        # The only process of a service makes the folder itself, when it starts.
+        own = Path(tempfile.gettempdir()) / f"podium-serving-{secrets.token_hex(8)}"
+        self.folder = folder = own if settings.state_folder is None else Path(settings.state_folder)
         self.metrics = Metrics()
         self.repository = Repository(settings, folder)
         self.log: RankingLog | None = None
@@ -75,26 +79,27 @@ class Service:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Load the models and write the ranking log for as long as the service runs."""
-        # Only then is it registered: a process without handlers would end at a signal.
-        self._handle_signals()
-        self._worker = WorkerFile(self.folder)
-        await asyncio.to_thread(self._start)
-        self._worker.set_generation(self.repository.generation)
         settings = self.settings
-        if settings.ranking_log is not None:
-            self.log = RankingLog(
-                Path(settings.ranking_log), self.metrics, sample=settings.log_sample,
-                most_bytes=int(settings.log_megabytes * (1 << 20)),
-                most_seconds=settings.log_seconds,
-            )  # fmt: skip
-        self._logger.info("ready", process=os.getpid(), generation=self.repository.generation)
-        try:
+        with ExitStack() as stack:
+            if settings.state_folder is None:
+                self.folder.mkdir(mode=0o700)
+                stack.callback(shutil.rmtree, self.folder)
+            # Only then is it registered: a process without handlers would end at a signal.
+            self._handle_signals()
+            self._worker = WorkerFile(self.folder)
+            stack.callback(self._worker.remove)
+            await asyncio.to_thread(self._start)
+            self._worker.set_generation(self.repository.generation)
+            if settings.ranking_log is not None:
+                self.log = RankingLog(
+                    Path(settings.ranking_log), self.metrics, sample=settings.log_sample,
+                    most_bytes=int(settings.log_megabytes * (1 << 20)),
+                    most_seconds=settings.log_seconds,
+                )  # fmt: skip
+                stack.callback(self.log.close)
+            self._logger.info("ready", process=os.getpid(), generation=self.repository.generation)
             yield
-        finally:
-            self._worker.remove()
-            if self.log is not None:
-                await asyncio.to_thread(self.log.close)
-            self._logger.info("stopped")
+        self._logger.info("stopped")
 
     def _start(self) -> None:
         self.repository.apply()
@@ -191,17 +196,12 @@ def create_app(settings: Settings) -> FastAPI:
         >>> "/v2/models/{name}/infer" in app.openapi()["paths"]
         True
     """
-    temporary = None
-    if settings.state_folder is None:
-        temporary = tempfile.TemporaryDirectory(prefix="podium-serving-")
-    service = Service(settings, Path(temporary.name if temporary else settings.state_folder or ""))
+    service = Service(settings)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         async with service.running():
             yield
-        if temporary is not None:
-            temporary.cleanup()
 
     app = FastAPI(
         title="Podium serving",
