@@ -110,8 +110,8 @@ def test_other_features_are_refused():
 def test_the_page_escapes_names_and_counts_shifts():
     random = np.random.default_rng(5)
     queries = np.arange(300)
-    before = Sample(("<script>",), random.normal(size=(300, 1)), queries)
-    now = Sample(("<script>",), random.normal(3, size=(300, 1)), queries)
+    before = Sample(("<script>",), random.normal(size=(300, 1)).astype(np.float32), queries)
+    now = Sample(("<script>",), random.normal(3, size=(300, 1)).astype(np.float32), queries)
     page = drift_html({"<b>": compare_samples(before, now)})
     assert "<script>" not in page
     assert "&lt;script&gt;" in page

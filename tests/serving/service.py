@@ -22,7 +22,7 @@ import uvicorn
 
 from podium.data import Dataset
 from podium.rankers import LinearRanker, Ranker, TreeRanker
-from podium.serving import Settings, create_app
+from podium.serving import ServingSettings, create_app
 from tests.ports import free_port
 
 NAMES = ("bm25", "age", "clicks")
@@ -76,7 +76,7 @@ def rank_body(X: Any, query: str | None = "q1") -> dict[str, Any]:
 
 
 @contextmanager
-def serving(settings: Settings) -> Iterator[str]:
+def serving(settings: ServingSettings) -> Iterator[str]:
     """Run a service in a thread; gives its address."""
     port = free_port()
     config = uvicorn.Config(

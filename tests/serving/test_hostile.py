@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from podium.serving import Settings, parse_model
+from podium.serving import ServingSettings, parse_model
 from tests.serving.service import ADMIN, NAMES, bearer, serving, trees, write_tokens
 
 EXAMPLES_PER_ROUTE = 240
@@ -25,7 +25,7 @@ def address(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hostile")
     trees().save(folder / "m.podium")
     with serving(
-        Settings(
+        ServingSettings(
             models=(parse_model(str(folder / "m.podium")),),
             token_file=write_tokens(folder / "tokens"),
         )

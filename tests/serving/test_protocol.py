@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tritonclient.http as triton
 
-from podium.serving import Settings, parse_model
+from podium.serving import ServingSettings, parse_model
 from tests.serving.service import (
     ADMIN,
     NAMES,
@@ -34,7 +34,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def address(folder):
-    settings = Settings(
+    settings = ServingSettings(
         models=(
             parse_model(f"web@1={folder / 'one.podium'}"),
             parse_model(f"web@2={folder / 'two.podium'}"),

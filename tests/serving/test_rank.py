@@ -8,7 +8,7 @@ import httpx
 import numpy as np
 import pytest
 
-from podium.serving import Settings, parse_model
+from podium.serving import ServingSettings, parse_model
 from tests.serving.service import (
     ADMIN,
     NAMES,
@@ -29,7 +29,7 @@ def service(tmp_path_factory):
     trees().save(folder / "trees.podium")
     trees(-1.0).save(folder / "newer.podium")
     linear().save(folder / "linear.podium")
-    settings = Settings(
+    settings = ServingSettings(
         models=(
             parse_model(str(folder / "trees.podium")),
             parse_model(f"trees@2={folder / 'newer.podium'}"),
@@ -166,7 +166,7 @@ def test_compressed_bodies_are_refused(service):
 def test_features_with_an_absent_value_may_be_left_out(tmp_path):
     trees().save(tmp_path / "m.podium")
     model = parse_model(str(tmp_path / "m.podium"))
-    with serving(Settings(models=(model,), absent={"age": None, "clicks": 7.0})) as address:
+    with serving(ServingSettings(models=(model,), absent={"age": None, "clicks": 7.0})) as address:
         answer = httpx.post(
             f"{address}/rank", json={"documents": [{"id": 1, "features": {"bm25": 2}}]}
         ).json()
@@ -179,7 +179,7 @@ def test_features_with_an_absent_value_may_be_left_out(tmp_path):
 
 def test_tokens(tmp_path):
     trees().save(tmp_path / "m.podium")
-    settings = Settings(
+    settings = ServingSettings(
         models=(parse_model(str(tmp_path / "m.podium")),),
         token_file=write_tokens(tmp_path / "tokens"),
     )
@@ -212,7 +212,7 @@ def test_without_tokens_nobody_may_load_models(service):
 
 def test_metrics_count_requests_rankings_and_documents(tmp_path):
     trees().save(tmp_path / "m.podium")
-    with serving(Settings(models=(parse_model(str(tmp_path / "m.podium")),))) as address:
+    with serving(ServingSettings(models=(parse_model(str(tmp_path / "m.podium")),))) as address:
         for _ in range(3):
             httpx.post(f"{address}/rank", json=rank_body(rows()[:4]))
         httpx.post(f"{address}/rank/other", json={})

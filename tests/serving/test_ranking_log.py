@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from podium.monitoring import read_ranking_log
-from podium.serving import Settings, parse_model
+from podium.serving import ServingSettings, parse_model
 from podium.serving import ranking_log as module
-from podium.serving.metrics import Metrics
+from podium.serving.metrics import ServingMetrics
 from podium.serving.model import ServedModel
 from podium.serving.ranking_log import LoggedRanking, RankingLog
 from tests.serving.service import NAMES, linear, rank_body, rows, serving, trees
@@ -38,7 +38,7 @@ def lines(folder):
 def test_what_was_ranked_can_be_ranked_again(tmp_path):
     trees().save(tmp_path / "m.podium")
     linear().save(tmp_path / "shadow.podium")
-    settings = Settings(
+    settings = ServingSettings(
         models=(parse_model(str(tmp_path / "m.podium")),),
         shadows=(parse_model(f"m={tmp_path / 'shadow.podium'}"),),
         ranking_log=str(tmp_path / "log"),
@@ -63,7 +63,7 @@ def test_what_was_ranked_can_be_ranked_again(tmp_path):
 
 def test_files_end_by_size(tmp_path, model):
     size = len(ranking(model).line())
-    log = RankingLog(tmp_path, Metrics(), most_bytes=2 * size + size // 2)
+    log = RankingLog(tmp_path, ServingMetrics(), most_bytes=2 * size + size // 2)
     for number in range(5):
         log.append(ranking(model, number))
     log.close()
@@ -73,7 +73,7 @@ def test_files_end_by_size(tmp_path, model):
 
 
 def test_files_end_by_age(tmp_path, model):
-    log = RankingLog(tmp_path, Metrics(), most_seconds=0.0)
+    log = RankingLog(tmp_path, ServingMetrics(), most_seconds=0.0)
     for number in range(3):
         log.append(ranking(model, number))
         time.sleep(0.01)
@@ -82,7 +82,7 @@ def test_files_end_by_age(tmp_path, model):
 
 
 def test_the_sample_is_a_share_of_the_rankings(tmp_path, model):
-    metrics = Metrics()
+    metrics = ServingMetrics()
     log = RankingLog(tmp_path, metrics, sample=0.25)
     log._random.seed(0)
     entry = ranking(model)
@@ -95,7 +95,7 @@ def test_the_sample_is_a_share_of_the_rankings(tmp_path, model):
 
 
 def test_a_full_queue_drops_and_counts(tmp_path, model, monkeypatch):
-    metrics = Metrics()
+    metrics = ServingMetrics()
     log = RankingLog(tmp_path, metrics)
     entry = ranking(model)
     monkeypatch.setattr(module, "_MOST_WAITING", 3)
@@ -109,7 +109,7 @@ def test_a_full_queue_drops_and_counts(tmp_path, model, monkeypatch):
 
 
 def test_a_folder_that_cannot_be_written_is_counted_and_recovers(tmp_path, model):
-    metrics = Metrics()
+    metrics = ServingMetrics()
     folder = tmp_path / "log"
     log = RankingLog(folder, metrics)
     folder.rmdir()

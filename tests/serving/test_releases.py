@@ -8,7 +8,7 @@ import pytest
 
 from podium.errors import DataError
 from podium.rankers import LinearRanker
-from podium.serving import Settings, parse_model
+from podium.serving import ServingSettings, parse_model
 from podium.serving.refusal import Refusal
 from podium.serving.repository import Repository
 from podium.serving.tokens import Tokens
@@ -34,7 +34,7 @@ def file(tmp_path):
 def repository(file, tmp_path, **settings):
     state = tmp_path / "state"
     state.mkdir(exist_ok=True)
-    return Repository(Settings(models=(parse_model(str(file)),), **settings), state)
+    return Repository(ServingSettings(models=(parse_model(str(file)),), **settings), state)
 
 
 def scores(model):
@@ -125,7 +125,7 @@ def test_malformed_token_files_name_the_line(tmp_path, line):
 
 
 def test_a_load_over_http_serves_the_new_file(file, tmp_path):
-    settings = Settings(
+    settings = ServingSettings(
         models=(parse_model(str(file)),), token_file=write_tokens(tmp_path / "tokens")
     )
     body = rank_body(rows()[:10])

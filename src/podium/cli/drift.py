@@ -9,10 +9,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from podium.cli.options import SourceFormat
 from podium.cli.progress import byte_progress
+from podium.cli.reading import Reading, reads_data
 from podium.cli.text import shown
-from podium.data import ShardSet
 from podium.data.files import open_write
 from podium.monitoring import (
     DriftReport,
@@ -25,6 +24,7 @@ from podium.monitoring import (
 Data = "Data, or a ranking log: its folder or one of its files."
 
 
+@reads_data
 def drift_command(
     train: Annotated[str, typer.Argument(help="The data that the ranker was trained on.")],
     today: Annotated[str, typer.Argument(help=Data)],
@@ -39,16 +39,17 @@ def drift_command(
         float, typer.Option(min=0.0, max=1.0, help="Report features with a smaller p-value.")
     ] = 0.05,
     report: Annotated[str | None, typer.Option(help="An HTML file to write.")] = None,
-    source_format: SourceFormat = None,
+    *,
+    reading: Reading,
 ) -> None:
     """Compare each feature of today's rankings with the training data.
 
     At most the share LEVEL of features that have not changed is reported.
     """
-    now = _sample(today, model, None, source_format)
-    earlier = {"training": _sample(train, model, ranker, source_format)}
+    now = _sample(today, model, None, reading)
+    earlier = {"training": _sample(train, model, ranker, reading)}
     if yesterday is not None:
-        earlier["yesterday"] = _sample(yesterday, model, None, source_format)
+        earlier["yesterday"] = _sample(yesterday, model, None, reading)
     reports = {name: compare_samples(sample, now, level=level) for name, sample in earlier.items()}
     for name, result in reports.items():
         _print(name, result)
@@ -57,15 +58,12 @@ def drift_command(
             write(drift_html(reports).encode())
 
 
-def _sample(path: str, model: str | None, ranker: str | None, source_format: str | None) -> Sample:
+def _sample(path: str, model: str | None, ranker: str | None, reading: Reading) -> Sample:
     is_log = Path(path).is_dir() and any(Path(path).glob("rankings-*.jsonl"))
     if is_log or Path(path).name.startswith("rankings-"):
         return Sample.of_log(read_ranking_log(path, model=model))
-    from podium.cli.train import read_data
-
     with byte_progress("Reading") as progress:
-        read = read_data(path, source_format, progress)
-    data = read.load() if isinstance(read, ShardSet) else read
+        data = reading.whole_data_set(path, progress=progress)
     if ranker is None:
         return Sample.of_dataset(data)
     from podium.rankers import load_ranker

@@ -58,7 +58,7 @@ def serve_command(
     SIGHUP reads the files anew without losing a request; SIGTERM answers what was asked and ends.
     """
     # Imported here: they need packages that other commands do not.
-    from podium.serving import ModelSpec, Settings, parse_model
+    from podium.serving import ModelSpec, ServingSettings, parse_model
     from podium.serving.server import run_server
 
     models = tuple(map(parse_model, rankers))
@@ -80,7 +80,7 @@ def serve_command(
         raise ArgumentError(
             "the scores of a shadow go to the ranking log", hint="Add --ranking-log FOLDER."
         )
-    settings = Settings(
+    settings = ServingSettings(
         models=models, shadows=tuple(shadows), absent=dict(map(_absent, absent or [])),
         token_file=token_file, ranking_log=ranking_log, log_sample=log_sample,
         access_log=access_log,

@@ -33,13 +33,13 @@ from podium.serving.descriptions import (
     refusals,
 )
 from podium.serving.gateway import Gateway, read_body
-from podium.serving.metrics import Metrics
+from podium.serving.metrics import ServingMetrics
 from podium.serving.model import ServedModel
 from podium.serving.ranking_log import LoggedRanking, RankingLog
 from podium.serving.refusal import Refusal, decoding
 from podium.serving.releases import Release
 from podium.serving.repository import Repository
-from podium.serving.settings import Settings
+from podium.serving.settings import ServingSettings
 from podium.serving.tensors import infer_answer, parse_infer
 from podium.serving.tokens import Tokens
 from podium.serving.workers import WorkerFile, ask_to_apply, wait_for_generation
@@ -63,12 +63,12 @@ class Ranked(msgspec.Struct, gc=False):
 class Service:
     """What the routes share."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ServingSettings) -> None:
         self.settings = settings
         # The only process of a service makes the folder itself, when it starts.
         own = Path(tempfile.gettempdir()) / f"podium-serving-{secrets.token_hex(8)}"
         self.folder = folder = own if settings.state_folder is None else Path(settings.state_folder)
-        self.metrics = Metrics()
+        self.metrics = ServingMetrics()
         self.repository = Repository(settings, folder)
         self.log: RankingLog | None = None
         self._worker: WorkerFile | None = None
@@ -187,12 +187,12 @@ class Service:
             raise Refusal(403, "only a token of an administrator may change models")
 
 
-def create_app(settings: Settings) -> FastAPI:
+def create_app(settings: ServingSettings) -> FastAPI:
     """Make the application.
 
     Example:
         >>> from podium.serving import parse_model
-        >>> app = create_app(Settings(models=(parse_model("web.podium"),)))
+        >>> app = create_app(ServingSettings(models=(parse_model("web.podium"),)))
         >>> "/v2/models/{name}/infer" in app.openapi()["paths"]
         True
     """

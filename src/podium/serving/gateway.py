@@ -10,9 +10,9 @@ import msgspec
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from podium.serving.metrics import Metrics
+from podium.serving.metrics import ServingMetrics
 from podium.serving.refusal import Refusal
-from podium.serving.settings import Settings
+from podium.serving.settings import ServingSettings
 from podium.serving.tokens import Token, Tokens
 
 OPEN_PATHS = frozenset({"/v2/health/live", "/v2/health/ready"})
@@ -30,7 +30,11 @@ class Gateway:
     """
 
     def __init__(
-        self, app: ASGIApp, settings: Settings, metrics: Metrics, tokens: Tokens | None
+        self,
+        app: ASGIApp,
+        settings: ServingSettings,
+        metrics: ServingMetrics,
+        tokens: Tokens | None,
     ) -> None:
         self._app = app
         self._metrics = metrics
@@ -87,7 +91,7 @@ async def send_refusal(send: Send, refusal: Refusal) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-async def read_body(scope: Scope, receive: Receive, settings: Settings) -> bytes:
+async def read_body(scope: Scope, receive: Receive, settings: ServingSettings) -> bytes:
     """Read a body; a Refusal if it is too large, too slow or compressed."""
     headers: dict[bytes, Any] = dict(scope["headers"])
     if headers.get(b"content-encoding", b"identity") != b"identity":

@@ -14,11 +14,11 @@ FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 _BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
 
-class Metrics:
+class ServingMetrics:
     """The figures of this process, and of the others of its service when they are read.
 
     Example:
-        >>> metrics = Metrics()
+        >>> metrics = ServingMetrics()
         >>> metrics.answered("/rank", 200, 0.002)
         >>> b'podium_serving_requests_total{route="/rank",status="200"} 1.0' in metrics.text()
         True

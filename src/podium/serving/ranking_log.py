@@ -21,7 +21,7 @@ import numpy as np
 import structlog
 
 from podium.kernels import Doubles, Floats
-from podium.serving.metrics import Metrics
+from podium.serving.metrics import ServingMetrics
 from podium.serving.model import ServedModel
 from podium.serving.refusal import Refusal
 
@@ -95,7 +95,7 @@ class RankingLog:
     def __init__(
         self,
         folder: Path,
-        metrics: Metrics,
+        metrics: ServingMetrics,
         *,
         sample: float = 1.0,
         most_bytes: int = 64 << 20,

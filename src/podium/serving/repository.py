@@ -9,7 +9,7 @@ from podium.errors import DataError
 from podium.serving.model import ServedModel
 from podium.serving.refusal import Refusal
 from podium.serving.releases import Release, ReleasedModel, Releases, read_content
-from podium.serving.settings import ModelSpec, Settings
+from podium.serving.settings import ModelSpec, ServingSettings
 
 Key = tuple[str, int, bool]
 """A model's name and version, and whether it is a shadow."""
@@ -26,7 +26,7 @@ class Repository:
         folder: What the processes of the service share.
     """
 
-    def __init__(self, settings: Settings, folder: Path) -> None:
+    def __init__(self, settings: ServingSettings, folder: Path) -> None:
         self._settings = settings
         self._specs: dict[Key, ModelSpec] = {
             (spec.name, spec.version, shadow): spec
@@ -91,13 +91,13 @@ class Repository:
             before = self._releases.current()
             kept = {(model.name, model.version, model.shadow): model for model in before.models}
             if names is None:
-                wanted = set(kept) if before.generation else set(self._specs)
+                selected = set(kept) if before.generation else set(self._specs)
             else:
                 self._require_known(names)
-                wanted = {key for key in self._specs if key[0] in names}
+                selected = {key for key in self._specs if key[0] in names}
             contents = {}
             for key, spec in self._specs.items():
-                if key in wanted:
+                if key in selected:
                     digest, content = read_content(spec)
                     kept[key] = ReleasedModel(*key[:2], digest, key[2])
                     contents[digest] = content

@@ -17,7 +17,7 @@ from podium.errors import DataError
 from podium.logs import set_up_logs
 from podium.serving.metrics import FOLDER as METRICS_FOLDER
 from podium.serving.repository import Repository
-from podium.serving.settings import Settings
+from podium.serving.settings import ServingSettings
 from podium.serving.tokens import Tokens
 from podium.serving.workers import ask_to_reload
 
@@ -26,16 +26,16 @@ _DRAIN_SECONDS = 30
 _MOST_CONNECTIONS = 2_000
 
 
-def settings_from_environment() -> Settings:
+def settings_from_environment() -> ServingSettings:
     """Read the settings that ``run_server`` wrote for its processes."""
     set_up_logs()
     # Until the application has its handlers: a signal must not end a process that starts.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-    return msgspec.json.decode(Path(os.environ[_SETTINGS]).read_bytes(), type=Settings)
+    return msgspec.json.decode(Path(os.environ[_SETTINGS]).read_bytes(), type=ServingSettings)
 
 
-def run_server(settings: Settings, host: str, port: int, workers: int) -> None:
+def run_server(settings: ServingSettings, host: str, port: int, workers: int) -> None:
     """Serve until SIGTERM or SIGINT; requests that are being answered are finished first.
 
     SIGHUP reads the models' files anew.

@@ -27,7 +27,7 @@ class ModelSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     path: str
 
 
-class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ServingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the service runs.
 
     Attributes:
