@@ -108,6 +108,19 @@ def test_a_full_queue_drops_and_counts(tmp_path, model, monkeypatch):
     assert b'podium_serving_log_dropped_total{reason="queue"} 1.0' in metrics.text()
 
 
+def test_large_rankings_that_wait_are_bounded_too(tmp_path, model, monkeypatch):
+    metrics = ServingMetrics()
+    log = RankingLog(tmp_path, metrics)
+    entry = ranking(model)
+    monkeypatch.setattr(module, "_MOST_BYTES", 2 * entry.rows.nbytes)
+    with log._changed:  # the writer cannot take one meanwhile
+        for _ in range(3):
+            log.append(entry)
+    log.close()
+    assert len(lines(tmp_path)) == 2
+    assert b'podium_serving_log_dropped_total{reason="queue"} 1.0' in metrics.text()
+
+
 def test_a_folder_that_cannot_be_written_is_counted_and_recovers(tmp_path, model):
     metrics = ServingMetrics()
     folder = tmp_path / "log"

@@ -13,12 +13,13 @@ from typing import TypeAlias
 
 import numpy as np
 
+from podium.data import Dataset
 from podium.errors import DataError
 from podium.export.reading import Model, model_of_ranker, read_engine_model
 from podium.export.targets.base import Request, engine_names
 from podium.export.targets.onnx import INPUT, MODEL, OUTPUT, Onnx, inference_session
 from podium.kernels import Doubles, Floats
-from podium.rankers import NeuralRanker, Ranker, TreeRanker, load_ranker
+from podium.rankers import CascadeRanker, NeuralRanker, Ranker, TreeRanker, load_ranker
 
 Score: TypeAlias = Callable[[Floats], Doubles]
 """Scores rows, whose columns are in the order of the model's features."""
@@ -65,8 +66,23 @@ def read_scorer(content: bytes) -> Scorer:
 
 def native_score(ranker: Ranker) -> Score:
     """Score by the ranker's own engine."""
+    if isinstance(ranker, CascadeRanker):
+        return _one_query(ranker)
     # Columns are matched by name before, so that the ranker has nothing to match.
     return ranker._predict
+
+
+def _one_query(ranker: Ranker) -> Score:
+    """Score the documents of a request as those of one query, which a cascade needs to know."""
+    names = tuple(ranker.feature_names_)
+
+    def score(rows: Floats) -> Doubles:
+        labels = np.zeros(len(rows), np.float32)
+        return ranker.predict(
+            Dataset.from_arrays(rows, labels, group=[len(rows)], feature_names=names)
+        )
+
+    return score
 
 
 def onnx_score(model: Model) -> Score:

@@ -17,8 +17,11 @@ class WorkerFile:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / f"worker-{os.getpid()}"
-        self._file: BinaryIO = self._path.open("wb", buffering=0)
+        # It gets its name when it is locked: unlocked, it is that of a process that was killed.
+        unlocked = folder / f"starting-{os.getpid()}"
+        self._file: BinaryIO = unlocked.open("wb", buffering=0)
         try_lock(self._file)
+        unlocked.rename(self._path)
 
     def set_generation(self, generation: int) -> None:
         """Say which generation this process serves."""
