@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import httpx
 import numpy as np
 import pytest
@@ -150,9 +152,20 @@ def test_a_load_over_http_serves_the_new_file(file, tmp_path):
 
 
 @pytest.mark.slow
-def test_two_processes_reload_at_sighup_and_end_at_sigterm(file, tmp_path):
-    import signal
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_one_process_ends_with_status_0_and_leaves_nothing(file, tmp_path, monkeypatch, number):
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    with command([str(file)], tmp_path / "log") as service:
+        assert len(list((tmp_path / "temporary").glob("podium-serving-*"))) == 1
+        service.signal(number)
+        assert service.process.wait(60) == 0
+    assert list((tmp_path / "temporary").glob("podium-serving-*")) == []
+    assert [event["event"] for event in service.events()][-1] == "stopped"
 
+
+@pytest.mark.slow
+def test_two_processes_reload_at_sighup_and_end_at_sigterm(file, tmp_path):
     body = rank_body(rows()[:10])
     with command([str(file), "--workers", "2"], tmp_path / "log") as service:
         service.wait_for_event("ready", 2)

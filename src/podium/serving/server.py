@@ -68,12 +68,19 @@ def run_server(settings: ServingSettings, host: str, port: int, workers: int) ->
             models=[f"{model.name}@{model.version}" for model in release.models],
         )
         if workers == 1:
+            # The server raises the signal that ended it once more when it has shut down.
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, _ignore)
             uvicorn.Server(config).run(sockets=[listening])
             return
         # Each process writes its figures here; the one that is scraped adds them up.
         (state / "metrics").mkdir()
         os.environ.setdefault(METRICS_FOLDER, str(state / "metrics"))
         _Supervisor(config, [listening], state).run()
+
+
+def _ignore(_number: int, _frame: object) -> None:
+    """Do nothing, where the default would end the process without cleaning up."""
 
 
 class _Supervisor(Multiprocess):
