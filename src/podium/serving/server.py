@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 
 import msgspec
@@ -40,7 +41,6 @@ def run_server(settings: ServingSettings, host: str, port: int, workers: int) ->
 
     SIGHUP reads the models' files anew.
     """
-    set_up_logs()
     if settings.token_file is not None:
         Tokens.read(settings.token_file)  # so that a mistake is seen before the start
     with tempfile.TemporaryDirectory(prefix="podium-serving-") as folder:
@@ -61,6 +61,7 @@ def run_server(settings: ServingSettings, host: str, port: int, workers: int) ->
             timeout_graceful_shutdown=_DRAIN_SECONDS,
         )
         listening = _listen(host, port)
+        set_up_logs()  # mistakes of the command line were told as those of any command
         structlog.get_logger("podium.serving").info(
             "serving",
             address=f"http://{host}:{listening.getsockname()[1]}",
@@ -100,9 +101,11 @@ def _listen(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        listening = socket.socket(family, kind, protocol)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
+        with ExitStack() as stack:
+            listening = stack.enter_context(socket.socket(family, kind, protocol))
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(address)
+            stack.pop_all()
     except OSError as error:
         raise DataError(
             f"{host}:{port} cannot be listened at ({error.strerror})", hint="Choose another port."
