@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from podium.serving import ServingSettings, parse_model
 from tests.serving.service import ADMIN, NAMES, bearer, serving, trees, write_tokens
 
-EXAMPLES_PER_ROUTE = 240
+EXAMPLES_PER_ROUTE = 230
 """Times the routes and the kinds of requests, more than 2,000."""
 
 
