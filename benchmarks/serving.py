@@ -20,7 +20,13 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks._report import Report, median_seconds, wants_quick
-from benchmarks._serving_processes import Client, empty_served, resident_bytes, served
+from benchmarks._serving_processes import (
+    Client,
+    empty_served,
+    resident_bytes,
+    send_tensors,
+    served,
+)
 from podium.data import Dataset
 from podium.kernels import Floats
 from podium.rankers import BoostedRanker, LinearRanker, NeuralRanker, Ranker, TreeRanker
@@ -130,19 +136,11 @@ def _throughput(report: Report, path: Path, rows: Floats, requests: int) -> None
         served(path, "--workers", "2") as (port, _),
         ProcessPoolExecutor(clients, get_context("spawn")) as pool,
     ):
-        list(pool.map(_send, [(port, tensor, header, 20)] * clients))
+        list(pool.map(send_tensors, [(port, tensor, header, 20)] * clients))
         start = time.perf_counter()
-        list(pool.map(_send, [(port, tensor, header, requests // clients)] * clients))
+        list(pool.map(send_tensors, [(port, tensor, header, requests // clients)] * clients))
         seconds = time.perf_counter() - start
     report.check("requests per second, two processes", requests / seconds, 300, unit="/s")
-
-
-def _send(task: tuple[int, bytes, int, int]) -> None:
-    port, tensor, header, count = task
-    client = Client(port)
-    for _ in range(count):
-        headers = {"Inference-Header-Content-Length": str(header)}
-        client.post("/v2/models/web/infer", tensor, headers)
 
 
 def _memory(report: Report, path: Path, rows: Floats, requests: int) -> None:
