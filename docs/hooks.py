@@ -55,6 +55,8 @@ PACKAGES = (
     "rankers.models",
     "cluster",
     "export",
+    "monitoring",
+    "serving",
 )
 """The packages whose public names have a page; tests check that each name is documented."""
 

@@ -33,6 +33,9 @@ _COMMANDS = {
     "compare": "podium.cli.compare:compare_command",
     "export": "podium.cli.export:export_command",
     "verify": "podium.cli.export:verify_command",
+    "serve": "podium.cli.serve:serve_command",
+    "features": "podium.cli.features:app",
+    "drift": "podium.cli.drift:drift_command",
     "utility": "podium.cli.utility:app",
     "studio": "podium.cli.studio:app",
 }

@@ -14,9 +14,9 @@ import typer
 import uvicorn
 
 from podium.errors import DataError
+from podium.logs import set_up_logs
 from podium.studio.app import create_app
 from podium.studio.demo import prepare_demo
-from podium.studio.logs import set_up_logs
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction
 from podium.studio.store.migrate import revisions, upgrade

@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 
 import podium
 from podium.errors import PodiumError
+from podium.logs import set_up_logs
 from podium.studio.accounts.openid import OpenIDProvider
 from podium.studio.accounts.service import forget_expired
 from podium.studio.errors import RefusedError
@@ -27,7 +28,7 @@ from podium.studio.jobs.worker import Worker
 from podium.studio.json_types import JsonObject
 from podium.studio.judging.leases import delete_old_leases
 from podium.studio.judging.service import JudgingService
-from podium.studio.logs import describe_error, set_up_logs
+from podium.studio.logs import describe_error
 from podium.studio.metrics import Metrics, forget_process
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect

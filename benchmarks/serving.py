@@ -1,0 +1,187 @@
+"""The reranking service: its time beside the model's own and that of an empty handler.
+
+Measures one request of 100 documents with 46 features by LightGBM (300 trees), over one connection
+on this machine, interleaved with the same model called in this process (a) and with a FastAPI
+handler that only reads the same body (b); the engines that score each kind of ranker; the requests
+per second of two processes; and the memory of a process over many requests.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks._report import Report, median_seconds, wants_quick
+from benchmarks._serving_processes import (
+    Client,
+    empty_served,
+    resident_bytes,
+    send_tensors,
+    served,
+)
+from podium.data import Dataset
+from podium.kernels import Floats
+from podium.rankers import BoostedRanker, LinearRanker, NeuralRanker, Ranker, TreeRanker
+from podium.serving.scoring import native_score, onnx_score, read_scorer
+
+DOCUMENTS, FEATURES = 100, 46
+NAMES = tuple(f"feature_{number:02}" for number in range(1, FEATURES + 1))
+
+
+def main() -> None:
+    """Run the benchmark."""
+    quick = wants_quick(__doc__)
+    report = Report(
+        "serving", quick, packages=["fastapi", "uvicorn", "msgspec", "onnxruntime", "lightgbm"]
+    )
+    data = _data()
+    rows = np.ascontiguousarray(data.features[:DOCUMENTS])
+    trees = TreeRanker("LambdaMART", n_estimators=300, num_leaves=31).fit(data)
+    _engines(report, trees, data, rows, 20 if quick else 200)
+    with tempfile.TemporaryDirectory() as folder:
+        ranker = Path(folder) / "web.podium"
+        trees.save(ranker)
+        _latency(report, trees, ranker, rows, 300 if quick else 3000)
+        _throughput(report, ranker, rows, 400 if quick else 5000)
+        _memory(report, ranker, rows, 5_000 if quick else 200_000)
+    report.finish()
+
+
+def _data() -> Dataset:
+    """Features between 0 and 1 with six decimals, as in LETOR's files."""
+    random = np.random.default_rng(0)
+    X = np.round(random.random((3000, FEATURES)), 6)
+    labels = np.clip(
+        np.round(2 * X[:, 0] + 3 * X[:, 1] * X[:, 2] + random.normal(0, 0.3, 3000)), 0, 4
+    )
+    return Dataset.from_arrays(X, labels, group=[100] * 30, feature_names=NAMES)
+
+
+def _engines(report: Report, trees: Ranker, data: Dataset, rows: Floats, repeats: int) -> None:
+    from podium.export.reading import model_of_ranker
+
+    rankers = {
+        "LightGBM": trees,
+        "XGBoost": TreeRanker("LambdaMART", engine="xgboost", n_estimators=300).fit(data),
+        "linear": LinearRanker("ListNet()").fit(data),
+        "neural": NeuralRanker("ListNet()", epochs=2, hidden_layer_sizes=(64, 32)).fit(data),
+        "boosted": BoostedRanker(n_estimators=50).fit(data),
+    }
+    for name, ranker in rankers.items():
+        native, onnx = native_score(ranker), onnx_score(model_of_ranker(ranker))
+        chosen = read_scorer(ranker.to_bytes()).engine
+        native(rows)
+        onnx(rows)
+        seconds = median_seconds(
+            {"native": partial(native, rows), "onnxruntime": partial(onnx, rows)}, repeats
+        )
+        report.note(
+            f"{name}: {seconds['native'] * 1e6:,.0f} µs by its own engine, "
+            f"{seconds['onnxruntime'] * 1e6:,.0f} µs by ONNX Runtime; served by {chosen}"
+        )
+        other = seconds["onnxruntime" if chosen == "native" else "native"]
+        report.check(f"{name}: served engine over the other", seconds[chosen] / other, 1.1, False)
+
+
+def _latency(report: Report, ranker: Ranker, path: Path, rows: Floats, repeats: int) -> None:
+    body, tensor, header = rank_body(rows), *binary_tensor(rows)
+    score = read_scorer(ranker.to_bytes()).score
+    with served(path) as (port, _), empty_served() as empty_port:
+        service, empty = Client(port), Client(empty_port)
+        binary_headers = {"Inference-Header-Content-Length": str(header)}
+        functions: dict[str, Callable[[], object]] = {
+            "model": lambda: score(rows),
+            "empty": lambda: empty.post("/rank", body),
+            "rank": lambda: service.post("/rank", body),
+            "empty, binary": lambda: empty.post("/rank", tensor),
+            "infer": lambda: service.post("/v2/models/web/infer", tensor, binary_headers),
+        }
+        seconds = _sample(functions, repeats)
+    p50 = {name: float(np.quantile(values, 0.5)) for name, values in seconds.items()}
+    p99 = {name: float(np.quantile(values, 0.99)) for name, values in seconds.items()}
+    report.note(f"{len(body):,} bytes of JSON, {len(tensor):,} of a binary tensor")
+    for name in functions:
+        report.note(f"{name}: p50 {1000 * p50[name]:.2f} ms, p99 {1000 * p99[name]:.2f} ms")
+    for name, base in (("rank", "empty"), ("infer", "empty, binary")):
+        report.check(
+            f"p50 of {name} over model + empty handler",
+            p50[name] / (p50["model"] + p50[base]), 1.3, at_least=False,
+        )  # fmt: skip
+
+
+def _sample(functions: dict[str, Callable[[], object]], repeats: int) -> dict[str, Sequence[float]]:
+    """Time functions interleaved, after some calls that do not count."""
+    seconds: dict[str, list[float]] = {name: [] for name in functions}
+    for repeat in range(repeats + 20):
+        for name, function in functions.items():
+            start = time.perf_counter()
+            function()
+            if repeat >= 20:
+                seconds[name].append(time.perf_counter() - start)
+    return dict(seconds)
+
+
+def _throughput(report: Report, path: Path, rows: Floats, requests: int) -> None:
+    tensor, header = binary_tensor(rows)
+    clients = 4
+    with (
+        served(path, "--workers", "2") as (port, _),
+        ProcessPoolExecutor(clients, get_context("spawn")) as pool,
+    ):
+        list(pool.map(send_tensors, [(port, tensor, header, 20)] * clients))
+        start = time.perf_counter()
+        list(pool.map(send_tensors, [(port, tensor, header, requests // clients)] * clients))
+        seconds = time.perf_counter() - start
+    report.check("requests per second, two processes", requests / seconds, 300, unit="/s")
+
+
+def _memory(report: Report, path: Path, rows: Floats, requests: int) -> None:
+    body = rank_body(rows)
+    with served(path) as (port, process):
+        client = Client(port)
+        for _ in range(500):
+            client.post("/rank", body)
+        before = resident_bytes(process)
+        for _ in range(requests):
+            client.post("/rank", body)
+        after = resident_bytes(process)
+    report.note(f"{before / 2**20:.0f} MiB before {requests:,} requests")
+    growth = (after - before) / 2**20
+    report.check(f"growth over {requests:,} requests", growth, 8, at_least=False, unit="MiB")
+
+
+def rank_body(rows: Floats) -> bytes:
+    """Return the body of a request to ``/rank``."""
+    documents = [
+        {"id": f"d{number}", "features": dict(zip(NAMES, values, strict=True))}
+        for number, values in enumerate(np.round(rows.astype(np.float64), 6).tolist())
+    ]
+    return json.dumps({"query": "q", "documents": documents}, separators=(",", ":")).encode()
+
+
+def binary_tensor(rows: Floats) -> tuple[bytes, int]:
+    """Return the body of an inference request with a binary tensor, and its JSON's length."""
+    size = rows.size * 4
+    request = {
+        "inputs": [
+            {
+                "name": "features", "shape": list(rows.shape), "datatype": "FP32",
+                "parameters": {"binary_data_size": size},
+            }
+        ],
+        "parameters": {"binary_data_output": True},
+    }  # fmt: skip
+    header = json.dumps(request).encode()
+    return header + rows.astype("<f4").tobytes(), len(header)
+
+
+if __name__ == "__main__":
+    main()

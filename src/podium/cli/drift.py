@@ -1,0 +1,89 @@
+"""``podium drift``: whether today's features are distributed as those of training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from podium.cli.progress import byte_progress
+from podium.cli.reading import Reading, reads_data
+from podium.cli.text import shown
+from podium.data.files import open_write
+from podium.monitoring import (
+    DriftReport,
+    Sample,
+    compare_samples,
+    drift_html,
+    read_ranking_log,
+)
+
+Data = "Data, or a ranking log: its folder or one of its files."
+
+
+@reads_data
+def drift_command(
+    train: Annotated[str, typer.Argument(help="The data that the ranker was trained on.")],
+    today: Annotated[str, typer.Argument(help=Data)],
+    yesterday: Annotated[str | None, typer.Option(help=f"Compare with this, too. {Data}")] = None,
+    ranker: Annotated[
+        str | None, typer.Option(help="Score the training data, to compare scores, too.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="The model whose logged rankings are taken.")
+    ] = None,
+    level: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Report features with a smaller p-value.")
+    ] = 0.05,
+    report: Annotated[str | None, typer.Option(help="An HTML file to write.")] = None,
+    *,
+    reading: Reading,
+) -> None:
+    """Compare each feature of today's rankings with the training data.
+
+    At most the share LEVEL of features that have not changed is reported.
+    """
+    now = _sample(today, model, None, reading)
+    earlier = {"training": _sample(train, model, ranker, reading)}
+    if yesterday is not None:
+        earlier["yesterday"] = _sample(yesterday, model, None, reading)
+    reports = {name: compare_samples(sample, now, level=level) for name, sample in earlier.items()}
+    for name, result in reports.items():
+        _print(name, result)
+    if report is not None:
+        with open_write(report) as write:
+            write(drift_html(reports).encode())
+
+
+def _sample(path: str, model: str | None, ranker: str | None, reading: Reading) -> Sample:
+    is_log = Path(path).is_dir() and any(Path(path).glob("rankings-*.jsonl"))
+    if is_log or Path(path).name.startswith("rankings-"):
+        return Sample.of_log(read_ranking_log(path, model=model))
+    with byte_progress("Reading") as progress:
+        data = reading.whole_data_set(path, progress=progress)
+    if ranker is None:
+        return Sample.of_dataset(data)
+    from podium.rankers import load_ranker
+
+    return Sample.of_dataset(data, load_ranker(ranker).predict(data))
+
+
+def _print(name: str, report: DriftReport) -> None:
+    console = Console()
+    shifted = report.shifted
+    console.print(
+        shown(f"Against {name}: {len(shifted)} of {len(report.features)} features have shifted.")
+    )
+    if not shifted:
+        return
+    table = Table("feature", "p-value", "PSI", "missing", "median")
+    for each in shifted:
+        table.add_row(
+            shown(each.name), f"{each.p_value:.2g}", f"{each.stability_index:.3f}",
+            f"{each.missing_before:.1%} → {each.missing_now:.1%}",
+            f"{each.median_before:.4g} → {each.median_now:.4g}",
+        )  # fmt: skip
+    console.print(table)

@@ -1,0 +1,101 @@
+"""``podium serve``: saved rankers behind HTTP."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+import typer
+
+from podium.errors import ArgumentError
+
+
+def serve_command(
+    rankers: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RANKER...",
+            help="Saved rankers, or models of LightGBM, XGBoost or CatBoost: FILE, NAME=FILE or "
+            "NAME@VERSION=FILE. The first is the default.",
+        ),
+    ],
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="The port; 0 for any free one.")
+    ] = 8000,
+    workers: Annotated[int, typer.Option(min=1, max=256, help="Server processes.")] = 1,
+    token_file: Annotated[
+        str | None,
+        typer.Option(help="Lines of a token's SHA-256, a name and, if it may load models, admin."),
+    ] = None,
+    shadow: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A ranker that scores the same requests for the ranking log only: FILE, or "
+            "NAME=FILE for the model NAME."
+        ),
+    ] = None,
+    absent: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FEATURE=VALUE",
+            help="The value of a feature that a document leaves out; null for a missing value. "
+            "Other features may not be left out.",
+        ),
+    ] = None,
+    ranking_log: Annotated[
+        str | None, typer.Option(help="A folder to log rankings to, with features and scores.")
+    ] = None,
+    log_sample: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="The share of rankings that are logged.")
+    ] = 1.0,
+    access_log: Annotated[
+        bool, typer.Option("--access-log", help="Log every request, not only refused ones.")
+    ] = False,
+) -> None:
+    """Serve rankers over HTTP: the Open Inference Protocol, and /rank with named features.
+
+    SIGHUP reads the files anew without losing a request; SIGTERM answers what was asked and ends.
+    """
+    # Imported here: they need packages that other commands do not.
+    from podium.serving import ModelSpec, ServingSettings, parse_model
+    from podium.serving.server import run_server
+
+    models = tuple(map(parse_model, rankers))
+    keys = [(model.name, model.version) for model in models]
+    for key in keys:
+        if keys.count(key) > 1:
+            raise ArgumentError(
+                f"version {key[1]} of {key[0]} is given twice", hint="Give NAME@VERSION=FILE."
+            )
+    shadows = []
+    for text in shadow or []:
+        spec = parse_model(text if "=" in text else f"{models[0].name}={text}")
+        if spec.name not in {model.name for model in models}:
+            raise ArgumentError(f"{spec.name} is not served", hint="Give --shadow NAME=FILE.")
+        shadows.append(ModelSpec(spec.name, 1, spec.path))
+    if len({spec.name for spec in shadows}) < len(shadows):
+        raise ArgumentError("a model has two shadows", hint="Give one.")
+    if shadows and ranking_log is None:
+        raise ArgumentError(
+            "the scores of a shadow go to the ranking log", hint="Add --ranking-log FOLDER."
+        )
+    settings = ServingSettings(
+        models=models, shadows=tuple(shadows), absent=dict(map(_absent, absent or [])),
+        token_file=token_file, ranking_log=ranking_log, log_sample=log_sample,
+        access_log=access_log,
+    )  # fmt: skip
+    run_server(settings, host, port, workers)
+
+
+def _absent(text: str) -> tuple[str, float | None]:
+    name, equals, value = text.rpartition("=")
+    try:
+        number = None if value == "null" else float(value)
+        if not equals or (number is not None and not math.isfinite(number)):
+            raise ValueError(text)
+        return name, number
+    except ValueError as error:
+        raise ArgumentError(
+            f"{text!r} is not FEATURE=VALUE", hint="Give a number or null: --absent age=null."
+        ) from error

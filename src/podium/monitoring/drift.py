@@ -1,0 +1,244 @@
+"""Whether features and scores are distributed as they were.
+
+Documents of one query are alike: a feature of the query has the same value for all of them. A test
+that took them for independent rows would find a shift in most pairs of samples from one
+distribution. So the tests take one random document per query, and the rates and the population
+stability index, which are descriptions, take all.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from podium.data import Dataset
+from podium.errors import DataError
+from podium.kernels import Doubles, Floats, Ints
+from podium.monitoring.log_reader import LoggedRankings
+
+SCORE = "score"
+_BINS = 10
+_MOST_CATEGORIES = 20
+_LEAST_EXPECTED = 5.0
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows to compare.
+
+    Attributes:
+        feature_names: The names of the columns.
+        values: One row per document; NaN is missing.
+        query_of_row: The number of the query of each row.
+        scores: The score of each row, or None.
+    """
+
+    feature_names: tuple[str, ...]
+    values: Floats
+    query_of_row: Ints
+    scores: Doubles | None = None
+
+    @classmethod
+    def of_dataset(cls, data: Dataset, scores: Doubles | None = None) -> Sample:
+        """Take the rows of a data set."""
+        return cls(tuple(data.feature_names), data.features, data.query_of_row, scores)
+
+    @classmethod
+    def of_log(cls, rankings: LoggedRankings) -> Sample:
+        """Take the documents of a log; rankings of one query count as one query."""
+        numbers: dict[str, int] = {}
+        queries = [numbers.setdefault(query, len(numbers)) for query in rankings.queries]
+        lengths = [len(scores) for scores in rankings.scores]
+        return cls(
+            rankings.feature_names,
+            np.concatenate(rankings.features),
+            np.repeat(np.array(queries, np.int64), lengths),
+            np.concatenate(rankings.scores),
+        )
+
+    def column(self, name: str) -> Doubles:
+        """Return the values of a feature, or the scores."""
+        if name == SCORE and name not in self.feature_names:
+            assert self.scores is not None
+            return self.scores
+        return self.values[:, self.feature_names.index(name)].astype(np.float64)
+
+
+@dataclass(frozen=True)
+class FeatureDrift:
+    """How a feature, or the score, differs between two samples.
+
+    Attributes:
+        name: Its name.
+        stability_index: The population stability index, with a bin for missing values.
+        missing_before: The share of missing values in the first sample.
+        missing_now: The share in the second.
+        median_before: The median of the first sample; NaN if all values are missing.
+        median_now: The median of the second.
+        test: What compared the values: ``Kolmogorov-Smirnov`` or ``chi-square``.
+        p_value: Of that test and of Fisher's test of the missing values, corrected for two tests.
+    """
+
+    name: str
+    stability_index: float
+    missing_before: float
+    missing_now: float
+    median_before: float
+    median_now: float
+    test: str
+    p_value: float
+
+
+@dataclass(frozen=True)
+class DriftReport:
+    """The differences of all features, the largest evidence first.
+
+    Attributes:
+        features: One entry per feature, and one for the score if both samples have scores.
+        queries_before: The number of queries of the first sample.
+        queries_now: The number of queries of the second.
+        level: A feature has shifted if its p-value is below this.
+    """
+
+    features: tuple[FeatureDrift, ...]
+    queries_before: int
+    queries_now: int
+    level: float = 0.05
+
+    @property
+    def shifted(self) -> tuple[FeatureDrift, ...]:
+        """The features that have shifted."""
+        return tuple(each for each in self.features if each.p_value < self.level)
+
+
+def compare_samples(
+    before: Sample, now: Sample, *, level: float = 0.05, seed: int = 0
+) -> DriftReport:
+    """Compare each feature of two samples.
+
+    Args:
+        before: What is expected, such as the training data.
+        now: What is checked.
+        level: The share of unchanged features that are reported as shifted, at most.
+        seed: Of the draw of a document per query.
+
+    Raises:
+        DataError: If the samples have different features.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> queries = np.repeat(np.arange(200), 5)
+        >>> before = Sample(("bm25",), rng.normal(size=(1000, 1)), queries)
+        >>> now = Sample(("bm25",), rng.normal(1.0, size=(1000, 1)), queries)
+        >>> [each.name for each in compare_samples(before, now).shifted]
+        ['bm25']
+    """
+    if set(before.feature_names) != set(now.feature_names):
+        other = sorted(set(before.feature_names) ^ set(now.feature_names))
+        raise DataError(
+            f"the samples have different features: {', '.join(other[:10])}",
+            hint="Compare a log with the data that its model was trained on.",
+        )
+    names = list(before.feature_names)
+    if before.scores is not None and now.scores is not None and SCORE not in names:
+        names.append(SCORE)
+    random = np.random.default_rng(seed)
+    drawn_before, drawn_now = (_one_per_query(each, random) for each in (before, now))
+    features = [
+        _compare(name, before.column(name), now.column(name), drawn_before, drawn_now)
+        for name in names
+    ]
+    features.sort(key=lambda each: (each.p_value, -each.stability_index, each.name))
+    return DriftReport(tuple(features), len(drawn_before), len(drawn_now), level)
+
+
+def _one_per_query(sample: Sample, random: np.random.Generator) -> Ints:
+    """Return the number of one random row of each query."""
+    order = random.permutation(len(sample.query_of_row))
+    _, first = np.unique(sample.query_of_row[order], return_index=True)
+    return order[first].astype(np.int64)
+
+
+def _compare(
+    name: str, before: Doubles, now: Doubles, drawn_before: Ints, drawn_now: Ints
+) -> FeatureDrift:
+    independent = before[drawn_before], now[drawn_now]
+    test, p_values = _values_test(*independent)
+    p_missing = _missing_test(*independent)
+    return FeatureDrift(
+        name,
+        stability_index(before, now),
+        float(np.isnan(before).mean()),
+        float(np.isnan(now).mean()),
+        _median(before),
+        _median(now),
+        test,
+        min(1.0, 2 * min(p_values, p_missing)),
+    )
+
+
+def _median(values: Doubles) -> float:
+    known = values[~np.isnan(values)]
+    return float(np.median(known)) if len(known) else math.nan
+
+
+def _values_test(before: Doubles, now: Doubles) -> tuple[str, float]:
+    """Test whether values that are not missing have one distribution."""
+    before, now = before[~np.isnan(before)], now[~np.isnan(now)]
+    categories = np.unique(np.concatenate([before, now]))
+    if len(categories) > _MOST_CATEGORIES:
+        if not len(before) or not len(now):
+            return "Kolmogorov-Smirnov", 1.0  # the test of missing values tells
+        return "Kolmogorov-Smirnov", float(stats.ks_2samp(before, now).pvalue)
+    counts = np.array([[(side == each).sum() for each in categories] for side in (before, now)])
+    return "chi-square", _chi_square(counts.reshape(2, len(categories)))
+
+
+def _chi_square(counts: Any) -> float:
+    """Test a table of two rows; rare categories are counted together."""
+    rows, columns = counts.sum(axis=1), counts.sum(axis=0)
+    if not rows.all():
+        return 1.0
+    rare = columns * rows.min() / rows.sum() < _LEAST_EXPECTED
+    table = np.column_stack([counts[:, ~rare], counts[:, rare].sum(axis=1)])
+    expected = table.sum(axis=0) * rows.min() / rows.sum()
+    table = table[:, expected >= 1]
+    if table.shape[1] < 2:
+        return 1.0
+    return float(stats.chi2_contingency(table, correction=False).pvalue)
+
+
+def _missing_test(before: Doubles, now: Doubles) -> float:
+    table = np.array([[np.isnan(side).sum(), (~np.isnan(side)).sum()] for side in (before, now)])
+    return float(stats.fisher_exact(table).pvalue)
+
+
+def stability_index(before: Doubles, now: Doubles) -> float:
+    """Return the population stability index over tenths of the first sample.
+
+    Missing values have a bin of their own, and an empty bin counts as half a document.
+
+    Example:
+        >>> values = np.arange(100.0)
+        >>> stability_index(values, values), stability_index(values, values + 50) > 1
+        (0.0, True)
+    """
+    known = before[~np.isnan(before)]
+    tenths = np.linspace(0, 1, _BINS + 1)[1:-1]
+    edges = np.unique(np.quantile(known, tenths)) if len(known) else np.empty(0)
+
+    def shares(values: Doubles) -> Doubles:
+        present = values[~np.isnan(values)]
+        bins = np.bincount(np.searchsorted(edges, present), minlength=len(edges) + 1)
+        counts = np.append(bins, len(values) - len(present)).astype(np.float64)
+        return counts / max(len(values), 1)
+
+    first, second = shares(before), shares(now)
+    used = (first > 0) | (second > 0)
+    first = np.maximum(first[used], 0.5 / max(len(before), 1))
+    second = np.maximum(second[used], 0.5 / max(len(now), 1))
+    return float(((second - first) * np.log(second / first)).sum())

@@ -1,0 +1,172 @@
+"""Ranking logs, as ``podium serve`` writes them, read as data sets."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from podium.data import Dataset
+from podium.data.json_lines import parse_object
+from podium.errors import DataError
+from podium.kernels import Doubles, Floats
+
+_LONGEST_LINE = 1 << 28
+
+
+@dataclass(frozen=True)
+class _Entry:
+    query: str
+    ids: list[str]
+    features: dict[str, list[float]]
+    scores: list[float]
+
+
+@dataclass(frozen=True)
+class LoggedRankings:
+    """The rankings of a log, in the order in which they were written.
+
+    Attributes:
+        feature_names: The names of the features.
+        queries: The query of each ranking.
+        document_ids: The ids of each ranking's documents.
+        features: The features of each ranking's documents.
+        scores: Their scores.
+    """
+
+    feature_names: tuple[str, ...]
+    queries: tuple[str, ...]
+    document_ids: tuple[tuple[str, ...], ...]
+    features: tuple[Floats, ...]
+    scores: tuple[Doubles, ...]
+
+    def dataset(self) -> Dataset:
+        """Return the last ranking of each query as a data set, all of whose labels are 0."""
+        last = {query: number for number, query in enumerate(self.queries)}
+        numbers = [number for number in last.values() if len(self.scores[number])]
+        if not numbers:
+            raise DataError("the log has no ranking", hint="Check its folder.")
+        rows = np.concatenate([self.features[number] for number in numbers])
+        return Dataset.from_arrays(
+            rows,
+            np.zeros(len(rows), np.float32),
+            group=[len(self.scores[number]) for number in numbers],
+            query_ids=[self.queries[number] for number in numbers],
+            document_ids=[name for number in numbers for name in self.document_ids[number]],
+            feature_names=self.feature_names,
+        )
+
+
+def read_ranking_log(path: str | os.PathLike[str], *, model: str | None = None) -> LoggedRankings:
+    """Read a file of a ranking log, or all files of a folder.
+
+    The last line of a file may be unfinished, if its process was killed, and is then left out.
+    Rankings without a query have one of their own.
+
+    Args:
+        path: A file, or a folder with ``rankings-*.jsonl``.
+        model: The name of the model whose rankings are read; all by default.
+
+    Raises:
+        DataError: If a line is not a ranking, or if rankings have different features.
+
+    Example:
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "rankings-1.jsonl"
+        >>> line = b'{"query": "q", "ids": [7], "scores": [0.5], "features": {"a": [2]}}'
+        >>> _ = file.write_bytes(line + bytes([10]))
+        >>> read_ranking_log(file).dataset().features.tolist()
+        [[2.0]]
+    """
+    names: tuple[str, ...] | None = None
+    entries: list[_Entry] = []
+    for file in _files(Path(path)):
+        for number, entry in _entries(file, model):
+            present = tuple(entry.features)
+            if names is None:
+                names = present
+            elif set(present) != set(names):
+                raise DataError(
+                    "has a ranking with other features than the first",
+                    path=file, line=number, hint="Name one model, or read the files apart.",
+                )  # fmt: skip
+            entries.append(entry)
+    if names is None:
+        raise DataError("has no ranking", path=path, hint="Check the folder and the model.")
+    return LoggedRankings(
+        names,
+        tuple(entry.query for entry in entries),
+        tuple(tuple(entry.ids) for entry in entries),
+        tuple(_matrix(entry.features, names) for entry in entries),
+        tuple(np.array(entry.scores, np.float64) for entry in entries),
+    )
+
+
+def _files(path: Path) -> Sequence[Path]:
+    if not path.is_dir():
+        return [path]
+    files = sorted(path.glob("rankings-*.jsonl"))
+    if not files:
+        raise DataError("has no file of a ranking log", path=path, hint="Check the folder.")
+    return files
+
+
+def _entries(file: Path, model: str | None) -> Iterator[tuple[int, _Entry]]:
+    try:
+        with file.open("rb") as stream:
+            number = 0
+            while line := stream.readline(_LONGEST_LINE):
+                number += 1
+                if not line.endswith(b"\n"):
+                    if len(line) == _LONGEST_LINE:
+                        raise DataError("is too long", hint="It is not a line of a ranking log.")
+                    return
+                content = parse_object(line)
+                if model is None or content.get("model") == model:
+                    yield number, _entry(content, f"{file.name}:{number}")
+    except DataError as error:
+        raise error.at(file, number) from error
+    except OSError as error:
+        raise DataError(
+            f"cannot be read ({error.strerror})", path=file, hint="Check the path."
+        ) from error
+
+
+def _entry(content: dict[str, Any], own_name: str) -> _Entry:
+    try:
+        ids, scores, columns = content["ids"], content["scores"], content["features"]
+        query = content["query"]
+        features = {
+            str(name): [math.nan if value is None else _number(value) for value in column]
+            for name, column in columns.items()
+        }
+        lengths = {len(ids), len(scores), *map(len, features.values())}
+        if len(lengths) != 1 or not features:
+            raise ValueError("its columns differ in length")
+        entry = _Entry(
+            own_name if query is None else str(query),
+            [str(each) for each in ids],
+            features,
+            [_number(score) for score in scores],
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DataError(
+            f"is not a ranking of a log ({error!r})", hint="Give a log of podium serve."
+        ) from error
+    return entry
+
+
+def _number(value: object) -> float:
+    if type(value) not in (int, float) or not math.isfinite(value):  # type: ignore[arg-type]
+        raise ValueError(f"{value!r} is not a number")
+    return float(value)  # type: ignore[arg-type]
+
+
+def _matrix(features: dict[str, list[float]], names: tuple[str, ...]) -> Floats:
+    columns = [features[name] for name in names]
+    return np.ascontiguousarray(np.array(columns, np.float32).T)

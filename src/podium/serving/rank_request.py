@@ -1,0 +1,98 @@
+"""Documents with named features, read straight from JSON into a matrix.
+
+Each model has a decoder that is made for its features: msgspec checks names and types while it
+parses, and no dictionary is built for a document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+from podium.errors import DataError
+from podium.kernels import Floats
+from podium.serving.refusal import Refusal, decoding
+
+_LONGEST_ID = 1024
+_LONGEST_QUERY = 10_000
+
+_Id = Annotated[str, Meta(max_length=_LONGEST_ID)] | int
+_Query = Annotated[str, Meta(max_length=_LONGEST_QUERY)] | int | None
+
+
+@dataclass(frozen=True)
+class RankRequest:
+    """Documents to rank.
+
+    Attributes:
+        query: The query as the client names it, for the ranking log.
+        ids: The documents' ids.
+        rows: Their features, in the order of the model's.
+    """
+
+    query: str | int | None
+    ids: list[str | int]
+    rows: Floats
+
+
+class RankDecoder:
+    """Decodes the requests of one model.
+
+    Args:
+        feature_names: The model's features.
+        absent: The value of features that may be left out.
+        most_documents: The largest number of documents.
+
+    Example:
+        >>> decode = RankDecoder(["bm25", "age"], {"age": None}, 10)
+        >>> decode(b'{"documents": [{"id": "a", "features": {"bm25": 2}}]}').rows
+        array([[ 2., nan]], dtype=float32)
+    """
+
+    def __init__(
+        self, feature_names: Sequence[str], absent: Mapping[str, float | None], most_documents: int
+    ) -> None:
+        self._width = len(feature_names)
+        fields: list[Any] = [
+            (f"f{column}", float | None, absent[name])
+            if name in absent
+            else (f"f{column}", float | None)
+            for column, name in enumerate(feature_names)
+        ]
+        names = {f"f{column}": name for column, name in enumerate(feature_names)}
+        options: dict[str, Any] = {"forbid_unknown_fields": True, "kw_only": True, "gc": False}
+        try:
+            features = msgspec.defstruct("Features", fields, rename=names, **options)
+        except ValueError as error:
+            raise DataError(
+                f"has a feature whose name no JSON key of the service can have ({error})",
+                hint="Rename it, without quotation marks, backslashes and control characters.",
+            ) from error
+        document = msgspec.defstruct("Document", [("id", _Id), ("features", features)], **options)
+        documents = Annotated[list[document], Meta(max_length=most_documents)]  # type: ignore[valid-type]
+        request = msgspec.defstruct(
+            "Request", [("documents", documents), ("query", _Query, None)], **options
+        )
+        self._decode = msgspec.json.Decoder(request).decode
+
+    def __call__(self, body: bytes) -> RankRequest:
+        """Decode a body; a Refusal if it is not a request of the model."""
+        with decoding():
+            request: Any = self._decode(body)
+        documents = request.documents
+        ids = [document.id for document in documents]
+        if len(set(ids)) != len(ids):
+            raise Refusal(400, "two documents have the same id")
+        values = [msgspec.structs.astuple(document.features) for document in documents]
+        count = len(values) * self._width
+        # None becomes NaN. Single precision is what rankers are trained in.
+        matrix = np.fromiter(chain.from_iterable(values), np.float64, count)
+        with np.errstate(over="ignore"):  # infinities are refused with the feature's name
+            rows = matrix.astype(np.float32).reshape(len(values), self._width)
+        return RankRequest(request.query, ids, rows)

@@ -1,0 +1,119 @@
+"""Planted shifts are found, and unchanged features are rarely reported."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from podium.errors import DataError
+from podium.monitoring import Sample, compare_samples, drift_html
+from podium.monitoring.drift import stability_index
+
+NAMES = ("document", "query", "category", "sparse")
+
+
+def sample(random, queries=300, documents=8, *, mean=0.0, missing=0.1, categories=5):
+    """Documents with a feature of their own, one of the query, a category and a missing one."""
+    rows = queries * documents
+    number = np.repeat(np.arange(queries), documents)
+    own = random.normal(mean, 1.0, rows) + random.normal(size=queries)[number]
+    of_query = random.normal(size=queries)[number]
+    category = random.integers(0, categories, rows).astype(float)
+    sparse = np.where(random.random(rows) < missing, np.nan, random.normal(size=rows))
+    values = np.column_stack([own, of_query, category, sparse]).astype(np.float32)
+    return Sample(NAMES, values, number)
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "test"),
+    [
+        ({"mean": 1.0}, "document", "Kolmogorov-Smirnov"),
+        ({"missing": 0.3}, "sparse", "Kolmogorov-Smirnov"),
+        ({"categories": 4}, "category", "chi-square"),
+    ],
+)
+def test_planted_shifts_are_found_first(change, name, test):
+    random = np.random.default_rng(1)
+    report = compare_samples(sample(random), sample(random, **change))
+    assert (report.features[0].name, report.features[0].test) == (name, test)
+    assert report.features[0].p_value < 1e-4
+
+
+def test_unchanged_features_are_reported_in_at_most_one_of_twenty_comparisons():
+    random = np.random.default_rng(2)
+    repeats = 400
+    alarms = dict.fromkeys(NAMES, 0)
+    for _ in range(repeats):
+        report = compare_samples(sample(random, 60), sample(random, 80))
+        for each in report.shifted:
+            alarms[each.name] += 1
+    # With a rate of 5 %, more than this would be seen in one of a thousand runs.
+    most = stats.binom.ppf(0.999, repeats, 0.05)
+    assert {name: count for name, count in alarms.items() if count > most} == {}
+
+
+def test_rows_of_one_query_are_not_taken_for_independent():
+    # Few queries with many documents: by rows, the feature of the query would always differ.
+    random = np.random.default_rng(3)
+    by_rows, by_queries = 0, 0
+    for _ in range(50):
+        before, now = sample(random, 10, 200), sample(random, 10, 200)
+        report = compare_samples(before, now)
+        by_queries += "query" in {each.name for each in report.shifted}
+        values = before.column("query"), now.column("query")
+        by_rows += stats.ks_2samp(*values).pvalue < 0.05
+    assert by_rows == 50
+    assert by_queries <= 5
+
+
+def test_the_stability_index_is_its_formula():
+    before = np.arange(100.0)
+    now = np.concatenate([np.arange(50.0), np.arange(50.0)])
+    # Each of the upper five tenths falls from 0.1 to half a document, the others rise to 0.2.
+    expected = 5 * (0.2 - 0.1) * np.log(0.2 / 0.1) + 5 * (0.005 - 0.1) * np.log(0.005 / 0.1)
+    assert stability_index(before, now) == pytest.approx(expected)
+
+
+def test_missing_values_have_a_bin():
+    before, now = np.zeros(100), np.where(np.arange(100) < 40, np.nan, 0.0)
+    expected = (0.4 - 0.005) * np.log(0.4 / 0.005) + (0.6 - 1.0) * np.log(0.6)
+    assert stability_index(before, now) == pytest.approx(expected)
+
+
+def test_rates_and_medians_are_those_of_all_rows():
+    values = np.array([[1.0], [2.0], [9.0], [np.nan]], np.float32)
+    before = Sample(("a",), values, np.array([0, 0, 1, 1]))
+    report = compare_samples(before, before)
+    each = report.features[0]
+    assert (each.missing_before, each.missing_now) == (0.25, 0.25)
+    assert (each.median_before, each.median_now) == (2.0, 2.0)
+    assert (report.queries_before, each.stability_index, each.p_value) == (2, 0.0, 1.0)
+
+
+def test_scores_are_compared_if_both_samples_have_them():
+    random = np.random.default_rng(4)
+    values, queries = np.zeros((200, 1), np.float32), np.arange(200)
+    before = Sample(("a",), values, queries, random.normal(size=200))
+    now = Sample(("a",), values, queries, random.normal(2.0, size=200))
+    assert [each.name for each in compare_samples(before, now).shifted] == ["score"]
+    without = Sample(("a",), values, queries)
+    assert [each.name for each in compare_samples(without, now).features] == ["a"]
+
+
+def test_other_features_are_refused():
+    values, queries = np.zeros((3, 1), np.float32), np.arange(3)
+    with pytest.raises(DataError, match="different features: a, b"):
+        compare_samples(Sample(("a",), values, queries), Sample(("b",), values, queries))
+
+
+def test_the_page_escapes_names_and_counts_shifts():
+    random = np.random.default_rng(5)
+    queries = np.arange(300)
+    before = Sample(("<script>",), random.normal(size=(300, 1)).astype(np.float32), queries)
+    now = Sample(("<script>",), random.normal(3, size=(300, 1)).astype(np.float32), queries)
+    page = drift_html({"<b>": compare_samples(before, now)})
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+    assert "Against &lt;b&gt;" in page
+    assert "1 of 1 features have shifted" in page

@@ -1,0 +1,109 @@
+"""Ranking logs as data sets."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from podium.data import Dataset, read_parquet, write_parquet
+from podium.errors import DataError
+from podium.monitoring import read_ranking_log
+from tests.cli.run_podium import podium
+
+
+def line(query, ids, scores, model="m", **features):
+    content = {"model": model, "query": query, "ids": ids, "scores": scores, "features": features}
+    return json.dumps(content) + "\n"
+
+
+@pytest.fixture
+def log(tmp_path):
+    folder = tmp_path / "log"
+    folder.mkdir()
+    (folder / "rankings-1.jsonl").write_text(
+        line("p", ["a", "b"], [2.0, 1.0], x=[1, 2], y=[None, 4])
+        + line("q", [7], [0.5], x=[5], y=[6])
+        + line("q", [7, 8], [0.5, 0.1], y=[60, 80], x=[50, 70])
+    )
+    (folder / "rankings-2.jsonl").write_text(
+        line(None, ["c"], [0.0], x=[9], y=[9]) + '{"model": "m", "query": "cut'
+    )
+    return folder
+
+
+def test_the_last_ranking_of_each_query_is_its_rows(log):
+    data = read_ranking_log(log).dataset()
+    assert data.query_ids.to_pylist() == ["p", "q", "rankings-2.jsonl:1"]
+    assert data.document_ids.to_pylist() == ["a", "b", "7", "8", "c"]
+    assert data.feature_names == ("x", "y")
+    expected = [[1, np.nan], [2, 4], [50, 60], [70, 80], [9, 9]]
+    np.testing.assert_array_equal(data.features, np.array(expected, np.float32))
+    assert data.labels.tolist() == [0] * 5
+
+
+def test_rankings_of_one_model(log):
+    with (log / "rankings-3.jsonl").open("w") as file:
+        file.write(line("p", ["z"], [1.0], model="other", z=[1]))
+    with pytest.raises(DataError, match=r"rankings-3\.jsonl, line 1: .*other features"):
+        read_ranking_log(log)
+    assert read_ranking_log(log, model="other").queries == ("p",)
+    assert len(read_ranking_log(log, model="m").queries) == 4
+    with pytest.raises(DataError, match="has no ranking"):
+        read_ranking_log(log, model="unknown")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        line("p", ["a"], [1.0], x=[1, 2]),
+        line("p", ["a"], [], x=[1]),
+        line("p", ["a"], ["s"], x=[1]),
+        line("p", ["a"], [1.0]),
+        '{"query": "p"}\n',
+        "[]\n",
+        "{\n",
+        line("p", ["a"], [1.0], x="1"),
+        line("p", ["a"], [1.0], x=["1"]),
+        line("p", ["a"], [True], x=[1]),
+        line("p", ["a"], [1.0], x=[1e999]),
+    ],
+)
+def test_lines_that_are_not_rankings_are_refused_by_number(tmp_path, text):
+    file = tmp_path / "rankings-1.jsonl"
+    file.write_text(line("p", ["a"], [1.0], x=[1]) + text)
+    with pytest.raises(DataError, match=r"rankings-1\.jsonl, line 2: "):
+        read_ranking_log(file)
+
+
+def test_the_command_writes_parquet_with_labels(log, tmp_path):
+    (tmp_path / "labels.qrels").write_text("p 0 b 3\nq 0 7 1\n")
+    target = tmp_path / "data.parquet"
+    podium("features", "from-log", log, target, "--labels", tmp_path / "labels.qrels")
+    data = read_parquet(target, Dataset)
+    assert data.query_ids.to_pylist() == ["p", "q"]
+    assert data.labels.tolist() == [0, 3, 1, 0]
+
+
+def test_drift_between_training_data_and_a_log(tmp_path):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(400, 2)).astype(np.float32)
+    train = Dataset.from_arrays(X, np.zeros(400), group=[2] * 200, feature_names=["x", "y"])
+    write_parquet(train, tmp_path / "train.parquet")
+    folder = tmp_path / "log"
+    folder.mkdir()
+    today = random.normal(size=(200, 2, 2))
+    today[:, :, 1] += 2
+    (folder / "rankings-1.jsonl").write_text(
+        "".join(
+            line(f"q{number}", ["a", "b"], [1, 0], x=rows[:, 0].tolist(), y=rows[:, 1].tolist())
+            for number, rows in enumerate(today)
+        )
+    )
+    page = tmp_path / "drift.html"
+    done = podium("drift", tmp_path / "train.parquet", folder, "--yesterday", folder,
+                      "--report", page)  # fmt: skip
+    assert "Against training: 1 of 2 features have shifted" in done.stdout.decode()
+    assert "Against yesterday: 0 of 3 features have shifted" in done.stdout.decode()
+    assert "<h2>Against yesterday</h2>" in page.read_text()
