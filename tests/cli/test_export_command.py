@@ -61,6 +61,20 @@ def test_a_difference_is_printed_and_ends_with_status_1() -> None:
     assert "tree 2: 1 tree is missing from here on" in text
 
 
+def test_a_changed_file_alone_ends_with_status_1() -> None:
+    run("export", "ranker.podium", "--to", "vespa", "-o", "renamed")
+    profile = Path("renamed/rank-profile.sd")
+    profile.write_text(profile.read_text().replace("attribute(f1)", "attribute(f2)"))
+    done = podium("verify", "renamed")
+    assert done.returncode == 1
+    lines = done.stdout.decode().splitlines()
+    assert ": 0 of " in lines[0]
+    assert lines[1:] == [
+        "  rank-profile.sd is not as it was written",
+        "  feature f1 is read from the field of f2",
+    ]
+
+
 def test_the_manifest_has_the_measure_on_validation_data() -> None:
     run(
         "export", "plain.podium", "--to", "onnx", "-o", "measured", "--validation", "held.txt",

@@ -118,9 +118,76 @@ def test_a_changed_file_is_named(exports: dict[str, Path], tmp_path: Path) -> No
     shutil.copytree(exports["solr"], tmp_path / "solr")
     model = tmp_path / "solr" / "model.json"
     model.write_bytes(model.read_bytes() + b"\n")
-    found = verify_export(tmp_path / "solr")
-    assert found.holds
-    assert found.changed == ("model.json",)
+    for engine in (None, Engine(lambda model, X: model.predict(X, np.float32))):
+        found = verify_export(tmp_path / "solr", engine)
+        assert not found.holds
+        assert found.changed == ("model.json",)
+        assert [finding.text for finding in found.findings] == [
+            "model.json is not as it was written"
+        ]
+
+
+def _swap_words(first: str, second: str) -> Callable[[str], str]:
+    return lambda text: text.replace(first, "@").replace(second, first).replace("@", second)
+
+
+@pytest.mark.parametrize(
+    ("target", "file", "first", "second"),
+    [
+        ("elasticsearch", "model.json", '"feature_name": "f1"', '"feature_name": "f2"'),
+        ("elasticsearch", "model.json", '"field": "f1"', '"field": "f2"'),
+        ("opensearch", "featureset.json", '"field": "f1"', '"field": "f2"'),
+        ("solr", "features.json", '"field": "f1"', '"field": "f2"'),
+        ("vespa", "rank-profile.sd", "attribute(f1)", "attribute(f2)"),
+    ],
+)
+def test_features_that_are_read_from_the_fields_of_others_are_named(
+    exports: dict[str, Path], tmp_path: Path, target: str, file: str, first: str, second: str
+) -> None:
+    shutil.copytree(exports[target], tmp_path / target)
+    path = tmp_path / target / file
+    text = path.read_text()
+    assert first in text
+    path.write_text(_swap_words(first, second)(text))
+    found = verify_export(tmp_path / target)
+    assert not found.holds
+    assert [finding.text for finding in found.findings] == [
+        f"{file} is not as it was written",
+        "features f1 and f2 are swapped",
+    ]
+
+
+def test_a_feature_that_is_read_from_the_field_of_another_is_named(
+    exports: dict[str, Path], tmp_path: Path
+) -> None:
+    shutil.copytree(exports["solr"], tmp_path / "solr")
+    path = tmp_path / "solr" / "features.json"
+    path.write_text(path.read_text().replace('"field": "f1"', '"field": "f2"'))
+    texts = [finding.text for finding in verify_export(tmp_path / "solr").findings]
+    assert texts[1:] == ["feature f1 is read from the field of f2"]
+
+
+def test_a_file_that_is_no_longer_valid_is_named_beside_a_running_engine(
+    exports: dict[str, Path], tmp_path: Path
+) -> None:
+    shutil.copytree(exports["solr"], tmp_path / "solr")
+    (tmp_path / "solr" / "features.json").write_bytes(b"[{}]")
+    engine = Engine(lambda model, X: model.predict(X, np.float32))
+    found = verify_export(tmp_path / "solr", engine)
+    assert [finding.text for finding in found.findings] == [
+        "features.json is not as it was written"
+    ]
+
+
+@pytest.mark.parametrize("left", [0, 10])
+def test_golden_rows_that_are_cut_are_noticed(
+    exports: dict[str, Path], tmp_path: Path, left: int
+) -> None:
+    shutil.copytree(exports["onnx"], tmp_path / "onnx")
+    golden = tmp_path / "onnx" / "golden.jsonl"
+    golden.write_bytes(b"".join(golden.read_bytes().splitlines(keepends=True)[:left]))
+    found = verify_export(tmp_path / "onnx")
+    assert (found.rows, found.holds, found.changed) == (left, False, ("golden.jsonl",))
 
 
 def test_a_linear_weight_is_named(tmp_path: Path) -> None:
@@ -236,7 +303,7 @@ def test_malformed_files_are_refused(
     shutil.copytree(exports["opensearch"], tmp_path / "bad")
     (tmp_path / "bad" / name).write_bytes(content)
     if name == "golden.jsonl" and content == b"":
-        assert verify_export(tmp_path / "bad").rows == 0
+        assert verify_export(tmp_path / "bad").changed == (name,)
         return
     with pytest.raises(DataError):
         verify_export(tmp_path / "bad")

@@ -162,7 +162,8 @@ def verify_command(
     """Score the golden rows of an export, and explain every difference.
 
     By its files, or in a running engine, where each row becomes a document for that long. Ends
-    with status 1 if a row scores otherwise than the ranker did.
+    with status 1 if a row scores otherwise than the ranker did, or if a file is not as it was
+    written.
     """
     from podium.export import ExportFolder, connect_engine, verify_export
 
@@ -174,8 +175,6 @@ def verify_command(
 def report_verification(verification: Verification, folder: str) -> None:
     """Print what a verification found, and end with status 1 if it does not hold."""
     console = Console()
-    for name in verification.changed:
-        console.print(shown(f"{name} is not as it was written"), soft_wrap=True)
     console.print(
         shown(
             f"{folder}: {len(verification.off)} of {verification.rows} golden rows off; the "
@@ -185,7 +184,8 @@ def report_verification(verification: Verification, folder: str) -> None:
         soft_wrap=True,
     )
     for finding in verification.findings[:_MOST_FINDINGS]:
-        console.print(shown(f"  {finding.text}: {_rows(finding.rows)}"), soft_wrap=True)
+        rows = f": {_rows(finding.rows)}" if finding.rows else ""
+        console.print(shown(f"  {finding.text}{rows}"), soft_wrap=True)
     if len(verification.findings) > _MOST_FINDINGS:
         console.print(f"  ... and {len(verification.findings) - _MOST_FINDINGS} more")
     if not verification.holds:
@@ -195,7 +195,7 @@ def report_verification(verification: Verification, folder: str) -> None:
 def _rows(rows: tuple[int, ...]) -> str:
     if len(rows) == 1:
         return f"row {rows[0]}"
-    return f"{len(rows)} rows, the first is {rows[0]}" if rows else "no row"
+    return f"{len(rows)} rows, the first is {rows[0]}"
 
 
 def _extractors(path: Path) -> dict[str, Any]:

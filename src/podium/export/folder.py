@@ -184,6 +184,8 @@ class ExportFolder:
 
 def _check_manifest(manifest: ExportManifest) -> None:
     """Raise a ValueError for what would end up in a path, a request or a calculation."""
+    if not {GOLDEN, REFERENCE} <= set(manifest.files):
+        raise ValueError("it does not list its golden rows and its model")
     for name in manifest.files:
         if Path(name).name != name:
             raise ValueError(f"{name!r} is not a file of the folder")

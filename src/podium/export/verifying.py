@@ -17,6 +17,9 @@ from podium.export.targets import TARGETS
 from podium.export.targets.base import EngineModel
 from podium.export.trees import TreeModel
 
+_MALFORMED = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError)
+"""What reading a file of another structure raises; a DataError is a ValueError."""
+
 
 @dataclass(frozen=True)
 class Verification:
@@ -27,7 +30,7 @@ class Verification:
         off: The rows whose scores differ by more than rounding explains.
         largest: The largest difference of a score.
         tolerance: The difference that rounding explains.
-        findings: What explains the differences.
+        findings: What explains the differences, and the files that are changed.
         changed: The files that are not as they were written.
     """
 
@@ -40,7 +43,7 @@ class Verification:
 
     @property
     def holds(self) -> bool:
-        """Whether every golden row scores the same."""
+        """Whether every file is as it was written, and every golden row scores the same."""
         return not self.off and not self.findings
 
 
@@ -50,7 +53,8 @@ def verify_export(
     """Score the golden rows of an export, by its files or in a running engine.
 
     Without an engine the files are read by the target's rules, and every tree is compared: a
-    change is found even if it is too small to matter for a score.
+    change is found even if it is too small to matter for a score. In both cases each file must be
+    as it was written, by its digest: what a feature is read from is in no golden row.
 
     Example:
         >>> import tempfile
@@ -87,14 +91,40 @@ def verify_export(
         findings = explain_scores(
             reference, features, golden.values, scores, off, manifest.tolerance
         )
+    changed = export.changed_files()
+    if changed:
+        files = [Finding(f"{name} is not as it was written", ()) for name in changed]
+        findings = files + _other_fields(export) + findings
     return Verification(
         rows=len(scores),
         off=tuple(off.tolist()),
         largest=float(differences.max(initial=0.0)),
         tolerance=manifest.tolerance,
         findings=tuple(findings),
-        changed=tuple(export.changed_files()),
+        changed=tuple(changed),
     )
+
+
+def _other_fields(export: ExportFolder) -> list[Finding]:
+    """Name the features that are read from the field of another feature."""
+    target = TARGETS.named(export.manifest.target)
+    names = set(export.engine_names)
+    try:
+        fields = target.fields(export.target_files())
+    except _MALFORMED:
+        return []  # that the file is another is a finding already
+    others = {
+        name: field
+        for name, field in sorted(fields.items())
+        if field != name and {name, field} <= names
+    }
+    return [
+        Finding(f"features {name} and {field} are swapped", ())
+        if others.get(field) == name
+        else Finding(f"feature {name} is read from the field of {field}", ())
+        for name, field in others.items()
+        if not (others.get(field) == name and field < name)
+    ]
 
 
 def _read(export: ExportFolder) -> EngineModel:
@@ -104,7 +134,7 @@ def _read(export: ExportFolder) -> EngineModel:
         return target.read(export.target_files(), manifest.features)
     except DataError as error:
         raise error.at(export.path) from error
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+    except _MALFORMED as error:
         raise DataError(
             f"the files for {target.title} are malformed ({error!r})",
             path=export.path,

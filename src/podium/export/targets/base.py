@@ -161,6 +161,11 @@ class Target(ABC):
     def read(self, files: Mapping[str, bytes], features: Sequence[Feature]) -> EngineModel:
         """Return what the target computes from its files; a DataError if they are malformed."""
 
+    def fields(self, files: Mapping[str, bytes]) -> dict[str, str]:
+        """Return the field that a feature is read from, for those that are a document's field."""
+        del files
+        return {}
+
     def refuse(self, what: str, hint: str) -> NoReturn:
         """Raise the error for what a target cannot express."""
         raise ArgumentError(f"{self.title} cannot express {what}", hint=hint)

@@ -17,7 +17,7 @@ from podium.data.json_lines import parse_json
 from podium.errors import DataError
 from podium.export.folder import Feature
 from podium.export.targets.base import EngineModel, Request, Target, Written, version_number
-from podium.export.targets.opensearch import field_value
+from podium.export.targets.opensearch import field_value, read_fields
 from podium.export.trees import Split, TreeModel, concatenate_trees, flatten_tree
 
 MODEL = "model.json"
@@ -129,6 +129,12 @@ class Elasticsearch(Target):
         if operators - {"lte"}:
             raise DataError("a split compares in another way", hint="Export it again.")
         return EngineModel(concatenate_trees(trees, tuple(columns)), absent, False)
+
+    def fields(self, files: Mapping[str, bytes]) -> dict[str, str]:
+        """Return the field that a feature is read from, for those that are a document's field."""
+        configuration = parse_json(files[MODEL])["inference_config"]["learning_to_rank"]
+        extractors = [item["query_extractor"] for item in configuration["feature_extractors"]]
+        return read_fields((item["feature_name"], item["query"]) for item in extractors)
 
 
 def _structures(model: TreeModel) -> list[list[dict[str, Any]]]:

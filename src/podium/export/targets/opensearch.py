@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -172,6 +172,11 @@ class OpenSearch(Target):
         read = concatenate_trees(trees, tuple(columns), strict=True)
         return EngineModel(read, absent, single_precision=True)
 
+    def fields(self, files: Mapping[str, bytes]) -> dict[str, str]:
+        """Return the field that a feature is read from, for those that are a document's field."""
+        listed = parse_json(files[FEATURES])["featureset"]["features"]
+        return read_fields((entry["name"], entry["template"]) for entry in listed)
+
 
 class ElasticsearchPlugin(OpenSearch):
     """The o19s plugin for Elasticsearch, from which OpenSearch's descends."""
@@ -208,6 +213,18 @@ def field_value(name: str) -> dict[str, Any]:
             "boost_mode": "replace",
         }
     }
+
+
+def read_fields(queries: Iterable[tuple[str, Any]]) -> dict[str, str]:
+    """Return the field of each feature whose query ``field_value`` could have written."""
+    fields = {}
+    for name, query in queries:
+        try:
+            field = query["function_score"]["functions"][0]["field_value_factor"]["field"]
+        except (KeyError, TypeError, IndexError):
+            continue  # an extractor
+        fields[name] = str(field)
+    return fields
 
 
 def _raw_leaf(value: float) -> dict[str, Any]:

@@ -34,6 +34,7 @@ FEATURES, MODEL = "features.json", "model.json"
 SLACK = np.float32(1e-6)
 _NEIGHBOURS = 3
 _PACKAGE = "org.apache.solr.ltr"
+_FIELD_VALUE = f"{_PACKAGE}.feature.FieldValueFeature"
 _LARGE = 1_000_000
 
 
@@ -207,6 +208,14 @@ class Solr(Target):
             trees.append(flatten_tree(tree["root"], expand))
         return EngineModel(concatenate_trees(trees, tuple(columns)), absent, True)
 
+    def fields(self, files: Mapping[str, bytes]) -> dict[str, str]:
+        """Return the field that a feature is read from, for those that are a document's field."""
+        return {
+            entry["name"]: str(entry["params"]["field"])
+            for entry in parse_json(files[FEATURES])
+            if entry["class"] == _FIELD_VALUE
+        }
+
 
 def written_thresholds(exact: Floats) -> tuple[Floats, Floats]:
     """Return the thresholds to write, and what they become when Solr adds its millionth.
@@ -242,7 +251,7 @@ def field_value(name: str, absent: float | None) -> dict[str, Any]:
     """Return the feature that is a field of the document."""
     default = "NaN" if absent is None else _text(np.float32(absent))
     return {
-        "class": f"{_PACKAGE}.feature.FieldValueFeature",
+        "class": _FIELD_VALUE,
         "params": {"field": name, "defaultValue": default},
     }
 

@@ -8,6 +8,7 @@ forests and its expressions read alike.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ from podium.export.targets.opensearch import ABOVE_ALL
 from podium.export.trees import Split, TreeModel, concatenate_trees, flatten_tree
 
 MODEL, PROFILE = "model.json", "rank-profile.sd"
+_ATTRIBUTE = re.compile(r"function (\w+)\(\) \{\n\s*expression: attribute\((\w+)\)\n")
 
 
 class Vespa(Target):
@@ -92,6 +94,10 @@ class Vespa(Target):
         trees = [flatten_tree(tree["tree_structure"], expand) for tree in dump["tree_info"]]
         read = concatenate_trees(trees, tuple(columns), strict=True)
         return EngineModel(read, absent, single_precision=True)
+
+    def fields(self, files: Mapping[str, bytes]) -> dict[str, str]:
+        """Return the attribute that a feature is read from, for those that are one."""
+        return dict(_ATTRIBUTE.findall(files[PROFILE].decode()))
 
 
 def _nested(model: TreeModel, thresholds: Any) -> list[dict[str, Any]]:
