@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,16 @@ import pytest
 from podium.errors import DataError
 from podium.export.catboost_file import read_catboost
 from podium.export.lightgbm_file import read_lightgbm
-from podium.export.reading import read_engine_model
+from podium.export.reading import model_of_ranker, read_engine_model
 from podium.export.trees import TreeModel
 from podium.export.xgboost_file import read_xgboost
+from podium.rankers import TreeRanker
 from tests.export.trained import (
     TYPES,
     awkward_rows,
     catboost_model,
     lightgbm_model,
+    queries,
     rows,
     xgboost_model,
 )
@@ -149,6 +152,47 @@ def test_xgboost_model_ends_at_its_best_iteration() -> None:
     data = xgboost.DMatrix(X, feature_types=TYPES, enable_categorical=True)
     expected = booster.predict(data, output_margin=True, iteration_range=(0, 7))
     assert np.array_equal(model.predict(X, np.float32), expected)
+
+
+@pytest.mark.parametrize("rounds", [2, 4])
+def test_parallel_trees_of_a_ranker_are_trees_of_one_round(rounds: int) -> None:
+    ranker = TreeRanker(engine="xgboost", n_estimators=4, num_parallel_tree=3).fit(queries())
+    ranker._keep(ranker._booster, rounds)
+    model = model_of_ranker(ranker)
+    assert isinstance(model, TreeModel)
+    assert model.trees == 3 * rounds
+    X = queries().features
+    expected = ranker.booster_.inplace_predict(
+        X, iteration_range=(0, rounds), predict_type="margin"
+    )
+    assert np.array_equal(model.predict(X, np.float32), expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("split_conditions", lambda values: values[:1]),
+        ("split_indices", lambda values: [*values[:-1], 0.5]),
+        ("split_indices", lambda values: values[:1]),
+        ("default_left", lambda values: values[:1]),
+        ("left_children", lambda values: [float(value) for value in values]),
+    ],
+)
+def test_xgboost_lists_of_another_length_or_of_fractions_are_refused(
+    name: str, change: Callable[[list[Any]], list[Any]]
+) -> None:
+    content = json.loads(bytes(xgboost_model(2).save_raw("json")))
+    tree = content["learner"]["gradient_booster"]["model"]["trees"][1]
+    tree[name] = change(tree[name])
+    with pytest.raises(DataError, match="not an integer|length"):
+        read_xgboost(json.dumps(content).encode())
+
+
+def test_catboost_treatment_of_missing_values_that_is_unknown_is_refused(tmp_path: Path) -> None:
+    content = json.loads(catboost_model(tmp_path)[1])
+    content["features_info"]["float_features"][1]["nan_value_treatment"] = "AsSomething"
+    with pytest.raises(DataError, match="nan_value_treatment is 'AsSomething'"):
+        read_catboost(json.dumps(content).encode())
 
 
 @pytest.mark.parametrize(

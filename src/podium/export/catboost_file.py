@@ -15,6 +15,8 @@ from podium.export.trees import Split, TreeModel, concatenate_trees, flatten_tre
 _MOST_SPLITS = 16
 """CatBoost's own bound of the depth of an oblivious tree."""
 
+_TREATMENTS = ("AsIs", "AsFalse", "AsTrue")
+
 
 def read_catboost(content: bytes) -> TreeModel:
     """Read a model that CatBoost saved in JSON; its scores are CatBoost's raw values.
@@ -49,7 +51,10 @@ def _model(content: dict[str, Any]) -> TreeModel:
             raise ValueError("its features are not numbered")
         names[column] = str(entry["feature_id"]) or str(column + 1)
         columns[int(entry["feature_index"])] = column
-        treatments[int(entry["feature_index"])] = str(entry["nan_value_treatment"])
+        treatment = entry["nan_value_treatment"]
+        if treatment not in _TREATMENTS:
+            raise ValueError(f"nan_value_treatment is {treatment!r}")
+        treatments[int(entry["feature_index"])] = treatment
     scale, biases = content["scale_and_bias"]
     if len(biases) > 1:
         raise ValueError("it has several outputs")

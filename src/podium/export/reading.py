@@ -44,11 +44,11 @@ def model_of_ranker(ranker: Ranker) -> Model:
     archive = ranker.archive()
     names = tuple(ranker.feature_names_)
     if isinstance(ranker, TreeRanker):
-        read = {"lightgbm": read_lightgbm, "xgboost": read_xgboost}[ranker.engine]
-        trees = read(archive.blobs["model"])
-        if ranker.n_estimators_:
-            trees = trees.first_trees(ranker.n_estimators_)
-        return replace(trees, feature_names=names)
+        content, rounds = archive.blobs["model"], ranker.n_estimators_ or None
+        if ranker.engine == "xgboost":
+            return replace(read_xgboost(content, rounds), feature_names=names)
+        trees = read_lightgbm(content)
+        return replace(trees.first_trees(rounds or trees.trees), feature_names=names)
     if isinstance(ranker, BoostedRanker):
         return _boosted(ranker, names)
     if isinstance(ranker, LinearRanker):

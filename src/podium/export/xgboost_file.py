@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from podium.errors import DataError
 from podium.export.single_precision import as_single
 from podium.export.trees import TreeModel, concatenate_trees
 from podium.export.ubjson import parse_ubjson
+from podium.kernels import Ints
 
 _MARGIN = {"binary:logistic", "binary:logitraw", "reg:logistic"}
 _LOG = {"count:poisson", "reg:gamma", "reg:tweedie"}
@@ -20,16 +22,20 @@ _SAME = ("rank:", "reg:")
 _MOST_FEATURES = 1_000_000
 
 
-def read_xgboost(content: bytes) -> TreeModel:
+def read_xgboost(content: bytes, rounds: int | None = None) -> TreeModel:
     """Read a model that XGBoost saved; its scores are XGBoost's margins.
 
-    A model that was stopped early has the trees up to its best iteration. XGBoost compares and adds
-    in single precision: rows of single-precision values take the same branches, and its own sums
-    differ in the last digits from the exact ones.
+    XGBoost compares and adds in single precision: rows of single-precision values take the same
+    branches, and its own sums differ in the last digits from the exact ones.
+
+    Args:
+        content: The bytes of the file.
+        rounds: The number of boosting rounds to read, each of which has ``num_parallel_tree``
+            trees; by default those up to the best iteration if it was stopped early, or all.
     """
     try:
         model = parse_json(content) if content[1:2] in b'"\n \t' else parse_ubjson(content)
-        return _model(model["learner"])
+        return _model(model["learner"], rounds)
     except DataError:
         raise
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
@@ -38,7 +44,7 @@ def read_xgboost(content: bytes) -> TreeModel:
         ) from error
 
 
-def _model(learner: dict[str, Any]) -> TreeModel:
+def _model(learner: dict[str, Any], rounds: int | None) -> TreeModel:
     booster = learner["gradient_booster"]
     weights = None
     if booster["name"] == "dart":
@@ -71,35 +77,43 @@ def _model(learner: dict[str, Any]) -> TreeModel:
             raise ValueError("its weights have a wrong length")
         read = read.rescaled(weights)
     best = learner.get("attributes", {}).get("best_iteration")
-    if best is None:
+    if rounds is None and best is not None:
+        rounds = int(best) + 1
+    if rounds is None:
         return read
-    rounds = model["iteration_indptr"]
-    return read.first_trees(int(rounds[min(int(best) + 1, len(rounds) - 1)]))
+    ends = _integers(model["iteration_indptr"])
+    if rounds < 0 or (np.diff(ends) < 0).any() or ends[-1] != read.trees:
+        raise ValueError("its rounds are not its trees")
+    return read.first_trees(int(ends[min(rounds, len(ends) - 1)]))
 
 
 def _tree(tree: dict[str, Any], sets: list[tuple[int, ...]]) -> dict[str, ArrayLike]:
-    left = np.array(tree["left_children"], np.int64)
-    right = np.array(tree["right_children"], np.int64)
+    left = _integers(tree["left_children"])
+    right, feature, kinds = (
+        _integers(tree[name], len(left)) for name in ("right_children", "split_indices", "split_type")
+    )
     leaf = left == -1
     if (leaf != (right == -1)).any() or not left.size:
         raise ValueError("its nodes do not form trees")
+    if len(tree["split_conditions"]) != len(left):
+        raise ValueError("split_conditions has another length")
     values = as_single(tree["split_conditions"]).astype(np.float64)
-    missing_left = np.array(tree["default_left"], np.int64) != 0
+    missing_left = _integers(tree["default_left"], len(left)) != 0
     category_set = np.full(len(left), -1)
-    categories = [int(category) for category in tree.get("categories", ())]
-    starts, sizes = tree.get("categories_segments", ()), tree.get("categories_sizes", ())
-    for node, start, size in zip(tree.get("categories_nodes", ()), starts, sizes, strict=True):
-        category_set[int(node)] = len(sets)
-        sets.append(tuple(sorted(set(categories[int(start) : int(start) + int(size)]))))
+    categories, nodes, starts, sizes = (
+        _integers(tree.get(name, ())).tolist()
+        for name in ("categories", "categories_nodes", "categories_segments", "categories_sizes")
+    )
+    for node, start, size in zip(nodes, starts, sizes, strict=True):
+        category_set[node] = len(sets)
+        sets.append(tuple(sorted(set(categories[start : start + size]))))
     by_category = category_set >= 0
-    if (by_category != (np.array(tree["split_type"], np.int64) == 1)).any() or leaf[
-        by_category
-    ].any():
+    if (by_category != (kinds == 1)).any() or leaf[by_category].any():
         raise ValueError("its category sets are not those of its splits")
     # XGBoost sends the categories of a set to the right.
     left, right = np.where(by_category, right, left), np.where(by_category, left, right)
     return {
-        "feature": np.where(leaf, -1, np.array(tree["split_indices"], np.int64)),
+        "feature": np.where(leaf, -1, feature),
         "threshold": np.where(leaf | by_category, 0.0, values),
         "left": np.where(leaf, 0, left),
         "right": np.where(leaf, 0, right),
@@ -107,6 +121,15 @@ def _tree(tree: dict[str, Any], sets: list[tuple[int, ...]]) -> dict[str, ArrayL
         "value": np.where(leaf, values, 0.0),
         "category_set": category_set,
     }
+
+
+def _integers(values: Sequence[Any], size: int | None = None) -> Ints:
+    """Check that a list has integers only, which NumPy would cut fractions to."""
+    if any(not isinstance(value, int) for value in values):
+        raise ValueError("a number is not an integer")
+    if size is not None and len(values) != size:
+        raise ValueError("lists of nodes differ in length")
+    return np.array(values, np.int64)
 
 
 def _margin(text: str, objective: str) -> float:
