@@ -188,6 +188,59 @@ def test_xgboost_lists_of_another_length_or_of_fractions_are_refused(
         read_xgboost(json.dumps(content).encode())
 
 
+def _named(names: list[str]) -> bytes:
+    """A model of XGBoost with other names of its 6 features."""
+    content = json.loads(bytes(xgboost_model(2).save_raw("json")))
+    content["learner"]["feature_names"] = names
+    content["learner"]["learner_model_param"]["num_feature"] = str(len(names))
+    return json.dumps(content).encode()
+
+
+@pytest.mark.parametrize(
+    ("names", "problem"),
+    [
+        ([str(number) for number in range(20_001)], "has 20001 features, and at most 20000"),
+        (["a" * 1001, *"bcdef"], r"name of 1001 characters \('a{59}\.\.\.\)"),
+        (["a\ud800", *"bcdef"], r"not valid Unicode \('a\\ud800'\)"),
+    ],
+)
+def test_names_that_are_too_many_too_long_or_not_unicode_are_refused(
+    names: list[str], problem: str
+) -> None:
+    with pytest.raises(DataError, match=problem):
+        read_xgboost(_named(names))
+
+
+def test_names_within_the_limits_are_read() -> None:
+    names = ["a" * 1000, "\U0001f600", *"cdef"]
+    assert read_xgboost(_named(names)).feature_names == tuple(names)
+
+
+def test_features_without_names_are_limited_as_well() -> None:
+    content = _named([]).replace(b'"num_feature": "0"', b'"num_feature": "20001"')
+    with pytest.raises(DataError, match="has 20001 features"):
+        read_xgboost(content)
+
+
+def test_lightgbm_and_catboost_names_are_limited(tmp_path: Path) -> None:
+    text = lightgbm_model().model_to_string(num_iteration=1)
+    with pytest.raises(DataError, match="name of 1001 characters"):
+        read_lightgbm(text.replace("=Column_0 ", f"={'a' * 1001} ").encode())
+    content = json.loads(catboost_model(tmp_path)[1])
+    content["features_info"]["float_features"][1]["feature_id"] = "a" * 1001
+    with pytest.raises(DataError, match="name of 1001 characters"):
+        read_catboost(json.dumps(content).encode())
+
+
+def test_what_is_not_a_number_is_cut_in_the_message() -> None:
+    content = _named(list("abcdef")).replace(
+        b'"num_class": "0"', b'"num_class": "%s"' % (b"x" * 999)
+    )
+    with pytest.raises(DataError, match="is not a valid XGBoost model") as refused:
+        read_xgboost(content)
+    assert len(str(refused.value)) < 200
+
+
 def test_catboost_treatment_of_missing_values_that_is_unknown_is_refused(tmp_path: Path) -> None:
     content = json.loads(catboost_model(tmp_path)[1])
     content["features_info"]["float_features"][1]["nan_value_treatment"] = "AsSomething"

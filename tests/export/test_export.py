@@ -14,6 +14,7 @@ import podium
 from podium.data import Dataset
 from podium.errors import ArgumentError, DataError
 from podium.export import ExportFolder, ExportSettings, export_ranker, verify_export
+from podium.export.folder import REFERENCE, write_folder
 from podium.export.reading import model_of_ranker, read_model
 from podium.export.reference import read_reference, reference_bytes
 from podium.export.scorers import LinearModel
@@ -143,6 +144,36 @@ def test_missing_and_large_files_are_refused(tmp_path: Path) -> None:
         file.truncate((1 << 30) + 1)
     with pytest.raises(DataError, match="larger than 1 GiB"):
         read_model(tmp_path / "large")
+
+
+@pytest.mark.parametrize("target", ["onnx", "vespa", "solr"])
+def test_an_export_that_fails_leaves_no_folder(tmp_path: Path, target: str) -> None:
+    content = json.loads(bytes(xgboost_model(2, max_depth=1).save_raw("json")))
+    content["learner"]["feature_names"] = ["a\ud800", *"bcdef"]
+    (tmp_path / "model.json").write_text(json.dumps(content))
+    with pytest.raises(DataError, match=r"model\.json: has a feature whose name is not valid"):
+        export_ranker(tmp_path / "model.json", target, tmp_path / "export")
+    ranker = TreeRanker(n_estimators=2).fit(queries())
+    options = ExportSettings(extractors={"a" * 500: {}})
+    with pytest.raises(DataError, match=r"'a{59}\.\.\. is not a feature of the ranker"):
+        export_ranker(ranker, target, tmp_path / "export", options)
+    assert not (tmp_path / "export").exists()
+
+
+def test_an_expression_for_vespa_that_is_not_unicode_is_refused(tmp_path: Path) -> None:
+    ranker = TreeRanker(n_estimators=2).fit(queries())
+    options = ExportSettings(extractors={"1": "attribute(\ud800)"})
+    with pytest.raises(DataError, match="an extractor is not valid Unicode"):
+        export_ranker(ranker, "vespa", tmp_path / "export", options)
+    assert not (tmp_path / "export").exists()
+
+
+def test_a_manifest_that_could_not_be_opened_is_not_written(tmp_path: Path) -> None:
+    export = export_ranker(TreeRanker(n_estimators=2).fit(queries()), "vespa", tmp_path / "export")
+    manifest = replace(export.manifest, model_name="no name")
+    with pytest.raises(ValueError, match="'no name' is not a name"):
+        write_folder(tmp_path / "other", manifest, export.golden_rows(), {REFERENCE: b""})
+    assert not (tmp_path / "other").exists()
 
 
 def test_an_unknown_target_is_refused(tmp_path: Path) -> None:

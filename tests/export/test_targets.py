@@ -228,3 +228,5 @@ def test_names_that_every_engine_takes() -> None:
     assert engine_names(["1", "2"]) == ("f1", "f2")
     assert engine_names(["title bm25", "a-b"]) == ("title_bm25", "a_b")
     assert engine_names(["a b", "a-b"]) == ("f1", "f2")
+    assert engine_names(["a" * 255, "b"]) == ("a" * 255, "b")
+    assert engine_names(["a" * 256, "b"]) == ("f1", "f2")

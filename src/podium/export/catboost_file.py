@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from podium.data.json_lines import parse_json
 from podium.errors import DataError
+from podium.export.feature_names import check_feature_count, check_feature_names, shortened
 from podium.export.single_precision import as_single
 from podium.export.trees import Split, TreeModel, concatenate_trees, flatten_tree
 
@@ -30,7 +31,7 @@ def read_catboost(content: bytes) -> TreeModel:
         raise
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
         raise DataError(
-            f"is not a valid CatBoost model ({error!r})",
+            f"is not a valid CatBoost model ({shortened(repr(error))})",
             hint="Save it again with save_model(..., format='json').",
         ) from error
 
@@ -43,6 +44,7 @@ def _model(content: dict[str, Any]) -> TreeModel:
             hint="Train it on numerical features.",
         )
     described = info["float_features"]
+    check_feature_count(len(described))
     names = [""] * len(described)
     columns, treatments = {}, {}
     for entry in described:
@@ -55,6 +57,7 @@ def _model(content: dict[str, Any]) -> TreeModel:
         if treatment not in _TREATMENTS:
             raise ValueError(f"nan_value_treatment is {treatment!r}")
         treatments[int(entry["feature_index"])] = treatment
+    check_feature_names(names)
     scale, biases = content["scale_and_bias"]
     if len(biases) > 1:
         raise ValueError("it has several outputs")

@@ -16,7 +16,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ import numpy as np
 from podium.data.atomic import atomic_write
 from podium.data.json_lines import json_line, json_lines, parse_json
 from podium.errors import DataError
+from podium.export.feature_names import shortened
 from podium.kernels import Doubles
 
 MANIFEST, GOLDEN, REFERENCE = "manifest.json", "golden.jsonl", "reference.podium"
@@ -176,7 +177,9 @@ class ExportFolder:
             if isinstance(error, DataError):
                 raise
             raise DataError(
-                f"are not golden rows ({error!r})", path=path, hint="Export it again."
+                f"are not golden rows ({shortened(repr(error))})",
+                path=path,
+                hint="Export it again.",
             ) from error
         values = np.array([row for row, _ in rows], np.float64).reshape(-1, width)
         return GoldenRows(values, np.array([score for _, score in rows]))
@@ -188,12 +191,12 @@ def _check_manifest(manifest: ExportManifest) -> None:
         raise ValueError("it does not list its golden rows and its model")
     for name in manifest.files:
         if Path(name).name != name:
-            raise ValueError(f"{name!r} is not a file of the folder")
+            raise ValueError(f"{shortened(repr(name))} is not a file of the folder")
     if not NAME.fullmatch(manifest.model_name):
-        raise ValueError(f"{manifest.model_name!r} is not a name")
+        raise ValueError(f"{shortened(repr(manifest.model_name))} is not a name")
     for feature in manifest.features:
         if not NAME.fullmatch(feature.engine_name):
-            raise ValueError(f"{feature.engine_name!r} is not a name")
+            raise ValueError(f"{shortened(repr(feature.engine_name))} is not a name")
         if feature.absent is not None and not math.isfinite(feature.absent):
             raise ValueError("an absent value is not finite")
     if not manifest.tolerance >= 0:
@@ -208,21 +211,23 @@ def write_folder(
 ) -> ExportFolder:
     """Write an export, its manifest last: a folder with a manifest is complete."""
     folder = Path(path)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / MANIFEST).unlink(missing_ok=True)
     lines = [
         json_line({"values": [None if np.isnan(value) else value for value in row], "score": score})
         for row, score in zip(golden.values.tolist(), golden.scores.tolist(), strict=True)
     ]
     contents = {**files, GOLDEN: b"".join(lines)}
+    digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+    described = {"format": _FORMAT, **asdict(manifest), "files": dict(sorted(digests.items()))}
+    text = json.dumps(described, indent=1, ensure_ascii=False, allow_nan=False).encode()
+    _check_manifest(replace(manifest, files=digests))
+    # All is encoded and checked before the folder is made: an export that fails leaves none.
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MANIFEST).unlink(missing_ok=True)
     for name, content in contents.items():
         with atomic_write(folder / name) as file:
             file.write(content)
-    digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
-    described = {"format": _FORMAT, **asdict(manifest), "files": dict(sorted(digests.items()))}
-    text = json.dumps(described, indent=1, ensure_ascii=False, allow_nan=False)
     with atomic_write(folder / MANIFEST) as file:
-        file.write(text.encode() + b"\n")
+        file.write(text + b"\n")
     return ExportFolder.open(folder)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from podium.errors import DataError
+from podium.export.feature_names import check_feature_names
 from podium.export.tree_kernel import ZERO
 from podium.export.trees import TreeModel, concatenate_trees
 from podium.rankers.model_check import check_lightgbm
@@ -34,6 +35,7 @@ def _model(text: str) -> TreeModel:
     head, _, rest = text.partition("\nTree=0\n")
     header = _fields(head)
     names = tuple(header["feature_names"].split(" "))
+    check_feature_names(names)
     blocks = rest.partition("\nend of trees\n")[0].split("\nTree=") if rest else []
     sets: list[tuple[int, ...]] = []
     zero_missing = np.zeros(len(names), np.bool_)

@@ -12,6 +12,7 @@ import numpy as np
 
 from podium.errors import ArgumentError, DataError
 from podium.export.catboost_file import read_catboost
+from podium.export.feature_names import check_feature_names
 from podium.export.lightgbm_file import read_lightgbm
 from podium.export.scorers import LinearModel, NetworkModel
 from podium.export.trees import TreeModel, concatenate_trees
@@ -43,6 +44,7 @@ def model_of_ranker(ranker: Ranker) -> Model:
     """
     archive = ranker.archive()
     names = tuple(ranker.feature_names_)
+    check_feature_names(names)
     if isinstance(ranker, TreeRanker):
         content, rounds = archive.blobs["model"], ranker.n_estimators_ or None
         if ranker.engine == "xgboost":

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from podium.errors import DataError
+from podium.export.feature_names import shortened
 
 _NUMBERS = {
     b"i": (">b", 1), b"U": (">B", 1), b"I": (">h", 2), b"l": (">i", 4), b"L": (">q", 8),
@@ -30,7 +31,9 @@ def parse_ubjson(content: bytes) -> Any:
     try:
         value, end = _value(content, 1, content[:1], 0)
     except (struct.error, IndexError, KeyError, UnicodeDecodeError, ValueError) as error:
-        raise DataError(f"is not UBJSON ({error!r})", hint="Save the model again.") from error
+        raise DataError(
+            f"is not UBJSON ({shortened(repr(error))})", hint="Save the model again."
+        ) from error
     if end != len(content):
         raise DataError("is not UBJSON (it goes on after its end)", hint="Save the model again.")
     return value

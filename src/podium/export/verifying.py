@@ -10,6 +10,7 @@ import numpy as np
 from podium.errors import DataError
 from podium.export.differences import Finding, other_findings, tree_findings
 from podium.export.explanations import explain_scores
+from podium.export.feature_names import shortened
 from podium.export.folder import REFERENCE, ExportFolder
 from podium.export.live import LiveEngine
 from podium.export.reference import read_reference
@@ -136,7 +137,7 @@ def _read(export: ExportFolder) -> EngineModel:
         raise error.at(export.path) from error
     except _MALFORMED as error:
         raise DataError(
-            f"the files for {target.title} are malformed ({error!r})",
+            f"the files for {target.title} are malformed ({shortened(repr(error))})",
             path=export.path,
             hint="Export it again.",
         ) from error

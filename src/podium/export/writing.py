@@ -13,6 +13,7 @@ import numpy as np
 
 from podium.data import Dataset
 from podium.errors import ArgumentError, DataError
+from podium.export.feature_names import shortened
 from podium.export.folder import (
     NAME,
     REFERENCE,
@@ -98,7 +99,7 @@ def export_ranker(
     writer = TARGETS.named(target)
     if not NAME.fullmatch(options.model_name):
         raise ArgumentError(
-            f"{options.model_name!r} cannot be the name of a model",
+            f"{shortened(repr(options.model_name))} cannot be the name of a model",
             hint="Use letters, digits and underscores, no digit first.",
         )
     names = engine_names(model.feature_names)
@@ -168,7 +169,8 @@ def _by_engine_name(
     known = {of.get(name, name): extractor for name, extractor in extractors.items()}
     unknown = sorted(set(known) - set(engine))
     if unknown:
-        raise DataError(f"{unknown[0]!r} is not a feature of the ranker", hint="Check its name.")
+        problem = f"{shortened(ascii(unknown[0]))} is not a feature of the ranker"
+        raise DataError(problem, hint="Check its name.")
     return known
 
 

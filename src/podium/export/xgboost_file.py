@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from podium.data.json_lines import parse_json
 from podium.errors import DataError
+from podium.export.feature_names import check_feature_count, check_feature_names, shortened
 from podium.export.single_precision import as_single
 from podium.export.trees import TreeModel, concatenate_trees
 from podium.export.ubjson import parse_ubjson
@@ -19,7 +20,6 @@ from podium.kernels import Ints
 _MARGIN = {"binary:logistic", "binary:logitraw", "reg:logistic"}
 _LOG = {"count:poisson", "reg:gamma", "reg:tweedie"}
 _SAME = ("rank:", "reg:")
-_MOST_FEATURES = 1_000_000
 
 
 def read_xgboost(content: bytes, rounds: int | None = None) -> TreeModel:
@@ -40,7 +40,8 @@ def read_xgboost(content: bytes, rounds: int | None = None) -> TreeModel:
         raise
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
         raise DataError(
-            f"is not a valid XGBoost model ({error!r})", hint="Save it again with save_model."
+            f"is not a valid XGBoost model ({shortened(repr(error))})",
+            hint="Save it again with save_model.",
         ) from error
 
 
@@ -54,8 +55,10 @@ def _model(learner: dict[str, Any], rounds: int | None) -> TreeModel:
         raise ValueError("it is not made of trees")
     model, shape = booster["model"], learner["learner_model_param"]
     count = int(shape["num_feature"])
+    check_feature_count(count)
     names = tuple(map(str, learner.get("feature_names") or ()))
-    if not names and 0 < count <= _MOST_FEATURES:
+    check_feature_names(names)
+    if not names:
         names = tuple(str(number + 1) for number in range(count))
     if len(names) != count or int(shape["num_class"]) > 1 or int(shape["num_target"]) != 1:
         raise ValueError("it has other features or several outputs")
@@ -90,7 +93,8 @@ def _model(learner: dict[str, Any], rounds: int | None) -> TreeModel:
 def _tree(tree: dict[str, Any], sets: list[tuple[int, ...]]) -> dict[str, ArrayLike]:
     left = _integers(tree["left_children"])
     right, feature, kinds = (
-        _integers(tree[name], len(left)) for name in ("right_children", "split_indices", "split_type")
+        _integers(tree[name], len(left))
+        for name in ("right_children", "split_indices", "split_type")
     )
     leaf = left == -1
     if (leaf != (right == -1)).any() or not left.size:

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from podium.errors import ArgumentError, DataError
-from podium.export.folder import Feature
+from podium.export.feature_names import shortened
+from podium.export.folder import NAME, Feature
 from podium.export.reading import Model
 from podium.export.scorers import LinearModel, NetworkModel
 from podium.export.trees import TreeModel
@@ -198,13 +199,16 @@ def version_number(text: str) -> tuple[int, ...]:
 def engine_names(names: Sequence[str]) -> tuple[str, ...]:
     """Return names that every target takes: letters, digits and underscores, no digit first.
 
+    If two features would have one name, or a name is longer than 255 characters, all features are
+    numbered: a name that stays as it was could be the number of another feature.
+
     Example:
         >>> engine_names(["1", "bm25 (title)"])
         ('f1', 'bm25__title_')
     """
     cleaned = [re.sub(r"[^A-Za-z0-9_]", "_", name) for name in names]
     cleaned = [name if re.match(r"[A-Za-z_]", name) else f"f{name}" for name in cleaned]
-    if len(set(cleaned)) < len(cleaned):
+    if len(set(cleaned)) < len(cleaned) or not all(map(NAME.fullmatch, cleaned)):
         cleaned = [f"f{number}" for number in range(1, len(cleaned) + 1)]
     return tuple(cleaned)
 
@@ -212,7 +216,8 @@ def engine_names(names: Sequence[str]) -> tuple[str, ...]:
 def column_of(name: Any, columns: Mapping[str, int]) -> int:
     """Return the column of a feature that a target's file names."""
     if name not in columns:
-        raise DataError(f"{name!r} is not a feature of the export", hint="Export it again.")
+        problem = f"{shortened(repr(name))} is not a feature of the export"
+        raise DataError(problem, hint="Export it again.")
     return columns[name]
 
 

@@ -63,10 +63,11 @@ class Vespa(Target):
             f'    second-phase {{\n        expression: lightgbm("{request.model_name}.json")\n'
             "    }\n}\n"
         )
-        files = {
-            MODEL: json.dumps(dump, allow_nan=False).encode(),
-            PROFILE: profile.encode(),
-        }
+        try:
+            written = profile.encode()
+        except UnicodeEncodeError as error:
+            raise DataError("an extractor is not valid Unicode", hint="Correct it.") from error
+        files = {MODEL: json.dumps(dump, allow_nan=False).encode(), PROFILE: written}
         return Written(files, (None,) * len(request.names))
 
     def read(self, files: Mapping[str, bytes], features: Sequence[Feature]) -> EngineModel:
