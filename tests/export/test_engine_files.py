@@ -184,7 +184,7 @@ def test_xgboost_lists_of_another_length_or_of_fractions_are_refused(
     content = json.loads(bytes(xgboost_model(2).save_raw("json")))
     tree = content["learner"]["gradient_booster"]["model"]["trees"][1]
     tree[name] = change(tree[name])
-    with pytest.raises(DataError, match="not an integer|length"):
+    with pytest.raises(DataError, match=r"not an integer|length"):
         read_xgboost(json.dumps(content).encode())
 
 

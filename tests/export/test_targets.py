@@ -106,6 +106,55 @@ def test_thresholds_beyond_all_numbers(target: str, threshold: float) -> None:
     assert scores.tolist() == ([1.0, 2.0, 2.0, 2.0] if threshold < 0 else [2.0, 1.0, 1.0, 1.0])
 
 
+@pytest.mark.parametrize("target", sorted(TARGETS))
+def test_splits_by_infinity_are_a_limit_where_files_have_no_infinity(target: str) -> None:
+    model = _stump(np.inf, missing_left=False)
+    request = request_for(model, target)
+    written = TARGETS[target].write(request)
+    engine = TARGETS[target].read(written.files, features_of(request, written))
+    other = engine.predict([[np.inf]]).tolist() != model.predict([[np.inf]]).tolist()
+    assert other == (target not in ("onnx", "solr"))
+    assert any("An infinite value goes right" in limit for limit in written.limits) == other
+    assert not TARGETS[target].write(request_for(_stump(1e300, False), target)).limits
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("target", sorted(TARGETS))
+@pytest.mark.parametrize("leaves", [[1e39], [3e38, 3e38], [1e308, 1.7e308]])
+def test_leaves_beyond_the_range_of_a_target_are_refused(target: str, leaves: list[float]) -> None:
+    trees = [{"feature": [-1], "value": [leaf]} for leaf in leaves]
+    model = concatenate_trees(trees, ("a",))
+    single = replace(model, single_precision=True)
+    limit = r"3\.4e\+38" if target != "onnx" else r"1\.8e\+308"
+    if target == "onnx" and max(leaves) < 1e300:
+        assert TARGETS[target].write(request_for(model, target)).files
+        model, limit = single, r"3\.4e\+38"
+    with pytest.raises(ArgumentError, match=f"leaves whose sum may be .*, above {limit}"):
+        TARGETS[target].write(request_for(model, target))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("target", ["opensearch", "solr"])
+def test_weights_beyond_the_range_of_a_target_are_refused(target: str) -> None:
+    with pytest.raises(ArgumentError, match=r"a weight of 1e\+39, above 3\.4e\+38"):
+        TARGETS[target].write(request_for(LinearModel(("a",), np.array([-1e39])), target))
+
+
+def test_onnx_rounds_values_where_the_library_does() -> None:
+    threshold = float(np.float32(0.1))
+    model = replace(_stump(threshold, False, strict=True), single_precision=True)
+    request = request_for(model, "onnx")
+    written = TARGETS["onnx"].write(request)
+    engine = TARGETS["onnx"].read(written.files, features_of(request, written))
+    below = 0.1  # a number below the threshold that is rounded to it
+    assert below < threshold
+    before = float(np.nextafter(np.float32(0.1), np.float32(0)))
+    scores = engine.predict([[below], [before], [threshold], [np.nan], [np.inf], [-np.inf]])
+    assert scores.tolist() == [2.0, 1.0, 2.0, 2.0, 2.0, 1.0]
+    rows = engine.tree_rows([[below]])
+    assert rows.tolist() == [[threshold]]
+
+
 def test_onnx_compares_in_double_precision() -> None:
     threshold = 0.1
     model = _stump(threshold, False)
@@ -121,10 +170,13 @@ def test_onnx_compares_in_double_precision() -> None:
 def test_search_engines_refuse_categories(target: str) -> None:
     model = _stump(0.5, False)
     by_category = replace(model, category_set=np.array([0, -1, -1]), category_sets=((1, 2),))
-    with pytest.raises(ArgumentError, match="cannot express splits by categories"):
+    refusal = f"{TARGETS[target].title} cannot express {{}} in any version"
+    if target == "vespa":
+        refusal = "Podium does not write {} for Vespa"
+    with pytest.raises(ArgumentError, match=refusal.format("splits by categories")):
         TARGETS[target].write(request_for(by_category, target))
     zeros = replace(model, zero_missing=np.array([True]))
-    with pytest.raises(ArgumentError, match="cannot express 0 as a missing value"):
+    with pytest.raises(ArgumentError, match=refusal.format("0 as a missing value .*")):
         TARGETS[target].write(request_for(zeros, target))
 
 
@@ -190,7 +242,11 @@ def test_linear(target: str) -> None:
 @pytest.mark.parametrize("target", ["elasticsearch", "vespa"])
 def test_linear_is_refused(target: str) -> None:
     model = LinearModel(("a",), np.ones(1))
-    with pytest.raises(ArgumentError, match="cannot express linear models"):
+    problem = {
+        "elasticsearch": "Elasticsearch cannot express linear models in any version",
+        "vespa": "Podium does not write linear models for Vespa",
+    }[target]
+    with pytest.raises(ArgumentError, match=problem):
         TARGETS[target].write(request_for(model, target))
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from podium.export.differences import Finding
 from podium.export.folder import Feature
+from podium.export.single_precision import as_single
 from podium.export.trees import TreeModel
 from podium.kernels import Doubles, Ints
 
@@ -61,10 +62,10 @@ def _rules(
     changed = replace(model, strict=not model.strict)
     yield f"splits compare by {other}", changed.predict(values)
     with np.errstate(over="ignore"):
-        slack = model.threshold.astype(np.float32) + np.float32(1e-6)
+        slack = as_single(model.threshold) + np.float32(1e-6)
     moved = replace(model, threshold=slack.astype(np.float64))
     yield "a millionth is added to each threshold", moved.predict(values)
-    rounded = model.threshold.astype(np.float32).astype(np.float64)
+    rounded = as_single(model.threshold).astype(np.float64)
     yield "thresholds are rounded", replace(model, threshold=rounded).predict(values)
     yield "the base score is missing", replace(model, base_score=0.0).predict(values)
     reached = model.value[model.leaves(values)]

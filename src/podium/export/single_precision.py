@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike
 
 from podium.kernels import Floats
 
+LARGEST_SINGLE = float(np.finfo(np.float32).max)
+
 
 def as_single(values: ArrayLike) -> Floats:
     """Round to single precision; what is too large becomes infinite.

@@ -128,6 +128,14 @@ class TreeModel:
         """Whether any split is by a set of categories."""
         return bool((self.category_set >= 0).any())
 
+    def largest_score(self) -> float:
+        """Return a bound of the size of a score, and of every sum on the way to it."""
+        if not self.trees:
+            return abs(self.base_score)
+        with np.errstate(over="ignore"):
+            largest = np.maximum.reduceat(np.abs(self.value), self.roots).sum()
+        return abs(self.base_score) + float(largest)
+
     def depths(self) -> Ints:
         """Return the depth of each node; that of a root is 0."""
         parents = self.parents()
@@ -226,7 +234,8 @@ class TreeModel:
 
     def rescaled(self, weights: Doubles) -> TreeModel:
         """Return the model with the leaves of each tree multiplied by a weight."""
-        return replace(self, value=self.value * weights[self.tree_of_node()])
+        with np.errstate(over="ignore", invalid="ignore"):  # then a leaf is refused
+            return replace(self, value=self.value * weights[self.tree_of_node()])
 
     def subtree(self, root: int) -> Iterator[int]:
         """Yield the nodes below a root, parents first and left before right."""

@@ -16,6 +16,7 @@ from podium.export.feature_names import shortened
 from podium.export.folder import NAME, Feature
 from podium.export.reading import Model
 from podium.export.scorers import LinearModel, NetworkModel
+from podium.export.single_precision import LARGEST_SINGLE, as_single
 from podium.export.trees import TreeModel
 from podium.kernels import Doubles
 
@@ -84,7 +85,7 @@ class EngineModel:
         """Return rows as the target sees them: absent values filled in, rounded."""
         rows = np.asarray(X, np.float64)
         rows = np.where(np.isnan(rows), self.absent, rows)
-        return rows.astype(np.float32).astype(np.float64) if self.single_precision else rows
+        return as_single(rows).astype(np.float64) if self.single_precision else rows
 
     def tree_rows(self, X: ArrayLike) -> Doubles:
         """Return rows with the columns of its trees, which may be more than the features."""
@@ -131,6 +132,8 @@ class Target(ABC):
     """The packages that write the format."""
     has_raw_form: ClassVar[bool] = False
     """Whether it reads trees as XGBoost saves them, besides another form."""
+    largest_score: ClassVar[float] = LARGEST_SINGLE
+    """The largest number that a score may be."""
     tolerance: ClassVar[float]
     """The largest difference of scores of about 1 that rounding explains."""
 
@@ -138,11 +141,25 @@ class Target(ABC):
         """Return the files of a model; an ArgumentError if the target cannot express it."""
         if request.raw and not (self.has_raw_form and isinstance(request.model, TreeModel)):
             self.refuse("this model as XGBoost saves it", "Leave out --raw.")
+        self._require_range(request.model)
         if isinstance(request.model, TreeModel):
             return self.write_trees(request, request.model)
         if isinstance(request.model, LinearModel):
             return self.write_linear(request, request.model)
         return self.write_network(request, request.model)
+
+    def _require_range(self, model: Model) -> None:
+        """Refuse leaves and weights whose sums are infinite in the target, or in the library."""
+        if isinstance(model, NetworkModel):
+            return
+        limit = self.largest_score
+        if isinstance(model, TreeModel):
+            largest, what = model.largest_score(), "leaves whose sum may be"
+            limit = min(limit, LARGEST_SINGLE) if model.single_precision else limit
+        else:
+            largest, what = float(np.abs(model.weights).max(initial=0.0)), "a weight of"
+        if not largest <= limit:
+            self.refuse(f"{what} {largest:.3g}, above {limit:.3g}", "Scale the labels.")
 
     @abstractmethod
     def write_trees(self, request: Request, model: TreeModel) -> Written:
@@ -151,12 +168,12 @@ class Target(ABC):
     def write_linear(self, request: Request, model: LinearModel) -> Written:
         """Write a linear model."""
         del request, model
-        self.refuse("linear models", "Export it to opensearch, solr or onnx.")
+        self.refuse_always("linear models", "Export it to opensearch, solr or onnx.")
 
     def write_network(self, request: Request, model: NetworkModel) -> Written:
         """Write a network."""
         del request, model
-        self.refuse("networks", "Export it to onnx or solr.")
+        self.refuse_always("networks", "Export it to onnx or solr.")
 
     @abstractmethod
     def read(self, files: Mapping[str, bytes], features: Sequence[Feature]) -> EngineModel:
@@ -171,12 +188,25 @@ class Target(ABC):
         """Raise the error for what a target cannot express."""
         raise ArgumentError(f"{self.title} cannot express {what}", hint=hint)
 
+    def refuse_always(self, what: str, hint: str) -> NoReturn:
+        """Raise the error for what no version of the target can express."""
+        self.refuse(f"{what} in any version", hint)
+
+    def infinity_limits(self, model: TreeModel) -> tuple[str, ...]:
+        """Return the limit of targets in whose files no threshold is infinite, if it matters."""
+        if model.strict or not np.isposinf(model.threshold[model.feature >= 0]).any():
+            return ()
+        return (
+            f"An infinite value goes right at splits by <= infinity, where {self.title} has the "
+            "largest number as the threshold; the ranker sends it left.",
+        )
+
     def require_plain_splits(self, model: TreeModel) -> None:
         """Refuse trees with categories or with 0 as a missing value."""
         if model.has_categories:
-            self.refuse("splits by categories", "Train on numbers, or export to onnx.")
+            self.refuse_always("splits by categories", "Train on numbers, or export to onnx.")
         if model.zero_missing.any():
-            self.refuse(
+            self.refuse_always(
                 "0 as a missing value (LightGBM's zero_as_missing)",
                 "Train without it, or export to onnx.",
             )

@@ -77,9 +77,9 @@ class Elasticsearch(Target):
             "definition": {"trained_model": {"ensemble": ensemble}},
             "inference_config": {"learning_to_rank": {"feature_extractors": extractors}},
         }
-        limits: tuple[str, ...] = ()
+        limits = self.infinity_limits(model)
         if version_number(request.version) >= (8, 19):
-            limits = (
+            limits += (
                 "From version 8.19 on, negative scores are shifted to 0 or above (eland#783).",
             )
         files = {MODEL: json.dumps(body, allow_nan=False).encode()}

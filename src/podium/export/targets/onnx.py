@@ -42,6 +42,7 @@ class Onnx(Target):
     default_version = "1.21"
     single_precision = False
     tolerance = 1e-6
+    largest_score = float(np.finfo(np.float64).max)
     packages = ("onnx", "onnxruntime")
 
     def write_trees(self, request: Request, model: TreeModel) -> Written:
@@ -51,8 +52,11 @@ class Onnx(Target):
             model = concatenate_trees([leaf], model.feature_names)
         graph = _Graph()
         columns = INPUT
+        if model.single_precision:  # its library rounds what it is given
+            single = graph.add("Cast", [columns], to=graph.FLOAT)
+            columns = graph.add("Cast", [single], to=graph.DOUBLE)
         if model.zero_missing.any():
-            columns = _missing_zeros(graph, model)
+            columns = _missing_zeros(graph, columns, model)
         feature, threshold = model.feature.copy(), model.threshold.copy()
         if model.has_categories:
             columns = self._membership(graph, columns, model, feature, threshold)
@@ -264,12 +268,12 @@ class _Graph:
         return bytes(model.SerializeToString(deterministic=True))
 
 
-def _missing_zeros(graph: _Graph, model: TreeModel) -> str:
+def _missing_zeros(graph: _Graph, columns: str, model: TreeModel) -> str:
     """Replace the zeros of features for which they are missing values by NaN."""
-    size = graph.add("Abs", [INPUT])
+    size = graph.add("Abs", [columns])
     limit = graph.doubles("zero", np.where(model.zero_missing, ZERO, -1.0))
     is_zero = graph.add("LessOrEqual", [size, limit])
-    return graph.add("Where", [is_zero, graph.doubles("nan", np.nan), INPUT])
+    return graph.add("Where", [is_zero, graph.doubles("nan", np.nan), columns])
 
 
 def _tree_attributes(model: TreeModel, feature: Any, threshold: Any) -> dict[str, Any]:

@@ -86,18 +86,17 @@ class OpenSearch(Target):
         thresholds = below(model.threshold, strict=model.strict).astype(np.float64)
         # JSON has no infinity, but the plugin reads what is too large as one.
         thresholds = np.minimum(thresholds, ABOVE_ALL)
-        leaves = model.value.astype(np.float32).astype(np.float64)
-        if not np.isfinite(leaves).all():
-            self.refuse("a leaf above all single-precision numbers", "Scale the labels.")
+        leaves = as_single(model.value).astype(np.float64)
         base = [float(np.float32(model.base_score))] if model.base_score or not model.trees else []
         absent = 0.0 if rule == "zero" else None
+        limits = self.infinity_limits(model)
         if request.raw:
             trees = [_raw_leaf(score) for score in base] + _raw_trees(model, thresholds, leaves)
-            return self._written(request, _RAW, _saved(trees, request.names), absent)
+            return self._written(request, _RAW, _saved(trees, request.names), absent, limits)
         splits = [{"nodeid": 0, "leaf": score} for score in base]
         splits += nested_trees(model, thresholds, leaves, request.names)
         definition = {"objective": _OBJECTIVE, "splits": splits}
-        return self._written(request, _DUMPED, definition, absent)
+        return self._written(request, _DUMPED, definition, absent, limits)
 
     def write_linear(self, request: Request, model: LinearModel) -> Written:
         """Write the weight of each feature."""
@@ -106,7 +105,12 @@ class OpenSearch(Target):
         return self._written(request, "model/linear", definition, 0.0)
 
     def _written(
-        self, request: Request, kind: str, definition: Any, absent: float | None
+        self,
+        request: Request,
+        kind: str,
+        definition: Any,
+        absent: float | None,
+        limits: tuple[str, ...] = (),
     ) -> Written:
         features = [
             {
@@ -127,6 +131,7 @@ class OpenSearch(Target):
                 MODEL: json.dumps({"model": model}).encode(),
             },
             absent=(absent,) * len(request.names),
+            limits=limits,
         )
 
     def read(self, files: Mapping[str, bytes], features: Sequence[Feature]) -> EngineModel:

@@ -68,9 +68,7 @@ class Solr(Target):
             (int(model.feature[node]), *_between(exact[node], effective[node]))
             for node in np.flatnonzero(inner & (exact != effective))
         }
-        leaves = model.value.astype(np.float32).astype(np.float64)
-        if not np.isfinite(leaves).all():
-            self.refuse("a leaf above all single-precision numbers", "Scale the labels.")
+        leaves = as_single(model.value).astype(np.float64)
         trees = [
             {"weight": "1", "root": root}
             for root in _nested(model, written, leaves, request.names, with_missing)

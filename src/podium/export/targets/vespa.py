@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from podium.data.json_lines import parse_json
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 from podium.export.folder import Feature
 from podium.export.single_precision import as_single, below
 from podium.export.targets.base import EngineModel, Request, Target, Written
@@ -68,7 +68,11 @@ class Vespa(Target):
         except UnicodeEncodeError as error:
             raise DataError("an extractor is not valid Unicode", hint="Correct it.") from error
         files = {MODEL: json.dumps(dump, allow_nan=False).encode(), PROFILE: written}
-        return Written(files, (None,) * len(request.names))
+        return Written(files, (None,) * len(request.names), self.infinity_limits(model))
+
+    def refuse_always(self, what: str, hint: str) -> NoReturn:
+        """Raise the error for what is not written: Vespa's expressions could do more."""
+        raise ArgumentError(f"Podium does not write {what} for Vespa", hint=hint)
 
     def read(self, files: Mapping[str, bytes], features: Sequence[Feature]) -> EngineModel:
         """Read the dump as Vespa's parser does."""
