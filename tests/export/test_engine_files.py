@@ -241,6 +241,55 @@ def test_what_is_not_a_number_is_cut_in_the_message() -> None:
     assert len(str(refused.value)) < 200
 
 
+@pytest.mark.parametrize(
+    ("parameters", "kind"),
+    [
+        ({"booster": "gblinear"}, r"a linear one \(gblinear\)"),
+        ({"objective": "survival:cox"}, "one of the objective survival:cox"),
+        ({"objective": "binary:hinge"}, "one of the objective binary:hinge"),
+        ({"objective": "multi:softmax", "num_class": 3}, "one of several outputs"),
+    ],
+)
+def test_xgboost_models_of_other_kinds_are_not_supported(
+    parameters: dict[str, Any], kind: str
+) -> None:
+    import xgboost
+
+    X = np.nan_to_num(rows(True)[0])
+    model = xgboost.train(
+        {"nthread": 2, "verbosity": 0, **parameters}, xgboost.DMatrix(X, (X[:, 0] > 0) * 1), 2
+    )
+    with pytest.raises(DataError, match=f"is an XGBoost model that is not supported: {kind}"):
+        read_xgboost(bytes(model.save_raw("json")))
+
+
+def test_models_of_several_outputs_are_not_supported(tmp_path: Path) -> None:
+    import catboost
+    import lightgbm
+    import xgboost
+
+    X = np.nan_to_num(rows(True)[0])
+    y = np.digitize(X[:, 0], [-0.5, 0.5])
+    settings = {"objective": "multiclass", "num_class": 3, "verbosity": -1, "num_threads": 2}
+    classes = lightgbm.train(settings, lightgbm.Dataset(X, y), 2)
+    with pytest.raises(DataError, match="LightGBM model that is not supported: one of several"):
+        read_lightgbm(classes.model_to_string().encode())
+    targets = xgboost.train(
+        {"multi_strategy": "multi_output_tree", "tree_method": "hist", "nthread": 2},
+        xgboost.DMatrix(X, X[:, :2]),
+        2,
+    )
+    with pytest.raises(DataError, match="XGBoost model that is not supported: one of several"):
+        read_xgboost(bytes(targets.save_raw("json")))
+    model = catboost.CatBoostClassifier(
+        iterations=2, depth=2, verbose=0, thread_count=2, allow_writing_files=False
+    )
+    model.fit(X, y)
+    model.save_model(str(tmp_path / "model.json"), format="json")
+    with pytest.raises(DataError, match="CatBoost model that is not supported: one of several"):
+        read_catboost((tmp_path / "model.json").read_bytes())
+
+
 def test_catboost_treatment_of_missing_values_that_is_unknown_is_refused(tmp_path: Path) -> None:
     content = json.loads(catboost_model(tmp_path)[1])
     content["features_info"]["float_features"][1]["nan_value_treatment"] = "AsSomething"

@@ -60,7 +60,10 @@ def _model(content: dict[str, Any]) -> TreeModel:
     check_feature_names(names)
     scale, biases = content["scale_and_bias"]
     if len(biases) > 1:
-        raise ValueError("it has several outputs")
+        raise DataError(
+            "is a CatBoost model that is not supported: one of several outputs",
+            hint="Train it with one output.",
+        )
     reader = _Splits(columns, treatments)
     if "oblivious_trees" in content:
         trees = [reader.oblivious(tree) for tree in content["oblivious_trees"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,12 @@ def read_lightgbm(content: bytes) -> TreeModel:
     What happens to a missing value depends on ``missing_type`` of the split: with ``None`` it
     counts as 0, whatever the default direction of the split says; with ``Zero`` 0 is missing, too.
     """
+    header = content[: content.find(b"\nTree=0\n") + 1]
+    if re.search(rb"^num_class=0*(?!1$)[1-9]\d{0,8}$", header, re.MULTILINE):
+        raise DataError(
+            "is a LightGBM model that is not supported: one of several outputs",
+            hint="Train it with one output.",
+        )
     try:
         return _model(check_lightgbm(content).decode())
     except UnicodeDecodeError as error:

@@ -51,17 +51,24 @@ def _model(learner: dict[str, Any], rounds: int | None) -> TreeModel:
     if booster["name"] == "dart":
         weights = np.array(booster["weight_drop"], np.float64)
         booster = booster["gbtree"]
+    if booster["name"] == "gblinear":
+        raise _unsupported("a linear one (gblinear)")
     if booster["name"] != "gbtree":
         raise ValueError("it is not made of trees")
     model, shape = booster["model"], learner["learner_model_param"]
+    if int(shape["num_class"]) > 1 or int(shape["num_target"]) > 1:
+        raise _unsupported("one of several outputs")
+    objective = str(learner["objective"]["name"])
+    if objective not in _MARGIN | _LOG and not objective.startswith(_SAME):
+        raise _unsupported(f"one of the objective {shortened(objective)}")
     count = int(shape["num_feature"])
     check_feature_count(count)
     names = tuple(map(str, learner.get("feature_names") or ()))
     check_feature_names(names)
     if not names:
         names = tuple(str(number + 1) for number in range(count))
-    if len(names) != count or int(shape["num_class"]) > 1 or int(shape["num_target"]) != 1:
-        raise ValueError("it has other features or several outputs")
+    if len(names) != count:
+        raise ValueError("it has another number of features")
     if any(model["tree_info"]):
         raise ValueError("it has several classes")
     sets: list[tuple[int, ...]] = []
@@ -70,7 +77,7 @@ def _model(learner: dict[str, Any], rounds: int | None) -> TreeModel:
         trees,
         names,
         strict=True,
-        base_score=_margin(str(shape["base_score"]), str(learner["objective"]["name"])),
+        base_score=_margin(str(shape["base_score"]), objective),
         category_sets=tuple(sets),
         floor_categories=True,
         single_precision=True,
@@ -143,6 +150,11 @@ def _margin(text: str, objective: str) -> float:
         return math.log(score / (1 - score))
     if objective in _LOG:
         return math.log(score)
-    if objective.startswith(_SAME):
-        return score
-    raise ValueError(f"{objective} is an objective without a known base score")
+    return score
+
+
+def _unsupported(kind: str) -> DataError:
+    return DataError(
+        f"is an XGBoost model that is not supported: {kind}",
+        hint="Train trees with one output and an objective rank:..., reg:... or binary:logistic.",
+    )
