@@ -107,7 +107,7 @@ def test_refusals_say_what_to_do() -> None:
     options = ("--engine-version", "3.1", "--never-missing", "-o", "old")
     run("export", "ranker.podium", "--to", "opensearch", *options)
     message = fail("export", "lightgbm.txt", "--to", "vespa")
-    assert "Vespa cannot express splits by categories" in message
+    assert "Podium does not write splits by categories for Vespa" in message
     message = fail("export", "lightgbm.txt", "--to", "onnx", "--validation", "held.txt")
     assert "--validation needs a ranker saved by Podium" in message
     message = fail("export", "ranker.podium", "--to", "solr", "--name", "../x")
