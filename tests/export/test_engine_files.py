@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 
 from podium.errors import DataError
+from podium.export import export_ranker
 from podium.export.catboost_file import read_catboost
 from podium.export.lightgbm_file import read_lightgbm
 from podium.export.reading import model_of_ranker, read_engine_model
+from podium.export.targets import TARGETS
 from podium.export.trees import TreeModel
 from podium.export.xgboost_file import read_xgboost
 from podium.rankers import TreeRanker
@@ -307,6 +309,34 @@ def test_catboost(tmp_path: Path, parameters: dict[str, Any]) -> None:
     X = awkward_rows(model)
     assert np.abs(model.predict(X) - library.predict(X)).max() < 1e-13
     assert model.feature_names == ("1", "2", "3", "4", "5", "6")
+
+
+@pytest.mark.parametrize("library", ["xgboost", "catboost"])
+def test_onnx_scores_doubles_as_the_libraries_that_round_them(library: str, tmp_path: Path) -> None:
+    import xgboost
+
+    if library == "catboost":
+        model, content = catboost_model(tmp_path)
+    else:
+        model = xgboost_model()
+        content = bytes(model.save_raw("json"))
+    trees = read_engine_model(content)
+    random = np.random.default_rng(0)
+    inner = (trees.feature >= 0) & (trees.category_set < 0)
+    X = np.zeros((2000, 6))
+    for column in np.unique(trees.feature[inner]):
+        X[:, column] = random.choice(trees.threshold[inner & (trees.feature == column)], len(X))
+    X[:, 3] = np.abs(X[:, 3])
+    X *= 1 + random.choice([-1e-9, 0.0, 1e-9], X.shape)  # rounded to the threshold
+    if library == "catboost":
+        expected = model.predict(X)
+    else:
+        data = xgboost.DMatrix(X, feature_types=TYPES, enable_categorical=True)
+        expected = model.predict(data, output_margin=True)
+    (tmp_path / "exported.json").write_bytes(content)
+    export = export_ranker(tmp_path / "exported.json", "onnx", tmp_path / "onnx")
+    engine = TARGETS["onnx"].read(export.target_files(), export.manifest.features)
+    assert np.abs(engine.predict(X) - expected).max() < 1e-5
 
 
 def test_catboost_with_categories_is_refused(tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def test_weights_beyond_the_range_of_a_target_are_refused(target: str) -> None:
 
 def test_onnx_rounds_values_where_the_library_does() -> None:
     threshold = float(np.float32(0.1))
-    model = replace(_stump(threshold, False, strict=True), single_precision=True)
+    model = replace(_stump(threshold, False, strict=True), single_values=True)
     request = request_for(model, "onnx")
     written = TARGETS["onnx"].write(request)
     engine = TARGETS["onnx"].read(written.files, features_of(request, written))

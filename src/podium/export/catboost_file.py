@@ -69,7 +69,8 @@ def _model(content: dict[str, Any]) -> TreeModel:
         trees = [reader.oblivious(tree) for tree in content["oblivious_trees"]]
     else:
         trees = [reader.nested(tree) for tree in content["trees"]]
-    read = concatenate_trees(trees, tuple(names), base_score=float(biases[0]) if biases else 0.0)
+    base = float(biases[0]) if biases else 0.0
+    read = concatenate_trees(trees, tuple(names), base_score=base, single_values=True)
     return read.rescaled(np.full(read.trees, float(scale)))
 
 

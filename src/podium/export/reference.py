@@ -17,7 +17,7 @@ _NODE_ARRAYS = (
     "roots", "feature", "threshold", "left", "right", "missing_left", "value", "category_set",
     "zero_missing",
 )  # fmt: skip
-_OPTIONS = ("strict", "base_score", "floor_categories", "single_precision")
+_OPTIONS = ("strict", "base_score", "floor_categories", "single_values", "single_precision")
 
 
 def reference_bytes(model: Model) -> bytes:
@@ -64,6 +64,7 @@ def read_reference(content: bytes) -> Model:
             strict=bool(metadata["strict"]),
             base_score=float(metadata["base_score"]),
             floor_categories=bool(metadata["floor_categories"]),
+            single_values=bool(metadata["single_values"]),
             single_precision=bool(metadata["single_precision"]),
             **nodes,
         )

@@ -49,8 +49,9 @@ class TreeModel:
         floor_categories: Whether a fraction is rounded down to its category (XGBoost), so that -0.5
             is none, rather than cut off (LightGBM).
         zero_missing: Whether 0 is a missing value, for each feature.
-        single_precision: Whether its library compares and adds in single precision, so that its
-            own scores differ from the exact sum in the last digits.
+        single_values: Whether its library rounds values to single precision before it compares.
+        single_precision: Whether its library adds in single precision, so that its own scores
+            differ from the exact sum in the last digits.
     """
 
     feature_names: tuple[str, ...]
@@ -67,6 +68,7 @@ class TreeModel:
     category_sets: tuple[tuple[int, ...], ...] = ()
     floor_categories: bool = False
     zero_missing: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
+    single_values: bool = False
     single_precision: bool = False
 
     def __post_init__(self) -> None:

@@ -80,6 +80,7 @@ def _model(learner: dict[str, Any], rounds: int | None) -> TreeModel:
         base_score=_margin(str(shape["base_score"]), objective),
         category_sets=tuple(sets),
         floor_categories=True,
+        single_values=True,
         single_precision=True,
     )
     if weights is not None:

@@ -52,7 +52,7 @@ class Onnx(Target):
             model = concatenate_trees([leaf], model.feature_names)
         graph = _Graph()
         columns = INPUT
-        if model.single_precision:  # its library rounds what it is given
+        if model.single_values:  # its library rounds what it is given
             single = graph.add("Cast", [columns], to=graph.FLOAT)
             columns = graph.add("Cast", [single], to=graph.DOUBLE)
         if model.zero_missing.any():
