@@ -215,7 +215,7 @@ def test_one_system_is_not_compared() -> None:
 def test_runs_of_other_queries_are_refused() -> None:
     judgments, runs = made_up()
     other = Rankings.from_columns(["x"], ["d"], [1.0])
-    with pytest.raises(DataError, match="no query"):
+    with pytest.raises(DataError, match="none of the 1 queries of the rankings is judged"):
         compare("AP", judgments, {"old": runs["old"], "new": other}, conventions="trec_eval")
 
 

@@ -167,6 +167,6 @@ def test_reports_of_the_command_line_name_the_conventions(
     assert printed.splitlines()[1].split("\t")[2::3] == ["0.3421", "podium"]
     printed = succeed("evaluate", "judged.qrels", "bm25.run", "-m", "map", "--json")
     assert next(iter(json.loads(printed).values()))["conventions"] == "trec_eval"
-    assert "Name the conventions" in fail(
+    assert "Name them, as --conventions trec_eval" in fail(
         "evaluate", "judged.qrels", "bm25.run", "-m", "map", "-m", "nDCG@10"
     )
