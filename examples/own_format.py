@@ -1,4 +1,4 @@
-"""A file format of one's own: CSV with a header, columns `query_id` and `label`, then features.
+"""A file format of one's own: columns `query_id` and `label`, then features, between semicolons.
 
 Reading gives a `Dataset`, and what is wrong with a file is a `DataError` that names the line.
 """
@@ -14,12 +14,14 @@ from podium.data.formats import FORMATS, Format
 from podium.errors import DataError
 
 
-def read_csv(source, *, progress=None):
-    """Read a CSV file; rows of a query need not be contiguous."""
-    rows = csv.reader(line.decode() for _, line in numbered_lines(source, progress=progress))
+def read_semicolons(source, *, progress=None):
+    """Read a file; rows of a query need not be contiguous."""
+    rows = csv.reader(
+        (line.decode() for _, line in numbered_lines(source, progress=progress)), delimiter=";"
+    )
     names = next(rows, [])
     if names[:2] != ["query_id", "label"]:
-        raise DataError("does not begin with query_id,label", path=source_name(source), line=1)
+        raise DataError("does not begin with query_id;label", path=source_name(source), line=1)
     queries, numbers = [], []
     for row in rows:
         try:
@@ -33,12 +35,12 @@ def read_csv(source, *, progress=None):
     return Dataset.from_arrays(table[:, 1:], table[:, 0], qid=queries, feature_names=names[2:])
 
 
-def write_csv(datasets, target):
+def write_semicolons(datasets, target):
     """Write a data set, or blocks of one as they come."""
     with open_write(target) as write:
         for block, data in enumerate([datasets] if isinstance(datasets, Dataset) else datasets):
             text = io.StringIO()
-            table = csv.writer(text, lineterminator="\n")
+            table = csv.writer(text, delimiter=";", lineterminator="\n")
             if not block:
                 table.writerow(["query_id", "label", *data.feature_names])
             columns = (data.query_id_of_row().to_pylist(), data.labels.tolist(), data.features)
@@ -47,4 +49,4 @@ def write_csv(datasets, target):
             write(text.getvalue().encode())
 
 
-FORMATS["csv"] = Format("csv", Dataset, read_csv, write_csv, suffixes=(".csv",))
+FORMATS["ssv"] = Format("ssv", Dataset, read_semicolons, write_semicolons, suffixes=(".ssv",))

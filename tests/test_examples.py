@@ -85,25 +85,25 @@ def test_own_algorithm(example) -> None:
 def test_own_format(example, tmp_path: Path) -> None:
     own = example("own_format")
     data = made_up(3)
-    own.write_csv(data, tmp_path / "made.csv.gz")
-    assert format_of(tmp_path / "made.csv.gz").name == "csv"
-    again = own.read_csv(tmp_path / "made.csv.gz")
+    own.write_semicolons(data, tmp_path / "made.ssv.gz")
+    assert format_of(tmp_path / "made.ssv.gz").name == "ssv"
+    again = own.read_semicolons(tmp_path / "made.ssv.gz")
     assert again.equals(
         Dataset.from_arrays(
             data.features, data.labels, group=data.sizes, feature_names=data.feature_names
         )
     )
-    (tmp_path / "bad.csv").write_text("query_id,label,a\nq,1,0.5\nq,one,2\n")
+    (tmp_path / "bad.ssv").write_text("query_id;label;a\nq;1;0.5\nq;one;2\n")
     with pytest.raises(DataError, match="line 3"):
-        own.read_csv(tmp_path / "bad.csv")
+        own.read_semicolons(tmp_path / "bad.ssv")
 
 
 def test_on_the_command_line(tmp_path: Path) -> None:
     """``--use`` imports a module first, so that a verb knows what it adds."""
-    (tmp_path / "in.csv").write_text("query_id,label,a\nq,1,0.5\nq,0,2\np,1,1\np,0,0\n")
+    (tmp_path / "in.ssv").write_text("query_id;label;a\nq;1;0.5\nq;0;2\np;1;1\np;0;0\n")
     use = {"PYTHONPATH": str(EXAMPLES)}
     done = podium_process(
-        "--use", "own_format", "convert", tmp_path / "in.csv", tmp_path / "out.txt", **use
+        "--use", "own_format", "convert", tmp_path / "in.ssv", tmp_path / "out.txt", **use
     )
     assert (done.returncode, done.stderr) == (0, b"")
     text = succeed("convert", tmp_path / "out.txt", "-", "--to", "letor")

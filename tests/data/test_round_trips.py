@@ -3,9 +3,11 @@
 import io
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,8 +18,16 @@ from podium.data.query_rows import QueryRows
 from podium.errors import DataError
 from tests.data import strategies as some
 
+
+def without_negative_zeros(data: Dataset) -> Dataset:
+    """A column of integers in a table has no -0."""
+    return replace(data, features=data.features + np.float32(0), labels=data.labels + np.float32(0))
+
+
 CONTENTS: dict[str, st.SearchStrategy[Any]] = {
     "letor": some.datasets(),
+    "csv": some.datasets().map(without_negative_zeros),
+    "tsv": some.datasets().map(without_negative_zeros),
     "parquet": some.datasets(ids=some.unicode_strings, named=True),
     "shards": some.datasets(ids=some.unicode_strings, named=True),
     "qrels": some.judgments(),
@@ -70,7 +80,7 @@ def test_files(name: str) -> None:
             entry.write(content, path)
             expect(read(entry, path), content)
             expect(read(entry, str(path)), content)
-            if entry.kind is Dataset:
+            if entry.kind is Dataset and entry.stream is not None:
                 expect(concat_datasets(list(entry.stream(path))), content)
             assert {each.name for each in Path(folder).iterdir()} == {"content"}
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from podium.data.dataset import Dataset
@@ -41,13 +42,13 @@ def read_table(
     """
     chunks = [load()[:-PADDING].tobytes() for load in chunk_loaders(source, progress=progress)]
     try:
-        return pa_csv.read_csv(
+        table = pa_csv.read_csv(
             io.BytesIO(b"".join(chunks)),
-            parse_options=pa_csv.ParseOptions(delimiter=delimiter),
-            convert_options=pa_csv.ConvertOptions(
-                column_types=dict.fromkeys(strings, pa.string()), strings_can_be_null=True
-            ),
+            parse_options=pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            # An id may be "NA" or "null": of strings, only empty ones are missing.
+            convert_options=pa_csv.ConvertOptions(column_types=dict.fromkeys(strings, pa.string())),
         )
+        return _with_missing(table)
     except pa.ArrowException as error:
         message = " ".join(str(error).split())[:200]
         raise DataError(
@@ -55,6 +56,18 @@ def read_table(
             path=source_name(source),
             hint="Give each line as many columns as the first line has names.",
         ) from error
+
+
+def _with_missing(table: pa.Table) -> pa.Table:
+    """Make empty strings missing, and a column without any value one of missing numbers."""
+    for index, field in enumerate(table.schema):
+        column = table[index]
+        if pa.types.is_string(field.type):
+            column = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
+        elif pa.types.is_null(field.type):
+            column = column.cast(pa.float32())
+        table = table.set_column(index, field.name, column)
+    return table
 
 
 def read_csv(
