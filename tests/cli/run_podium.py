@@ -33,6 +33,21 @@ def podium_process(*arguments: object, stdin: bytes = b"", **environment: str) -
     )
 
 
+def read_terminal(terminal: int) -> bytes:
+    """Return all that is written to a terminal until its other end is closed, and close it."""
+    seen = b""
+    while True:
+        try:
+            piece = os.read(terminal, 4096)
+        except OSError:  # how Linux tells the end of a terminal
+            break
+        if not piece:
+            break
+        seen += piece
+    os.close(terminal)
+    return seen
+
+
 def podium_on_terminal(*arguments: object, columns: int = 80) -> str:
     """Run the console script on a terminal, expect success, and return what it showed."""
     terminal, end = pty.openpty()
@@ -44,16 +59,7 @@ def podium_on_terminal(*arguments: object, columns: int = 80) -> str:
         env=os.environ | {"TERM": "xterm", "COLUMNS": str(columns), "NO_COLOR": "1"},
     )
     os.close(end)
-    seen = b""
-    while True:
-        try:
-            piece = os.read(terminal, 4096)
-        except OSError:  # how Linux tells the end of a terminal
-            break
-        if not piece:
-            break
-        seen += piece
-    os.close(terminal)
+    seen = read_terminal(terminal)
     assert process.wait(timeout=120) == 0, seen
     # Progress comes and goes by escape sequences.
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen.decode()).replace("\r\n", "\n")

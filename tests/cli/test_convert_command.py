@@ -18,7 +18,7 @@ from podium.data import (
     write_letor,
     write_parquet,
 )
-from tests.cli.run_podium import PODIUM, fail, podium, podium_process, succeed
+from tests.cli.run_podium import PODIUM, fail, podium, podium_process, read_terminal, succeed
 from tests.data.strategies import assert_same
 
 DATA = Dataset.from_arrays(
@@ -169,16 +169,7 @@ def on_a_terminal(*arguments: object) -> tuple[int, bytes, bytes]:
         env=os.environ | {"TERM": "xterm", "COLUMNS": "100"},
     )
     os.close(end)
-    seen = b""
-    while True:
-        try:
-            piece = os.read(terminal, 4096)
-        except OSError:  # how Linux tells the end of a terminal
-            break
-        if not piece:
-            break
-        seen += piece
-    os.close(terminal)
+    seen = read_terminal(terminal)
     output, _ = process.communicate(timeout=120)
     return process.returncode, output, seen
 

@@ -8,21 +8,20 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import httpx
 import numpy as np
-import uvicorn
 
 from podium.data import Dataset
 from podium.rankers import LinearRanker, Ranker, TreeRanker
 from podium.serving import ServingSettings, create_app
+from tests.app_thread import serving_app
 from tests.ports import free_port
 
 NAMES = ("bm25", "age", "clicks")
@@ -75,25 +74,9 @@ def rank_body(X: Any, query: str | None = "q1") -> dict[str, Any]:
     return {"query": query, "documents": documents}
 
 
-@contextmanager
-def serving(settings: ServingSettings) -> Iterator[str]:
+def serving(settings: ServingSettings) -> AbstractContextManager[str]:
     """Run a service in a thread; gives its address."""
-    port = free_port()
-    config = uvicorn.Config(
-        create_app(settings), host="127.0.0.1", port=port, log_level="error", lifespan="on"
-    )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        if not thread.is_alive():
-            raise RuntimeError("the service did not start")
-        time.sleep(0.01)
-    try:
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.should_exit = True
-        thread.join(20)
+    return serving_app(create_app(settings))
 
 
 class Command:

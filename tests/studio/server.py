@@ -1,35 +1,14 @@
-"""The application behind a real socket, in a thread of the tests' process."""
+"""The studio behind a real socket, in a thread of the tests' process."""
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-import uvicorn
+from contextlib import AbstractContextManager
 
 from podium.studio.app import create_app
 from podium.studio.settings import Settings
-from tests.ports import free_port
+from tests.app_thread import serving_app
 
 
-@contextmanager
-def serving(settings: Settings, port: int | None = None) -> Iterator[str]:
-    """Run a server, by default wherever there is room; gives its address."""
-    port = port or free_port()
-    config = uvicorn.Config(
-        create_app(settings), host="127.0.0.1", port=port, log_level="error", lifespan="on"
-    )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        if not thread.is_alive():
-            raise RuntimeError("the server did not start")
-        time.sleep(0.01)
-    try:
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.should_exit = True
-        thread.join(10)
+def serving(settings: Settings, port: int | None = None) -> AbstractContextManager[str]:
+    """Run a server, by default on a free port; gives its address."""
+    return serving_app(create_app(settings), port)

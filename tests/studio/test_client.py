@@ -144,6 +144,6 @@ def test_train_reads_a_projects_labels(studio, address, tmp_path):
         cwd=tmp_path, capture_output=True, text=True, env=os.environ,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "Saved" in done.stderr
+    assert "saved            ranker.podium" in done.stderr
     project.export(tmp_path / "labels.qrels")
     assert read_qrels(tmp_path / "labels.qrels").equals(project.labels())
