@@ -85,3 +85,49 @@ def test_a_column_of_words_is_told_with_its_option(tmp_path, monkeypatch):
     printed = fail("train", "rows.csv", "ranker.podium")
     assert "column 'article' is string, not numeric" in printed
     assert "--document-column" in printed
+
+
+def fit(**arguments: Any) -> None:
+    X = np.arange(12.0).reshape(6, 2)
+    podium.TreeRanker(n_estimators=1).fit(X, [0, 1, 2, 0, 1, 2], **arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"eval_at": [5]}, r"no argument eval_at. .*TreeRanker\(measure=\"nDCG@5\"\)"),
+        ({"eval_metric": "ndcg"}, r"no argument eval_metric. .*TreeRanker\(measure="),
+        ({"sample_weigth": [1]}, "no argument of fit 'sample_weigth'. Did you mean: sample_weight"),
+        ({"group": [3, 3], "qid": [1, 1, 1, 2, 2, 2]}, "qid= and group= are both given"),
+        ({}, "the rows are not grouped by query. Give either qid= or group="),
+    ],
+)
+def test_arguments_of_other_rankers_are_refused_with_what_to_give(arguments, message):
+    with pytest.raises(podium.ArgumentError, match=message):
+        fit(**arguments)
+
+
+def test_a_misspelt_objective_of_lightgbm_is_understood():
+    with pytest.raises(podium.ArgumentError, match=r"'lamdarank'\. Did you mean: LambdaLoss\?"):
+        podium.TreeRanker("lamdarank").fit([[1.0], [2.0]], [0, 1], group=[2])
+
+
+def test_values_beyond_float32_are_named_as_such():
+    with pytest.raises(podium.DataError, match=r"too large for float32 \(above 3.4e38\)"):
+        podium.TreeRanker().fit([[1e300], [2.0]], [0, 1], group=[2])
+
+
+def test_objects_of_ranx_are_judgments_and_runs():
+    ranx = pytest.importorskip("ranx")
+    expected = podium.evaluate("nDCG@10", QRELS, RUN)["nDCG@10"].tolist()
+    evaluation = podium.evaluate("nDCG@10", ranx.Qrels(QRELS), ranx.Run(RUN))
+    assert evaluation["nDCG@10"].tolist() == expected
+
+
+def test_set_measures_of_ir_measures():
+    ir_measures = pytest.importorskip("ir_measures")
+    own = [ir_measures.SetP, ir_measures.SetR]
+    evaluation = podium.evaluate(own, QRELS, RUN)
+    reference = ir_measures.calc_aggregate(own, QRELS, RUN)
+    means = list(evaluation.means.values())
+    assert means == pytest.approx([reference[each] for each in own], abs=1e-12)

@@ -20,7 +20,14 @@ from podium.data.frames import (
     numeric_columns,
     required_column,
 )
-from podium.data.grouping import Grouping, Strings, as_strings, group_rows, group_sizes
+from podium.data.grouping import (
+    Grouping,
+    Strings,
+    as_strings,
+    group_rows,
+    group_sizes,
+    ungrouped_rows,
+)
 from podium.data.ids import match_rows, query_keys
 from podium.data.judged import Judgments
 from podium.data.normalise import normalise_features
@@ -123,9 +130,7 @@ class Dataset(QueryRows):
         if np.isinf(matrix).any():
             raise infinite_feature()
         if (qid is None) == (group is None):
-            raise ArgumentError(
-                "the rows are not grouped by query", hint="Give either qid= or group=."
-            )
+            raise ungrouped_rows(qid)
         grouping = (
             group_rows(qid) if group is None else group_sizes(group, len(label_array), query_ids)
         )

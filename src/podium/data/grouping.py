@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 from podium.kernels import Ints
 
 Strings: TypeAlias = pa.LargeStringArray
@@ -74,6 +74,15 @@ def group_runs(run_ids: Strings, run_starts: Ints, rows: int) -> Grouping:
     contiguous = bool(np.all(np.diff(codes) >= 0))
     order = None if contiguous else np.argsort(np.repeat(codes, lengths), kind="stable")
     return Grouping(encoded.dictionary, offsets, order)
+
+
+def ungrouped_rows(qid: object) -> ArgumentError:
+    """Build the error for rows with neither or both of ``qid`` and ``group``."""
+    if qid is None:
+        return ArgumentError(
+            "the rows are not grouped by query", hint="Give either qid= or group=."
+        )
+    return ArgumentError("qid= and group= are both given", hint="Give one of them.")
 
 
 def group_rows(query_of_row: Any) -> Grouping:

@@ -24,7 +24,9 @@ def as_numbers(values: ArrayLike, dtype: DTypeLike, what: str, *, dimensions: in
         with np.errstate(over="ignore"):
             array: NDArray[Any] = np.asarray(values, dtype)
     except (TypeError, ValueError) as error:
-        raise DataError(f"{what} are not numbers ({error})", hint="Convert them first.") from error
+        raise DataError(
+            f"{what} are not numbers ({error})", hint="Convert them to numbers first."
+        ) from error
     if array.ndim != dimensions:
         raise DataError(
             f"{what} have {array.ndim} dimensions", hint=f"Give {_DIMENSIONS[dimensions]}."
@@ -34,7 +36,10 @@ def as_numbers(values: ArrayLike, dtype: DTypeLike, what: str, *, dimensions: in
 
 def infinite_feature() -> DataError:
     """Build the error for an infinite feature."""
-    return DataError("a feature is infinite", hint="Use NaN for missing values.")
+    return DataError(
+        "a feature is infinite, or too large for float32 (above 3.4e38)",
+        hint="Use NaN for missing values, and scale or take the logarithm of huge ones.",
+    )
 
 
 _DIMENSIONS = {1: "one number per row", 2: "a row of numbers for each document"}

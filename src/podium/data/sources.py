@@ -102,7 +102,9 @@ def _columns(source: Any, value_names: tuple[str, ...], what: str, values: str) 
     """Return three columns: query ids, document ids, and labels or scores."""
     if is_frame(source):
         table = arrow_table(source)
-    elif isinstance(source, Mapping):
+    elif isinstance(source, Mapping) or callable(getattr(source, "to_dict", None)):
+        # ranx's Qrels and Run are no mappings, but can become dictionaries.
+        source = source if isinstance(source, Mapping) else source.to_dict()
         table = _nested_table(source, value_names[0], what)
     elif isinstance(source, Iterable) and not isinstance(source, bytes):
         table = _tuple_table(list(source), value_names, what)

@@ -80,7 +80,7 @@ def _build(name: str, positional: Any, named: dict[str, Any], text: str) -> Loss
     if name not in names:
         name = _ALIASES.get(name.lower(), name)
     if name not in names:  # abstract losses are registered, too
-        raise unknown_name("loss", name, names)
+        raise unknown_name("loss", name, {**_ALIASES, **{each: each for each in names}})
     try:
         return Loss.REGISTRY[name](*positional, **named)
     except TypeError as error:

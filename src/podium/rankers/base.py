@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from inspect import signature
 from io import BytesIO
 from itertools import count
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Never, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +33,7 @@ from podium.rankers.fit_arguments import (
     EvalResult,
     FitStopped,
     check_callbacks,
+    refuse_unknown_arguments,
     stops_fit,
     validation_arguments,
 )
@@ -135,6 +136,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         eval_group: Any = None,
         callbacks: Sequence[Callable[[Any], None]] | None = None,
         progress: Progress | None = None,
+        **unknown: Never,
     ) -> Self:
         """Fit the ranker to features and labels of queries.
 
@@ -157,11 +159,14 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             callbacks: Called after each step as LightGBM calls them, such as
                 ``lightgbm.log_evaluation(10)`` and ``lightgbm.early_stopping(20)``.
             progress: Called after each step.
+            unknown: There are no others: those of LightGBM's ``fit`` are refused with what to give
+                instead.
 
         Raises:
             FitInterrupted: After Ctrl-C, if there is a model so far; the ranker keeps it.
             DataError: If no query of the training or validation data prefers a document to another.
         """
+        refuse_unknown_arguments(unknown)
         self.check_parameters()
         X, qid = with_query_column(X, qid, group)
         self._require_readable(X)

@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from podium.data import Dataset, ShardSet
 from podium.errors import ArgumentError
+from podium.registry import unknown_name
 
 _UNSUPPORTED_CALLBACKS = {
     "_ResetParameterCallback": "Give the ranker learning_rate.",
 }
+
+
+_ELSEWHERE = {
+    "eval_metric": 'Give the ranker a measure: TreeRanker(measure="nDCG@10").',
+    "eval_at": 'Give the ranker a measure with its cut-off: TreeRanker(measure="nDCG@5").',
+    "eval_sample_weight": "Validation queries count the same: leave it out.",
+    "eval_names": "The validation data are called valid_0: leave it out.",
+    "categorical_feature": "Give a data frame with columns of type category.",
+    "feature_name": "Give a data frame: its columns are the names.",
+    "early_stopping_rounds": "Give it to the ranker: TreeRanker(early_stopping_rounds=50).",
+    "verbose": "Give callbacks=[lightgbm.log_evaluation(10)], or progress=.",
+    "groups": "Give qid= with one query id per row, or group= with the number of rows per query.",
+    "init_score": "Starting scores are not supported: leave it out.",
+    "init_model": "Training cannot be continued: leave it out.",
+    "xgb_model": "Training cannot be continued: leave it out.",
+}
+"""Arguments of ``fit`` in LightGBM, XGBoost and scikit-learn, and what to give instead."""
+
+
+_ARGUMENTS = (
+    "X", "y", "qid", "group", "sample_weight", "eval_set", "eval_qid", "eval_group", "callbacks",
+    "progress",
+)  # fmt: skip
 
 
 class FitStopped(Exception):  # noqa: N818 (it is not an error)
@@ -60,6 +84,15 @@ class CallbackEnv(NamedTuple):
     begin_iteration: int
     end_iteration: int | None
     evaluation_result_list: list[EvalResult]
+
+
+def refuse_unknown_arguments(arguments: Mapping[str, object]) -> None:
+    """Raise an ArgumentError for an argument that ``fit`` does not have."""
+    for name in arguments:
+        hint = _ELSEWHERE.get(name)
+        if hint is None:
+            raise unknown_name("argument of fit", name, _ARGUMENTS)
+        raise ArgumentError(f"fit has no argument {name}", hint=hint)
 
 
 def validation_arguments(

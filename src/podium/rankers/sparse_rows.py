@@ -9,9 +9,9 @@ import numpy as np
 
 from podium.data import Dataset
 from podium.data.columns import numbered_names
-from podium.data.grouping import group_rows, group_sizes
+from podium.data.grouping import group_rows, group_sizes, ungrouped_rows
 from podium.data.numbers import as_numbers, infinite_feature
-from podium.errors import ArgumentError, DataError
+from podium.errors import DataError
 from podium.rankers.linear_kernels import missing_feature
 
 
@@ -66,9 +66,7 @@ class SparseRows:
         """Create them from rows in any order."""
         matrix = sparse_matrix(X)
         if (qid is None) == (group is None):
-            raise ArgumentError(
-                "the rows are not grouped by query", hint="Give either qid= or group=."
-            )
+            raise ungrouped_rows(qid)
         labels = as_numbers(y, np.float32, "labels", dimensions=1)
         if not np.isfinite(labels).all():
             raise DataError("a label is NaN or infinite", hint="Give finite labels.")

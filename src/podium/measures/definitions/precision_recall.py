@@ -23,7 +23,7 @@ def _expected_precision(
     return expected_hits(labels, ties, rel, cut) / _divisor(size, cut, divide_by_size)
 
 
-@measure(aliases=("precision", "pre", "set_P"), expected=_expected_precision)
+@measure(aliases=("precision", "pre", "set_P", "SetP"), expected=_expected_precision)
 def P(  # noqa: N802
     labels: Floats, size: int, cut: int, divide_by_size: bool, rel: Rel = BY_CONVENTION
 ) -> float:
@@ -41,7 +41,7 @@ def _expected_recall(labels: Floats, ideal: Floats, ties: Positions, cut: int, r
     return expected_hits(labels, ties, rel, cut) / relevant if relevant else nan
 
 
-@measure(aliases=("recall", "set_recall"), expected=_expected_recall)
+@measure(aliases=("recall", "set_recall", "SetR"), expected=_expected_recall)
 def R(  # noqa: N802
     labels: Floats, ideal: Floats, cut: int, rel: Rel = BY_CONVENTION
 ) -> float:
