@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from podium.measures import evaluate, parse_measure
+from podium.measures import Measure, evaluate, parse_measure
 from podium.rankers import TreeRanker
+from studies.arrays import Doubles
 from studies.claims import table
-from studies.collections import available, graded, load_folds
+from studies.collections import Fold, available, graded, load_folds
 from studies.leaderboard_models import K, Truth
 from studies.parts import Part
 from studies.peers import PeerRanker
@@ -32,6 +33,12 @@ LOSSES = (
     "LambdaLoss(k=10)",
     "LambdaLoss()",
 )
+OTHERS = ("XGBoost rank:ndcg", "CatBoost YetiRank")
+"""Engines whose trees have other sizes: they are trained with their own defaults only."""
+
+DEFAULTS = "31 leaves, rate 0.1"
+"""LightGBM's own."""
+
 _BESIDE = (
     *("data", "TreeRanker()", "best at defaults", "difference", "p"),
     *("best of six", "difference", "p"),
@@ -60,16 +67,22 @@ def measure_fold(data: Path, collection: str, truth: Truth, fold: int) -> dict[s
                 engine_params={"num_leaves": leaves},
             )
         for name, ranker in candidates.items():
-            ranker.fit(queries.train, eval_set=queries.validation)
-            validation, test = (
-                evaluate(measure, part, ranker.predict(part))[measure]
-                for part in (queries.validation, queries.test)
-            )
-            results[f"{name}, {size}"] = {
-                "validation": float(validation.mean()),
-                "test": [round(float(value), 6) for value in test],
-            }
+            results[f"{name}, {size}"] = _measured(ranker, queries, measure)
+    for name in OTHERS:
+        results[name] = _measured(PeerRanker(name), queries, measure)
     return results
+
+
+def _measured(ranker: Any, queries: Fold, measure: Measure) -> dict[str, Any]:
+    ranker.fit(queries.train, eval_set=queries.validation)
+    validation, test = (
+        evaluate(measure, part, ranker.predict(part))[measure]
+        for part in (queries.validation, queries.test)
+    )
+    return {
+        "validation": float(validation.mean()),
+        "test": [round(float(value), 6) for value in test],
+    }
 
 
 def _cases(setup: Setup) -> list[tuple[str, Truth]]:
@@ -114,6 +127,7 @@ def _write(values: Mapping[str, Any], setup: Setup, _images: Path) -> Written:
         for name in names
     }
     peers = [name for name in names if name.startswith("LightGBM")]
+    at_defaults = [name for name in peers if name.endswith(DEFAULTS)] + list(OTHERS)
     return Written(
         [],
         [
@@ -142,21 +156,40 @@ def _write(values: Mapping[str, Any], setup: Setup, _images: Path) -> Written:
                 _BESIDE,
                 (_beside(case, test, peers) for case in cases),
             ),
+            "## Beside every engine's own defaults\n",
+            "Difference of `TreeRanker()`, and *p* of a paired t-test, not corrected for their "
+            "number. All stop early on the validation queries and have at most 300 trees.\n",
+            table(
+                ("data", *(name.removesuffix(f", {DEFAULTS}") for name in at_defaults)),
+                (
+                    (
+                        case,
+                        *(
+                            _difference(test[CHOSEN, case], test[name, case])
+                            for name in at_defaults
+                        ),
+                    )
+                    for case in cases
+                ),
+            ),
         ],
     )
 
 
-def _beside(
-    case: str, test: Mapping[tuple[str, str], np.ndarray[Any, Any]], peers: Sequence[str]
-) -> list[str]:
+def _beside(case: str, test: Mapping[tuple[str, str], Doubles], peers: Sequence[str]) -> list[str]:
     ours = test[CHOSEN, case]
     row = [case, f"{ours.mean():.4f}"]
-    for group in ([name for name in peers if "31 leaves" in name], peers):
+    for group in ([name for name in peers if name.endswith(DEFAULTS)], peers):
         best = max(group, key=lambda name: test[name, case].mean())
         theirs = test[best, case]
         p = stats.ttest_rel(ours, theirs).pvalue
         row += [f"{best} {theirs.mean():.4f}", f"{ours.mean() - theirs.mean():+.4f}", f"{p:.2g}"]
     return row
+
+
+def _difference(ours: Doubles, theirs: Doubles) -> str:
+    p = stats.ttest_rel(ours, theirs).pvalue
+    return f"{ours.mean() - theirs.mean():+.4f} (p {p:.2g})"
 
 
 STUDY = Study(
@@ -168,6 +201,7 @@ STUDY = Study(
 Six losses and LightGBM's `lambdarank`, `rank_xendcg` and `regression` are trained with two sizes of
 trees on graded labels and on the order of the top 10, five folds each, at most 300 trees, stopped
 early on validation queries. The choice is made on validation queries; test queries only report.
+XGBoost and CatBoost are trained with their own defaults.
 """,
     "all data sets of the leaderboard.",
     _parts,
