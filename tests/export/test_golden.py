@@ -1,6 +1,7 @@
 """Golden rows reach what data can reach."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +26,41 @@ def test_both_sides_of_a_threshold_and_a_missing_value() -> None:
     assert {float(below), float(np.float32(0.1))} <= set(rows[:, 0].tolist())
     assert np.isnan(rows).any()
     assert reached == {"rows": len(rows), "leaves": 2, "leaves_reached": 2}
+
+
+def _passes(model: TreeModel, row: np.ndarray, node: int) -> bool:
+    """Whether a row comes to a node: computed by hand, for thresholds and missing values only."""
+    at = int(model.roots[0])
+    while at != node and model.feature[at] >= 0:
+        value = row[model.feature[at]]
+        left = model.missing_left[at] if np.isnan(value) else value <= model.threshold[at]
+        at = int(model.left[at] if left else model.right[at])
+    return at == node
+
+
+@pytest.mark.parametrize("missing_left", [True, False])
+@pytest.mark.parametrize("seed", range(3))
+def test_every_split_of_a_deep_tree_is_tried_on_both_sides_and_with_a_missing_value(
+    missing_left: bool, seed: int
+) -> None:
+    depth = 6  # the way leads left six times, by a feature of its own each time
+    splits = range(depth)
+    tree = {
+        "feature": [*splits, *[-1] * (depth + 1)],
+        "threshold": [-1000.0] * depth + [0] * (depth + 1),
+        "left": [*range(1, depth), 2 * depth, *[0] * (depth + 1)],
+        "right": [*range(depth, 2 * depth), *[0] * (depth + 1)],
+        "missing_left": [missing_left] * depth + [0] * (depth + 1),
+        "value": [0] * depth + [*range(depth + 1)],
+    }
+    model = concatenate_trees([tree], tuple("abcdef"))
+    sample = np.random.default_rng(seed).random((50, depth)).astype(np.float32)
+    rows, _ = golden_values(model, sample=sample, random_state=seed)
+    first_right = float(np.nextafter(np.float32(-1000), np.float32(0)))
+    for node in splits:
+        values = {row[node] for row in rows if _passes(model, row, node)}
+        assert {-1000.0, first_right} <= values
+        assert any(np.isnan(value) for value in values)
 
 
 def test_no_missing_or_negative_values_where_there_are_none() -> None:

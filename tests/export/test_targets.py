@@ -15,7 +15,7 @@ from podium.errors import ArgumentError
 from podium.export.folder import Feature
 from podium.export.scorers import LinearModel, NetworkModel
 from podium.export.targets import TARGETS
-from podium.export.targets.base import Request, Written, engine_names
+from podium.export.targets.base import EngineModel, Request, Written, engine_names
 from podium.export.trees import TreeModel, concatenate_trees
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -286,3 +286,12 @@ def test_names_that_every_engine_takes() -> None:
     assert engine_names(["a b", "a-b"]) == ("f1", "f2")
     assert engine_names(["a" * 255, "b"]) == ("a" * 255, "b")
     assert engine_names(["a" * 256, "b"]) == ("f1", "f2")
+
+
+def test_absent_values_are_what_the_target_takes_for_them() -> None:
+    model = LinearModel(("a", "b"), np.array([1.0, 1.0]))
+    X = [[np.nan, np.nan], [0.1, 2.0]]
+    single = EngineModel(model, np.array([3.0, np.nan]), single_precision=True)
+    np.testing.assert_array_equal(single.rows(X), [[3.0, np.nan], [float(np.float32(0.1)), 2.0]])
+    double = EngineModel(model, np.array([3.0, np.nan]), single_precision=False)
+    np.testing.assert_array_equal(double.rows(X), [[3.0, np.nan], [0.1, 2.0]])

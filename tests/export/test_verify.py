@@ -15,9 +15,10 @@ import pytest
 
 from podium.errors import DataError
 from podium.export import ExportFolder, ExportSettings, export_ranker, verify_export
-from podium.export.folder import MANIFEST, REFERENCE
+from podium.export.explanations import explain_scores
+from podium.export.folder import MANIFEST, REFERENCE, Feature
 from podium.export.reference import read_reference
-from podium.export.trees import TreeModel
+from podium.export.trees import TreeModel, concatenate_trees
 from podium.kernels import Doubles
 from podium.rankers import LinearRanker, NeuralRanker, TreeRanker
 from tests.export.faults import apply_fault, change_onnx, faults, rewrite
@@ -283,6 +284,20 @@ def test_one_split_that_a_running_engine_takes_otherwise_is_named(
     named = ["tree 1, split 0" in finding.text for finding in found.findings]
     assert np.mean(named) > 0.9
     assert all("a missing value goes" in finding.text for finding in found.findings)
+
+
+def test_of_splits_that_explain_a_score_the_one_nearest_to_its_threshold_is_named() -> None:
+    stump = {
+        "threshold": [0.0, 0, 0], "left": [1, 0, 0], "right": [2, 0, 0],
+        "missing_left": [True, 0, 0], "value": [0, 1, 2],
+    }  # fmt: skip
+    names = ("far", "near", "also far")
+    trees = [{"feature": [column, -1, -1], **stump} for column in range(3)]
+    model = concatenate_trees(trees, names)
+    features = tuple(Feature(name, name, None) for name in names)
+    row = np.array([[-5.0, -1e-9, -5.0]])
+    (found,) = explain_scores(model, features, row, np.array([4.0]), np.array([0]), 1e-9)
+    assert "tree 1, split 0" in found.text
 
 
 def test_a_running_engine_that_agrees(exports: dict[str, Path]) -> None:
