@@ -6,7 +6,7 @@ PYTHON ?= python3
 PYTEST_ARGS ?=
 # `make bench BENCH_ARGS=` runs the benchmarks at full size.
 BENCH_ARGS ?= --quick
-BENCHMARKS := data evaluation statistics learning models judging utility export studio cluster serving
+BENCHMARKS := data evaluation statistics learning models judging utility export studio cluster serving text
 
 BIN := $(VENV)/bin
 CLEAN := dist/clean-venv
@@ -34,13 +34,13 @@ engines: $(BIN)/python ## OpenSearch and Solr for tests, in .engines
 	$(BIN)/python -m tests.engines.install
 
 # PyTorch is pinned: its CUDA build is large and is to be installed once. The peers have
-# xgboost-cpu, so the extras trees and neural, which would bring CUDA again, are not asked for.
+# xgboost-cpu, so the extra trees, which would bring CUDA again, is not asked for.
 # uv resolves these extras in seconds where pip takes minutes.
 install: ## make .venv and install Podium in it, editable, with every development tool
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip install --quiet --python $(BIN)/python 'torch==2.13.0' \
-	  --editable '.[dev,peers,rankers,cluster,export,serving]'
+	  --editable '.[dev,peers,rankers,text,cluster,export,serving]'
 	@test -f $(WEB)/judge.js || { echo "The pages of Podium Studio have no scripts:" \
 	  "install Node.js 18 or later, then run 'make web'." >&2; exit 1; }
 

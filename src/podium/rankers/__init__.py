@@ -18,6 +18,7 @@ from podium.rankers.trees import TreeRanker
 from podium.rankers.tune import Trial, TuningResult, tune
 
 if TYPE_CHECKING:
+    from podium.rankers.text import TextRanker, out_of_fold_scores
     from podium.rankers.torch_loss import RankingLoss
 
 __all__ = [
@@ -29,10 +30,12 @@ __all__ = [
     "NotFittedError",
     "Ranker",
     "RankingLoss",
+    "TextRanker",
     "TreeRanker",
     "Trial",
     "TuningResult",
     "load_ranker",
+    "out_of_fold_scores",
     "tune",
 ]
 
@@ -42,4 +45,13 @@ def __getattr__(name: str) -> Any:
         from podium.rankers.torch_loss import RankingLoss
 
         return RankingLoss
+    if name in ("TextRanker", "out_of_fold_scores"):
+        try:
+            import torch as _torch  # noqa: F401
+            import transformers as _transformers  # noqa: F401
+        except ImportError as error:
+            raise MissingPackageError("transformers and torch", extra="text") from error
+        from podium.rankers import text
+
+        return getattr(text, name)
     raise AttributeError(f"module 'podium.rankers' has no attribute {name!r}")

@@ -1,0 +1,464 @@
+"""A ranker of texts: a transformer that reads query and document, trained by any loss."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+
+import podium
+from podium.data.seeds import generator
+from podium.errors import ArgumentError, DataError
+from podium.kernels import Doubles, Floats
+from podium.losses import Loss, parse_loss
+from podium.measures import Measure
+from podium.rankers.base import (
+    FitInterrupted,
+    NotFittedError,
+    Progress,
+    mean_value,
+    require_preferences,
+)
+from podium.rankers.fit_arguments import validation_arguments
+from podium.rankers.neural_checkpoint import (
+    arrays_with_prefix,
+    make_checkpoint,
+    resume_from_checkpoint,
+)
+from podium.rankers.parameter_checks import check_integer, check_number
+from podium.rankers.storage import Archive, read_archive, write_archive
+from podium.rankers.text_encoder import CrossEncoder
+from podium.rankers.text_gradients import accumulate_gradients, mean_loss
+from podium.rankers.text_pairs import TextPairs, read_pairs
+from podium.rankers.validation_monitor import ValidationMonitor
+
+PARAMETERS_FILE = "podium.json"
+_CHECKPOINT = "checkpoint.podium"
+
+
+class TextRanker(BaseEstimator):  # type: ignore[misc]
+    """A cross-encoder trained by any Podium loss on lists of any length.
+
+    Rows are pairs of texts: ``[(query, document), ...]``, or a data frame with columns ``query``
+    and ``document``. Memory is that of one mini-batch, however many documents a query has.
+
+    Args:
+        model: A Hugging Face checkpoint: the folder of one, or its name. Encoders without a head
+            for one score get a new one. Weights must be in safetensors.
+        loss: The loss, or its text.
+        max_length: The maximum number of tokens of a query and a document together.
+        mini_batch_size: How many documents are in memory with all that their gradient needs.
+        batch_queries: The number of queries per step.
+        epochs: The maximum number of passes over the training queries.
+        learning_rate: AdamW's learning rate, after a warm-up; it falls to 0 linearly.
+        weight_decay: AdamW's weight decay.
+        warmup_ratio: The share of all steps during which the learning rate grows.
+        max_grad_norm: Longer gradients are shortened to this norm.
+        n_iter_no_change: With an ``eval_set``: stop after this many epochs without a better
+            measure; None never stops early.
+        measure: The measure of the validation queries.
+        checkpoint_folder: Where the state after each epoch is kept; a fit that was stopped is
+            continued from there, with the same result as if it had not been.
+        device: Such as ``"cuda"``; by default the first GPU if there is one.
+        random_state: The seed of a new head, of dropout and of the batches.
+
+    Attributes:
+        encoder_: The fitted transformer and its tokenizer.
+        evals_result_: The measure of the validation queries after each epoch.
+    """
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str],
+        loss: Loss | str = "ListNet(k=10)",
+        *,
+        max_length: int = 256,
+        mini_batch_size: int = 16,
+        batch_queries: int = 4,
+        epochs: int = 3,
+        learning_rate: float = 2e-5,
+        weight_decay: float = 0.01,
+        warmup_ratio: float = 0.1,
+        max_grad_norm: float = 1.0,
+        n_iter_no_change: int | None = None,
+        measure: str | Measure = "nDCG@10",
+        checkpoint_folder: str | os.PathLike[str] | None = None,
+        device: str | None = None,
+        random_state: int = 0,
+    ) -> None:
+        self.model = model
+        self.loss = loss
+        self.max_length = max_length
+        self.mini_batch_size = mini_batch_size
+        self.batch_queries = batch_queries
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.warmup_ratio = warmup_ratio
+        self.max_grad_norm = max_grad_norm
+        self.n_iter_no_change = n_iter_no_change
+        self.measure = measure
+        self.checkpoint_folder = checkpoint_folder
+        self.device = device
+        self.random_state = random_state
+
+    def check_parameters(self) -> None:
+        """Raise an ArgumentError for parameters that are invalid for any data."""
+        for name in ("max_length", "mini_batch_size", "batch_queries", "epochs"):
+            check_integer(name, getattr(self, name))
+        check_integer("n_iter_no_change", self.n_iter_no_change, optional=True)
+        check_number("learning_rate", self.learning_rate, positive=True)
+        check_number("max_grad_norm", self.max_grad_norm, positive=True)
+        check_number("weight_decay", self.weight_decay)
+        check_number("warmup_ratio", self.warmup_ratio)
+        if self.warmup_ratio >= 1:
+            raise ArgumentError(
+                f"warmup_ratio is {self.warmup_ratio!r}", hint="Give a number below 1."
+            )
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        eval_set: Any = None,
+        eval_qid: Any = None,
+        eval_group: Any = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Fit the ranker to pairs of texts and labels.
+
+        Args:
+            X: Pairs of a query and a document, or a data frame.
+            y: One label per pair: grades, a full order or a top-k order.
+            qid: One query id per pair; or
+            group: the number of pairs of each query.
+            eval_set: Validation queries, ``[(X, y)]``: the best model on them is kept.
+            eval_qid: Their query ids, ``[qid]``; or
+            eval_group: the number of pairs of each query, ``[group]``.
+            progress: Called after each epoch with its number, the loss and the measure or None.
+
+        Raises:
+            FitInterrupted: After Ctrl-C, if an epoch is complete; the ranker keeps the best model.
+        """
+        self.check_parameters()
+        loss = parse_loss(self.loss) if isinstance(self.loss, str) else self.loss
+        data = TextPairs.from_rows(X, y, qid=qid, group=group)
+        require_preferences(data.queries, "training")
+        parts = validation_arguments(eval_set, eval_qid, eval_group)
+        validation = None
+        if parts is not None:
+            validation = TextPairs.from_rows(parts[0], parts[1], qid=parts[2], group=parts[3])
+            require_preferences(validation.queries, "validation")
+        with torch.random.fork_rng():
+            encoder = CrossEncoder.load(self.model, self.max_length, seed=self.random_state)
+            encoder.module.to(self._device())
+            torch.manual_seed(self.random_state)
+            self._train(encoder, loss, data, validation, progress)
+        self.encoder_ = encoder
+        return self
+
+    def _train(
+        self,
+        encoder: CrossEncoder,
+        loss: Loss,
+        data: TextPairs,
+        validation: TextPairs | None,
+        progress: Progress | None,
+    ) -> None:
+        rng = generator(self.random_state)
+        optimiser = torch.optim.AdamW(
+            encoder.module.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay
+        )
+        steps = -(-len(data.queries) // self.batch_queries) * self.epochs
+        self.evals_result_: dict[str, dict[str, list[float]]] = {}
+        monitor: ValidationMonitor[dict[str, Floats]] = ValidationMonitor(
+            lambda _state, _block: self._scores(encoder, validation),
+            self.measure,
+            None if validation is None else validation.queries,
+            self._follow(progress),
+        )
+        epoch = self._resume(encoder, optimiser, monitor, rng)
+        encoder.module.train()
+        with self._keeping_best(encoder, monitor):
+            while epoch < self.epochs and not monitor.stops_early(epoch, self.n_iter_no_change):
+                total = 0.0
+                order = rng.permutation(len(data.queries))
+                for step, first in enumerate(range(0, len(order), self.batch_queries)):
+                    done = epoch * (steps // self.epochs) + step
+                    self._set_rate(optimiser, done, steps)
+                    total += self._step(
+                        encoder, optimiser, loss, data, order[first : first + self.batch_queries]
+                    )
+                epoch += 1
+                monitor(epoch, _state(encoder), total / len(order))
+                self._save_checkpoint(epoch, encoder, optimiser, monitor, rng)
+
+    def _step(
+        self,
+        encoder: CrossEncoder,
+        optimiser: Any,
+        loss: Loss,
+        data: TextPairs,
+        chosen: Any,
+    ) -> float:
+        """Take one step on some queries; return the sum of their losses."""
+        optimiser.zero_grad()
+        total = 0.0
+        for query in chosen:  # one by one: the memory is that of one query's tokens
+            pairs, labels = data.select([int(query)])
+            batches, rows = encoder.mini_batches(pairs, self.mini_batch_size)
+            result = accumulate_gradients(
+                encoder.score, batches, rows,
+                mean_loss(loss, labels.labels, labels.offsets, len(chosen)),
+            )  # fmt: skip
+            total += result.total * len(chosen)
+        torch.nn.utils.clip_grad_norm_(encoder.module.parameters(), self.max_grad_norm)
+        optimiser.step()
+        return total
+
+    def _set_rate(self, optimiser: Any, done: int, steps: int) -> None:
+        """Let the learning rate grow during the warm-up, then fall to 0."""
+        warmup = int(self.warmup_ratio * steps)
+        share = (done + 1) / (warmup + 1) if done < warmup else (steps - done) / (steps - warmup)
+        for group in optimiser.param_groups:
+            group["lr"] = self.learning_rate * share
+
+    @contextlib.contextmanager
+    def _keeping_best(
+        self, encoder: CrossEncoder, monitor: ValidationMonitor[dict[str, Floats]]
+    ) -> Iterator[None]:
+        """Set the best weights at the end, after Ctrl-C too."""
+        try:
+            yield
+        except KeyboardInterrupt as stop:
+            if monitor.model is None:
+                raise
+            _set_state(encoder, monitor.model)
+            self.encoder_ = encoder
+            raise FitInterrupted from stop
+        if monitor.model is not None:
+            _set_state(encoder, monitor.model)
+
+    def _follow(self, progress: Progress | None) -> Progress:
+        def follow(step: int, loss: float, value: float | None) -> None:
+            if value is not None:
+                history = self.evals_result_.setdefault("valid_0", {})
+                history.setdefault(str(self.measure), []).append(value)
+            if progress is not None:
+                progress(step, loss, value)
+
+        return follow
+
+    def _scores(self, encoder: CrossEncoder, pairs: TextPairs | None) -> Doubles:
+        assert pairs is not None  # asked with validation queries only
+        return encoder.predict(pairs.pairs, self.mini_batch_size)
+
+    def _save_checkpoint(
+        self,
+        epoch: int,
+        encoder: CrossEncoder,
+        optimiser: Any,
+        monitor: ValidationMonitor[dict[str, Floats]],
+        rng: np.random.Generator,
+    ) -> None:
+        if self.checkpoint_folder is None:
+            return
+        folder = Path(self.checkpoint_folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        archive = make_checkpoint(epoch, _state(encoder), optimiser, monitor, rng)
+        archive.arrays["dropout"] = torch.get_rng_state().numpy()
+        metadata = {
+            **archive.metadata, "parameters": self._plain_parameters(),
+            "evals_result": self.evals_result_,
+        }  # fmt: skip
+        write_archive(Archive("", metadata, archive.arrays), folder / _CHECKPOINT)
+
+    def _resume(
+        self,
+        encoder: CrossEncoder,
+        optimiser: Any,
+        monitor: ValidationMonitor[dict[str, Floats]],
+        rng: np.random.Generator,
+    ) -> int:
+        """Continue a fit that was stopped; return the number of epochs that are done."""
+        if self.checkpoint_folder is None:
+            return 0
+        path = Path(self.checkpoint_folder) / _CHECKPOINT
+        if not path.exists():
+            return 0
+        checkpoint = read_archive(path)
+        if checkpoint.metadata["parameters"] != self._plain_parameters():
+            raise DataError(
+                "is the checkpoint of a ranker with other parameters",
+                path=path,
+                hint="Delete it to start anew, or give another checkpoint_folder.",
+            )
+        _set_state(encoder, arrays_with_prefix("now.", checkpoint))
+        epoch = resume_from_checkpoint(checkpoint, optimiser, monitor, rng)
+        torch.set_rng_state(torch.from_numpy(checkpoint.arrays["dropout"].copy()))
+        self.evals_result_ = checkpoint.metadata["evals_result"]
+        return epoch
+
+    def _plain_parameters(self) -> dict[str, Any]:
+        """Return the parameters as JSON has them, without those of this machine."""
+        values = self.get_params(deep=False)
+        for name in ("checkpoint_folder", "device"):
+            del values[name]
+        values["model"] = os.fspath(self.model)
+        plain = {
+            name: repr(value) if isinstance(value, Loss | Measure) else value
+            for name, value in values.items()
+        }
+        return dict(json.loads(json.dumps(plain)))
+
+    def _device(self) -> str:
+        return self.device or ("cuda" if torch.cuda.is_available() else "cpu")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "encoder_")
+
+    def predict(self, X: Any) -> Doubles:
+        """Score pairs of a query and a document."""
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError("This TextRanker is not fitted. Call fit first.")
+        return self.encoder_.predict(read_pairs(X), self.mini_batch_size)
+
+    def score(self, X: Any, y: Any, *, qid: Any = None, group: Any = None) -> float:
+        """Return the mean of the ranker's ``measure`` over queries."""
+        data = TextPairs.from_rows(X, y, qid=qid, group=group)
+        return mean_value(self.measure, data.queries, self.predict(data.pairs))
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Save the fitted ranker as a folder in Hugging Face's layout.
+
+        Transformers and sentence-transformers (``CrossEncoder(folder)``) load it with equal scores.
+        """
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError("This TextRanker is not fitted. Call fit first.")
+        path = Path(folder)
+        path.mkdir(parents=True, exist_ok=True)
+        module = self.encoder_.module
+        # sentence-transformers would apply a sigmoid to a single output otherwise.
+        module.config.sentence_transformers = {"activation_fn": "torch.nn.modules.linear.Identity"}
+        module.save_pretrained(path)
+        self.encoder_.tokenizer.save_pretrained(path)
+        content = {
+            "kind": "TextRanker",
+            "podium": podium.__version__,
+            "parameters": self._plain_parameters(),
+        }
+        (path / PARAMETERS_FILE).write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
+        (path / "README.md").write_text(_model_card(self))
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Self:
+        """Load a ranker that ``save`` wrote."""
+        path = Path(folder)
+        try:
+            content = json.loads((path / PARAMETERS_FILE).read_text())
+            if content["kind"] != "TextRanker":
+                raise ValueError("it is of another kind")
+            parameters: Mapping[str, Any] = content["parameters"]
+            ranker = cls(**parameters)
+            ranker.check_parameters()
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DataError(
+                f"is not a saved TextRanker ({error})",
+                path=path,
+                hint="Save it with TextRanker.save; other checkpoints are given as model=.",
+            ) from error
+        with torch.random.fork_rng():
+            encoder = CrossEncoder.load(path, ranker.max_length, seed=0)
+        encoder.module.to(ranker._device()).eval()
+        ranker.encoder_ = encoder
+        return ranker
+
+
+def out_of_fold_scores(
+    ranker: Any, X: Any, y: Any, *, qid: Any, n_splits: int = 5,
+    progress: Callable[[int, int], None] | None = None,
+) -> Doubles:  # fmt: skip
+    """Score each row by a ranker that was fitted without the row's query.
+
+    Such scores are a feature that does not know its row's label, so a linear or tree ranker can be
+    trained on them and others.
+
+    Args:
+        ranker: A ``TextRanker`` or another estimator of pairs of texts; it is not changed itself.
+        X: Pairs of texts.
+        y: One label per pair.
+        qid: One query id per pair.
+        n_splits: The number of parts.
+        progress: Called with the number of parts that are done and of all parts.
+
+    Example:
+        >>> class MeanLabel(BaseEstimator):
+        ...     def fit(self, X, y, qid):
+        ...         self.mean_ = y.mean()
+        ...         return self
+        ...
+        ...     def predict(self, X):
+        ...         return [self.mean_] * len(X)
+        >>> pairs = [("a", "x"), ("a", "y"), ("b", "x"), ("b", "y")]
+        >>> out_of_fold_scores(MeanLabel(), pairs, [3, 1, 0, 1], qid=["a", "a", "b", "b"], n_splits=2)
+        array([0.5, 0.5, 2. , 2. ])
+    """
+    from sklearn.base import clone
+    from sklearn.model_selection import GroupKFold
+
+    pairs, labels = read_pairs(X), np.asarray(y)
+    queries = np.asarray([str(each) for each in qid])
+    scores = np.empty(len(pairs))
+    folds = GroupKFold(n_splits).split(scores, groups=queries)
+    for done, (train, test) in enumerate(folds):
+        fitted = clone(ranker).fit([pairs[row] for row in train], labels[train], qid=queries[train])
+        scores[test] = fitted.predict([pairs[row] for row in test])
+        if progress is not None:
+            progress(done + 1, n_splits)
+    return scores
+
+
+def _state(encoder: CrossEncoder) -> dict[str, Floats]:
+    return {
+        name: value.detach().cpu().numpy().copy()
+        for name, value in encoder.module.state_dict().items()
+    }
+
+
+def _set_state(encoder: CrossEncoder, state: Mapping[str, Any]) -> None:
+    encoder.module.load_state_dict({name: torch.tensor(value) for name, value in state.items()})
+
+
+def _model_card(ranker: TextRanker) -> str:
+    rows = "\n".join(
+        f"| {name} | `{value}` |" for name, value in ranker._plain_parameters().items()
+    )
+    return f"""---
+library_name: transformers
+pipeline_tag: text-ranking
+---
+
+# A cross-encoder for ranking
+
+Scores a query and a document: larger is better, comparable within a query only. Trained with Podium
+{podium.__version__}.
+
+| parameter | value |
+| --- | --- |
+{rows}
+
+```python
+from podium.rankers import TextRanker
+TextRanker.load(".").predict([("query", "document")])
+```
+"""

@@ -1,0 +1,121 @@
+"""Queries and documents as texts, grouped by query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from podium.data import Dataset
+from podium.data.frames import arrow_table, is_frame
+from podium.data.grouping import group_rows, group_sizes, ungrouped_rows
+from podium.data.numbers import as_numbers
+from podium.errors import DataError
+from podium.kernels import Ints
+
+Pair: TypeAlias = tuple[str, str]
+"""A query and a document."""
+
+_QUERY_COLUMNS = ("query", "query_text")
+_DOCUMENT_COLUMNS = ("document", "text", "document_text", "passage")
+
+
+@dataclass(frozen=True)
+class TextPairs:
+    """Labelled pairs of a query and a document, those of one query together.
+
+    Attributes:
+        queries: Labels and queries of the rows; it has no features.
+        pairs: The texts of each row.
+        order: Where each row was in the input; None if the order is the same.
+    """
+
+    queries: Dataset
+    pairs: list[Pair]
+    order: Ints | None
+
+    @classmethod
+    def from_rows(cls, X: Any, y: Any, *, qid: Any, group: Any) -> TextPairs:
+        """Create them from rows in any order.
+
+        Args:
+            X: Pairs of texts, or a data frame with columns ``query`` and ``document``.
+            y: One label per row.
+            qid: One query id per row; or
+            group: the number of rows of each query.
+        """
+        pairs = read_pairs(X)
+        labels = as_numbers(y, np.float32, "labels", dimensions=1)
+        if not np.isfinite(labels).all():
+            raise DataError("a label is NaN or infinite", hint="Give finite labels.")
+        if len(labels) != len(pairs):
+            raise DataError(
+                f"{len(pairs)} pairs of texts for {len(labels)} labels",
+                hint="Give one for each row.",
+            )
+        if (qid is None) == (group is None):
+            raise ungrouped_rows(qid)
+        grouping = group_rows(qid) if group is None else group_sizes(group, len(labels), None)
+        queries = Dataset.grouped(np.empty((len(labels), 0), np.float32), labels, grouping)
+        if grouping.order is not None:
+            pairs = [pairs[row] for row in grouping.order]
+        return cls(queries, pairs, grouping.order)
+
+    def select(self, chosen: Sequence[int] | Ints) -> tuple[list[Pair], Dataset]:
+        """Return the pairs of some queries, and their labels."""
+        rows = self.queries.offsets
+        pairs = [pair for query in chosen for pair in self.pairs[rows[query] : rows[query + 1]]]
+        return pairs, self.queries.select(np.asarray(chosen))
+
+
+def read_pairs(X: Any) -> list[Pair]:
+    r"""Return pairs of texts that any tokenizer takes.
+
+    Example:
+        >>> read_pairs([("red shoes", "a red shoe")])
+        [('red shoes', 'a red shoe')]
+        >>> read_pairs([("q", "half of a character: \ud83d")])[0][1].encode()
+        b'half of a character: \xef\xbf\xbd'
+    """
+    if is_frame(X):
+        table = arrow_table(X)
+        columns = [_column(table, names) for names in (_QUERY_COLUMNS, _DOCUMENT_COLUMNS)]
+        X = list(zip(*columns, strict=True))
+    if isinstance(X, str | bytes) or not hasattr(X, "__len__"):
+        raise _not_pairs(X)
+    pairs = []
+    for row, pair in enumerate(X):
+        if isinstance(pair, str | bytes) or not hasattr(pair, "__len__") or len(pair) != 2:
+            raise _not_pairs(pair, row)
+        query, document = pair
+        if not isinstance(query, str) or not isinstance(document, str):
+            raise _not_pairs(pair, row)
+        pairs.append((_valid(query), _valid(document)))
+    return pairs
+
+
+def _column(table: Any, names: tuple[str, ...]) -> list[Any]:
+    for name in names:
+        if name in table.column_names:
+            return list(table[name].to_pylist())
+    raise DataError(
+        f"there is no column {names[0]!r}",
+        hint=f"Its columns are {', '.join(table.column_names[:12])}: rename the right one.",
+    )
+
+
+def _valid(text: str) -> str:
+    """Replace halves of surrogate pairs, which no encoding has."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _not_pairs(value: object, row: int | None = None) -> DataError:
+    what = type(value).__name__ if row is None else f"row {row}, {str(value)[:60]!r},"
+    return DataError(
+        f"{what} is not a pair of a query and a document",
+        hint="Give [(query, document), ...] or a data frame with columns query and document.",
+    )

@@ -1,0 +1,261 @@
+"""Rankers of texts: exact gradients, what is learned, files, interruptions, hostile texts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+import torch
+
+from podium.errors import ArgumentError, DataError
+from podium.losses import Loss, loss_names, parse_loss
+from podium.rankers import FitInterrupted, NotFittedError, TextRanker, out_of_fold_scores
+from podium.rankers.text_encoder import CrossEncoder
+from podium.rankers.text_gradients import accumulate_gradients, mean_loss
+from tests.rankers.tiny_bert import WORDS, save_tiny_bert
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny_bert(tmp_path_factory.mktemp("bert"))
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Threads cost more than they save for a model this small."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def task(queries: int = 12, documents: int = 6, seed: int = 0) -> tuple[list[Any], Any, Any]:
+    """Documents of other lengths; the more often a document has the first word, the better."""
+    rng = np.random.default_rng(seed)
+    pairs, labels, ids = [], [], []
+    for query in range(queries):
+        for label in rng.permutation(documents):
+            words = rng.choice(WORDS[1:], 3 + int(rng.integers(8))).tolist() + ["w0"] * int(label)
+            pairs.append((f"w0 {WORDS[1 + query]}", " ".join(words)))
+            labels.append(label)
+            ids.append(f"q{query}")
+    return pairs, np.array(labels), np.array(ids)
+
+
+LOSSES = [name for name in loss_names() if name != "Focused"] + ["Focused(ListNet, PairLogistic)"]
+
+
+@pytest.mark.parametrize("training", [True, False], ids=["dropout", "no dropout"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_gradients_are_those_of_one_graph(checkpoint: Path, loss: str, training: bool) -> None:
+    encoder = CrossEncoder.load(checkpoint, 64, seed=0)
+    encoder.module.double().train(training)  # or rounding would hide small errors
+    pairs, labels, _ = task(queries=1, documents=11)
+    parsed = parse_loss(loss)
+    batches, rows = encoder.mini_batches(pairs, 3)
+    assert len(batches) == 4
+    torch.manual_seed(1)
+    whole = torch.empty(len(pairs), dtype=torch.float64)
+    parts = [encoder.score(batch).double() for batch in batches]
+    whole[np.concatenate(rows)] = torch.cat(parts)
+    value = _one_graph_loss(parsed, whole, labels)
+    value.backward()  # type: ignore[no-untyped-call]
+    expected = _gradients(encoder)
+    encoder.module.zero_grad()
+    torch.manual_seed(1)
+    result = accumulate_gradients(
+        encoder.score, batches, rows, mean_loss(parsed, labels, [0, len(labels)], 1)
+    )
+    assert result.total == pytest.approx(float(value.detach()), rel=1e-9)
+    found = _gradients(encoder)
+    assert np.abs(found - expected).max() <= 1e-9 * np.abs(expected).max()
+    assert np.abs(expected).max() > 0
+
+
+def _one_graph_loss(loss: Loss, scores: Any, labels: Any) -> Any:
+    from podium.rankers import RankingLoss
+
+    return RankingLoss(loss)(scores, labels, [0, len(labels)])
+
+
+def _gradients(encoder: CrossEncoder) -> Any:
+    return np.concatenate(
+        [
+            parameter.grad.numpy().reshape(-1)
+            for parameter in encoder.module.parameters()
+            if parameter.grad is not None
+        ]
+    )
+
+
+def ranker(checkpoint: Path, **parameters: Any) -> TextRanker:
+    settings = {"max_length": 48, "mini_batch_size": 4, "epochs": 4, "learning_rate": 3e-3}
+    return TextRanker(checkpoint, **{**settings, **parameters})
+
+
+def test_it_learns_what_makes_a_document_good(checkpoint: Path) -> None:
+    pairs, labels, ids = task(30)
+    fitted = ranker(checkpoint, loss="ListMLE(k=3)", epochs=8).fit(pairs, labels, qid=ids)
+    new_pairs, new_labels, new_ids = task(20, seed=1)
+    assert fitted.score(new_pairs, new_labels, qid=new_ids) > 0.93
+    untrained = ranker(checkpoint, epochs=1, learning_rate=1e-12).fit(pairs, labels, qid=ids)
+    assert untrained.score(new_pairs, new_labels, qid=new_ids) < 0.85
+
+
+def test_rows_in_any_order_and_data_frames(checkpoint: Path) -> None:
+    pairs, labels, ids = task(4, 5)
+    straight = ranker(checkpoint, epochs=1).fit(pairs, labels, qid=ids)
+    # Queries in turn, those of one query still in their order.
+    turns = np.argsort(np.tile(np.arange(5), 4), kind="stable")
+    frame = pd.DataFrame([pairs[row] for row in turns], columns=["query", "document"])
+    mixed = ranker(checkpoint, epochs=1).fit(frame, labels[turns], qid=ids[turns])
+    np.testing.assert_allclose(mixed.predict(frame), straight.predict(pairs)[turns], atol=1e-6)
+
+
+def test_scores_do_not_depend_on_the_mini_batch(checkpoint: Path) -> None:
+    pairs, labels, ids = task(3, 7)
+    fitted = ranker(checkpoint, epochs=1).fit(pairs, labels, qid=ids)
+    together = fitted.predict(pairs)
+    one_by_one = np.array([fitted.predict([pair])[0] for pair in pairs])
+    np.testing.assert_allclose(one_by_one, together, atol=1e-6)
+    assert len(set(together.round(6))) > 10
+
+
+def test_saved_and_loaded(checkpoint: Path, tmp_path: Path) -> None:
+    from transformers import AutoModelForSequenceClassification
+
+    pairs, labels, ids = task(4, 5)
+    fitted = ranker(checkpoint, loss="PairLogistic(k=2)").fit(pairs, labels, qid=ids)
+    fitted.save(tmp_path / "saved")
+    loaded = TextRanker.load(tmp_path / "saved")
+    np.testing.assert_array_equal(loaded.predict(pairs), fitted.predict(pairs))
+    assert loaded.get_params() == {**fitted.get_params(), "model": str(checkpoint)}
+    module = AutoModelForSequenceClassification.from_pretrained(tmp_path / "saved").eval()
+    batches, rows = fitted.encoder_.mini_batches(pairs, 8)
+    with torch.inference_mode():
+        for batch, where in zip(batches, rows, strict=True):
+            np.testing.assert_allclose(
+                module(**batch).logits[:, 0].numpy(), fitted.predict(pairs)[where], atol=1e-6
+            )
+    assert "PairLogistic(k=2)" in (tmp_path / "saved" / "README.md").read_text()
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"kind": "TextRanker"}', "[]"])
+def test_other_folders_are_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "podium.json").write_text(content)
+    with pytest.raises(DataError, match="is not a saved TextRanker"):
+        TextRanker.load(tmp_path)
+
+
+def test_a_fit_that_was_stopped_is_continued(checkpoint: Path, tmp_path: Path) -> None:
+    pairs, labels, ids = task(6, 5)
+    validation: dict[str, Any] = {"eval_set": [(pairs, labels)], "eval_qid": [ids]}
+    whole = ranker(checkpoint, measure="P(rel=5)@1")
+    steps: list[int] = []
+    whole.fit(
+        pairs,
+        labels,
+        qid=ids,
+        **validation,
+        progress=lambda step, _loss, _value: steps.append(step),
+    )
+    assert steps == [1, 2, 3, 4]
+
+    def stop(step: int, _loss: float, _value: float | None) -> None:
+        if step == 2:
+            raise KeyboardInterrupt
+
+    def continued(step: int, _loss: float, _value: float | None) -> None:
+        after.append(step)
+
+    after: list[int] = []
+    kept = ranker(checkpoint, measure="P(rel=5)@1", checkpoint_folder=tmp_path)
+    with pytest.raises(FitInterrupted):
+        kept.fit(pairs, labels, qid=ids, **validation, progress=stop)
+    kept.fit(pairs, labels, qid=ids, **validation, progress=continued)
+    assert after == [2, 3, 4]  # the second epoch had not been saved when it was stopped
+    np.testing.assert_array_equal(kept.predict(pairs), whole.predict(pairs))
+    assert kept.evals_result_ == whole.evals_result_
+    other = ranker(checkpoint, measure="P(rel=5)@1", checkpoint_folder=tmp_path, max_length=47)
+    with pytest.raises(DataError, match="of a ranker with other parameters"):
+        other.fit(pairs, labels, qid=ids)
+
+
+def test_the_best_epoch_is_kept(checkpoint: Path) -> None:
+    pairs, labels, ids = task(6, 5)
+    fitted = ranker(checkpoint, epochs=5)
+    fitted.fit(pairs, labels, qid=ids, eval_set=[(pairs, labels)], eval_qid=[ids])
+    history = fitted.evals_result_["valid_0"]["nDCG@10"]
+    assert len(history) == 5
+    assert fitted.score(pairs, labels, qid=ids) == pytest.approx(max(history), abs=1e-9)
+
+
+def test_hostile_texts(checkpoint: Path) -> None:
+    pairs, labels, ids = task(3, 5)
+    fitted = ranker(checkpoint, epochs=1).fit(pairs, labels, qid=ids)
+    texts = ["", " ", "x" * 1_000_000, "w1 " * 400_000, "\ud83d half", "\u202eright to left", "\0"]
+    scores = fitted.predict([(query, document) for query in texts for document in texts])
+    assert np.isfinite(scores).all()
+    assert len(fitted.predict([("w1", "w2")] * 3000)) == 3000
+    assert fitted.predict([]).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ("text", "str is not a pair"),
+        ([("a", 1)], "row 0, .* is not a pair of a query and a document"),
+        (["ab"], "row 0, 'ab', is not a pair"),
+        ([("a", None)], "row 0"),
+        (pd.DataFrame({"question": ["a"], "document": ["b"]}), "no column 'query'"),
+    ],
+)
+def test_what_is_not_a_pair_of_texts_is_refused(checkpoint: Path, X: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        ranker(checkpoint).fit(X, [1], group=[1])
+
+
+def test_parameters_and_data_are_checked_before_a_model_is_loaded() -> None:
+    for parameters, message in [
+        ({"max_length": 0}, "max_length is 0"),
+        ({"warmup_ratio": 1.0}, "warmup_ratio is 1.0. Give a number below 1"),
+        ({"loss": "ListMLLE"}, "There is no loss 'ListMLLE'"),
+    ]:
+        with pytest.raises(ArgumentError, match=message):
+            TextRanker("nowhere", **parameters).fit([("a", "b")], [1], group=[1])
+    with pytest.raises(DataError, match="no document of the training data is preferred"):
+        TextRanker("nowhere").fit([("a", "b"), ("a", "c")], [1, 1], group=[2])
+    with pytest.raises(DataError, match="2 pairs of texts for 1 labels"):
+        TextRanker("nowhere").fit([("a", "b"), ("a", "c")], [1], group=[2])
+    with pytest.raises(NotFittedError):
+        TextRanker("nowhere").predict([("a", "b")])
+
+
+def test_a_checkpoint_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"}))
+    with pytest.raises(DataError, match="is not a checkpoint that can be loaded"):
+        TextRanker(tmp_path).fit([("a", "b"), ("a", "c")], [1, 0], group=[2])
+
+
+def test_out_of_fold_scores_do_not_know_the_labels_of_their_queries(checkpoint: Path) -> None:
+    pairs, labels, ids = task(4, 5)
+    scores = out_of_fold_scores(ranker(checkpoint, epochs=1), pairs, labels, qid=ids, n_splits=2)
+    # Two parts of two queries each: whatever the labels of one part are, its scores stay.
+    for part in np.split(np.array(sorted(set(ids))), 2), np.array([["q0", "q2"], ["q1", "q3"]]):
+        inside = np.isin(ids, part[0])
+        changed = np.where(inside, labels[::-1], labels)
+        again = out_of_fold_scores(
+            ranker(checkpoint, epochs=1), pairs, changed, qid=ids, n_splits=2
+        )
+        if np.array_equal(again[inside], scores[inside]):
+            assert not np.array_equal(again[~inside], scores[~inside])
+            return
+    pytest.fail("the scores of no part are independent of its labels")

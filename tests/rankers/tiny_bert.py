@@ -1,0 +1,37 @@
+"""A small random BERT with its tokenizer, saved as a Hugging Face checkpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+WORDS = [f"w{number}" for number in range(60)]
+
+
+def save_tiny_bert(folder: Path, *, width: int = 32, layers: int = 2) -> Path:
+    """Write a checkpoint without a head for one score."""
+    import torch
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    vocabulary = {word: number for number, word in enumerate([*special, *WORDS])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+    )  # fmt: skip
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]",
+        sep_token="[SEP]", mask_token="[MASK]",
+    )  # fmt: skip
+    config = BertConfig(
+        vocab_size=len(vocabulary), hidden_size=width, num_hidden_layers=layers, num_attention_heads=2,
+        intermediate_size=2 * width, max_position_embeddings=64, hidden_dropout_prob=0.1,
+        attention_probs_dropout_prob=0.1, classifier_dropout=0.1,
+    )  # fmt: skip
+    with torch.random.fork_rng():
+        torch.manual_seed(7)
+        BertModel(config).save_pretrained(folder)
+    fast.save_pretrained(folder)
+    return folder
