@@ -224,11 +224,12 @@ def test_what_is_not_a_pair_of_texts_is_refused(checkpoint: Path, X: Any, messag
 
 
 def test_parameters_and_data_are_checked_before_a_model_is_loaded() -> None:
-    for parameters, message in [
+    wrong: list[tuple[dict[str, Any], str]] = [
         ({"max_length": 0}, "max_length is 0"),
         ({"warmup_ratio": 1.0}, "warmup_ratio is 1.0. Give a number below 1"),
         ({"loss": "ListMLLE"}, "There is no loss 'ListMLLE'"),
-    ]:
+    ]
+    for parameters, message in wrong:
         with pytest.raises(ArgumentError, match=message):
             TextRanker("nowhere", **parameters).fit([("a", "b")], [1], group=[1])
     with pytest.raises(DataError, match="no document of the training data is preferred"):

@@ -26,9 +26,9 @@ def save_tiny_bert(folder: Path, *, width: int = 32, layers: int = 2) -> Path:
         sep_token="[SEP]", mask_token="[MASK]",
     )  # fmt: skip
     config = BertConfig(
-        vocab_size=len(vocabulary), hidden_size=width, num_hidden_layers=layers, num_attention_heads=2,
-        intermediate_size=2 * width, max_position_embeddings=64, hidden_dropout_prob=0.1,
-        attention_probs_dropout_prob=0.1, classifier_dropout=0.1,
+        vocab_size=len(vocabulary), hidden_size=width, num_hidden_layers=layers,
+        num_attention_heads=2, intermediate_size=2 * width, max_position_embeddings=64,
+        hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1, classifier_dropout=0.1,
     )  # fmt: skip
     with torch.random.fork_rng():
         torch.manual_seed(7)

@@ -410,7 +410,7 @@ def out_of_fold_scores(
         ...     def predict(self, X):
         ...         return [self.mean_] * len(X)
         >>> pairs = [("a", "x"), ("a", "y"), ("b", "x"), ("b", "y")]
-        >>> out_of_fold_scores(MeanLabel(), pairs, [3, 1, 0, 1], qid=["a", "a", "b", "b"], n_splits=2)
+        >>> out_of_fold_scores(MeanLabel(), pairs, [3, 1, 0, 1], qid=[1, 1, 2, 2], n_splits=2)
         array([0.5, 0.5, 2. , 2. ])
     """
     from sklearn.base import clone

@@ -22,7 +22,9 @@ of megabytes costs no more than a long one."""
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Let transformers print no reports of weights and no progress of loading them."""
-    from transformers.utils import logging
+    from transformers.utils import logging as transformers_logging
+
+    logging: Any = transformers_logging  # some of its functions have no types
 
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity(logging.ERROR)
