@@ -102,7 +102,8 @@ class CrossEncoder:
     ) -> tuple[list[dict[str, torch.Tensor]], list[np.ndarray[Any, Any]]]:
         """Return mini-batches of pairs of similar length, and which pairs each has."""
         tokens = self.tokens(pairs)
-        by_length = np.argsort([len(each["input_ids"]) for each in tokens], kind="stable")
+        # The longest first: the others then fit in the memory that it leaves behind.
+        by_length = np.argsort([-len(each["input_ids"]) for each in tokens], kind="stable")
         rows = [by_length[first : first + size] for first in range(0, len(tokens), size)]
         device = next(self.module.parameters()).device
         batches = [
