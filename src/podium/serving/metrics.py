@@ -53,6 +53,11 @@ class ServingMetrics:
         self._logged = Counter(
             "podium_serving_logged", "Rankings written to the ranking log.", registry=registry
         )
+        self._searches = Counter(
+            "podium_serving_searches",
+            "Searches by outcome: reranked, in the engine's order and why, or not answered.",
+            ["outcome"], registry=registry,
+        )  # fmt: skip
         # A counter that is there at 0: `increase` does not see the step of one that begins at 1.
         for outcome in ("done", "failed"):
             self._loads.labels(outcome)
@@ -68,6 +73,10 @@ class ServingMetrics:
         """Count a ranking."""
         self._rankings.labels(model, str(version)).inc()
         self._documents.labels(model).inc(documents)
+
+    def searched(self, outcome: str) -> None:
+        """Count a search by its outcome."""
+        self._searches.labels(outcome).inc()
 
     def loaded(self, outcome: str) -> None:
         """Count an attempt to load models: ``done`` or ``failed``."""

@@ -1,0 +1,220 @@
+"""A search within its budget of time: reranked if it can be, in the engine's order if not.
+
+The engine is asked for candidates with their features. If that fails, or has not succeeded after
+half of the budget, the engine is asked for the page alone as well, and whatever is there when the
+budget ends is the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import structlog
+
+from podium.errors import DataError
+from podium.features import (
+    EngineSearch,
+    FeatureDefinitions,
+    FeatureRows,
+    LoggedDocument,
+    SearchQuery,
+    engine_search,
+)
+from podium.kernels import Doubles, Floats
+from podium.serving.model import ServedModel
+from podium.serving.refusal import Refusal
+from podium.serving.search.engine_client import AsyncEngineClient
+from podium.serving.search.request import SearchRequest
+from podium.serving.search.settings import SearchSettings
+
+Outcome: TypeAlias = Literal["reranked", "logging", "model", "time", "engine"]
+"""How a search ended: reranked, or why not; ``engine`` is a search without an answer."""
+
+REASONS: dict[Outcome, str] = {
+    "logging": "the engine did not compute the features",
+    "model": "the model did not score the candidates",
+    "time": "the budget of time did not suffice",
+}
+
+_HEDGE = 0.5
+"""The share of the budget after which the engine is asked for the page alone as well."""
+_RESERVE = 0.1
+"""The share of the budget that is kept for features, scores and the answer."""
+
+
+@dataclass(frozen=True)
+class RankedCandidates:
+    """The candidates of a search as a model ranked them.
+
+    Attributes:
+        model: The model.
+        ids: The candidates' ids, in the engine's order.
+        rows: Their features.
+        scores: Their scores.
+    """
+
+    model: ServedModel
+    ids: list[str | int]
+    rows: Floats
+    scores: Doubles
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """A page of results.
+
+    Attributes:
+        outcome: How the search ended.
+        page: The documents of the page, and the score that each is ranked by.
+        ranked: All candidates, if the page is reranked.
+    """
+
+    outcome: Outcome
+    page: list[tuple[LoggedDocument, float]]
+    ranked: RankedCandidates | None = None
+
+
+class Searcher:
+    """Searches an engine and ranks what it returns.
+
+    Args:
+        settings: The engine and the limits.
+        definitions: The features.
+        score: Scores rows by a model.
+    """
+
+    def __init__(
+        self,
+        settings: SearchSettings,
+        definitions: FeatureDefinitions,
+        score: Callable[[ServedModel, Floats], Awaitable[Doubles]],
+    ) -> None:
+        self._rows, self._score = FeatureRows(definitions), score
+        self._rows.load()
+        self._logging = _engine(settings, definitions)
+        self._plain = _engine(settings, FeatureDefinitions((), definitions.candidates))
+        self._depth, self._seconds = settings.depth, settings.budget_ms / 1000
+        self._client = AsyncEngineClient(
+            self._logging.address, seconds=self._seconds, connections=settings.connections
+        )
+        self.query_columns = frozenset(definitions.query_columns)
+        self._log = structlog.get_logger("podium.serving")
+
+    async def close(self) -> None:
+        """Close the connections to the engine."""
+        await self._client.close()
+
+    async def search(
+        self, request: SearchRequest, find_model: Callable[[], ServedModel]
+    ) -> SearchResult:
+        """Answer a search; a Refusal with status 503 if the engine does not answer in time."""
+        start = asyncio.get_running_loop().time()
+        query = self._query(request)
+        candidates, page, in_time = await self._ask(query, request, start)
+        if candidates is not None:
+            deadline = start + self._seconds
+            return await self._rank(query, request, candidates, find_model, deadline)
+        if page is None:
+            raise Refusal(503, "the search engine does not answer")
+        return SearchResult("logging" if in_time else "time", _by_engine(page))
+
+    def _query(self, request: SearchRequest) -> SearchQuery:
+        query = SearchQuery(request.query, request.query, request.columns)
+        try:
+            self._logging.check_query(query)
+            if request.columns:
+                self._rows(query, [])  # a column that is not a number is the client's mistake
+        except DataError as error:
+            raise Refusal(400, error.problem) from error
+        return query
+
+    async def _ask(
+        self, query: SearchQuery, request: SearchRequest, start: float
+    ) -> tuple[list[LoggedDocument] | None, list[LoggedDocument] | None, bool]:
+        """Return the candidates or else the page, and whether the engine answered about both."""
+        now = asyncio.get_running_loop().time
+        last = start + (1 - _RESERVE) * self._seconds
+        logged = asyncio.ensure_future(
+            self._documents(self._logging, query, self._depth, 0, request.fields)
+        )
+        tasks = {logged}
+        try:
+            await asyncio.wait(tasks, timeout=start + _HEDGE * self._seconds - now())
+            if _result(logged) is not None:
+                return _result(logged), None, True
+            plain = asyncio.ensure_future(
+                self._documents(self._plain, query, request.size, request.start, request.fields)
+            )
+            tasks.add(plain)
+            waiting = {task for task in tasks if not task.done()}
+            while waiting and now() < last and _result(logged) is None:
+                _, waiting = await asyncio.wait(
+                    waiting, timeout=last - now(), return_when=asyncio.FIRST_COMPLETED
+                )
+            return _result(logged), _result(plain), logged.done()
+        finally:
+            for task in tasks:
+                task.cancel()
+            errors = await asyncio.gather(*tasks, return_exceptions=True)
+            for error in errors:
+                if isinstance(error, Exception):
+                    self._log.warning("engine", error=str(error))
+
+    async def _documents(
+        self, engine: EngineSearch, query: SearchQuery, size: int, start: int, fields: list[str]
+    ) -> list[LoggedDocument]:
+        return engine.documents(await self._client.ask(engine.search(query, size, start, fields)))
+
+    async def _rank(
+        self,
+        query: SearchQuery,
+        request: SearchRequest,
+        candidates: list[LoggedDocument],
+        find_model: Callable[[], ServedModel],
+        deadline: float,
+    ) -> SearchResult:
+        page = slice(request.start, request.start + request.size)
+        try:
+            model = find_model()
+            rows = self._columns(model, self._rows(query, candidates))
+            async with asyncio.timeout_at(deadline):
+                scores = await self._score(model, rows)
+        except TimeoutError:
+            return SearchResult("time", _by_engine(candidates[page]))
+        except Exception as error:  # whatever a model or a feature does, the engine's order is there
+            self._log.error("model", error=repr(error))
+            return SearchResult("model", _by_engine(candidates[page]))
+        order = np.argsort(-scores, kind="stable")[page].tolist()
+        values = scores.tolist()
+        return SearchResult(
+            "reranked",
+            [(candidates[row], values[row]) for row in order],
+            RankedCandidates(model, [document.id for document in candidates], rows, scores),
+        )
+
+    def _columns(self, model: ServedModel, rows: Floats) -> Floats:
+        """Return the model's features, in its order."""
+        names = self._rows.definitions.names
+        if model.feature_names == names:
+            return rows
+        column = {name: number for number, name in enumerate(names)}
+        return np.ascontiguousarray(rows[:, [column[name] for name in model.feature_names]])
+
+
+def _engine(settings: SearchSettings, definitions: FeatureDefinitions) -> EngineSearch:
+    return engine_search(definitions, settings.engine, settings.url, settings.feature_set)
+
+
+def _by_engine(documents: list[LoggedDocument]) -> list[tuple[LoggedDocument, float]]:
+    return [(document, document.score) for document in documents]
+
+
+def _result(task: asyncio.Future[list[LoggedDocument]]) -> list[LoggedDocument] | None:
+    """Return the result of a task that has ended well."""
+    if task.done() and not task.cancelled() and task.exception() is None:
+        return task.result()
+    return None
