@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from podium.data import labels as label_orders
 from podium.data.columns import column_names, numbered_names, refuse_duplicates
+from podium.data.definitions_hash import common_hash
 from podium.data.frames import (
     arrow_table,
     feature_matrix,
@@ -56,6 +57,7 @@ class Dataset(QueryRows):
         query_ids: An id for each query.
         document_ids: An id for each row, or None.
         feature_names: A name for each column.
+        definitions_hash: The hash of the definitions that the features follow, or None.
 
     Example:
         >>> data = Dataset.from_arrays(
@@ -73,6 +75,7 @@ class Dataset(QueryRows):
     labels: Floats
     document_ids: Strings | None = None
     feature_names: tuple[str, ...] = ()
+    definitions_hash: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -314,7 +317,8 @@ class Dataset(QueryRows):
             >>> data.normalise().features.ravel().tolist()
             [0.0, 0.5, 1.0]
         """
-        return replace(self, features=normalise_features(self.features, self.offsets, method))
+        features = normalise_features(self.features, self.offsets, method)
+        return replace(self, features=features, definitions_hash=None)
 
     def relabel(self, judgments: Judgments, *, unjudged: float = 0.0) -> Dataset:
         """Take labels from judgments by query and document id; unjudged queries are dropped.
@@ -391,4 +395,5 @@ def concat_datasets(datasets: Sequence[Dataset]) -> Dataset:
             f"query {name!r} is in two of the data sets",
             hint="Put all rows of a query into one of them.",
         )
-    return Dataset(**join_rows(datasets), feature_names=names)
+    shared = common_hash([data.definitions_hash for data in datasets], "the data sets")
+    return Dataset(**join_rows(datasets), feature_names=names, definitions_hash=shared)
