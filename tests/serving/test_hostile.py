@@ -123,9 +123,7 @@ def test_almost_valid_and_large_requests_are_refused_in_bounded_memory(tmp_path,
         for request in hostile_requests(0, 200):
             post(connection, *request)
         before = resident_bytes(service.process.pid)
-        statuses = Counter(
-            post(connection, *request)[0] for request in hostile_requests(1, count)
-        )
+        statuses = Counter(post(connection, *request)[0] for request in hostile_requests(1, count))
         after = resident_bytes(service.process.pid)
         connection.close()
         assert not [event for event in service.events() if event["level"] == "error"]

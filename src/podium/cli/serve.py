@@ -64,7 +64,8 @@ def serve_command(
     max_replicas: Annotated[
         int | None,
         typer.Option(
-            min=1, max=10_000,
+            min=1,
+            max=10_000,
             help="With --cluster: replicas are added under load up to this number.",
         ),
     ] = None,

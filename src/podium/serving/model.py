@@ -41,6 +41,7 @@ class ServedModel:
         check_scorer(scorer)
         self.kind, self.engine = scorer.kind, scorer.engine
         self.feature_names = scorer.feature_names
+        self.definitions_hash = scorer.definitions_hash
         self.takes_missing = takes_missing(scorer)
         self.absent = {name: absent[name] for name in self.feature_names if name in absent}
         if not self.takes_missing and None in self.absent.values():

@@ -17,7 +17,9 @@ from uvicorn.supervisors import Multiprocess
 from podium.errors import DataError
 from podium.logs import set_up_logs
 from podium.serving.metrics import FOLDER as METRICS_FOLDER
+from podium.serving.releases import Release
 from podium.serving.repository import Repository
+from podium.serving.search.searcher import prepare_search
 from podium.serving.settings import ServingSettings
 from podium.serving.tokens import Tokens
 from podium.serving.workers import ask_to_reload
@@ -46,7 +48,7 @@ def run_server(settings: ServingSettings, host: str, port: int, workers: int) ->
     with tempfile.TemporaryDirectory(prefix="podium-serving-") as folder:
         state = Path(folder)
         settings = msgspec.structs.replace(settings, state_folder=folder)
-        release = Repository(settings, state).reload()
+        release = _checked_release(settings, state)
         (state / "settings.json").write_bytes(msgspec.json.encode(settings))
         os.environ[_SETTINGS] = str(state / "settings.json")
         config = uvicorn.Config(
@@ -78,6 +80,15 @@ def run_server(settings: ServingSettings, host: str, port: int, workers: int) ->
         (state / "metrics").mkdir()
         os.environ.setdefault(METRICS_FOLDER, str(state / "metrics"))
         _Supervisor(config, [listening], state).run()
+
+
+def _checked_release(settings: ServingSettings, state: Path) -> Release:
+    """Load all that the processes will load, so that a mistake is seen before the start."""
+    repository = Repository(settings, state)
+    release = repository.reload()
+    if settings.search is not None and repository.definitions is not None:
+        prepare_search(settings.search, repository.definitions)
+    return release
 
 
 def _ignore(_number: int, _frame: object) -> None:

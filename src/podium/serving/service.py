@@ -18,7 +18,6 @@ import structlog
 from fastapi import Request
 
 from podium.errors import PodiumError
-from podium.features import FeatureDefinitions
 from podium.kernels import Doubles, Floats
 from podium.serving.metrics import ServingMetrics
 from podium.serving.model import ServedModel
@@ -76,7 +75,8 @@ class Service:
                 )  # fmt: skip
                 stack.callback(self.log.close)
             if settings.search is not None:
-                definitions = FeatureDefinitions.read(settings.search.definitions)
+                definitions = self.repository.definitions
+                assert definitions is not None
                 self.searcher = Searcher(settings.search, definitions, self.score)
                 stack.push_async_callback(self.searcher.close)
             self._logger.info("ready", process=os.getpid(), generation=self.repository.generation)

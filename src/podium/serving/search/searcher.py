@@ -93,10 +93,8 @@ class Searcher:
         definitions: FeatureDefinitions,
         score: Callable[[ServedModel, Floats], Awaitable[Doubles]],
     ) -> None:
-        self._rows, self._score = FeatureRows(definitions), score
-        self._rows.load()
-        self._logging = _engine(settings, definitions)
-        self._plain = _engine(settings, FeatureDefinitions((), definitions.candidates))
+        self._score = score
+        self._rows, self._logging, self._plain = prepare_search(settings, definitions)
         self._depth, self._seconds = settings.depth, settings.budget_ms / 1000
         self._client = AsyncEngineClient(
             self._logging.address, seconds=self._seconds, connections=settings.connections
@@ -185,7 +183,9 @@ class Searcher:
                 scores = await self._score(model, rows)
         except TimeoutError:
             return SearchResult("time", _by_engine(candidates[page]))
-        except Exception as error:  # whatever a model or a feature does, the engine's order is there
+        except (
+            Exception
+        ) as error:  # whatever a model or a feature does, the engine's order is there
             self._log.error("model", error=repr(error))
             return SearchResult("model", _by_engine(candidates[page]))
         order = np.argsort(-scores, kind="stable")[page].tolist()
@@ -205,8 +205,23 @@ class Searcher:
         return np.ascontiguousarray(rows[:, [column[name] for name in model.feature_names]])
 
 
-def _engine(settings: SearchSettings, definitions: FeatureDefinitions) -> EngineSearch:
-    return engine_search(definitions, settings.engine, settings.url, settings.feature_set)
+def prepare_search(
+    settings: SearchSettings, definitions: FeatureDefinitions
+) -> tuple[FeatureRows, EngineSearch, EngineSearch]:
+    """Return what computes features, and the searches with and without logging.
+
+    Raises:
+        PodiumError: If the engine cannot be asked so, or a ranker of a feature cannot be loaded.
+    """
+    rows = FeatureRows(definitions)
+    rows.load()
+    # Without features there is nothing to log.
+    plain = FeatureDefinitions((), definitions.candidates)
+    logging, page = (
+        engine_search(each, settings.engine, settings.url, settings.feature_set)
+        for each in (definitions, plain)
+    )
+    return rows, logging, page
 
 
 def _by_engine(documents: list[LoggedDocument]) -> list[tuple[LoggedDocument, float]]:
