@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from urllib.parse import urlsplit
 
 _CHUNK = 1 << 16
@@ -37,8 +38,8 @@ def proxied(url: str) -> Iterator[EngineProxy]:
     """Run a proxy before the host and port of an address."""
     target = urlsplit(url)
     proxy = EngineProxy()
-    loop = asyncio.new_event_loop()
-    ready, stopping = threading.Event(), asyncio.Event()
+    ready = threading.Event()
+    stop: Callable[[], object] = ready.set
 
     async def passed_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while chunk := await reader.read(_CHUNK):
@@ -50,6 +51,7 @@ def proxied(url: str) -> Iterator[EngineProxy]:
         proxy.connections += 1
         proxy.most_connections = max(proxy.most_connections, proxy.connections)
         back: asyncio.Task[None] | None = None
+        engine: asyncio.StreamWriter | None = None
         try:
             while proxy.hang:
                 await asyncio.sleep(0.01)
@@ -65,16 +67,20 @@ def proxied(url: str) -> Iterator[EngineProxy]:
                 proxy.requests += chunk.count(b"POST ")
                 engine.write(chunk)
                 await engine.drain()
-            engine.close()
         except OSError:
             pass
         finally:
             proxy.connections -= 1
             if back is not None:
                 back.cancel()
-            writer.close()
+            for each in (engine, writer):
+                if each is not None:
+                    each.close()
 
     async def run() -> None:
+        nonlocal stop
+        stopping = asyncio.Event()
+        stop = partial(asyncio.get_running_loop().call_soon_threadsafe, stopping.set)
         server = await asyncio.start_server(handle, "127.0.0.1", 0)
         proxy.port = server.sockets[0].getsockname()[1]
         ready.set()
@@ -82,13 +88,13 @@ def proxied(url: str) -> Iterator[EngineProxy]:
         server.close()
         for task in asyncio.all_tasks() - {asyncio.current_task()}:
             task.cancel()
+        await asyncio.sleep(0)  # they close their connections
 
-    thread = threading.Thread(target=loop.run_until_complete, args=(run(),), daemon=True)
+    thread = threading.Thread(target=asyncio.run, args=(run(),), daemon=True)
     thread.start()
     ready.wait(10)
     try:
         yield proxy
     finally:
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(stopping.set)
+        stop()
         thread.join(10)

@@ -152,9 +152,10 @@ def test_invalid_parameters_are_refused(client, parameters):
     "text",
     [
         "*:*", "{!func}clicks", "_query_:\"{!lucene}*:*\"", "title:zzz OR id:p001",
-        "${podium_query}", "$podium_query", "zzz\"}}, {\"match_all\": {}}", "zzz') OR (1=1", "}}{{/query}}", "zzz\\",
-        "{{query}}", "zzz}{!lucene}*:*", "[* TO *]", "zzz&fl=secret&rows=1000", "zzz\r\nfl: secret",
-        "(((", "\"", "+ - ! ~ ^", "zzz]}],fl=secret",
+        "${podium_query}", "$podium_query", "zzz\"}}, {\"match_all\": {}}", "zzz') OR (1=1",
+        "}}{{/query}}", "zzz\\", "{{query}}", "zzz}{!lucene}*:*", "[* TO *]",
+        "zzz&fl=secret&rows=1000", "zzz\r\nfl: secret", "(((", "\"", "+ - ! ~ ^",
+        "zzz]}],fl=secret",
     ],
 )  # fmt: skip
 def test_the_text_of_a_query_is_only_words(client, text):
