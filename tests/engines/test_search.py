@@ -186,7 +186,9 @@ def test_a_model_that_fails_falls_back_to_the_engines_order(shop, model):
     """Its definitions say that an absent query feature stays missing, and it takes none."""
     definitions = shop.path.with_name("columns.toml")
     definitions.write_text(DEFINITIONS.replace('property = "words"', 'column = "words"'))
-    settings = SearchSettings(engine=shop.engine, url=shop.url, definitions=str(definitions))
+    settings = SearchSettings(
+        engine=shop.engine, url=shop.url, definitions=str(definitions), depth=50
+    )
     other = shop.ranker()
     other.definitions_hash_ = None
     other.save(model.with_name("other.podium"))

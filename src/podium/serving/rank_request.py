@@ -6,6 +6,7 @@ parses, and no dictionary is built for a document.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -16,7 +17,7 @@ import numpy as np
 from msgspec import Meta
 
 from podium.errors import DataError
-from podium.kernels import Floats
+from podium.kernels import Doubles, Floats
 from podium.serving.refusal import Refusal, decoding
 
 _LONGEST_ID = 1024
@@ -59,6 +60,7 @@ class RankDecoder:
         self, feature_names: Sequence[str], absent: Mapping[str, float | None], most_documents: int
     ) -> None:
         self._width = len(feature_names)
+        self._pack = struct.Struct(f"{self._width}d").pack
         fields: list[Any] = [
             (f"f{column}", float | None, absent[name])
             if name in absent
@@ -90,9 +92,15 @@ class RankDecoder:
         if len(set(ids)) != len(ids):
             raise Refusal(400, "two documents have the same id")
         values = [msgspec.structs.astuple(document.features) for document in documents]
-        count = len(values) * self._width
-        # None becomes NaN. Single precision is what rankers are trained in.
-        matrix = np.fromiter(chain.from_iterable(values), np.float64, count)
         with np.errstate(over="ignore"):  # infinities are refused with the feature's name
-            rows = matrix.astype(np.float32).reshape(len(values), self._width)
+            # Single precision is what rankers are trained in.
+            rows = self._matrix(values).astype(np.float32).reshape(len(values), self._width)
         return RankRequest(request.query, ids, rows)
+
+    def _matrix(self, values: list[tuple[float | None, ...]]) -> Doubles:
+        pack = self._pack
+        try:  # half the time of what follows
+            return np.frombuffer(b"".join([pack(*row) for row in values]))
+        except struct.error:  # there is a None, which becomes NaN
+            count = len(values) * self._width
+            return np.fromiter(chain.from_iterable(values), np.float64, count)
