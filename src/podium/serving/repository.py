@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
+from podium.data.definitions_hash import require_same_definitions
 from podium.errors import DataError
 from podium.serving.model import ServedModel
 from podium.serving.refusal import Refusal
@@ -166,6 +167,11 @@ class Repository:
 def _check_shadows(loaded: Mapping[Key, ServedModel]) -> None:
     for (name, _, is_shadow), shadow in loaded.items():
         if is_shadow:
+            for key, model in loaded.items():
+                if key[0] == name:
+                    require_same_definitions(
+                        model.definitions_hash, shadow.definitions_hash, name, "its shadow"
+                    )
             names = {
                 model.feature_names
                 for key, model in loaded.items()

@@ -38,6 +38,7 @@ class Scorer:
         feature_names: The names of its features, or their numbers from 1.
         score: Scores rows.
         reference: Scores rows as the ranker itself does.
+        definitions_hash: The hash of its features' definitions, if it is known.
     """
 
     kind: str
@@ -45,6 +46,7 @@ class Scorer:
     feature_names: tuple[str, ...]
     score: Score
     reference: Score
+    definitions_hash: str | None = None
 
 
 def read_scorer(content: bytes) -> Scorer:
@@ -61,7 +63,10 @@ def read_scorer(content: bytes) -> Scorer:
         engine, score = "onnxruntime", onnx_score(model_of_ranker(ranker))
     else:
         engine, score = "native", native
-    return Scorer(type(ranker).__name__, engine, tuple(ranker.feature_names_), score, native)
+    return Scorer(
+        type(ranker).__name__, engine, tuple(ranker.feature_names_), score, native,
+        ranker.definitions_hash_,
+    )  # fmt: skip
 
 
 def native_score(ranker: Ranker) -> Score:
