@@ -320,12 +320,15 @@ class Dataset(QueryRows):
         features = normalise_features(self.features, self.offsets, method)
         return replace(self, features=features, definitions_hash=None)
 
-    def relabel(self, judgments: Judgments, *, unjudged: float = 0.0) -> Dataset:
+    def relabel(
+        self, judgments: Judgments, *, unjudged: float = 0.0, part: bool = False
+    ) -> Dataset:
         """Take labels from judgments by query and document id; unjudged queries are dropped.
 
         Args:
             judgments: For instance the result of a judging session, or a qrels file.
             unjudged: The label of unjudged documents in judged queries.
+            part: Whether this is a part of a data set: that nothing of it was judged is no error.
 
         Example:
             >>> data = Dataset.from_arrays(
@@ -339,11 +342,11 @@ class Dataset(QueryRows):
             raise DataError("the data set has no document ids", hint="Give document_ids.")
         matched = pc.index_in(self.query_ids, value_set=judgments.query_ids)
         positions = pc.fill_null(matched, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-        if not (positions >= 0).any():
+        if not part and not (positions >= 0).any():
             raise DataError("no query was judged", hint="Compare the query ids of both.")
         data, judged = self.select(positions >= 0), judgments.select(positions[positions >= 0])
         matches = match_rows(data.document_ids, data.offsets, judged.document_ids, judged.offsets)
-        if not (matches >= 0).any():
+        if not part and not (matches >= 0).any():
             raise DataError(
                 f"none of the {data.rows} documents of {len(data)} judged queries was judged",
                 hint="Compare the document ids of both.",

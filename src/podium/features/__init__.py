@@ -1,5 +1,6 @@
 """One definition of features for training and production."""
 
+from podium.features.check import FeatureFinding, check_definitions, check_features
 from podium.features.definition import (
     EngineSource,
     FeatureDefinition,
@@ -10,8 +11,17 @@ from podium.features.definition import (
 )
 from podium.features.definitions import FeatureDefinitions
 from podium.features.engine_search import EngineRequest, EngineSearch, engine_search
+from podium.features.feature_log import (
+    FeatureLog,
+    LogSettings,
+    check_feature_set,
+    log_features,
+    upload_feature_set,
+)
+from podium.features.queries_file import read_queries
 from podium.features.rows import FeatureRows
 from podium.features.search_query import LoggedDocument, SearchQuery
+from podium.features.targets import detect_target
 
 __all__ = [
     "EngineRequest",
@@ -19,12 +29,22 @@ __all__ = [
     "EngineSource",
     "FeatureDefinition",
     "FeatureDefinitions",
+    "FeatureFinding",
+    "FeatureLog",
     "FeatureRows",
     "FieldSource",
     "FunctionSource",
+    "LogSettings",
     "LoggedDocument",
     "QuerySource",
     "RankerSource",
     "SearchQuery",
+    "check_definitions",
+    "check_feature_set",
+    "check_features",
+    "detect_target",
     "engine_search",
+    "log_features",
+    "read_queries",
+    "upload_feature_set",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -125,11 +125,12 @@ class FeatureDefinitions:
                 columns.update(feature.source.definitions.query_columns)
         return tuple(sorted(columns))
 
-    def extractors(self, target: str) -> dict[str, Any]:
+    def extractors(self, target: str, names: Collection[str] | None = None) -> dict[str, Any]:
         """Return how an engine computes each feature, for ``ExportSettings(extractors=...)``.
 
         Args:
             target: ``opensearch``, ``o19s``, ``elasticsearch`` or ``solr``.
+            names: The features, by default all of them.
 
         Raises:
             ArgumentError: If the engine cannot compute one of them.
@@ -138,7 +139,11 @@ class FeatureDefinitions:
             raise ArgumentError(
                 f"{target!r} does not compute features", hint=f"Targets: {', '.join(TITLES)}."
             )
-        return {feature.name: engine_feature(feature, target) for feature in self.features}
+        return {
+            feature.name: engine_feature(feature, target)
+            for feature in self.features
+            if names is None or feature.name in names
+        }
 
     def to_opensearch(self, name: str = "podium_features") -> dict[str, Any]:
         """Return the body of ``POST _ltr/_featureset/NAME``, also of the o19s plugin.

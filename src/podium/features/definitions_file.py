@@ -7,7 +7,8 @@ import math
 import os
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
@@ -192,15 +193,12 @@ class _Reader:
             self._fail("is not a table", "Write { match = { title = '{{query}}' } }.", "template")
         if solr is not None and (not isinstance(solr, str) or not solr):
             self._fail("is not a string", "Write '{!field f=title}{{query}}'.", "solr")
-        for key, value, check in (
-            ("template", template, check_template),
-            ("solr", solr, check_solr),
-        ):
-            try:
-                if value is not None:
-                    check(value)
-            except DataError as error:
-                self._fail(error.problem, error.hint, key)
+        with self._key("template"):
+            if template is not None:
+                check_template(template)
+        with self._key("solr"):
+            if solr is not None:
+                check_solr(solr)
         return EngineSource(template, solr)
 
     def _field(self, table: dict[str, Any]) -> str:
@@ -298,6 +296,14 @@ class _Reader:
         unknown = sorted(set(table) - set(keys))
         if unknown:
             self._fail("is unknown here", f"Known: {', '.join(keys)}.", unknown[0])
+
+    @contextmanager
+    def _key(self, key: str) -> Iterator[None]:
+        """Say where a problem with the value of a key is."""
+        try:
+            yield
+        except DataError as error:
+            self._fail(error.problem, error.hint, key)
 
     def _fail(self, problem: str, hint: str, key: str = "") -> NoReturn:
         location = f"{self._where}, {key}" if self._where and key else self._where or key

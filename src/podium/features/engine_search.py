@@ -6,6 +6,7 @@ words of a query are bound as values: they never become a part of a request's st
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from abc import ABC, abstractmethod
@@ -64,7 +65,7 @@ class EngineSearch(ABC):
         feature_set: The name of the feature set or feature store there.
 
     Attributes:
-        title: The name of the engine in messages.
+        url: The address of the index or collection.
         address: What the paths of requests are below.
     """
 
@@ -85,7 +86,7 @@ class EngineSearch(ABC):
             )
         self.definitions = definitions
         self.feature_set = feature_set
-        self.address = url
+        self.url = self.address = url.rstrip("/")
         self._features = {
             feature.name: engine_feature(feature, self.target) for feature in definitions.logged
         }
@@ -107,6 +108,55 @@ class EngineSearch(ABC):
     @abstractmethod
     def uploads(self) -> list[EngineRequest]:
         """Return the requests that put the feature set there, in place of one of its name."""
+
+    @property
+    def candidates_key(self) -> str:
+        """The query that finds candidates, as text: the same text finds the same ones."""
+        assert self.definitions.candidates is not None
+        return json.dumps(self._form(self.definitions.candidates), sort_keys=True)
+
+    def stored(self) -> EngineRequest | None:
+        """Return the request for the feature set; None if the engine computes no feature."""
+        if not self._features:
+            return None
+        return EngineRequest("GET", self._stored_path(), may_be=(400, 404))
+
+    def check_stored(self, status: int, answer: Any) -> None:
+        """Raise a DataError unless the engine's feature set is that of the definitions.
+
+        Args:
+            status: The status of the answer to ``stored``.
+            answer: What it holds.
+        """
+        try:
+            features = self._stored_features(answer) if status == 200 else {}
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise _malformed(self, error) from error
+        if not features:
+            raise DataError(
+                f"{self.title} has no feature set {self.feature_set!r}",
+                hint="Upload it: podium features log --put.",
+            )
+        others = sorted(
+            name
+            for name in {*features, *self._features}
+            if features.get(name) != self._features.get(name)
+        )
+        if others:
+            raise DataError(
+                f"the feature set {self.feature_set!r} in {self.title} differs from the "
+                f"definitions in {', '.join(map(repr, others[:5]))}",
+                hint="Upload it again (podium features log --put), or take the definitions that "
+                "it was made from.",
+            )
+
+    @abstractmethod
+    def _stored_path(self) -> str:
+        """Return the path of the feature set."""
+
+    @abstractmethod
+    def _stored_features(self, answer: Any) -> dict[str, Any]:
+        """Return the features of a feature set, by name, as ``engine_feature`` returns them."""
 
     @abstractmethod
     def search(
@@ -157,7 +207,7 @@ class OpenSearchSearch(EngineSearch):
         self, definitions: FeatureDefinitions, url: str, feature_set: str = DEFAULT_SET
     ) -> None:
         super().__init__(definitions, url, feature_set)
-        address, _, index = url.rstrip("/").rpartition("/")
+        address, _, index = self.url.rpartition("/")
         if not urlsplit(address).hostname or not _INDEX.fullmatch(index):
             raise ArgumentError(
                 f"{url!r} does not name an index",
@@ -171,13 +221,25 @@ class OpenSearchSearch(EngineSearch):
 
     def uploads(self) -> list[EngineRequest]:
         """Return the requests that put the feature set there."""
-        path = f"_ltr/_featureset/{self.feature_set}"
+        path = self._stored_path()
         body = feature_set(self._features, self.feature_set)
         return [
             EngineRequest("PUT", "_ltr", may_be=(400,)),  # 400: there is a store
             EngineRequest("DELETE", path, may_be=(404,)),
             EngineRequest("POST", path, body),
         ]
+
+    def _stored_path(self) -> str:
+        return f"_ltr/_featureset/{self.feature_set}"
+
+    def _stored_features(self, answer: Any) -> dict[str, Any]:
+        features = {}
+        for entry in answer["_source"]["featureset"]["features"]:
+            template = entry["template"]
+            features[str(entry["name"])] = (
+                json.loads(template) if isinstance(template, str) else template
+            )
+        return features
 
     def search(
         self, query: SearchQuery, size: int, start: int = 0, fields: Sequence[str] = ()
@@ -250,7 +312,7 @@ class SolrSearch(EngineSearch):
         feature_set: str = DEFAULT_SET,
         id_field: str = "id",
     ) -> None:
-        super().__init__(definitions, url.rstrip("/"), feature_set)
+        super().__init__(definitions, url, feature_set)
         self._id = id_field
 
     @property
@@ -261,9 +323,18 @@ class SolrSearch(EngineSearch):
         """Return the requests that put the feature store there."""
         store = feature_store(self._features, self.feature_set)
         return [
-            EngineRequest("DELETE", f"schema/feature-store/{self.feature_set}", may_be=(404,)),
+            EngineRequest("DELETE", self._stored_path(), may_be=(404,)),
             EngineRequest("PUT", "schema/feature-store", store),
         ]
+
+    def _stored_path(self) -> str:
+        return f"schema/feature-store/{self.feature_set}"
+
+    def _stored_features(self, answer: Any) -> dict[str, Any]:
+        return {
+            str(entry["name"]): {"class": entry["class"], "params": entry["params"]}
+            for entry in answer["features"]
+        }
 
     def search(
         self, query: SearchQuery, size: int, start: int = 0, fields: Sequence[str] = ()

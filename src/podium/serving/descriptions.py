@@ -15,6 +15,7 @@ RANK_REQUEST: dict[str, Any] = {
     "additionalProperties": False,
     "properties": {
         "query": {"anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}]},
+        "definitions": {"type": ["string", "null"], "pattern": "^[0-9a-f]{64}$"},
         "documents": {
             "type": "array",
             "items": {

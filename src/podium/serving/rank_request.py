@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
+from podium.data.definitions_hash import require_same_definitions
 from podium.errors import DataError
 from podium.kernels import Doubles, Floats
 from podium.serving.refusal import Refusal, decoding
@@ -24,6 +25,7 @@ _LONGEST_ID = 1024
 _LONGEST_QUERY = 10_000
 
 _Id = Annotated[str, Meta(max_length=_LONGEST_ID)] | int
+_Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")] | None
 _Query = Annotated[str, Meta(max_length=_LONGEST_QUERY)] | int | None
 
 
@@ -49,6 +51,7 @@ class RankDecoder:
         feature_names: The model's features.
         absent: The value of features that may be left out.
         most_documents: The largest number of documents.
+        definitions_hash: The hash of the definitions of the model's features, if it is known.
 
     Example:
         >>> decode = RankDecoder(["bm25", "age"], {"age": None}, 10)
@@ -57,8 +60,13 @@ class RankDecoder:
     """
 
     def __init__(
-        self, feature_names: Sequence[str], absent: Mapping[str, float | None], most_documents: int
+        self,
+        feature_names: Sequence[str],
+        absent: Mapping[str, float | None],
+        most_documents: int,
+        definitions_hash: str | None = None,
     ) -> None:
+        self._definitions_hash = definitions_hash
         self._width = len(feature_names)
         self._pack = struct.Struct(f"{self._width}d").pack
         fields: list[Any] = [
@@ -79,7 +87,9 @@ class RankDecoder:
         document = msgspec.defstruct("Document", [("id", _Id), ("features", features)], **options)
         documents = Annotated[list[document], Meta(max_length=most_documents)]  # type: ignore[valid-type]
         request = msgspec.defstruct(
-            "Request", [("documents", documents), ("query", _Query, None)], **options
+            "Request",
+            [("documents", documents), ("query", _Query, None), ("definitions", _Hash, None)],
+            **options,
         )
         self._decode = msgspec.json.Decoder(request).decode
 
@@ -87,6 +97,12 @@ class RankDecoder:
         """Decode a body; a Refusal if it is not a request of the model."""
         with decoding():
             request: Any = self._decode(body)
+        try:
+            require_same_definitions(
+                self._definitions_hash, request.definitions, "the model", "the request"
+            )
+        except DataError as error:
+            raise Refusal(400, str(error)) from None
         documents = request.documents
         ids = [document.id for document in documents]
         if len(set(ids)) != len(ids):

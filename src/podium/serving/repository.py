@@ -196,6 +196,11 @@ class Repository:
 def _check_shadows(loaded: Mapping[Key, ServedModel]) -> None:
     for (name, _, is_shadow), shadow in loaded.items():
         if is_shadow:
+            for key, model in loaded.items():
+                if key[0] == name:
+                    require_same_definitions(
+                        model.definitions_hash, shadow.definitions_hash, name, "its shadow"
+                    )
             names = {
                 model.feature_names
                 for key, model in loaded.items()
