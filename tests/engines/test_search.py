@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 
 import httpx
 import numpy as np
@@ -39,7 +40,10 @@ def shop(request, tmp_path_factory):
 @pytest.fixture(scope="module")
 def model(shop, tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "m.podium"
-    shop.ranker().save(path)
+    ranker = shop.ranker()
+    ranker.save(path)
+    ranker.definitions_hash_ = None
+    ranker.save(path.with_name("unbound.podium"))
     return path
 
 
@@ -154,7 +158,7 @@ def test_invalid_parameters_are_refused(client, parameters):
         "*:*", "{!func}clicks", "_query_:\"{!lucene}*:*\"", "title:zzz OR id:p001",
         "${podium_query}", "$podium_query", "zzz\"}}, {\"match_all\": {}}", "zzz') OR (1=1",
         "}}{{/query}}", "zzz\\", "{{query}}", "zzz}{!lucene}*:*", "[* TO *]",
-        "zzz&fl=secret&rows=1000", "zzz\r\nfl: secret", "(((", "\"", "+ - ! ~ ^",
+        "zzz&fl=secret&rows=1000", "zzz\r\nfl: secret", "(((", "! ~ ^",
         "zzz]}],fl=secret",
     ],
 )  # fmt: skip
@@ -169,6 +173,29 @@ def test_words_beside_syntax_are_still_found(client, shop):
     plain = [hit.id for hit in shop.ask("trail", 50)]
     answer = client.post("/search", json={"query": "trail {!x} ${y} ]", "size": 50}).json()
     assert sorted(ids(answer)) == sorted(plain) != []
+
+
+def test_operators_that_the_engine_does_not_take_are_left_out(client, shop):
+    """Solr's dismax refuses these; OpenSearch takes them as words."""
+    for text in ("trail OR", '- trail "', "AND trail", "trail &&"):
+        answer = client.post("/search", json={"query": text, "size": 50})
+        assert answer.status_code == 200
+        assert sorted(ids(answer.json())) == sorted(hit.id for hit in shop.ask("trail", 50))
+    statuses = [client.get("/search", params={"q": text}).status_code for text in ('"', "-", "&&")]
+    assert statuses == ([400] * 3 if shop.engine == "solr" else [200] * 3)
+
+
+def test_a_feature_set_of_other_definitions_falls_back_to_the_engines_order(shop, model):
+    """Its features have the same names, and another meaning."""
+    other = shop.path.with_name("other.toml")
+    other.write_text(DEFINITIONS.replace("{ match = { title", "{ match = { text")
+                     .replace("qf=title", "qf=text"))  # fmt: skip
+    with search_service(replace(shop, path=other), model.with_name("unbound.podium")) as client:
+        answer = client.post("/search", json={"query": QUERY}).json()
+    assert (answer["reranked"], answer["reason"]) == (
+        False, "the engine did not compute the features",
+    )  # fmt: skip
+    assert ids(answer) == [hit.id for hit in shop.ask(QUERY, 10)]
 
 
 def test_a_feature_set_that_is_missing_falls_back_to_the_engines_order(shop, model):
@@ -189,10 +216,7 @@ def test_a_model_that_fails_falls_back_to_the_engines_order(shop, model):
     settings = SearchSettings(
         engine=shop.engine, url=shop.url, definitions=str(definitions), depth=50
     )
-    other = shop.ranker()
-    other.definitions_hash_ = None
-    other.save(model.with_name("other.podium"))
-    models = (parse_model(str(model.with_name("other.podium"))),)
+    models = (parse_model(str(model.with_name("unbound.podium"))),)
     with (
         serving(ServingSettings(models=models, search=settings)) as address,
         httpx.Client(base_url=address, trust_env=False, timeout=60) as client,

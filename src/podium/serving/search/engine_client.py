@@ -13,7 +13,15 @@ _MOST_BYTES = 32 << 20
 
 
 class EngineError(Exception):
-    """The engine did not answer a request, or not with success."""
+    """The engine did not answer a request, or not with success.
+
+    Attributes:
+        status: The status of its answer, or None if there is none.
+    """
+
+    def __init__(self, problem: str, status: int | None = None) -> None:
+        self.status = status
+        super().__init__(problem)
 
 
 class AsyncEngineClient:
@@ -41,15 +49,15 @@ class AsyncEngineClient:
             ),
         )
 
-    async def ask(self, request: EngineRequest) -> Any:
-        """Send a request and return the parsed answer; an EngineError if it is not a success."""
+    async def ask(self, request: EngineRequest) -> tuple[int, Any]:
+        """Send a request; return the status and the parsed answer, or raise an EngineError."""
         answer = bytearray()
         headers = {
             "accept": "application/json",
             "accept-encoding": "identity",  # what is unpacked would be bounded too late
             "content-type": "application/json",
         }
-        body = msgspec.json.encode(request.content)
+        body = None if request.content is None else msgspec.json.encode(request.content)
         try:
             async with self._client.stream(
                 request.method, request.path, content=body, headers=headers
@@ -60,10 +68,11 @@ class AsyncEngineClient:
                         raise EngineError("the engine's answer is too large")
         except httpx.HTTPError as error:
             raise EngineError(f"the engine cannot be reached ({type(error).__name__})") from error
-        if response.status_code != 200:
-            raise EngineError(f"the engine answered with status {response.status_code}")
+        status = response.status_code
+        if status != 200 and status not in request.may_be:
+            raise EngineError(f"the engine answered with status {status}", status)
         try:
-            return msgspec.json.decode(answer)
+            return status, msgspec.json.decode(answer)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise EngineError("the engine answered in another form") from error
 

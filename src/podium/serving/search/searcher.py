@@ -24,10 +24,11 @@ from podium.features import (
     SearchQuery,
     engine_search,
 )
+from podium.features.functions import words
 from podium.kernels import Doubles, Floats
 from podium.serving.model import ServedModel
 from podium.serving.refusal import Refusal
-from podium.serving.search.engine_client import AsyncEngineClient
+from podium.serving.search.engine_client import AsyncEngineClient, EngineError
 from podium.serving.search.request import SearchRequest
 from podium.serving.search.settings import SearchSettings
 
@@ -44,6 +45,9 @@ _HEDGE = 0.5
 """The share of the budget after which the engine is asked for the page alone as well."""
 _RESERVE = 0.1
 """The share of the budget that is kept for features, scores and the answer."""
+
+_CHECK_SECONDS = 60.0
+"""How often the feature set in the engine is compared with the definitions."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,7 @@ class Searcher:
         self._client = AsyncEngineClient(
             self._logging.address, seconds=self._seconds, connections=settings.connections
         )
+        self._check_again = 0.0
         self.query_columns = frozenset(definitions.query_columns)
         self._log = structlog.get_logger("podium.serving")
 
@@ -136,14 +141,14 @@ class Searcher:
         """Return the candidates or else the page, and whether the engine answered about both."""
         now = asyncio.get_running_loop().time
         last = start + (1 - _RESERVE) * self._seconds
-        logged = asyncio.ensure_future(
-            self._documents(self._logging, query, self._depth, 0, request.fields)
-        )
+        logged = asyncio.ensure_future(self._candidates(query, request.fields))
         tasks = {logged}
         try:
             await asyncio.wait(tasks, timeout=start + _HEDGE * self._seconds - now())
             if _result(logged) is not None:
                 return _result(logged), None, True
+            if _is_refused(logged):
+                query = _words_only(query)
             plain = asyncio.ensure_future(
                 self._documents(self._plain, query, request.size, request.start, request.fields)
             )
@@ -153,6 +158,8 @@ class Searcher:
                 _, waiting = await asyncio.wait(
                     waiting, timeout=last - now(), return_when=asyncio.FIRST_COMPLETED
                 )
+            if _is_refused(logged) and _is_refused(plain):
+                raise Refusal(400, "the search engine does not take this query")
             return _result(logged), _result(plain), logged.done()
         finally:
             for task in tasks:
@@ -165,7 +172,17 @@ class Searcher:
     async def _documents(
         self, engine: EngineSearch, query: SearchQuery, size: int, start: int, fields: list[str]
     ) -> list[LoggedDocument]:
-        return engine.documents(await self._client.ask(engine.search(query, size, start, fields)))
+        _, answer = await self._client.ask(engine.search(query, size, start, fields))
+        return engine.documents(answer)
+
+    async def _candidates(self, query: SearchQuery, fields: list[str]) -> list[LoggedDocument]:
+        """Return the candidates with their features, if these are the ones that are defined."""
+        now = asyncio.get_running_loop().time()
+        stored = self._logging.stored()
+        if stored is not None and now >= self._check_again:
+            self._logging.check_stored(*await self._client.ask(stored))
+            self._check_again = now + _CHECK_SECONDS
+        return await self._documents(self._logging, query, self._depth, 0, fields)
 
     async def _rank(
         self,
@@ -233,3 +250,17 @@ def _result(task: asyncio.Future[list[LoggedDocument]]) -> list[LoggedDocument] 
     if task.done() and not task.cancelled() and task.exception() is None:
         return task.result()
     return None
+
+
+def _is_refused(task: asyncio.Future[list[LoggedDocument]]) -> bool:
+    """Return whether the engine calls the request itself wrong."""
+    error = task.exception() if task.done() and not task.cancelled() else None
+    return isinstance(error, EngineError) and error.status == 400
+
+
+def _words_only(query: SearchQuery) -> SearchQuery:
+    """Return a query without what some parsers take for operators, such as quotation marks."""
+    text = " ".join(words(query.text))
+    if not text:
+        raise Refusal(400, "the query has no words")
+    return SearchQuery(query.id, text, query.columns)
