@@ -95,6 +95,10 @@ class Shop:
         request = self.search.search(SearchQuery(text, text), size, fields=["title"])
         return self.search.documents(self.send(request))
 
+    def rows(self, text: str, size: int = 100) -> np.ndarray:
+        """Return the features of the candidates of a query, without the service."""
+        return FeatureRows(self.definitions)(SearchQuery(text, text), self.ask(text, size))
+
     def send(self, request: Any) -> Any:
         """Send a request of a search."""
         answer = httpx.request(
@@ -108,8 +112,7 @@ class Shop:
     def ranker(self, sign: float = 1.0) -> Ranker:
         """Return a ranker that likes clicks, or dislikes them."""
         queries = ["red shoe", "blue boot", "running", "trail sole", "city lace", "walking"]
-        compute = FeatureRows(self.definitions)
-        parts = [compute(SearchQuery(each, each), self.ask(each)) for each in queries]
+        parts = [self.rows(each) for each in queries]
         rows = np.concatenate(parts)
         labels = np.clip(np.round(2 + sign * (rows[:, 1] - 8) / 4), 0, 4)
         data = Dataset.from_arrays(

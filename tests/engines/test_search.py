@@ -10,7 +10,6 @@ import httpx
 import numpy as np
 import pytest
 
-from podium.features import FeatureRows, SearchQuery
 from podium.monitoring import read_ranking_log
 from podium.serving import ServingSettings, parse_model
 from podium.serving.search.settings import SearchSettings
@@ -77,8 +76,7 @@ def through(proxy, shop):
 
 def expected(shop, query=QUERY, depth=50):
     """The candidates by the ranker's own scores, computed without the service."""
-    candidates = shop.ask(query, depth)
-    rows = FeatureRows(shop.definitions)(SearchQuery(query, query), candidates)
+    candidates, rows = shop.ask(query, depth), shop.rows(query, depth)
     scores = shop.ranker()._predict(rows)
     order = np.argsort(-scores, kind="stable")
     return [candidates[row].id for row in order], scores[order], rows

@@ -5,7 +5,8 @@ from __future__ import annotations
 import http.client
 import json
 import threading
-from typing import Any
+import time
+from typing import Any, Self
 
 import numpy as np
 
@@ -24,18 +25,25 @@ class Load:
         clients: The number of threads.
     """
 
+    path = "/rank"
+
     def __init__(self, port: int, expected: dict[str, Any], clients: int = 4) -> None:
         self._port, self._expected = port, expected
-        self._body = json.dumps(rank_body(rows()[:20])).encode()
+        self._body = self.body()
         self.answers: dict[str, int] = dict.fromkeys(expected, 0)
         self.wrong: list[str] = []
         self.refused: list[int] = []
         self.failed = 0
+        self.longest = 0.0
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._threads = [threading.Thread(target=self._run) for _ in range(clients)]
 
-    def __enter__(self) -> Load:
+    def body(self) -> bytes:
+        """The body of every request."""
+        return json.dumps(rank_body(rows()[:20])).encode()
+
+    def __enter__(self) -> Self:
         for thread in self._threads:
             thread.start()
         return self
@@ -48,8 +56,9 @@ class Load:
     def _run(self) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=30)
         while not self._stopping.is_set():
+            start = time.monotonic()
             try:
-                connection.request("POST", "/rank", self._body)  # connects anew if closed
+                connection.request("POST", self.path, self._body)  # connects anew if closed
                 answer = connection.getresponse()
                 content = answer.read()
             except (OSError, http.client.HTTPException):
@@ -58,6 +67,7 @@ class Load:
                     self.failed += 1
                 continue
             with self._lock:
+                self.longest = max(self.longest, time.monotonic() - start)
                 self._check(answer.status, content)
         connection.close()
 

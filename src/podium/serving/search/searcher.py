@@ -11,11 +11,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
+from urllib.parse import urlsplit
 
 import numpy as np
 import structlog
 
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 from podium.features import (
     EngineSearch,
     FeatureDefinitions,
@@ -230,6 +231,12 @@ def prepare_search(
     Raises:
         PodiumError: If the engine cannot be asked so, or a ranker of a feature cannot be loaded.
     """
+    address = urlsplit(settings.url)
+    if address.scheme not in ("http", "https") or not address.hostname or address.query:
+        raise ArgumentError(
+            f"{settings.url!r} is not the address of a search engine",
+            hint="Give one such as http://localhost:9200/shop.",
+        )
     rows = FeatureRows(definitions)
     rows.load()
     # Without features there is nothing to log.
