@@ -75,15 +75,21 @@ def ranker(**options):
     return TreeRanker(n_estimators=10, **options).fit(X, labels, group=[20] * 20), X
 
 
+def tree_model(fitted):
+    model = model_of_ranker(fitted)
+    assert isinstance(model, TreeModel)
+    return model
+
+
 @pytest.mark.parametrize("engine", ["lightgbm", "xgboost"])
 def test_trained_trees_with_missing_values(engine):
     fitted, X = ranker(engine=engine)
-    scores = tree_walk(model_of_ranker(fitted))(X)
+    scores = tree_walk(tree_model(fitted))(X)
     np.testing.assert_allclose(scores, fitted._predict(X), rtol=1e-6, atol=1e-6)
 
 
 def test_other_splits_are_left_to_onnx_runtime():
-    model = model_of_ranker(ranker()[0])
+    model = tree_model(ranker()[0])
     first = np.where(np.arange(len(model.feature)) == 0, 0, -1)
     categories = replace(model, category_set=first, category_sets=((1, 3),))
     zeros = replace(model, zero_missing=np.array([False, True, False]))
