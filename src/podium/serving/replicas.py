@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import tempfile
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,9 +89,14 @@ def serve_on_cluster(
 ) -> None:
     """Deploy the service; on a cluster that ends with this process, wait for SIGTERM or SIGINT."""
     with Cluster(address, workers=scale.most or scale.replicas) as cluster:
+        stopping = threading.Event()
+        if address == LOCAL:
+            # After the cluster was started: Ray's own handlers would abort the process.
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, lambda _number, _frame: stopping.set())
         deploy(settings, cluster, scale, host=host, port=port)
         if address == LOCAL:
-            signal.sigwait({signal.SIGTERM, signal.SIGINT})
+            stopping.wait()
             _import_serve().shutdown()
 
 
