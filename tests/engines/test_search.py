@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -273,3 +274,23 @@ def test_an_engine_that_hangs_or_is_gone_is_a_503_within_the_budget(shop, model)
         start = time.monotonic()
         assert client.get("/search", params={"q": QUERY}).status_code == 503
         assert time.monotonic() - start < BUDGET / 1000
+
+
+def test_searches_beyond_the_connections_wait_and_are_then_refused(shop, model):
+    with (
+        proxied(shop.url) as proxy,
+        search_service(shop, model, url=through(proxy, shop), connections=4) as client,
+    ):
+        client.get("/search", params={"q": QUERY})
+        proxy.hang = True
+        with ThreadPoolExecutor(6) as pool:
+            answers = list(pool.map(lambda _: client.get("/search", params={"q": QUERY}), range(6)))
+        assert sorted(answer.json()["error"] for answer in answers) == (
+            ["the search engine does not answer"] * 2 + ["too many searches at once"] * 4
+        )
+        assert proxy.most_connections <= 4
+        assert (count(client, "engine"), count(client, "busy")) == (2, 4)
+        proxy.hang = False
+        with ThreadPoolExecutor(6) as pool:
+            answers = list(pool.map(lambda _: client.get("/search", params={"q": QUERY}), range(6)))
+        assert [answer.json()["reranked"] for answer in answers] == [True] * 6

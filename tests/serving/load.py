@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import threading
-import time
 from typing import Any, Self
 
 import numpy as np
@@ -34,7 +33,6 @@ class Load:
         self.wrong: list[str] = []
         self.refused: list[int] = []
         self.failed = 0
-        self.longest = 0.0
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._threads = [threading.Thread(target=self._run) for _ in range(clients)]
@@ -56,7 +54,6 @@ class Load:
     def _run(self) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=30)
         while not self._stopping.is_set():
-            start = time.monotonic()
             try:
                 connection.request("POST", self.path, self._body)  # connects anew if closed
                 answer = connection.getresponse()
@@ -67,7 +64,6 @@ class Load:
                     self.failed += 1
                 continue
             with self._lock:
-                self.longest = max(self.longest, time.monotonic() - start)
                 self._check(answer.status, content)
         connection.close()
 

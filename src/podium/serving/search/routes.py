@@ -24,7 +24,7 @@ from podium.serving.search.request import (
     parse_search,
     parse_search_parameters,
 )
-from podium.serving.search.searcher import REASONS, SearchResult
+from podium.serving.search.searcher import REASONS, NoAnswer, SearchResult
 from podium.serving.search.settings import SearchSettings
 
 if TYPE_CHECKING:
@@ -56,9 +56,8 @@ def add_search_routes(app: FastAPI, service: Service, settings: SearchSettings) 
         check_search(request, settings.depth, settings.fields, searcher.query_columns)
         try:
             result = await searcher.search(request, lambda: service.repository.get(settings.model))
-        except Refusal as refusal:
-            if refusal.status == 503:
-                service.metrics.searched("engine")
+        except NoAnswer as no_answer:
+            service.metrics.searched(no_answer.outcome)
             raise
         service.metrics.searched(result.outcome)
         ranked = result.ranked

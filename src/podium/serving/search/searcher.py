@@ -33,8 +33,8 @@ from podium.serving.search.engine_client import AsyncEngineClient, EngineError
 from podium.serving.search.request import SearchRequest
 from podium.serving.search.settings import SearchSettings
 
-Outcome: TypeAlias = Literal["reranked", "logging", "model", "time", "engine"]
-"""How a search ended: reranked, or why not; ``engine`` is a search without an answer."""
+Outcome: TypeAlias = Literal["reranked", "logging", "model", "time", "engine", "busy"]
+"""How a search ended: reranked, or why not; ``engine`` and ``busy`` are those without an answer."""
 
 REASONS: dict[Outcome, str] = {
     "logging": "the engine did not compute the features",
@@ -83,6 +83,14 @@ class SearchResult:
     ranked: RankedCandidates | None = None
 
 
+class NoAnswer(Refusal):
+    """A search that the engine does not answer."""
+
+    def __init__(self, outcome: Outcome, reason: str) -> None:
+        self.outcome = outcome
+        super().__init__(503, reason)
+
+
 class Searcher:
     """Searches an engine and ranks what it returns.
 
@@ -104,6 +112,8 @@ class Searcher:
         self._client = AsyncEngineClient(
             self._logging.address, seconds=self._seconds, connections=settings.connections
         )
+        # Two connections for each search, so that none of them waits for those of others.
+        self._free = asyncio.Semaphore(settings.connections // 2)
         self._check_again = 0.0
         self.query_columns = frozenset(definitions.query_columns)
         self._log = structlog.get_logger("podium.serving")
@@ -115,15 +125,28 @@ class Searcher:
     async def search(
         self, request: SearchRequest, find_model: Callable[[], ServedModel]
     ) -> SearchResult:
-        """Answer a search; a Refusal with status 503 if the engine does not answer in time."""
+        """Answer a search.
+
+        Raises:
+            NoAnswer: If the engine does not answer in time, or other searches take all of it.
+            Refusal: If the engine does not take the query.
+        """
         start = asyncio.get_running_loop().time()
         query = self._query(request)
-        candidates, page, in_time = await self._ask(query, request, start)
+        try:
+            async with asyncio.timeout_at(start + _HEDGE * self._seconds):
+                await self._free.acquire()
+        except TimeoutError:
+            raise NoAnswer("busy", "too many searches at once") from None
+        try:
+            candidates, page, in_time = await self._ask(query, request, start)
+        finally:
+            self._free.release()
         if candidates is not None:
             deadline = start + self._seconds
             return await self._rank(query, request, candidates, find_model, deadline)
         if page is None:
-            raise Refusal(503, "the search engine does not answer")
+            raise NoAnswer("engine", "the search engine does not answer")
         return SearchResult("logging" if in_time else "time", _by_engine(page))
 
     def _query(self, request: SearchRequest) -> SearchQuery:
@@ -145,7 +168,9 @@ class Searcher:
         logged = asyncio.ensure_future(self._candidates(query, request.fields))
         tasks = {logged}
         try:
-            await asyncio.wait(tasks, timeout=start + _HEDGE * self._seconds - now())
+            # Less than half of the budget is left for a search that had to wait for others.
+            hedge = max(_HEDGE * self._seconds + start - now(), _HEDGE * (last - now()))
+            await asyncio.wait(tasks, timeout=hedge)
             if _result(logged) is not None:
                 return _result(logged), None, True
             if _is_refused(logged):

@@ -27,7 +27,8 @@ class SearchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
         fields: The stored fields that requests may ask for.
         depth: How many candidates are ranked by the model.
         budget_ms: The longest time that a search may take, in milliseconds.
-        connections: The largest number of connections to the engine, per process.
+        connections: The largest number of connections to the engine, per process; half as many
+            searches run at once.
         model: The model that ranks; by default the first.
     """
 
@@ -38,7 +39,7 @@ class SearchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     fields: Annotated[tuple[str, ...], Meta(max_length=200)] = ()
     depth: Annotated[int, Meta(ge=1, le=1000)] = 100
     budget_ms: Annotated[int, Meta(ge=10, le=60_000)] = 500
-    connections: Annotated[int, Meta(ge=1, le=1000)] = 64
+    connections: Annotated[int, Meta(ge=2, le=1000)] = 64
     model: str | None = None
 
 
