@@ -15,19 +15,19 @@ WORDS = 400
 DEFINITIONS = """\
 [candidates]
 template = { multi_match = { query = "{{query}}", fields = ["title", "body"] } }
-solr = "{!edismax qf='title body'}{{query}}"
+solr = "{!dismax qf='title body'}{{query}}"
 
 [[feature]]
 name = "title_match"
 source = "engine"
 template = { match = { title = "{{query}}" } }
-solr = "{!edismax qf=title}{{query}}"
+solr = "{!dismax qf=title}{{query}}"
 
 [[feature]]
 name = "body_match"
 source = "engine"
 template = { match = { body = "{{query}}" } }
-solr = "{!edismax qf=body}{{query}}"
+solr = "{!dismax qf=body}{{query}}"
 missing = 0
 
 [[feature]]

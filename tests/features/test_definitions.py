@@ -46,7 +46,7 @@ def test_a_file_says_where_values_come_from(tmp_path):
     )  # fmt: skip
     sources = {feature.name: feature.source for feature in definitions.features}
     assert sources["title_match"] == EngineSource(
-        {"match": {"title": "{{query}}"}}, "{!edismax qf=title}{{query}}"
+        {"match": {"title": "{{query}}"}}, "{!dismax qf=title}{{query}}"
     )
     assert sources["popularity"] == FieldSource("clicks")
     assert sources["query_words"] == QuerySource(property="words")
@@ -155,8 +155,8 @@ def test_the_hash_depends_on_everything_that_defines_values(tmp_path, old, new):
          "phrase_match, exact_match, words, characters."),
         ("[candidates]\nsolr='title:{{query}}'\n" + FIELD, ", line 2: candidates, solr: "
          "'title:{{query}}' would let the query's words change the structure of the request. "
-         "Write {!PARSER OPTIONS}{{query}} with one of the parsers dismax, edismax, field, simple, "
-         "term, such as {!field f=title}{{query}}."),
+         "Write {!PARSER OPTIONS}{{query}} with one of the parsers dismax, field, term, such as "
+         "{!field f=title}{{query}}."),
     ],
 )  # fmt: skip
 def test_a_mistake_is_told_with_its_line_and_key(tmp_path, text, message):
@@ -183,7 +183,7 @@ def test_templates_have_plain_placeholders_in_strings_of_json(tmp_path, template
 @pytest.mark.parametrize(
     "solr",
     [
-        "{!lucene}{{query}}", "{!edismax qf=title v={{query}}}", "{{query}}",
+        "{!lucene}{{query}}", "{!edismax qf=title}{{query}}", "{!dismax v={{query}}}", "{{query}}",
         "{!field f=a}{{a}} {{b}}",
         "{!xmlparser}{{query}}", "{!field f=${x}}{{query}}", "{!join from=a to=b}{{query}}",
     ],

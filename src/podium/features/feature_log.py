@@ -206,17 +206,17 @@ def _journal(path: Path, heading: dict[str, Any]) -> Iterator[tuple[IO[bytes], s
                 "is being written by another process", path=path, hint="Wait until it is done."
             )
         _drop_unfinished(journal)
-        finished: set[str] = set()
-        if journal.tell():
-            lines = json_lines(path, lambda content: content)
-            if next(lines) != heading:
-                raise DataError(
-                    "is of a log with other definitions, engine or depth",
-                    path=path,
-                    hint="Log with the same ones to go on, or remove the file.",
-                )
-            finished = {_entry(line).key for line in lines}
-        else:
+        lines = json_lines(path, lambda content: content)
+        is_same = next(lines, None) == heading
+        finished = {_entry(line).key for line in lines}
+        if finished and not is_same:
+            raise DataError(
+                "is of a log with other definitions, engine or depth",
+                path=path,
+                hint="Log with the same ones to go on, or remove the file.",
+            )
+        if not is_same:
+            journal.truncate(0)
             journal.write(json_line(heading))
             journal.flush()
         yield journal, finished
