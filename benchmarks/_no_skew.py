@@ -1,9 +1,8 @@
 """Features in training and in production: an engine and a file of its log rank alike.
 
 A made-up collection (and CACM, where it is) is indexed, its features are logged by their
-definitions, a ranker is trained on the log and exported. Then every query is ranked four times:
-by the engine with the exported model, by the ranker on a fresh log, by the same ranker behind
-``podium serve``, and by the export's own files.
+definitions, a ranker is trained on the log and exported. Then every query is ranked three times: by
+the engine with the exported model, by the ranker on a fresh log, and by ``podium serve``.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import re
 import tarfile
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +25,11 @@ from benchmarks._serving_processes import served
 from podium.data import Dataset, read_parquet, read_qrels
 from podium.export import ExportSettings, connect_engine, export_ranker
 from podium.features import (
-    EngineSearch,
+    FeatureSearch,
     FeatureDefinitions,
     LogSettings,
     SearchQuery,
-    engine_search,
+    feature_search,
     log_features,
     read_queries,
     upload_feature_set,
@@ -108,11 +107,18 @@ def check_no_skew(report: Report, documents: int, queries: int) -> None:
 def measure_skew(target: str, server: Server, content: Collection, folder: Path) -> Skew:
     """Index, log, train, export and rank by engine, service and ranker."""
     address = _index(target, server, content)
+    try:
+        return _measure(target, server, content, folder, address)
+    finally:
+        _clear(target, server)
+
+
+def _measure(target: str, server: Server, content: Collection, folder: Path, address: str) -> Skew:
     (folder / "features.toml").write_text(DEFINITIONS)
     definitions = FeatureDefinitions.read(folder / "features.toml")
     queries = content.write_queries(folder / "queries.jsonl")
     judgments = read_qrels(content.write_qrels(folder / "judgments.qrels"))
-    search = engine_search(definitions, target, address, f"{_MODEL}_log")
+    search = feature_search(definitions, target, address, f"{_MODEL}_log")
     upload_feature_set(search)
     settings = LogSettings(DEPTH)
     log_features(
@@ -128,7 +134,8 @@ def measure_skew(target: str, server: Server, content: Collection, folder: Path)
     engine = connect_engine(target, server.url if target == "opensearch" else address)
     engine.put(export)
     log_features(search, read_queries(queries), folder / "fresh.parquet", settings)
-    fresh = _by_number(read_parquet(folder / "fresh.parquet", Dataset), content)
+    logged = read_parquet(folder / "fresh.parquet", Dataset)
+    fresh = _in_index_order(logged, _index_order(target, address))
     ranker = load_ranker(folder / "web.podium")
     scores = ranker.predict(fresh)
     texts = {query.id: query for query in read_queries(queries)}
@@ -137,33 +144,58 @@ def measure_skew(target: str, server: Server, content: Collection, folder: Path)
     return _compare(fresh, scores, by_engine, by_service, export.manifest.tolerance, train)
 
 
-def _index(target: str, server: Server, content: Collection) -> str:
-    """Index a collection in one segment: ties are then in the order of the documents."""
+def _clear(target: str, server: Server) -> None:
+    """Remove all documents of an earlier collection."""
     with httpx.Client(trust_env=False, timeout=300) as client:
         if target == "opensearch":
             client.delete(f"{server.url}/{_MODEL}")
+        else:
+            assert isinstance(server, Solr9Server)
+            clear = {"delete": {"query": "*:*"}}
+            client.post(f"{server.core}/update?commit=true", json=clear).raise_for_status()
+
+
+def _index(target: str, server: Server, content: Collection) -> str:
+    """Index a collection, in one segment, and return its address."""
+    _clear(target, server)
+    with httpx.Client(trust_env=False, timeout=300) as client:
+        if target == "opensearch":
             address = fill_opensearch(server.url, _MODEL, content.documents)
             client.post(f"{address}/_forcemerge?max_num_segments=1").raise_for_status()
             client.post(f"{address}/_refresh").raise_for_status()
             return address
         assert isinstance(server, Solr9Server)
-        clear = {"delete": {"query": "*:*"}}
-        client.post(f"{server.core}/update?commit=true", json=clear).raise_for_status()
         address = fill_solr(server.core, content.documents)
         client.get(f"{address}/update?optimize=true&maxSegments=1").raise_for_status()
         return address
 
 
-def _by_number(data: Dataset, content: Collection) -> Dataset:
-    """Put the documents of each query in the order in which they were indexed."""
-    number = {name: position for position, name in enumerate(content.documents)}
+def _index_order(target: str, address: str) -> dict[str, int]:
+    """Return the number of each document in the index, by which engines order equal scores."""
+    with httpx.Client(trust_env=False, timeout=60) as client:
+        if target == "solr":
+            body = {"query": "*:*", "sort": "_docid_ asc", "fields": ["id"], "limit": 10**6}
+            documents = client.post(f"{address}/select", json=body).json()["response"]["docs"]
+            return {each["id"]: number for number, each in enumerate(documents)}
+        body = {"size": 5000, "sort": ["_doc"], "_source": False}
+        answer = client.post(f"{address}/_search?scroll=1m", json=body).json()
+        ids: list[str] = []
+        while answer["hits"]["hits"]:
+            ids += [hit["_id"] for hit in answer["hits"]["hits"]]
+            following = {"scroll": "1m", "scroll_id": answer["_scroll_id"]}
+            server = address.rpartition("/")[0]
+            answer = client.post(f"{server}/_search/scroll", json=following).json()
+        return {name: number for number, name in enumerate(ids)}
+
+
+def _in_index_order(data: Dataset, numbers: Mapping[str, int]) -> Dataset:
+    """Put the documents of each query in the order in which an engine puts equal scores."""
     assert data.document_ids is not None
-    positions = np.array([number[name] for name in data.document_ids.to_pylist()])
+    positions = np.array([numbers[name] for name in data.document_ids.to_pylist()])
     order = np.lexsort((positions, data.query_of_row))
-    return Dataset(
-        features=data.features[order], labels=data.labels[order], offsets=data.offsets,
-        document_ids=data.document_ids.take(order), query_ids=data.query_ids,
-        feature_names=data.feature_names, definitions_hash=data.definitions_hash,
+    return replace(
+        data, features=data.features[order], labels=data.labels[order],
+        document_ids=data.document_ids.take(order),
     )  # fmt: skip
 
 
@@ -172,7 +204,7 @@ Rankings = dict[str, list[tuple[str, float]]]
 
 
 def _engine_rankings(
-    search: EngineSearch, data: Dataset, queries: Mapping[str, SearchQuery]
+    search: FeatureSearch, data: Dataset, queries: Mapping[str, SearchQuery]
 ) -> Rankings:
     rankings: Rankings = {}
     with httpx.Client(trust_env=False, timeout=60) as client:
@@ -228,9 +260,7 @@ def _service_rankings(path: Path, ranker: Ranker, data: Dataset) -> Rankings:
             body = {"documents": documents, "definitions": ranker.definitions_hash_}
             answer = client.post(f"http://127.0.0.1:{port}/rank", content=json.dumps(body))
             answer.raise_for_status()
-            rankings[query.id] = [
-                (each["id"], each["score"]) for each in answer.json()["ranking"]
-            ]
+            rankings[query.id] = [(each["id"], each["score"]) for each in answer.json()["ranking"]]
     return rankings
 
 
@@ -257,9 +287,7 @@ def _compare(
             continue
         differences = [abs(score - score_of[name]) for name, score in by_engine[query.id]]
         largest = max(largest, *differences)
-    return Skew(
-        len(data), engine_tops, served_tops, largest, bound, _changed_values(train, data)
-    )
+    return Skew(len(data), engine_tops, served_tops, largest, bound, _changed_values(train, data))
 
 
 def _changed_values(train: Dataset, fresh: Dataset) -> int:
@@ -268,9 +296,7 @@ def _changed_values(train: Dataset, fresh: Dataset) -> int:
     def values(data: Dataset) -> dict[tuple[str, str], bytes]:
         assert data.document_ids is not None
         names = zip(data.query_id_of_row().to_pylist(), data.document_ids.to_pylist(), strict=True)
-        return {
-            name: row.tobytes() for name, row in zip(names, data.features, strict=True)
-        }
+        return {name: row.tobytes() for name, row in zip(names, data.features, strict=True)}
 
     before, after = values(train), values(fresh)
     return sum(after.get(name) != row for name, row in before.items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -114,6 +115,7 @@ def collection(documents: int = 300, queries: int = 50, seed: int = 0) -> Collec
         return " ".join(random.choice(words, length, p=shares))
 
     content: dict[str, dict[str, Any]] = {}
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for number in range(documents):
         document: dict[str, Any] = {"title": text(6), "body": text(int(random.integers(10, 60)))}
         if random.random() < 0.8:
@@ -123,6 +125,8 @@ def collection(documents: int = 300, queries: int = 50, seed: int = 0) -> Collec
         if random.random() < 0.8:
             document["kind"] = str(random.choice(["new", "used", "odd"]))
         content[f"d{number}"] = document
+        for word in f"{document['title']} {document['body']}".split():
+            counts[word][f"d{number}"] += 1
     asked: list[dict[str, str]] = []
     grades: dict[tuple[str, str], int] = {}
     for number in range(queries):
@@ -134,12 +138,11 @@ def collection(documents: int = 300, queries: int = 50, seed: int = 0) -> Collec
             "country": str(random.choice(["at", "de", "fr"])),
         }
         asked.append(query)
-        for name, document in content.items():
-            matches = sum(document["title"].split().count(term) for term in terms)
-            matches += sum(document["body"].split().count(term) for term in terms)
-            if matches:
-                worth = matches + document.get("clicks", 0) - document.get("days", 0) / 500
-                grades[query["id"], name] = int(np.clip(round(worth), 0, 4))
+        matches = sum((counts[term] for term in terms), Counter[str]())
+        for name, count in matches.items():
+            document = content[name]
+            worth = count + document.get("clicks", 0) - document.get("days", 0) / 500
+            grades[query["id"], name] = int(np.clip(round(worth), 0, 4))
     return Collection(content, asked, grades)
 
 

@@ -10,7 +10,7 @@ from podium.features.definition import (
     RankerSource,
 )
 from podium.features.definitions import FeatureDefinitions
-from podium.features.engine_search import EngineRequest, EngineSearch, engine_search
+from podium.features.feature_search import EngineRequest, FeatureSearch, feature_search
 from podium.features.feature_log import (
     FeatureLog,
     LogSettings,
@@ -25,7 +25,7 @@ from podium.features.targets import detect_target
 
 __all__ = [
     "EngineRequest",
-    "EngineSearch",
+    "FeatureSearch",
     "EngineSource",
     "FeatureDefinition",
     "FeatureDefinitions",
@@ -43,7 +43,7 @@ __all__ = [
     "check_feature_set",
     "check_features",
     "detect_target",
-    "engine_search",
+    "feature_search",
     "log_features",
     "read_queries",
     "upload_feature_set",
