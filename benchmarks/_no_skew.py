@@ -25,8 +25,8 @@ from benchmarks._serving_processes import served
 from podium.data import Dataset, read_parquet, read_qrels
 from podium.export import ExportSettings, connect_engine, export_ranker
 from podium.features import (
-    FeatureSearch,
     FeatureDefinitions,
+    FeatureSearch,
     LogSettings,
     SearchQuery,
     feature_search,
