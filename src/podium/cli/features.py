@@ -144,7 +144,7 @@ def log_command(
         FeatureDefinitions,
         LogSettings,
         detect_target,
-        engine_search,
+        feature_search,
         log_features,
         read_queries,
         upload_feature_set,
@@ -154,7 +154,7 @@ def log_command(
     retry = Retry(attempts=retries)
     judgments = LabelSource(labels, top_k, 0).judgments
     labelling = None if judgments is None else _Labelling(judgments)
-    search = engine_search(defined, target or detect_target(engine, retry), engine, feature_set)
+    search = feature_search(defined, target or detect_target(engine, retry), engine, feature_set)
     if put:
         upload_feature_set(search, retry)
     with stage_progress() as stage:

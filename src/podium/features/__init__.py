@@ -10,7 +10,6 @@ from podium.features.definition import (
     RankerSource,
 )
 from podium.features.definitions import FeatureDefinitions
-from podium.features.engine_search import EngineRequest, EngineSearch, engine_search
 from podium.features.feature_log import (
     FeatureLog,
     LogSettings,
@@ -18,6 +17,7 @@ from podium.features.feature_log import (
     log_features,
     upload_feature_set,
 )
+from podium.features.feature_search import EngineRequest, FeatureSearch, feature_search
 from podium.features.queries_file import read_queries
 from podium.features.rows import FeatureRows
 from podium.features.search_query import LoggedDocument, SearchQuery
@@ -25,13 +25,13 @@ from podium.features.targets import detect_target
 
 __all__ = [
     "EngineRequest",
-    "EngineSearch",
     "EngineSource",
     "FeatureDefinition",
     "FeatureDefinitions",
     "FeatureFinding",
     "FeatureLog",
     "FeatureRows",
+    "FeatureSearch",
     "FieldSource",
     "FunctionSource",
     "LogSettings",
@@ -43,7 +43,7 @@ __all__ = [
     "check_feature_set",
     "check_features",
     "detect_target",
-    "engine_search",
+    "feature_search",
     "log_features",
     "read_queries",
     "upload_feature_set",

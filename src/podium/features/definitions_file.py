@@ -9,6 +9,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import inf
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
@@ -32,6 +33,8 @@ MOST_FEATURES = 1_000
 _MOST_BYTES = 1 << 20
 _MOST_RANKER_BYTES = 1 << 30
 _MOST_CATEGORIES = 10_000
+_LARGEST = 3e38
+"""About the largest number in single precision."""
 _DEEPEST = 3
 """How many rankers' features may be nested in each other."""
 
@@ -262,14 +265,11 @@ class _Reader:
         value = entry.get("missing", math.nan)
         if isinstance(value, bool) and value_type == "bool":
             value = float(value)
-        if isinstance(value, bool) or not isinstance(value, int | float) or math.isinf(value):
+        if isinstance(value, bool) or not isinstance(value, int | float) or value in (inf, -inf):
             self._fail("is not a finite number or nan", "Give a number.", "missing")
-        try:
-            number = float(value)
-        except OverflowError:
-            self._fail("is too large", "Give a smaller number.", "missing")
-        if abs(number) > 3e38:
+        if abs(value) > _LARGEST:
             self._fail("is too large for single precision", "Give a smaller number.", "missing")
+        number = float(value)
         if value_type == "bool" and not math.isnan(number) and number not in (0.0, 1.0):
             self._fail("is neither true nor false", "Give true, false or nan.", "missing")
         if value_type in ("int", "category") and not math.isnan(number) and number % 1:

@@ -27,7 +27,7 @@ from podium.data.files import Reporter, writing
 from podium.data.json_lines import json_line, json_lines
 from podium.errors import ArgumentError, DataError
 from podium.export.live.http_client import EngineClient, Retry
-from podium.features.engine_search import MOST_DOCUMENTS, EngineRequest, EngineSearch
+from podium.features.feature_search import MOST_DOCUMENTS, EngineRequest, FeatureSearch
 from podium.features.rows import FeatureRows
 from podium.features.search_query import SearchQuery
 
@@ -80,7 +80,7 @@ class _Entry:
 
 
 def log_features(
-    search: EngineSearch,
+    search: FeatureSearch,
     queries: Iterable[SearchQuery],
     output: str | os.PathLike[str],
     settings: LogSettings | None = None,
@@ -134,14 +134,14 @@ def log_features(
     return FeatureLog(asked=asked, **counts)
 
 
-def upload_feature_set(search: EngineSearch, retry: Retry | None = None) -> None:
+def upload_feature_set(search: FeatureSearch, retry: Retry | None = None) -> None:
     """Put the feature set of definitions into an engine, in place of one of the same name."""
     with EngineClient(search.address, search.title, retry) as client:
         for request in search.uploads():
             send(client, request)
 
 
-def check_feature_set(search: EngineSearch, client: EngineClient) -> None:
+def check_feature_set(search: FeatureSearch, client: EngineClient) -> None:
     """Raise a DataError unless the engine has the feature set that the definitions say."""
     request = search.stored()
     if request is not None:
@@ -154,7 +154,11 @@ def send(client: EngineClient, request: EngineRequest) -> tuple[int, Any]:
 
 
 def _ask(
-    client: EngineClient, search: EngineSearch, compute: FeatureRows, query: SearchQuery, depth: int
+    client: EngineClient,
+    search: FeatureSearch,
+    compute: FeatureRows,
+    query: SearchQuery,
+    depth: int,
 ) -> dict[str, Any]:
     try:
         _, answer = send(client, search.search(query, depth))
@@ -185,7 +189,7 @@ def _key(query: SearchQuery) -> str:
     return hashlib.sha256(content.encode()).hexdigest()[:32]
 
 
-def _heading(search: EngineSearch, settings: LogSettings) -> dict[str, Any]:
+def _heading(search: FeatureSearch, settings: LogSettings) -> dict[str, Any]:
     """Return what must be the same for a log to go on: where, what and how much."""
     parts = urlsplit(search.url)
     return {
@@ -206,17 +210,17 @@ def _journal(path: Path, heading: dict[str, Any]) -> Iterator[tuple[IO[bytes], s
                 "is being written by another process", path=path, hint="Wait until it is done."
             )
         _drop_unfinished(journal)
-        finished: set[str] = set()
-        if journal.tell():
-            lines = json_lines(path, lambda content: content)
-            if next(lines) != heading:
-                raise DataError(
-                    "is of a log with other definitions, engine or depth",
-                    path=path,
-                    hint="Log with the same ones to go on, or remove the file.",
-                )
-            finished = {_entry(line).key for line in lines}
-        else:
+        lines = json_lines(path, lambda content: content)
+        is_same = next(lines, None) == heading
+        finished = {_entry(line).key for line in lines}
+        if finished and not is_same:
+            raise DataError(
+                "is of a log with other definitions, engine or depth",
+                path=path,
+                hint="Log with the same ones to go on, or remove the file.",
+            )
+        if not is_same:
+            journal.truncate(0)
             journal.write(json_line(heading))
             journal.flush()
         yield journal, finished
@@ -251,7 +255,7 @@ def _entry(content: dict[str, Any]) -> _Entry:
 
 def _write(
     path: Path,
-    search: EngineSearch,
+    search: FeatureSearch,
     keys: dict[str, str],
     output: str | os.PathLike[str],
     relabel: Callable[[Dataset], Dataset] | None,
@@ -288,7 +292,7 @@ def _write(
     return counts
 
 
-def _dataset(entry: _Entry, search: EngineSearch) -> Dataset:
+def _dataset(entry: _Entry, search: FeatureSearch) -> Dataset:
     names = search.definitions.names
     values = np.frombuffer(base64.b64decode(entry.rows), "<f4")
     if len(values) != len(entry.ids) * len(names):

@@ -25,8 +25,9 @@ _SOLR = re.compile(
     r"\{!(?P<parser>[a-z]+)(?P<options>(?:\s[^{}$]*)?)\}\{\{\s*(?P<name>[A-Za-z_]\w{0,99})\s*\}\}",
     re.ASCII,
 )
-_SOLR_PARSERS = ("dismax", "edismax", "field", "simple", "term")
-"""Query parsers that take all that follows their local params as words."""
+_SOLR_PARSERS = ("dismax", "field", "term")
+"""Query parsers that take all that follows their local params as words; ``edismax`` has a syntax
+for other fields and for all documents."""
 _MOST_CHARACTERS = 10_000
 _DEEPEST = 20
 
@@ -131,8 +132,8 @@ def solr_references(query: str) -> str:
     """Return a Solr query whose placeholder is a reference to a parameter of the request.
 
     Example:
-        >>> solr_references("{!edismax qf='title text'}{{query}}")
-        "{!edismax qf='title text' v=$podium_query}"
+        >>> solr_references("{!dismax qf='title text'}{{query}}")
+        "{!dismax qf='title text' v=$podium_query}"
     """
     match = _SOLR.fullmatch(query)
     if match is None:

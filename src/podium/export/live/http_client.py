@@ -128,7 +128,12 @@ class EngineClient:
             )
         if not answer.lstrip().startswith((b"{", b"[")):
             return status, None
-        return status, parse_json(answer)
+        try:
+            return status, parse_json(answer)
+        except DataError:
+            if status in may_be:  # what an engine says beside an error need not be valid JSON
+                return status, None
+            raise
 
     def _send(
         self, method: str, path: str, body: bytes | None, headers: dict[str, str]

@@ -55,7 +55,7 @@ class EngineRequest:
     may_be: tuple[int, ...] = ()
 
 
-class EngineSearch(ABC):
+class FeatureSearch(ABC):
     """Searches of one engine by one set of definitions.
 
     Args:
@@ -198,7 +198,7 @@ class EngineSearch(ABC):
         return sorted({*self.definitions.stored_fields, *fields})
 
 
-class OpenSearchSearch(EngineSearch):
+class OpenSearchSearch(FeatureSearch):
     """OpenSearch's plugin, with ``sltr`` and the extension ``ltr_log``."""
 
     target = "opensearch"
@@ -300,7 +300,7 @@ class ElasticsearchPluginSearch(OpenSearchSearch):
     target = "o19s"
 
 
-class SolrSearch(EngineSearch):
+class SolrSearch(FeatureSearch):
     """Solr, with the document transformer ``[features]``."""
 
     target = "solr"
@@ -395,7 +395,7 @@ class SolrSearch(EngineSearch):
         return _known(values, set(values), self)
 
 
-def _known(values: dict[str, float], names: set[str], search: EngineSearch) -> dict[str, float]:
+def _known(values: dict[str, float], names: set[str], search: FeatureSearch) -> dict[str, float]:
     """Return values that are not NaN, if the engine has the features of the definitions."""
     if names != set(search._features):
         raise DataError(
@@ -418,7 +418,7 @@ def _incomplete() -> DataError:
     )
 
 
-def _malformed(search: EngineSearch, error: Exception) -> DataError:
+def _malformed(search: FeatureSearch, error: Exception) -> DataError:
     if isinstance(error, DataError):
         return error
     return DataError(
@@ -427,7 +427,7 @@ def _malformed(search: EngineSearch, error: Exception) -> DataError:
     )
 
 
-SEARCHES: Mapping[str, type[EngineSearch]] = {
+SEARCHES: Mapping[str, type[FeatureSearch]] = {
     "opensearch": OpenSearchSearch,
     "o19s": ElasticsearchPluginSearch,
     "solr": SolrSearch,
@@ -435,9 +435,9 @@ SEARCHES: Mapping[str, type[EngineSearch]] = {
 """The engines that log features, by the names of export targets."""
 
 
-def engine_search(
+def feature_search(
     definitions: FeatureDefinitions, target: str, url: str, feature_set: str = DEFAULT_SET
-) -> EngineSearch:
+) -> FeatureSearch:
     """Return the searches of an engine.
 
     Args:
