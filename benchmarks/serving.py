@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks._drift_rates import drift_rates
+from benchmarks._no_skew import check_no_skew
 from benchmarks._report import Report, median_seconds, wants_quick
 from benchmarks._serving_load import has_wrk, requests_per_second
 from benchmarks._serving_processes import Client, empty_served, resident_bytes, served
@@ -48,6 +49,8 @@ def main() -> None:
         _one_process(report, trees, ranker, rows, *((300, 2_000) if quick else (3000, 200_000)))
         _throughput(report, ranker, rows, 1 if quick else 10)
     drift_rates(report, 40 if quick else 1000)
+    if not quick:  # engines take a minute to start
+        check_no_skew(report, documents=15_000, queries=1000)
     report.finish()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,21 +10,25 @@ import httpx
 import numpy as np
 
 from podium.data import Dataset
+from podium.export.live.http_client import EngineClient
 from podium.features import (
-    EngineSearch,
     FeatureDefinitions,
     FeatureRows,
+    FeatureSearch,
     SearchQuery,
-    engine_search,
+    feature_search,
+    upload_feature_set,
 )
+from podium.features.feature_log import send
 from podium.rankers import LinearRanker, Ranker
 from tests.engines.servers import OpenSearchServer, SolrServer
+from tests.features.collection import fill_opensearch, fill_solr
 
 WORDS = ("red", "blue", "running", "walking", "shoe", "boot", "lace", "sole", "trail", "city")
 DEFINITIONS = """\
 [candidates]
-template = { multi_match = { query = "{{query}}", fields = ["title^2", "text"] } }
-solr = "{!dismax qf='title^2 text' mm=1}{{query}}"
+template = { multi_match = { query = "{{query}}", fields = ["title^2", "body"] } }
+solr = "{!dismax qf='title^2 body' mm=1}{{query}}"
 
 [[feature]]
 name = "title_match"
@@ -44,7 +47,7 @@ missing = 0.0
 name = "overlap"
 source = "function"
 function = "term_overlap"
-field = "text"
+field = "body"
 missing = 0.0
 
 [[feature]]
@@ -54,19 +57,18 @@ property = "words"
 """
 
 
-def products(count: int = 120) -> list[dict[str, Any]]:
-    """Return products whose titles and texts are words that repeat."""
+def products(count: int = 120) -> dict[str, dict[str, Any]]:
+    """Return products whose titles and descriptions are words that repeat, by id."""
     random = np.random.default_rng(3)
-    return [
-        {
-            "id": f"p{number:03}",
+    return {
+        f"p{number:03}": {
             "title": " ".join(random.choice(WORDS, 2)),
-            "text": " ".join(random.choice(WORDS, 6)),
+            "body": " ".join(random.choice(WORDS, 6)),
             "clicks": float(number % 17),
-            "secret": "cost",
+            "kind": "secret",
         }
         for number in range(count)
-    ]
+    }
 
 
 @dataclass(frozen=True)
@@ -86,28 +88,20 @@ class Shop:
     path: Path
 
     @property
-    def search(self) -> EngineSearch:
+    def search(self) -> FeatureSearch:
         """The searches of the engine."""
-        return engine_search(self.definitions, self.engine, self.url)
+        return feature_search(self.definitions, self.engine, self.url)
 
     def ask(self, text: str, size: int = 100) -> list[Any]:
         """Return the candidates of a query, without the service."""
-        request = self.search.search(SearchQuery(text, text), size, fields=["title"])
-        return self.search.documents(self.send(request))
+        search = self.search
+        with EngineClient(search.address, "the shop") as client:
+            request = search.search(SearchQuery(text, text), size, fields=["title"])
+            return search.documents(send(client, request)[1])
 
     def rows(self, text: str, size: int = 100) -> np.ndarray:
         """Return the features of the candidates of a query, without the service."""
         return FeatureRows(self.definitions)(SearchQuery(text, text), self.ask(text, size))
-
-    def send(self, request: Any) -> Any:
-        """Send a request of a search."""
-        answer = httpx.request(
-            request.method, f"{self.search.address}/{request.path}", json=request.content,
-            trust_env=False, timeout=60,
-        )  # fmt: skip
-        if answer.status_code not in (200, 201, *request.may_be):
-            raise RuntimeError(answer.text)
-        return answer.json() if answer.content else None
 
     def ranker(self, sign: float = 1.0) -> Ranker:
         """Return a ranker that likes clicks, or dislikes them."""
@@ -124,43 +118,21 @@ class Shop:
 
 def stock_opensearch(server: OpenSearchServer, path: Path) -> Shop:
     """Index the products in OpenSearch and upload the features."""
-    shop = Shop("opensearch", f"{server.url}/shop", FeatureDefinitions.read(path), path)
-    with httpx.Client(base_url=server.url, trust_env=False, timeout=60) as client:
-        client.delete("/shop")
-        fields = {"clicks": {"type": "float"}, "title": {"type": "text"}, "text": {"type": "text"}}
-        settings = {"number_of_shards": 1, "number_of_replicas": 0}
-        body = {"mappings": {"properties": fields}, "settings": settings}
-        client.put("/shop", json=body).raise_for_status()
-        lines = [
-            line for product in products() for line in ({"index": {"_id": product["id"]}}, product)
-        ]
-        bulk = "".join(json.dumps(line) + "\n" for line in lines)
-        headers = {"content-type": "application/x-ndjson"}
-        client.post("/shop/_bulk?refresh=true", content=bulk, headers=headers).raise_for_status()
-    for request in shop.search.uploads():
-        shop.send(request)
-    return shop
+    return _opened("opensearch", fill_opensearch(server.url, "shop", products()), path)
 
 
 def stock_solr(server: SolrServer, path: Path) -> Shop:
     """Index the products in Solr and upload the features."""
-    shop = Shop("solr", server.core, FeatureDefinitions.read(path), path)
-    with httpx.Client(base_url=server.core, trust_env=False, timeout=60) as client:
-        known = {each["name"] for each in client.get("/schema/fields").json()["fields"]}
-        added = [
-            {"name": name, "type": kind, "stored": True}
-            for name, kind in (("clicks", "pfloat"), ("secret", "string"))
-            if name not in known
-        ]
-        if added:
-            client.post("/schema", json={"add-field": added}).raise_for_status()
-        client.post("/update?commit=true", json=products()).raise_for_status()
-    for request in shop.search.uploads():
-        shop.send(request)
-    return shop
+    return _opened("solr", fill_solr(server.core, products()), path)
 
 
 def empty_solr(server: SolrServer) -> None:
     """Delete the products."""
     delete = {"delete": {"query": "*:*"}}
     httpx.post(f"{server.core}/update?commit=true", json=delete, trust_env=False, timeout=60)
+
+
+def _opened(engine: str, url: str, path: Path) -> Shop:
+    shop = Shop(engine, url, FeatureDefinitions.read(path), path)
+    upload_feature_set(shop.search)
+    return shop

@@ -18,12 +18,12 @@ import structlog
 
 from podium.errors import ArgumentError, DataError
 from podium.features import (
-    EngineSearch,
     FeatureDefinitions,
     FeatureRows,
+    FeatureSearch,
     LoggedDocument,
     SearchQuery,
-    engine_search,
+    feature_search,
 )
 from podium.features.functions import words
 from podium.kernels import Doubles, Floats
@@ -196,7 +196,7 @@ class Searcher:
                     self._log.warning("engine", error=str(error))
 
     async def _documents(
-        self, engine: EngineSearch, query: SearchQuery, size: int, start: int, fields: list[str]
+        self, engine: FeatureSearch, query: SearchQuery, size: int, start: int, fields: list[str]
     ) -> list[LoggedDocument]:
         _, answer = await self._client.ask(engine.search(query, size, start, fields))
         return engine.documents(answer)
@@ -250,7 +250,7 @@ class Searcher:
 
 def prepare_search(
     settings: SearchSettings, definitions: FeatureDefinitions
-) -> tuple[FeatureRows, EngineSearch, EngineSearch]:
+) -> tuple[FeatureRows, FeatureSearch, FeatureSearch]:
     """Return what computes features, and the searches with and without logging.
 
     Raises:
@@ -267,7 +267,7 @@ def prepare_search(
     # Without features there is nothing to log.
     plain = FeatureDefinitions((), definitions.candidates)
     logging, page = (
-        engine_search(each, settings.engine, settings.url, settings.feature_set)
+        feature_search(each, settings.engine, settings.url, settings.feature_set)
         for each in (definitions, plain)
     )
     return rows, logging, page
