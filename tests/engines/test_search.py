@@ -6,6 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import httpx
 import numpy as np
@@ -48,16 +49,16 @@ def model(shop, tmp_path_factory):
 
 
 @contextmanager
-def search_service(shop, model, *, url=None, **options):
-    settings = {"depth": 50, "budget_ms": BUDGET, "fields": ("title", "clicks")} | options
-    log = settings.pop("ranking_log", None)
+def search_service(shop, model, *, url=None, ranking_log=None, **options: Any):
     search = SearchSettings(
-        engine=shop.engine, url=url or shop.url, definitions=str(shop.path), **settings
+        engine=shop.engine, url=url or shop.url, definitions=str(shop.path), depth=50,
+        budget_ms=BUDGET, fields=("title", "clicks"), **options,
+    )  # fmt: skip
+    settings = ServingSettings(
+        models=(parse_model(str(model)),), search=search, ranking_log=ranking_log
     )
     with (
-        serving(
-            ServingSettings(models=(parse_model(str(model)),), search=search, ranking_log=log)
-        ) as address,
+        serving(settings) as address,
         httpx.Client(base_url=address, trust_env=False, timeout=60) as client,
     ):
         yield client
