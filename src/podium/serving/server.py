@@ -26,6 +26,8 @@ from podium.serving.workers import ask_to_reload
 
 _SETTINGS = "PODIUM_SERVING_SETTINGS"
 _DRAIN_SECONDS = 30
+_HEALTH_SECONDS = 30
+"""A process that does not react for so long is replaced; on a busy machine a start takes that."""
 _MOST_CONNECTIONS = 2_000
 
 
@@ -61,6 +63,7 @@ def run_server(settings: ServingSettings, host: str, port: int, workers: int) ->
             limit_concurrency=_MOST_CONNECTIONS,
             timeout_keep_alive=75,  # longer than a proxy keeps an idle connection for reuse
             timeout_graceful_shutdown=_DRAIN_SECONDS,
+            timeout_worker_healthcheck=_HEALTH_SECONDS,
         )
         listening = _listen(host, port)
         set_up_logs()  # mistakes of the command line were told as those of any command
