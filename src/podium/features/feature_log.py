@@ -101,6 +101,16 @@ def log_features(
 
     Raises:
         DataError: If the engine has another feature set, or does not answer.
+
+    Example:
+        >>> from podium.features import EngineSource, FeatureDefinition, FieldSource
+        >>> from podium.features import FeatureDefinitions, feature_search
+        >>> features = (FeatureDefinition("clicks", FieldSource("clicks")),)
+        >>> definitions = FeatureDefinitions(features, EngineSource({"match_all": {}}))
+        >>> search = feature_search(definitions, "opensearch", "http://localhost:1/shop")
+        >>> log_features(search, [SearchQuery("1", "shoes")], "a", LogSettings(depth=10))
+        Traceback (most recent call last):
+        podium.errors.ArgumentError: a is not the name of a Parquet file. Use .parquet.
     """
     settings = settings or LogSettings()
     if not 1 <= settings.depth <= MOST_DOCUMENTS:
@@ -135,14 +145,37 @@ def log_features(
 
 
 def upload_feature_set(search: FeatureSearch, retry: Retry | None = None) -> None:
-    """Put the feature set of definitions into an engine, in place of one of the same name."""
+    """Put the feature set of definitions into an engine, in place of one of the same name.
+
+    Example:
+        >>> from podium.features import EngineSource, FeatureDefinition, FieldSource
+        >>> from podium.features import FeatureDefinitions, feature_search
+        >>> features = (FeatureDefinition("clicks", FieldSource("clicks")),)
+        >>> definitions = FeatureDefinitions(features, EngineSource({"match_all": {}}))
+        >>> search = feature_search(definitions, "opensearch", "http://localhost:1/shop")
+        >>> upload_feature_set(search)
+        Traceback (most recent call last):
+        podium.errors.DataError: OpenSearch cannot be reached (ConnectError). ...
+    """
     with EngineClient(search.address, search.title, retry) as client:
         for request in search.uploads():
             send(client, request)
 
 
 def check_feature_set(search: FeatureSearch, client: EngineClient) -> None:
-    """Raise a DataError unless the engine has the feature set that the definitions say."""
+    """Raise a DataError unless the engine has the feature set that the definitions say.
+
+    Example:
+        >>> from podium.features import EngineSource, FeatureDefinition, FieldSource
+        >>> from podium.features import FeatureDefinitions, feature_search
+        >>> features = (FeatureDefinition("clicks", FieldSource("clicks")),)
+        >>> definitions = FeatureDefinitions(features, EngineSource({"match_all": {}}))
+        >>> search = feature_search(definitions, "opensearch", "http://localhost:1/shop")
+        >>> with EngineClient(search.address, search.title) as client:
+        ...     check_feature_set(search, client)
+        Traceback (most recent call last):
+        podium.errors.DataError: OpenSearch cannot be reached (ConnectError). ...
+    """
     request = search.stored()
     if request is not None:
         search.check_stored(*send(client, request))
