@@ -365,10 +365,23 @@ def test_queries_without_a_column_or_a_candidate_are_told(shop, files):
     output = files / "data.parquet"
     with pytest.raises(DataError, match="query 'a' has no column 'place'"):
         log_features(search, [SearchQuery("a", "w1")], output)
-    output.with_name("data.parquet.journal").unlink()
+    assert not output.with_name("data.parquet.journal").exists()
     nothing = SearchQuery("a", "absent", {"place": "w1"})
     with pytest.raises(DataError, match="of 1 queries none has a candidate"):
         log_features(search, [nothing], output)
     something = SearchQuery("b", "w1", {"place": "w1"})
     log = log_features(search, [nothing, something], output)
     assert (log.queries, log.asked, log.empty) == (1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    "line", ['{"query": 1}', '{"query": "a", "key": "b", "ids": 3, "rows": ""}', "[]", "x"]
+)
+def test_a_damaged_journal_is_refused_with_its_line(shop, files, line):
+    definitions = FeatureDefinitions.read(files / "features.toml")
+    search = feature_search(definitions, "opensearch", shop, "damaged_features")
+    upload_feature_set(search)
+    journal = files / "data.parquet.journal"
+    journal.write_text(f'{{"format": 1}}\n{line}\n')
+    with pytest.raises(DataError, match=r"data\.parquet\.journal, line 2: is not "):
+        log_features(search, [SearchQuery("a", "w1")], files / "data.parquet")

@@ -201,6 +201,15 @@ def test_large_files_and_folders_are_refused(tmp_path):
         FeatureDefinitions.read(tmp_path / "absent.toml")
 
 
+def test_a_byte_order_mark_is_skipped_and_long_numbers_are_refused(tmp_path):
+    path = tmp_path / "features.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + FIELD.encode())
+    assert FeatureDefinitions.read(path).names == ("clicks",)
+    assert refused(tmp_path, f"{FIELD}missing = {'9' * 5000}\n") == (
+        ": is nested too deeply or has a number that is too long (ValueError). Make it simpler."
+    )
+
+
 def nested(folder: Path, text: str = FIELD) -> FeatureDefinitions:
     """Definitions with the score of a ranker that has features of its own."""
     (folder / "first.toml").write_text(text)

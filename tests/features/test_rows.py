@@ -69,7 +69,7 @@ def test_the_text_of_a_field_may_be_a_list_or_within_objects():
     feature = FeatureDefinition("f", FunctionSource("words", "author.name"))
     documents = [
         document(author={"name": ["Ann Lee", None, "Bo"]}),
-        document(**{"author.name": "Ann"}),
+        LoggedDocument("d", 1.0, {}, {"author.name": "Ann"}),
         document(author="Ann"),
         document(author={"name": []}),
     ]

@@ -42,7 +42,14 @@ class FeatureFinding:
 
 
 def check_definitions(definitions: FeatureDefinitions) -> list[FeatureFinding]:
-    """Return features that are defined alike."""
+    """Return features that are defined alike.
+
+    Example:
+        >>> from podium.features import FeatureDefinition, FeatureDefinitions, FieldSource
+        >>> clicks, visits = (FeatureDefinition(n, FieldSource("clicks")) for n in ("a", "b"))
+        >>> check_definitions(FeatureDefinitions((clicks, visits)))
+        [FeatureFinding(kind='same definition', feature='b', text='is defined as a is')]
+    """
     first: dict[str, str] = {}
     findings = []
     for feature in definitions.features:

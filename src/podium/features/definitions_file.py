@@ -41,6 +41,7 @@ _DEEPEST = 3
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,199}")
 _RESERVED = {"query_id", "document_id", "label"}
+_CANDIDATES = re.compile(r"\s*\[\s*candidates\s*\]")
 _HEADER = re.compile(r"\s*\[\[\s*feature\s*\]\]")
 
 _KEYS: dict[str, tuple[str, ...]] = {
@@ -62,9 +63,9 @@ _TYPES: dict[str, tuple[ValueType, ...]] = {
 def read_definitions(path: str | os.PathLike[str], depth: int = 1) -> FeatureDefinitions:
     """Read a file; a DataError names the line and the key of a mistake."""
     file = Path(path)
+    content = _read(file, _MOST_BYTES)
     try:
-        content = _read(file, _MOST_BYTES)
-        text = content.decode()
+        text = content.decode("utf-8-sig")
         tables = tomllib.loads(text)
     except UnicodeError as error:
         raise DataError("is not UTF-8 text", path=file, hint="Convert it first.") from error
@@ -78,8 +79,12 @@ def read_definitions(path: str | os.PathLike[str], depth: int = 1) -> FeatureDef
             line=int(line[1]) if line else None,
             hint="Fix it.",
         ) from error
-    except RecursionError as error:
-        raise DataError("is nested too deeply", path=file, hint="Make it flatter.") from error
+    except (RecursionError, ValueError) as error:  # a number may have too many digits
+        raise DataError(
+            f"is nested too deeply or has a number that is too long ({type(error).__name__})",
+            path=file,
+            hint="Make it simpler.",
+        ) from error
     return _Reader(file, text, depth).definitions(tables)
 
 
@@ -150,7 +155,7 @@ class _Reader:
             return None
         self._where = "candidates"
         self._header = next(
-            (n for n, line in enumerate(self._lines, 1) if line.strip() == "[candidates]"), None
+            (n for n, line in enumerate(self._lines, 1) if _CANDIDATES.match(line)), None
         )
         if not isinstance(table, dict):
             self._fail("is not a table", "Write [candidates] on a line of its own.")

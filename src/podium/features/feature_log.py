@@ -101,6 +101,16 @@ def log_features(
 
     Raises:
         DataError: If the engine has another feature set, or does not answer.
+
+    Example:
+        >>> from podium.features import EngineSource, FeatureDefinition, FieldSource
+        >>> from podium.features import FeatureDefinitions, feature_search
+        >>> features = (FeatureDefinition("clicks", FieldSource("clicks")),)
+        >>> definitions = FeatureDefinitions(features, EngineSource({"match_all": {}}))
+        >>> search = feature_search(definitions, "opensearch", "http://localhost:1/shop")
+        >>> log_features(search, [SearchQuery("1", "shoes")], "a", LogSettings(depth=10))
+        Traceback (most recent call last):
+        podium.errors.ArgumentError: a is not the name of a Parquet file. Use .parquet.
     """
     settings = settings or LogSettings()
     if not 1 <= settings.depth <= MOST_DOCUMENTS:
@@ -135,14 +145,37 @@ def log_features(
 
 
 def upload_feature_set(search: FeatureSearch, retry: Retry | None = None) -> None:
-    """Put the feature set of definitions into an engine, in place of one of the same name."""
+    """Put the feature set of definitions into an engine, in place of one of the same name.
+
+    Example:
+        >>> from podium.features import EngineSource, FeatureDefinition, FieldSource
+        >>> from podium.features import FeatureDefinitions, feature_search
+        >>> features = (FeatureDefinition("clicks", FieldSource("clicks")),)
+        >>> definitions = FeatureDefinitions(features, EngineSource({"match_all": {}}))
+        >>> search = feature_search(definitions, "opensearch", "http://localhost:1/shop")
+        >>> upload_feature_set(search)
+        Traceback (most recent call last):
+        podium.errors.DataError: OpenSearch cannot be reached (ConnectError). ...
+    """
     with EngineClient(search.address, search.title, retry) as client:
         for request in search.uploads():
             send(client, request)
 
 
 def check_feature_set(search: FeatureSearch, client: EngineClient) -> None:
-    """Raise a DataError unless the engine has the feature set that the definitions say."""
+    """Raise a DataError unless the engine has the feature set that the definitions say.
+
+    Example:
+        >>> from podium.features import EngineSource, FeatureDefinition, FieldSource
+        >>> from podium.features import FeatureDefinitions, feature_search
+        >>> features = (FeatureDefinition("clicks", FieldSource("clicks")),)
+        >>> definitions = FeatureDefinitions(features, EngineSource({"match_all": {}}))
+        >>> search = feature_search(definitions, "opensearch", "http://localhost:1/shop")
+        >>> with EngineClient(search.address, search.title) as client:
+        ...     check_feature_set(search, client)
+        Traceback (most recent call last):
+        podium.errors.DataError: OpenSearch cannot be reached (ConnectError). ...
+    """
     request = search.stored()
     if request is not None:
         search.check_stored(*send(client, request))
@@ -160,12 +193,12 @@ def _ask(
     query: SearchQuery,
     depth: int,
 ) -> dict[str, Any]:
+    request = search.search(query, depth)
     try:
-        _, answer = send(client, search.search(query, depth))
-        documents = search.documents(answer)
-        rows = compute(query, documents)
+        documents = search.documents(send(client, request)[1])
     except DataError as error:
         raise DataError(f"query {query.id!r}: {error.problem}", hint=error.hint) from error
+    rows = compute(query, documents)
     content = base64.b64encode(rows.astype("<f4").tobytes()).decode()
     return {"query": query.id, "ids": [document.id for document in documents], "rows": content}
 
@@ -210,20 +243,25 @@ def _journal(path: Path, heading: dict[str, Any]) -> Iterator[tuple[IO[bytes], s
                 "is being written by another process", path=path, hint="Wait until it is done."
             )
         _drop_unfinished(journal)
-        lines = json_lines(path, lambda content: content)
+        lines = _lines(path)
         is_same = next(lines, None) == heading
-        finished = {_entry(line).key for line in lines}
+        finished = {line.key for line in lines if isinstance(line, _Entry)}
         if finished and not is_same:
             raise DataError(
                 "is of a log with other definitions, engine or depth",
                 path=path,
                 hint="Log with the same ones to go on, or remove the file.",
             )
+        first = json_line(heading)
         if not is_same:
             journal.truncate(0)
-            journal.write(json_line(heading))
+            journal.write(first)
             journal.flush()
-        yield journal, finished
+        try:
+            yield journal, finished
+        finally:
+            if path.exists() and path.stat().st_size == len(first):
+                path.unlink()
 
 
 def _drop_unfinished(journal: IO[bytes]) -> None:
@@ -242,15 +280,17 @@ def _drop_unfinished(journal: IO[bytes]) -> None:
     journal.seek(position)
 
 
+def _lines(path: Path) -> Iterator[dict[str, Any] | _Entry]:
+    """Yield the heading of a journal, if it has one, and its entries."""
+    return json_lines(path, lambda content: content if "format" in content else _entry(content))
+
+
 def _entry(content: dict[str, Any]) -> _Entry:
-    try:
-        entry = _Entry(content["query"], content["key"], content["ids"], content["rows"])
-    except KeyError as error:
-        raise DataError("is not a line of a log", hint="Remove the file.") from error
-    texts = [entry.query, entry.key, entry.rows, *entry.ids]
-    if not all(isinstance(text, str) for text in texts):
-        raise DataError("is not a line of a log", hint="Remove the file.")
-    return entry
+    ids = content.get("ids")
+    texts = [content.get("query"), content.get("key"), content.get("rows")]
+    if not isinstance(ids, list) or not all(isinstance(text, str) for text in [*texts, *ids]):
+        raise DataError("is not a line of a log", hint="Remove the file, and log again.")
+    return _Entry(content["query"], content["key"], ids, content["rows"])
 
 
 def _write(
@@ -263,11 +303,8 @@ def _write(
     counts = {"queries": 0, "rows": 0, "empty": 0, "unjudged": 0}
 
     def blocks() -> Iterator[Dataset]:
-        lines = json_lines(path, lambda content: content)
-        next(lines)
-        for content in lines:
-            entry = _entry(content)
-            if keys.get(entry.query) != entry.key:
+        for entry in _lines(path):
+            if not isinstance(entry, _Entry) or keys.get(entry.query) != entry.key:
                 continue  # of a query that was changed or removed since
             if not entry.ids:
                 counts["empty"] += 1
@@ -294,7 +331,10 @@ def _write(
 
 def _dataset(entry: _Entry, search: FeatureSearch) -> Dataset:
     names = search.definitions.names
-    values = np.frombuffer(base64.b64decode(entry.rows), "<f4")
+    try:
+        values = np.frombuffer(base64.b64decode(entry.rows, validate=True), "<f4")
+    except ValueError:
+        values = np.empty(0, np.float32)
     if len(values) != len(entry.ids) * len(names):
         raise DataError("a line of the journal is damaged", hint="Remove the file, and log again.")
     data = Dataset.from_arrays(

@@ -445,6 +445,15 @@ def feature_search(
         target: ``opensearch``, ``o19s`` or ``solr``.
         url: The address of an index or collection.
         feature_set: The name of the feature set or feature store there.
+
+    Example:
+        >>> from podium.features import FeatureDefinition, FieldSource
+        >>> candidates = EngineSource({"match": {"title": "{{query}}"}})
+        >>> clicks = FeatureDefinition("clicks", FieldSource("clicks"))
+        >>> definitions = FeatureDefinitions((clicks,), candidates)
+        >>> search = feature_search(definitions, "opensearch", "http://localhost:9200/shop")
+        >>> search.search(SearchQuery("1", "red shoes"), size=10).path
+        'shop/_search'
     """
     if target not in SEARCHES:
         raise ArgumentError(

@@ -80,7 +80,9 @@ def _columns(content: dict[str, Any]) -> dict[str, str]:
 def _checked(query: SearchQuery) -> SearchQuery:
     if not 0 < len(query.id) <= _LONGEST_ID:
         raise DataError(f"has an id of {len(query.id)} characters", hint="Give a short one.")
-    for text in (query.text, *query.columns.values()):
+    for text in (query.id, query.text, *query.columns, *query.columns.values()):
+        if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+            raise DataError("is not valid Unicode", hint="Remove lone surrogates.")
         if len(text) > _LONGEST_TEXT:
             raise DataError(f"has more than {_LONGEST_TEXT} characters", hint="Shorten it.")
     return query
