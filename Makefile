@@ -19,13 +19,14 @@ WEB := src/podium/studio/web/static/built
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
-# What tests run: a real database, a real browser, and Maven with Java 17 for real search engines.
-system: ## Debian's packages that tests need: PostgreSQL 15, Chromium, Maven and Java
+# What tests run: a real database, a real browser, and Maven with Java 17 for real search engines;
+# and wrk, the load of a benchmark.
+system: ## Debian's packages that tests and benchmarks need: PostgreSQL 15, Chromium, Maven, Java, wrk
 	@test -x /usr/lib/postgresql/15/bin/initdb && test -x /usr/bin/chromium && \
-	  test -x /usr/bin/mvn && test -x /usr/bin/javac || { \
+	  test -x /usr/bin/mvn && test -x /usr/bin/javac && test -x /usr/bin/wrk || { \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
 	  apt-get install -y -qq --no-install-recommends postgresql-15 chromium maven \
-	  openjdk-17-jdk-headless; }
+	  openjdk-17-jdk-headless wrk; }
 
 # What exports and the studio's import are tested with. Maven fetches them, which takes minutes once.
 # PODIUM_OPENSEARCH_LTR_SOURCE and PODIUM_SOLR_SOURCE name Git repositories of sources of what the

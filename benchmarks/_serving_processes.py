@@ -40,12 +40,12 @@ def served(ranker: Path, *options: str) -> Iterator[tuple[int, int]]:
 
 
 @contextmanager
-def empty_served() -> Iterator[int]:
-    """Run the empty handler; gives its port."""
+def empty_served(workers: int = 1) -> Iterator[int]:
+    """Run the empty handler in so many processes; gives its port."""
     port = _free_port()
     arguments = [
         "-m", "uvicorn", "benchmarks._serving_processes:empty_app", "--factory",
-        "--port", str(port), "--no-access-log", "--log-level", "error",
+        "--port", str(port), "--workers", str(workers), "--no-access-log", "--log-level", "error",
     ]  # fmt: skip
     with _running(arguments, port, "/openapi.json"):
         yield port
@@ -96,15 +96,6 @@ class Client:
         if answer.status != 200:
             raise RuntimeError(content.decode())
         return content
-
-
-def send_tensors(task: tuple[int, bytes, int, int]) -> None:
-    """Send a binary tensor to a port so many times; for processes, which import little here."""
-    port, tensor, header, count = task
-    client = Client(port)
-    headers = {"Inference-Header-Content-Length": str(header)}
-    for _ in range(count):
-        client.post("/v2/models/web/infer", tensor, headers)
 
 
 def resident_bytes(process: int) -> int:

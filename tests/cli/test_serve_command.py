@@ -26,6 +26,9 @@ from tests.serving.service import linear
         (["a.podium", "--absent", "age=inf"], "'age=inf' is not FEATURE=VALUE"),
         (["missing.podium"], "missing.podium: cannot be read"),
         (["a.podium", "--token-file", "no-tokens"], "no-tokens: cannot be read"),
+        (["a.podium", "--search", "search.toml"], "search.toml: cannot be read"),
+        (["a.podium", "--replicas", "2"], "replicas are those of a cluster"),
+        (["a.podium", "--cluster", "local", "--workers", "2"], "a replica is one process"),
     ],
 )
 def test_mistakes_are_named(tmp_path, monkeypatch, arguments, message):

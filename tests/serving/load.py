@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import threading
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -24,9 +24,11 @@ class Load:
         clients: The number of threads.
     """
 
+    path = "/rank"
+
     def __init__(self, port: int, expected: dict[str, Any], clients: int = 4) -> None:
         self._port, self._expected = port, expected
-        self._body = json.dumps(rank_body(rows()[:20])).encode()
+        self._body = self.body()
         self.answers: dict[str, int] = dict.fromkeys(expected, 0)
         self.wrong: list[str] = []
         self.refused: list[int] = []
@@ -35,7 +37,11 @@ class Load:
         self._stopping = threading.Event()
         self._threads = [threading.Thread(target=self._run) for _ in range(clients)]
 
-    def __enter__(self) -> Load:
+    def body(self) -> bytes:
+        """The body of every request."""
+        return json.dumps(rank_body(rows()[:20])).encode()
+
+    def __enter__(self) -> Self:
         for thread in self._threads:
             thread.start()
         return self
@@ -49,7 +55,7 @@ class Load:
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=30)
         while not self._stopping.is_set():
             try:
-                connection.request("POST", "/rank", self._body)  # connects anew if closed
+                connection.request("POST", self.path, self._body)  # connects anew if closed
                 answer = connection.getresponse()
                 content = answer.read()
             except (OSError, http.client.HTTPException):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import httpx
@@ -13,11 +15,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from benchmarks._serving_processes import resident_bytes
 from podium.serving import ServingSettings, parse_model
-from tests.serving.service import ADMIN, NAMES, bearer, serving, trees, write_tokens
+from tests.serving.hostile import hostile_requests, large_requests, post
+from tests.serving.service import ADMIN, NAMES, bearer, command, serving, trees, write_tokens
 
-EXAMPLES_PER_ROUTE = 230
-"""Times the routes and the kinds of requests, more than 2,000."""
+GENERATED = {"short": (230, 2_000, 500), "full": (1_200, 10_000, 10_000)}
+"""Schemathesis's examples per route, how many requests that makes at least, and those of our own:
+in CI, and before a release."""
+SIZES = ["short", pytest.param("full", marks=pytest.mark.long)]
 
 
 @pytest.fixture(scope="module")
@@ -67,21 +73,23 @@ def test_malformed_bodies_are_refused(address, path, body, length):
 
 
 @pytest.mark.slow
-def test_generated_requests_are_answered_as_described(address, tmp_path):
+@pytest.mark.parametrize("size", SIZES)
+def test_generated_requests_are_answered_as_described(address, tmp_path, size):
+    examples, least, _ = GENERATED[size]
     (tmp_path / "openapi.json").write_text(json.dumps(_with_real_names(address)))
     done = subprocess.run(
         [
             Path(sys.executable).with_name("schemathesis"), "run", "openapi.json",
             "--url", address, "-H", f"Authorization: Bearer {ADMIN}", "--seed", "1",
-            "--phases", "fuzzing", "--max-examples", str(EXAMPLES_PER_ROUTE),
+            "--phases", "fuzzing", "--max-examples", str(examples),
             "--exclude-path-regex", "/unload$",
             "--checks", "not_a_server_error,content_type_conformance,response_schema_conformance",
         ],
-        capture_output=True, text=True, cwd=tmp_path, timeout=900,
+        capture_output=True, text=True, cwd=tmp_path, timeout=1800,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-5000:]
     generated = int(re.search(r"(\d+) generated", done.stdout)[1])
-    assert generated > 2000
+    assert generated > least
     assert httpx.get(f"{address}/v2/health/ready").status_code == 200
 
 
@@ -101,3 +109,25 @@ def _with_real_names(address):
         "additionalProperties": False,
     }
     return schema
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", SIZES)
+def test_almost_valid_and_large_requests_are_refused_in_bounded_memory(tmp_path, size):
+    trees().save(tmp_path / "m.podium")
+    count = GENERATED[size][2]
+    with command([str(tmp_path / "m.podium")], tmp_path / "log") as service:
+        connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
+        for path, body, headers, expected in large_requests():
+            assert (path, post(connection, path, body, headers)[0]) == (path, expected)
+        for request in hostile_requests(0, 200):
+            post(connection, *request)
+        before = resident_bytes(service.process.pid)
+        statuses = Counter(post(connection, *request)[0] for request in hostile_requests(1, count))
+        after = resident_bytes(service.process.pid)
+        connection.close()
+        assert not [event for event in service.events() if event["level"] == "error"]
+    assert set(statuses) == {200, 400, 403, 404}
+    assert statuses[400] > count / 4
+    assert before < 600 << 20
+    assert after - before < 16 << 20

@@ -17,8 +17,8 @@ from tests.serving.service import NAMES, rows, training_data, trees
 @pytest.mark.parametrize(
     ("ranker", "engine", "missing"),
     [
-        (TreeRanker(n_estimators=5), "onnxruntime", True),
-        (TreeRanker(engine="xgboost", n_estimators=5), "onnxruntime", True),
+        (TreeRanker(n_estimators=5), "tree_walk", True),
+        (TreeRanker(engine="xgboost", n_estimators=5), "tree_walk", True),
         (NeuralRanker(epochs=1), "onnxruntime", True),
         (LinearRanker(), "native", False),
         (BoostedRanker(n_estimators=5), "native", True),
@@ -46,7 +46,7 @@ def test_a_model_of_lightgbm_itself():
 def test_a_scorer_that_is_off_is_not_served():
     scorer = read_scorer(trees().to_bytes())
     off = replace(scorer, score=lambda X: scorer.score(X) + 1e-3)
-    with pytest.raises(DataError, match=r"scores a document 0\.001 off in onnxruntime"):
+    with pytest.raises(DataError, match=r"scores a document 0\.001 off in tree_walk"):
         check_scorer(off)
 
 

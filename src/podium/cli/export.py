@@ -13,10 +13,12 @@ from podium.cli.progress import byte_progress
 from podium.cli.reading import Reading, reads_data
 from podium.cli.text import shown
 from podium.data import Dataset
+from podium.data.definitions_hash import require_same_definitions
 from podium.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
     from podium.export import Verification
+    from podium.features import FeatureDefinitions
     from podium.rankers import Ranker
 
 _MOST_FINDINGS = 20
@@ -62,6 +64,13 @@ def export_command(
         typer.Option(
             help="A JSON file with how the engine computes each feature, by the feature's name. "
             "By default a feature is a field of the document."
+        ),
+    ] = None,
+    definitions: Annotated[
+        str | None,
+        typer.Option(
+            help="The definitions of the ranker's features (TOML): the engine computes them as the "
+            "training data did."
         ),
     ] = None,
     validation: Annotated[
@@ -121,7 +130,7 @@ def export_command(
         engine_version=engine_version,
         model_name=name,
         never_missing=never_missing,
-        extractors={} if extractors is None else _extractors(extractors),
+        extractors=_all_extractors(ranker, target, extractors, definitions),
         golden_rows=golden_rows,
         sample=sample,
         measure=measured,
@@ -158,6 +167,10 @@ def verify_command(
             "empty collection.",
         ),
     ] = None,
+    definitions: Annotated[
+        str | None,
+        typer.Option(help="Refuse the export unless its features follow these definitions."),
+    ] = None,
 ) -> None:
     """Score the golden rows of an export, and explain every difference.
 
@@ -168,6 +181,8 @@ def verify_command(
     from podium.export import ExportFolder, connect_engine, verify_export
 
     export = ExportFolder.open(folder)
+    if definitions is not None:
+        require_definitions(export.manifest.definitions, definitions, folder)
     engine = None if url is None else connect_engine(export.manifest.target, url)
     report_verification(verify_export(export, engine), folder)
 
@@ -196,6 +211,45 @@ def _rows(rows: tuple[int, ...]) -> str:
     if len(rows) == 1:
         return f"row {rows[0]}"
     return f"{len(rows)} rows, the first is {rows[0]}"
+
+
+def require_definitions(known: str | None, path: str, what: str) -> FeatureDefinitions:
+    """Read definitions; a DataError unless they have the hash of a ranker or of an export.
+
+    Args:
+        known: That hash, or None if it is not known.
+        path: The file of the definitions.
+        what: What the hash is of, in words.
+    """
+    from podium.features import FeatureDefinitions
+
+    definitions = FeatureDefinitions.read(path)
+    require_same_definitions(known, definitions.hash, what, path)
+    return definitions
+
+
+def _all_extractors(
+    ranker: str, target: str, extractors: Path | None, definitions: str | None
+) -> dict[str, Any]:
+    from podium.export.reading import read_model
+
+    if definitions is None:
+        return {} if extractors is None else _extractors(extractors)
+    if extractors is not None:
+        raise ArgumentError(
+            "--extractors and --definitions both say how features are computed", hint="Give one."
+        )
+    model, fitted, _ = read_model(ranker)
+    known = None if fitted is None else fitted.definitions_hash_
+    defined = require_definitions(known, definitions, ranker)
+    undefined = [name for name in model.feature_names if name not in defined.names]
+    if undefined:
+        raise DataError(
+            f"feature {undefined[0]!r} of {ranker} is not defined",
+            path=definitions,
+            hint="Give the definitions that the ranker's data were logged by.",
+        )
+    return defined.extractors(target, model.feature_names)
 
 
 def _extractors(path: Path) -> dict[str, Any]:

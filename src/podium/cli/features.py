@@ -1,25 +1,190 @@
-"""``podium features``: features of rankings that were logged."""
+"""``podium features``: definitions of features, and data sets that follow them."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Literal
 
+import numpy as np
 import typer
 from rich.console import Console
 
+from podium.cli.options import JsonOutput
+from podium.cli.printing import print_table
+from podium.cli.progress import byte_progress, stage_progress
+from podium.cli.reading import Reading, reads_data
 from podium.cli.text import shown
-from podium.data import Judgments, as_judgments, write_parquet
+from podium.cli.train import LabelsFile, LabelSource, LabelsTopK
+from podium.data import Dataset, Judgments, as_judgments, write_parquet
 from podium.errors import DataError
 
+if TYPE_CHECKING:
+    from podium.features import FeatureDefinition, FeatureDefinitions, FeatureFinding
+
 app = typer.Typer(
-    help="Features of rankings that were logged.", no_args_is_help=True,
+    help="Definitions of features, and data sets that follow them.", no_args_is_help=True,
     rich_markup_mode="markdown",
 )  # fmt: skip
+
+DefinitionsFile = Annotated[str, typer.Argument(help="The definitions of the features (TOML).")]
 
 
 @app.callback()
 def _features() -> None:
-    """Features of rankings that were logged."""
+    """Definitions of features, and data sets that follow them."""
+
+
+@app.command("check")
+@reads_data
+def check_command(
+    definitions: DefinitionsFile,
+    data: Annotated[
+        str | None, typer.Argument(metavar="[DATA]", help="Data to hold against the definitions.")
+    ] = None,
+    as_json: JsonOutput = False,
+    *,
+    reading: Reading,
+) -> None:
+    """Check definitions and, with DATA, whether features are undefined, empty or tell the label.
+
+    Ends with status 1 if there is a finding.
+    """
+    from podium.features import FeatureDefinitions, check_definitions, check_features
+
+    defined = FeatureDefinitions.read(definitions)
+    if data is None:
+        findings = check_definitions(defined)
+    else:
+        with byte_progress("Reading") as progress:
+            rows = reading.whole_data_set(data, progress=progress)
+        findings = check_features(defined, rows)
+    if as_json:
+        typer.echo(json.dumps(_check_json(defined, findings), allow_nan=False))
+    else:
+        if data is None:
+            headings = ("feature", "source", "type", "missing", "computed by")
+            print_table(headings, [_described(each) for each in defined.features], names=5)
+        print_findings(findings)
+        typer.echo(f"definitions {defined.hash}")
+    if findings:
+        raise typer.Exit(1)
+
+
+def print_findings(findings: list[FeatureFinding]) -> None:
+    """Print what is wrong with features, one finding per line."""
+    for finding in findings:
+        subject = f"{finding.feature} " if finding.feature else ""
+        typer.echo(shown(f"{finding.kind}: {subject}{finding.text}").plain)
+
+
+def _described(feature: FeatureDefinition) -> tuple[str, ...]:
+    missing = "" if math.isnan(feature.missing) else f"{feature.missing:g}"
+    owner = "engine" if feature.is_logged else "Podium"
+    return feature.name, feature.source_name, feature.type, missing, owner
+
+
+def _check_json(
+    definitions: FeatureDefinitions, findings: list[FeatureFinding]
+) -> dict[str, object]:
+    return {
+        "definitions": definitions.hash,
+        "features": [feature.content() for feature in definitions.features],
+        "findings": [vars(finding) for finding in findings],
+    }
+
+
+@app.command("log")
+def log_command(
+    definitions: DefinitionsFile,
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="URL",
+            help="An index or collection: http://localhost:9200/shop, or "
+            "http://localhost:8983/solr/shop.",
+        ),
+    ],
+    queries: Annotated[
+        str,
+        typer.Option(help="JSON lines with an id, a text and columns, or lines of id, tab, text."),
+    ],
+    output: Annotated[str, typer.Option("--output", "-o", help="The Parquet file to write.")],
+    depth: Annotated[
+        int, typer.Option(min=1, max=10_000, help="The number of candidates per query.")
+    ] = 100,
+    put: Annotated[
+        bool,
+        typer.Option("--put", help="Upload the feature set first, in place of one of its name."),
+    ] = False,
+    target: Annotated[
+        Literal["opensearch", "o19s", "solr"] | None,
+        typer.Option(help="The engine, if not clear from its answer."),
+    ] = None,
+    feature_set: Annotated[
+        str, typer.Option(help="The name of the feature set or feature store in the engine.")
+    ] = "podium_features",
+    labels: LabelsFile = None,
+    top_k: LabelsTopK = 10,
+    rate: Annotated[
+        float | None, typer.Option(min=0.001, help="The largest number of queries per second.")
+    ] = None,
+    retries: Annotated[
+        int, typer.Option(min=0, max=100, help="How often a busy engine is asked again.")
+    ] = 5,
+) -> None:
+    """Fetch the candidates of queries with the features that the engine ranks by, as a data set.
+
+    A log that was killed goes on where it was when the same command runs again. Queries that were
+    not judged are left out; without --labels, all labels are 0.
+    """
+    from podium.export.live.http_client import Retry
+    from podium.features import (
+        FeatureDefinitions,
+        LogSettings,
+        detect_target,
+        feature_search,
+        log_features,
+        read_queries,
+        upload_feature_set,
+    )
+
+    defined = FeatureDefinitions.read(definitions)
+    retry = Retry(attempts=retries)
+    judgments = LabelSource(labels, top_k, 0).judgments
+    labelling = None if judgments is None else _Labelling(judgments)
+    search = feature_search(defined, target or detect_target(engine, retry), engine, feature_set)
+    if put:
+        upload_feature_set(search, retry)
+    with stage_progress() as stage:
+        log = log_features(
+            search, read_queries(queries), output, LogSettings(depth, rate, retry),
+            relabel=labelling, progress=stage("Queries"),
+        )  # fmt: skip
+    parts = [f"Wrote {log.rows} documents of {log.queries} queries to {output}"]
+    if log.asked < log.queries + log.empty + log.unjudged:
+        parts.append(f"{log.asked} queries were asked now, the others before")
+    if log.empty:
+        parts.append(f"{log.empty} queries have no candidate")
+    if labelling is not None:
+        parts.append(f"{log.unjudged} queries were not judged")
+        parts.append(f"{labelling.judged} documents were")
+    Console(stderr=True).print(shown(f"{'; '.join(parts)}."), soft_wrap=True)
+
+
+class _Labelling:
+    """Gives parts of a data set the labels of judgments, and counts the documents with one."""
+
+    def __init__(self, judgments: Judgments) -> None:
+        self._judgments = judgments
+        self.judged = 0
+
+    def __call__(self, block: Dataset) -> Dataset:
+        labelled = block.relabel(self._judgments, unjudged=np.nan, part=True)
+        unknown = np.isnan(labelled.labels)
+        self.judged += int(np.count_nonzero(~unknown))
+        return replace(labelled, labels=np.where(unknown, np.float32(0), labelled.labels))
 
 
 @app.command("from-log")

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from podium.cli.options import ClusterAddress
 from podium.errors import ArgumentError
 
 
@@ -52,13 +53,31 @@ def serve_command(
     access_log: Annotated[
         bool, typer.Option("--access-log", help="Log every request, not only refused ones.")
     ] = False,
+    search: Annotated[
+        str | None,
+        typer.Option(help="A TOML file: the engine whose searches /search reranks."),
+    ] = None,
+    cluster: ClusterAddress = None,
+    replicas: Annotated[
+        int, typer.Option(min=1, max=10_000, help="With --cluster: the number of replicas.")
+    ] = 1,
+    max_replicas: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=10_000,
+            help="With --cluster: replicas are added under load up to this number.",
+        ),
+    ] = None,
 ) -> None:
     """Serve rankers over HTTP: the Open Inference Protocol, and /rank with named features.
 
     SIGHUP reads the files anew without losing a request; SIGTERM answers what was asked and ends.
+    With --cluster, the service runs on Ray Serve and stays there; deploying it again replaces it.
     """
     # Imported here: they need packages that other commands do not.
     from podium.serving import ModelSpec, ServingSettings, parse_model
+    from podium.serving.search.settings import read_search_settings
     from podium.serving.server import run_server
 
     models = tuple(map(parse_model, rankers))
@@ -83,9 +102,20 @@ def serve_command(
     settings = ServingSettings(
         models=models, shadows=tuple(shadows), absent=dict(map(_absent, absent or [])),
         token_file=token_file, ranking_log=ranking_log, log_sample=log_sample,
-        access_log=access_log,
+        access_log=access_log, search=None if search is None else read_search_settings(search),
     )  # fmt: skip
-    run_server(settings, host, port, workers)
+    if cluster is None:
+        if replicas > 1 or max_replicas is not None:
+            raise ArgumentError(
+                "replicas are those of a cluster", hint="Add --cluster, or give --workers."
+            )
+        run_server(settings, host, port, workers)
+        return
+    if workers > 1:
+        raise ArgumentError("a replica is one process", hint="Give --replicas, not --workers.")
+    from podium.serving.replicas import Scale, serve_on_cluster
+
+    serve_on_cluster(settings, cluster, Scale(replicas, max_replicas), host=host, port=port)
 
 
 def _absent(text: str) -> tuple[str, float | None]:

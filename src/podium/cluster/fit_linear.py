@@ -141,7 +141,10 @@ def fit_linear(
             start = checkpoint.start(len(start), monitor)
         risk = ShardedRisk(ranker.loss_function(), actors, train.manifest.queries, len(start))
         try:
-            ranker.fit_risk(risk, names, monitor=monitor, start=start)
+            ranker.fit_risk(
+                risk, names, monitor=monitor, start=start,
+                definitions_hash=train.manifest.definitions_hash,
+            )  # fmt: skip
         except FitInterrupted:
             if checkpoint is not None:
                 checkpoint.save(monitor.best_step, ranker.coef_, monitor)

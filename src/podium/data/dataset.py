@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from podium.data import labels as label_orders
 from podium.data.columns import column_names, numbered_names, refuse_duplicates
+from podium.data.definitions_hash import common_hash
 from podium.data.frames import (
     arrow_table,
     feature_matrix,
@@ -63,6 +64,7 @@ class Dataset(QueryRows):
         query_ids: An id for each query.
         document_ids: An id for each row, or None.
         feature_names: A name for each column.
+        definitions_hash: The hash of the definitions that the features follow, or None.
 
     Example:
         >>> data = Dataset.from_arrays(
@@ -80,6 +82,7 @@ class Dataset(QueryRows):
     labels: Floats
     document_ids: Strings | None = None
     feature_names: tuple[str, ...] = ()
+    definitions_hash: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -319,14 +322,18 @@ class Dataset(QueryRows):
             >>> data.normalise().features.ravel().tolist()
             [0.0, 0.5, 1.0]
         """
-        return replace(self, features=normalise_features(self.features, self.offsets, method))
+        features = normalise_features(self.features, self.offsets, method)
+        return replace(self, features=features, definitions_hash=None)
 
-    def relabel(self, judgments: Judgments, *, unjudged: float = 0.0) -> Dataset:
+    def relabel(
+        self, judgments: Judgments, *, unjudged: float = 0.0, part: bool = False
+    ) -> Dataset:
         """Take labels from judgments by query and document id; unjudged queries are dropped.
 
         Args:
             judgments: For instance the result of a judging session, or a qrels file.
             unjudged: The label of unjudged documents in judged queries.
+            part: Whether this is a part of a data set: that nothing of it was judged is no error.
 
         Example:
             >>> data = Dataset.from_arrays(
@@ -340,11 +347,11 @@ class Dataset(QueryRows):
             raise DataError("the data set has no document ids", hint="Give document_ids.")
         matched = pc.index_in(self.query_ids, value_set=judgments.query_ids)
         positions = pc.fill_null(matched, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-        if not (positions >= 0).any():
+        if not part and not (positions >= 0).any():
             raise DataError("no query was judged", hint="Compare the query ids of both.")
         data, judged = self.select(positions >= 0), judgments.select(positions[positions >= 0])
         matches = match_rows(data.document_ids, data.offsets, judged.document_ids, judged.offsets)
-        if not (matches >= 0).any():
+        if not part and not (matches >= 0).any():
             raise DataError(
                 f"none of the {data.rows} documents of {len(data)} judged queries was judged",
                 hint="Compare the document ids of both.",
@@ -396,4 +403,5 @@ def concat_datasets(datasets: Sequence[Dataset]) -> Dataset:
             f"query {name!r} is in two of the data sets",
             hint="Put all rows of a query into one of them.",
         )
-    return Dataset(**join_rows(datasets), feature_names=names)
+    shared = common_hash([data.definitions_hash for data in datasets], "the data sets")
+    return Dataset(**join_rows(datasets), feature_names=names, definitions_hash=shared)

@@ -15,8 +15,8 @@ from podium.data.judged import Rankings
 from podium.errors import DataError
 
 # Common names of fields in JSON lines: Podium's own, BEIR's, ir_datasets' and Pyserini's.
-_ID = ("query_id", "document_id", "_id", "id", "qid", "docno", "doc_id", "docid")
-_TEXT = ("text", "query", "contents", "body", "passage")
+ID_FIELDS = ("query_id", "document_id", "_id", "id", "qid", "docno", "doc_id", "docid")
+TEXT_FIELDS = ("text", "query", "contents", "body", "passage")
 
 
 def run_candidates(
@@ -102,6 +102,14 @@ def _texts(
             if entry[0] in needed:
                 yield entry
         return
+    for _, key, rest in tabbed_lines(source):
+        if key in needed:
+            title, more, text = rest.partition("\t")
+            yield (key, title, text) if more else (key, "", title)
+
+
+def tabbed_lines(source: str | os.PathLike[str]) -> Iterator[tuple[int, str, str]]:
+    """Yield each line's number, its id and the text after the first tab, skipping empty lines."""
     name = source_name(source)
     for number, line in numbered_lines(source):
         if not line.strip():
@@ -112,10 +120,7 @@ def _texts(
                 "is not an id, a tab and a text", path=name, line=number, hint="Or use .jsonl."
             )
         try:
-            key = identity.decode().strip()
-            if key in needed:
-                title, more, text = rest.decode().partition("\t")
-                yield (key, title, text) if more else (key, "", title)
+            yield number, identity.decode().strip(), rest.decode()
         except UnicodeError as error:
             raise DataError(
                 "is not UTF-8 text", path=name, line=number, hint="Convert the file first."
@@ -123,12 +128,12 @@ def _texts(
 
 
 def _fields(content: dict[str, Any]) -> tuple[str, str, str]:
-    identity = next((content[name] for name in _ID if name in content), None)
-    text = next((content[name] for name in _TEXT if name in content), None)
+    identity = next((content[name] for name in ID_FIELDS if name in content), None)
+    text = next((content[name] for name in TEXT_FIELDS if name in content), None)
     if not isinstance(identity, str | int) or not isinstance(text, str):
         raise DataError(
             "has no id or no text",
-            hint=f"Name them as one of {', '.join(_ID)} and one of {', '.join(_TEXT)}.",
+            hint=f"Name them as one of {', '.join(ID_FIELDS)} and one of {', '.join(TEXT_FIELDS)}.",
         )
     title = content.get("title", "")
     return str(identity), title if isinstance(title, str) else "", text

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from podium.data.atomic import atomic_write, try_lock
 from podium.data.dataset import Dataset
+from podium.data.definitions_hash import common_hash
 from podium.data.files import writing
 from podium.data.formats.parquet import (
     BLOCK_BYTES,
@@ -64,6 +65,7 @@ def _write_all(datasets: Dataset | Iterable[Dataset], path: Path, shard_bytes: i
     shards: list[Shard] = []
     names: tuple[str, ...] = ()
     lowest, highest = np.inf, -np.inf
+    hashes: list[str | None] = []
     blocks = iter([datasets]) if isinstance(datasets, Dataset) else iter(datasets)
     with _OpenShards(path, shard_bytes) as files:
         for block in merge_blocks(blocks, min(BLOCK_BYTES, shard_bytes)):
@@ -75,6 +77,8 @@ def _write_all(datasets: Dataset | Iterable[Dataset], path: Path, shard_bytes: i
                     hint="Write blocks with the same columns.",
                 )
             names = block.feature_names
+            hashes = list({*hashes, block.definitions_hash})
+            common_hash(hashes, "the blocks")
             lowest = min(lowest, float(block.labels.min()))
             highest = max(highest, float(block.labels.max()))
             files.write(block)
@@ -82,7 +86,8 @@ def _write_all(datasets: Dataset | Iterable[Dataset], path: Path, shard_bytes: i
     if not shards:
         raise DataError("there is no data to write", path=path, hint="Give at least one query.")
     rows, queries = sum(shard.rows for shard in shards), sum(shard.queries for shard in shards)
-    shard_set = ShardSet(path, rows, queries, names, lowest, highest, tuple(shards))
+    shared = common_hash(hashes, "the blocks")
+    shard_set = ShardSet(path, rows, queries, names, lowest, highest, tuple(shards), shared)
     _write_manifest(shard_set)
     return shard_set
 
@@ -181,6 +186,8 @@ def _is_same_file(stream: IO[str], path: Path) -> bool:
 def _write_manifest(shards: ShardSet) -> None:
     fields: dict[str, Any] = {"version": VERSION} | asdict(shards)
     del fields["folder"]
+    if shards.definitions_hash is None:
+        del fields["definitions_hash"]
     with atomic_write(shards.folder / MANIFEST) as file:
         file.write(json.dumps(fields, indent=1).encode() + b"\n")
     (shards.folder / UNFINISHED).unlink()

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from podium.data.dataset import Dataset
+from podium.data.definitions_hash import checked_hash
 from podium.data.files import Reporter, Source, writing
 from podium.data.formats.parquet import table_rows
 from podium.data.formats.parquet_file import open_parquet
@@ -65,6 +66,7 @@ class ShardSet:
         lowest_label: The lowest label.
         highest_label: The highest label.
         shards: The files.
+        definitions_hash: The hash of the definitions that the features follow, or None.
 
     Example:
         >>> import tempfile
@@ -83,6 +85,7 @@ class ShardSet:
     lowest_label: float
     highest_label: float
     shards: tuple[Shard, ...]
+    definitions_hash: str | None = None
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> ShardSet:
@@ -154,7 +157,9 @@ class ShardSet:
             row += block.rows
             rest.append(block.without_features())
         fields = join_rows(rest) | {"features": features}
-        return Dataset(**fields, feature_names=self.feature_names)
+        return Dataset(
+            **fields, feature_names=self.feature_names, definitions_hash=self.definitions_hash
+        )
 
     def verify(self, *, progress: Reporter | None = None) -> None:
         """Check every file's SHA-256 against the manifest; raise a DataError on a mismatch."""
@@ -241,6 +246,7 @@ def _from_manifest(folder: Path, fields: dict[str, Any]) -> ShardSet:
         raise ValueError("a name is not a string")
     if not all(type(label) in (int, float) and np.isfinite(label) for label in labels):
         raise ValueError("a label is not a number")
+    checked_hash(shard_set.definitions_hash)
     if len(set(names)) != len(names) or len({shard.file for shard in shards}) != len(shards):
         raise ValueError("duplicate name")
     if not shards or (shard_set.rows, shard_set.queries) != (

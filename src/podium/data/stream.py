@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from podium.data.dataset import Dataset
+from podium.data.definitions_hash import common_hash
 from podium.data.grouping import Grouping, Strings
 from podium.data.ids import query_keys
 from podium.data.query_rows import join_rows
@@ -90,7 +91,9 @@ def merge_blocks(blocks: Iterable[Dataset], min_bytes: int) -> Iterator[Dataset]
 def _concat(blocks: list[Dataset]) -> Dataset:
     if len(blocks) == 1:
         return blocks[0]
-    return Dataset(**join_rows(blocks), feature_names=blocks[0].feature_names)
+    shared = common_hash([block.definitions_hash for block in blocks], "the blocks")
+    names = blocks[0].feature_names
+    return Dataset(**join_rows(blocks), feature_names=names, definitions_hash=shared)
 
 
 def check_not_repeated(query: str | None, name: str) -> None:
@@ -129,4 +132,5 @@ def _append(pending: Dataset, block: Dataset) -> Dataset:
     if pending.query_ids[0] == block.query_ids[0]:
         fields["query_ids"] = block.query_ids
         fields["offsets"] = np.delete(fields["offsets"], 1)
-    return Dataset(**fields, feature_names=names)
+    shared = common_hash([pending.definitions_hash, block.definitions_hash], "the blocks")
+    return Dataset(**fields, feature_names=names, definitions_hash=shared)

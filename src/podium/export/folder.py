@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from podium.data.atomic import atomic_write
+from podium.data.definitions_hash import checked_hash
 from podium.data.json_lines import json_line, json_lines, parse_json
 from podium.errors import DataError
 from podium.export.feature_names import shortened
@@ -81,6 +82,7 @@ class ExportManifest:
         golden: How much of the model the golden rows reach.
         limits: What the target does differently, in words.
         files: The SHA-256 of every other file of the folder.
+        definitions: The hash of the definitions that the features follow, or None.
     """
 
     target: str
@@ -94,6 +96,7 @@ class ExportManifest:
     golden: dict[str, int] = field(default_factory=dict)
     limits: tuple[str, ...] = ()
     files: dict[str, str] = field(default_factory=dict)
+    definitions: str | None = None
 
 
 @dataclass(frozen=True)
@@ -201,6 +204,7 @@ def _check_manifest(manifest: ExportManifest) -> None:
             raise ValueError("an absent value is not finite")
     if not manifest.tolerance >= 0:
         raise ValueError("the tolerance is not a number")
+    checked_hash(manifest.definitions)
 
 
 def write_folder(
@@ -218,6 +222,8 @@ def write_folder(
     contents = {**files, GOLDEN: b"".join(lines)}
     digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
     described = {"format": _FORMAT, **asdict(manifest), "files": dict(sorted(digests.items()))}
+    if manifest.definitions is None:
+        del described["definitions"]
     text = json.dumps(described, indent=1, ensure_ascii=False, allow_nan=False).encode()
     _check_manifest(replace(manifest, files=digests))
     # All is encoded and checked before the folder is made: an export that fails leaves none.

@@ -143,6 +143,7 @@ def export_ranker(
         versions=_versions(("podium", *writer.packages)),
         golden=reached,
         limits=written.limits,
+        definitions=None if fitted is None else fitted.definitions_hash_,
     )
     files = {**written.files, REFERENCE: reference_bytes(model)}
     _check(writer, written.files, features, GoldenRows(values, scores), manifest.tolerance)

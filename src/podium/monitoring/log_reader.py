@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from podium.data import Dataset
+from podium.data.definitions_hash import checked_hash, common_hash
 from podium.data.json_lines import parse_object
 from podium.errors import DataError
 from podium.kernels import Doubles, Floats
@@ -25,6 +26,7 @@ class _Entry:
     ids: list[str]
     features: dict[str, list[float]]
     scores: list[float]
+    definitions: str | None
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class LoggedRankings:
         document_ids: The ids of each ranking's documents.
         features: The features of each ranking's documents.
         scores: Their scores.
+        definitions_hash: The hash of the definitions that the features follow, or None.
     """
 
     feature_names: tuple[str, ...]
@@ -44,6 +47,7 @@ class LoggedRankings:
     document_ids: tuple[tuple[str, ...], ...]
     features: tuple[Floats, ...]
     scores: tuple[Doubles, ...]
+    definitions_hash: str | None = None
 
     def dataset(self) -> Dataset:
         """Return the last ranking of each query as a data set, all of whose labels are 0."""
@@ -52,7 +56,7 @@ class LoggedRankings:
         if not numbers:
             raise DataError("the log has no ranking", hint="Check its folder.")
         rows = np.concatenate([self.features[number] for number in numbers])
-        return Dataset.from_arrays(
+        data = Dataset.from_arrays(
             rows,
             np.zeros(len(rows), np.float32),
             group=[len(self.scores[number]) for number in numbers],
@@ -60,6 +64,7 @@ class LoggedRankings:
             document_ids=[name for number in numbers for name in self.document_ids[number]],
             feature_names=self.feature_names,
         )
+        return replace(data, definitions_hash=self.definitions_hash)
 
 
 def read_ranking_log(path: str | os.PathLike[str], *, model: str | None = None) -> LoggedRankings:
@@ -104,6 +109,7 @@ def read_ranking_log(path: str | os.PathLike[str], *, model: str | None = None) 
         tuple(tuple(entry.ids) for entry in entries),
         tuple(_matrix(entry.features, names) for entry in entries),
         tuple(np.array(entry.scores, np.float64) for entry in entries),
+        common_hash([entry.definitions for entry in entries], "the rankings"),
     )
 
 
@@ -153,7 +159,10 @@ def _entry(content: dict[str, Any], own_name: str) -> _Entry:
             [str(each) for each in ids],
             features,
             [_number(score) for score in scores],
+            checked_hash(content.get("definitions")),
         )
+    except DataError:
+        raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError(
             f"is not a ranking of a log ({error!r})", hint="Give a log of podium serve."

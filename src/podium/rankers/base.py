@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator
 
 from podium.data import Dataset, Rankings, ShardSet
 from podium.data.columns import are_numbers, column_names
+from podium.data.definitions_hash import checked_hash, require_same_definitions
 from podium.data.frames import arrow_table, feature_matrix, html_table, is_frame
 from podium.data.numbers import as_numbers, infinite_feature
 from podium.errors import ArgumentError, DataError, PodiumError
@@ -94,6 +95,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         feature_names_in_: Their names as an array; not defined if they only have numbers.
         feature_names_: Their names, or their numbers from 1.
         categories_: The categories of each categorical feature, in the order of their codes.
+        definitions_hash_: The hash of the definitions that its features follow, or None.
         evals_result_: The measure of the validation queries after each step, as LightGBM has it:
             ``{"valid_0": {"nDCG@10": [...]}}``.
     """
@@ -116,6 +118,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     n_features_in_: int
     feature_names_: tuple[str, ...]
     categories_: dict[str, list[str]]
+    definitions_hash_: str | None
     _named: bool
 
     def __init_subclass__(cls, *, abstract: bool = False, **options: Any) -> None:
@@ -180,7 +183,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         validation = (
             None
             if parts is None
-            else aligned_validation(self._validation_data(*parts, categories), names)
+            else aligned_validation(
+                self._validation_data(*parts, categories), names, definitions_hash(data)
+            )
         )
         require_preferences(data, "training")
         if validation is not None:
@@ -196,7 +201,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             self._check_weights(weights)
             options["weights"] = weights
         named = not isinstance(X, Dataset | ShardSet) and column_names(X) is not None
-        with self._fitting(names, named=named or not are_numbers(names)):
+        with self._fitting(names, named or not are_numbers(names), definitions_hash(data)):
             self.categories_ = categories
             self.evals_result_: dict[str, dict[str, list[float]]] = {}
             self._fit(data, validation, self._follow(callbacks or (), progress), **options)
@@ -265,18 +270,21 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return follow
 
     @contextmanager
-    def _fitting(self, names: tuple[str, ...], *, named: bool) -> Iterator[None]:
+    def _fitting(
+        self, names: tuple[str, ...], named: bool, definitions: str | None
+    ) -> Iterator[None]:
         """Set the features during a fit, and unset them if it fails."""
         if not names:
             raise DataError("there is no feature to learn from", hint="Give at least one.")
         self.feature_names_, self.n_features_in_, self._named = names, len(names), named
-        self.categories_ = {}
+        self.categories_, self.definitions_hash_ = {}, definitions
         try:
             yield
         except FitInterrupted:
             raise
         except BaseException:
             del self.feature_names_, self.n_features_in_, self._named, self.categories_
+            del self.definitions_hash_
             raise
 
     @property
@@ -297,7 +305,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """
         self._require_fitted()
         if isinstance(X, Dataset):
-            return self._predict(aligned_dataset(X, self.feature_names_).features)
+            return self._predict(self._aligned(X).features)
         self._require_readable(X)
         if is_sparse(X):
             matrix = sparse_matrix(X)
@@ -309,6 +317,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if np.isinf(matrix).any():
             raise infinite_feature()
         return self._predict(aligned_matrix(X, matrix, self.feature_names_, self._named))
+
+    def _aligned(self, data: Dataset) -> Dataset:
+        """Return data with the columns of the fit; a DataError if they are defined otherwise."""
+        require_same_definitions(
+            self.definitions_hash_, data.definitions_hash, "the ranker", "the data"
+        )
+        return aligned_dataset(data, self.feature_names_)
 
     def _repr_html_(self) -> str:
         # scikit-learn's diagram loads styles and scripts; parameters in a table say as much.
@@ -441,13 +456,16 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         }
         if self.categories_:
             metadata["categories"] = self.categories_
+        if self.definitions_hash_ is not None:
+            metadata["definitions_hash"] = self.definitions_hash_
         kind = type(self).__name__
         return Archive(kind, metadata | fitted.metadata, fitted.arrays, fitted.blobs)
 
     def restore(self, archive: Archive) -> Self:
         """Become fitted as the ranker whose ``archive`` it is; parameters stay as they are."""
         names = tuple(map(str, archive.metadata["feature_names"]))
-        with self._fitting(names, named=bool(archive.metadata["has_feature_names"])):
+        definitions = checked_hash(archive.metadata.get("definitions_hash"))
+        with self._fitting(names, bool(archive.metadata["has_feature_names"]), definitions):
             self.categories_ = _checked_categories(archive.metadata.get("categories", {}), names)
             self._restore(archive)
         return self
@@ -518,7 +536,7 @@ class DistributedRanker(Ranker, abstract=True):
         """
         self.check_parameters()
         names = tuple(data.feature_names)
-        with self._fitting(names, named=not are_numbers(names)):
+        with self._fitting(names, not are_numbers(names), definitions_hash(data)):
             self._fit(data, eval_set, progress, communicator)
         return self
 
@@ -592,9 +610,19 @@ def as_training_data(
 
 
 def aligned_validation(
-    validation: TrainingData | None, names: tuple[str, ...]
+    validation: TrainingData | None, names: tuple[str, ...], definitions: str | None
 ) -> TrainingData | None:
-    """Return validation data with the features of the training data in the same order."""
+    """Return validation data with the features of the training data in the same order.
+
+    Args:
+        validation: The validation data.
+        names: The features of the training data.
+        definitions: The hash of the definitions that they follow, if known.
+    """
+    if validation is not None:
+        require_same_definitions(
+            definitions, definitions_hash(validation), "the training data", "the validation data"
+        )
     if isinstance(validation, Dataset):
         try:
             return aligned_dataset(validation, names)
@@ -678,6 +706,11 @@ class _ShardBlocks:
 
     def __iter__(self) -> Iterator[Dataset]:
         return self._shards.blocks()
+
+
+def definitions_hash(data: TrainingData) -> str | None:
+    """Return the hash of the definitions that the features of data follow, if known."""
+    return None if isinstance(data, SparseRows) else data.definitions_hash
 
 
 def _checked_categories(content: Any, names: tuple[str, ...]) -> dict[str, list[str]]:

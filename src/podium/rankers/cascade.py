@@ -25,7 +25,6 @@ from podium.rankers.base import (
     mean_value,
     nested_rankers,
 )
-from podium.rankers.feature_columns import aligned_dataset
 from podium.rankers.parameter_checks import check_integer, check_number
 from podium.rankers.sample_weights import FitWeights
 from podium.rankers.sparse_rows import SparseMatrix
@@ -179,7 +178,7 @@ class CascadeRanker(Ranker):
                 hint="Give a Dataset: Dataset.from_arrays(X, labels, group=...).",
             )
         self._require_fitted()
-        data = aligned_dataset(X, self.feature_names_)
+        data = self._aligned(X)
         return self._combine(
             self._votes(data), self.weights_, self._base_scores(data), data.offsets
         )

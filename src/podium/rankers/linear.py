@@ -140,6 +140,7 @@ class LinearRanker(Ranker):
         *,
         monitor: ValidationMonitor[Doubles],
         start: Doubles | None = None,
+        definitions_hash: str | None = None,
     ) -> Self:
         """Fit the ranker to a risk that is evaluated elsewhere, such as by the actors of a cluster.
 
@@ -148,9 +149,10 @@ class LinearRanker(Ranker):
             feature_names: The names of the features, or their numbers from 1.
             monitor: Follows the fit and keeps the best model.
             start: The first weights; zeros by default.
+            definitions_hash: The hash of the definitions that the features follow, if known.
         """
         self.check_parameters()
-        with self._fitting(feature_names, named=not are_numbers(feature_names)):
+        with self._fitting(feature_names, not are_numbers(feature_names), definitions_hash):
             self._minimise(risk, monitor, np.zeros(len(feature_names)) if start is None else start)
         return self
 

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import secrets
-import shutil
-import signal
-import tempfile
-import threading
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import ExitStack, asynccontextmanager, suppress
-from pathlib import Path
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
 import numpy as np
-import structlog
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse
 
 import podium
 from podium.errors import PodiumError
-from podium.kernels import Doubles, Floats
 from podium.serving.descriptions import (
     INFER_REQUEST,
     RANK_ANSWER,
@@ -32,23 +21,15 @@ from podium.serving.descriptions import (
     body_of,
     refusals,
 )
+from podium.serving.direct_route import DirectRoute
 from podium.serving.gateway import Gateway, read_body
-from podium.serving.metrics import ServingMetrics
-from podium.serving.model import ServedModel
-from podium.serving.ranking_log import LoggedRanking, RankingLog
 from podium.serving.refusal import Refusal, decoding
 from podium.serving.releases import Release
-from podium.serving.repository import Repository
+from podium.serving.search.routes import add_search_routes
+from podium.serving.service import Service
 from podium.serving.settings import ServingSettings
 from podium.serving.tensors import infer_answer, parse_infer
 from podium.serving.tokens import Tokens
-from podium.serving.workers import WorkerFile, ask_to_apply, wait_for_generation
-
-_INLINE_VALUES = 50_000
-"""Requests with more values are scored in a thread: they would delay the others too long."""
-
-_RELEASE_SECONDS = 60.0
-"""How long a load waits until all processes serve the new release."""
 
 _encode = msgspec.json.encode
 
@@ -58,133 +39,6 @@ class Ranked(msgspec.Struct, gc=False):
 
     id: str | int
     score: float
-
-
-class Service:
-    """What the routes share."""
-
-    def __init__(self, settings: ServingSettings) -> None:
-        self.settings = settings
-        # The only process of a service makes the folder itself, when it starts.
-        own = Path(tempfile.gettempdir()) / f"podium-serving-{secrets.token_hex(8)}"
-        self.folder = folder = own if settings.state_folder is None else Path(settings.state_folder)
-        self.metrics = ServingMetrics()
-        self.repository = Repository(settings, folder)
-        self.log: RankingLog | None = None
-        self._worker: WorkerFile | None = None
-        self._releasing = asyncio.Lock()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._logger = structlog.get_logger("podium.serving")
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Load the models and write the ranking log for as long as the service runs."""
-        settings = self.settings
-        with ExitStack() as stack:
-            if settings.state_folder is None:
-                self.folder.mkdir(mode=0o700)
-                stack.callback(shutil.rmtree, self.folder)
-            # Only then is it registered: a process without handlers would end at a signal.
-            self._handle_signals()
-            self._worker = WorkerFile(self.folder)
-            stack.callback(self._worker.remove)
-            await asyncio.to_thread(self._start)
-            self._worker.set_generation(self.repository.generation)
-            if settings.ranking_log is not None:
-                self.log = RankingLog(
-                    Path(settings.ranking_log), self.metrics, sample=settings.log_sample,
-                    most_bytes=int(settings.log_megabytes * (1 << 20)),
-                    most_seconds=settings.log_seconds,
-                )  # fmt: skip
-                stack.callback(self.log.close)
-            self._logger.info("ready", process=os.getpid(), generation=self.repository.generation)
-            yield
-        self._logger.info("stopped")
-
-    def _start(self) -> None:
-        self.repository.apply()
-        if not self.repository.generation:  # nobody has made a release: this is the only process
-            self.repository.reload()
-
-    def _handle_signals(self) -> None:
-        if threading.current_thread() is not threading.main_thread():
-            return
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGHUP, self._spawn, self._reload_for_signal)
-        loop.add_signal_handler(signal.SIGUSR1, self._spawn, self._apply_for_signal)
-
-    def _spawn(self, work: Callable[[], Awaitable[None]]) -> None:
-        task = asyncio.ensure_future(work())
-        self._tasks.add(task)  # the loop itself holds no strong reference
-        task.add_done_callback(self._tasks.discard)
-
-    async def _reload_for_signal(self) -> None:
-        with suppress(PodiumError, Refusal):  # logged; the models of before are served on
-            await self.release(self.repository.reload)
-
-    async def _apply_for_signal(self) -> None:
-        async with self._releasing:
-            try:
-                await asyncio.to_thread(self.repository.apply)
-            except (PodiumError, OSError) as error:
-                self._logger.error("release not applied", error=str(error))
-                return
-            if self._worker is not None:
-                self._worker.set_generation(self.repository.generation)
-
-    async def release(self, make: Callable[[], Release]) -> Release:
-        """Make a release in this process, then wait until all others serve it."""
-        async with self._releasing:
-            try:
-                release = await asyncio.to_thread(make)
-            except PodiumError as error:
-                self.metrics.loaded("failed")
-                self._logger.error("models not loaded", error=str(error))
-                raise
-            self.metrics.loaded("done")
-            if self._worker is not None:
-                self._worker.set_generation(release.generation)
-        self._logger.info(
-            "models loaded", generation=release.generation,
-            models=[f"{each.name}@{each.version} {each.digest[:16]}" for each in release.models],
-        )  # fmt: skip
-        ask_to_apply(self.folder)
-        everywhere = await asyncio.to_thread(
-            wait_for_generation, self.folder, release.generation, _RELEASE_SECONDS
-        )
-        if not everywhere:
-            raise Refusal(503, "not all processes serve the new models yet")
-        return release
-
-    async def score(self, model: ServedModel, rows: Floats) -> Doubles:
-        """Score documents: few at once, many in a thread."""
-        if rows.size <= _INLINE_VALUES:
-            return model.score(rows)
-        try:
-            async with asyncio.timeout(self.settings.most_seconds):
-                return await asyncio.to_thread(model.score, rows)
-        except TimeoutError:
-            raise Refusal(503, "scoring took too long") from None
-
-    def note(
-        self,
-        model: ServedModel,
-        query: str | int | None,
-        ids: list[str | int] | None,
-        rows: Floats,
-        scores: Doubles,
-    ) -> None:
-        """Count a ranking and log it."""
-        self.metrics.ranked(model.name, model.version, len(scores))
-        if self.log is not None:
-            shadow = self.repository.shadow(model.name)
-            self.log.append(LoggedRanking(time.time(), model, shadow, query, ids, rows, scores))
-
-    def require_admin(self, request: Request) -> None:
-        """Raise a Refusal unless the request's token may change models."""
-        token = request.scope.get("podium_token")
-        if token is None or not token.admin:
-            raise Refusal(403, "only a token of an administrator may change models")
 
 
 def create_app(settings: ServingSettings) -> FastAPI:
@@ -213,12 +67,15 @@ def create_app(settings: ServingSettings) -> FastAPI:
     )
     tokens = None if settings.token_file is None else Tokens.read(settings.token_file)
     app.state.service = service
+    app.router.route_class = DirectRoute
     app.add_middleware(Gateway, settings=settings, metrics=service.metrics, tokens=tokens)
     app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(HTTPException, _refused_by_framework)
     _add_rank_routes(app, service)
     _add_protocol_routes(app, service)
     _add_repository_routes(app, service)
+    if settings.search is not None:
+        add_search_routes(app, service, settings.search)
     return app
 
 
@@ -284,17 +141,17 @@ def _add_protocol_routes(app: FastAPI, service: Service) -> None:
     }
 
     @app.get("/v2/health/live")
-    async def live() -> Response:
+    async def live(_request: Request) -> Response:
         """Whether the process answers."""
         return _json({"live": True})
 
     @app.get("/v2/health/ready", responses=refusals(503))
-    async def ready() -> Response:
+    async def ready(_request: Request) -> Response:
         """Whether a model is loaded."""
         return _json({"ready": repository.ready}, 200 if repository.ready else 503)
 
     @app.get("/v2", responses=refusals(401))
-    async def server_metadata() -> Response:
+    async def server_metadata(_request: Request) -> Response:
         """The server's name, version and extensions of the protocol."""
         extensions = ["binary_tensor_data", "model_repository"]
         return _json({"name": "podium", "version": podium.__version__, "extensions": extensions})
@@ -304,12 +161,12 @@ def _add_protocol_routes(app: FastAPI, service: Service) -> None:
         return _json(model.metadata(repository.versions(name)))
 
     @app.get("/v2/models/{name}", responses=refusals(401, 404))
-    async def model_metadata(name: str) -> Response:
+    async def model_metadata(_request: Request, name: str) -> Response:
         """A model's inputs, outputs, features and digest."""
         return metadata(name, None)
 
     @app.get("/v2/models/{name}/versions/{version}", responses=refusals(401, 404))
-    async def version_metadata(name: str, version: str) -> Response:
+    async def version_metadata(_request: Request, name: str, version: str) -> Response:
         """A version's inputs, outputs, features and digest."""
         return metadata(name, version)
 
@@ -318,12 +175,12 @@ def _add_protocol_routes(app: FastAPI, service: Service) -> None:
         return _json({"name": model.name, "ready": True})
 
     @app.get("/v2/models/{name}/ready", responses=refusals(401, 404))
-    async def model_ready(name: str) -> Response:
+    async def model_ready(_request: Request, name: str) -> Response:
         """Whether a model is loaded."""
         return model_is_ready(name, None)
 
     @app.get("/v2/models/{name}/versions/{version}/ready", responses=refusals(401, 404))
-    async def version_ready(name: str, version: str) -> Response:
+    async def version_ready(_request: Request, name: str, version: str) -> Response:
         """Whether a version is loaded."""
         return model_is_ready(name, version)
 
@@ -356,7 +213,7 @@ def _add_protocol_routes(app: FastAPI, service: Service) -> None:
         return await infer(request, name, version)
 
     @app.get("/metrics", response_class=PlainTextResponse, responses=refusals(401))
-    async def metrics() -> Response:
+    async def metrics(_request: Request) -> Response:
         """Figures for Prometheus."""
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
 
@@ -366,7 +223,7 @@ def _add_repository_routes(app: FastAPI, service: Service) -> None:
     changes = refusals(400, 401, 403, 404, 408, 413, 415, 503)
 
     @app.post("/v2/repository/index", responses=refusals(401))
-    async def index() -> Response:
+    async def index(_request: Request) -> Response:
         """Every version of every model, and whether it is loaded."""
         return _json(
             [

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from podium.serving.search.request import LONGEST_QUERY
+
 _NUMBER_OR_NULL = {"type": ["number", "null"]}
 _ID = {"anyOf": [{"type": "string", "maxLength": 1024}, {"type": "integer"}]}
 
@@ -13,6 +15,7 @@ RANK_REQUEST: dict[str, Any] = {
     "additionalProperties": False,
     "properties": {
         "query": {"anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}]},
+        "definitions": {"type": ["string", "null"], "pattern": "^[0-9a-f]{64}$"},
         "documents": {
             "type": "array",
             "items": {
@@ -74,6 +77,53 @@ INFER_REQUEST: dict[str, Any] = {
                 "type": "object",
                 "required": ["name"],
                 "properties": {"name": {"const": "scores"}, "parameters": {"type": "object"}},
+            },
+        },
+    },
+}
+
+_COUNT = {"type": "integer", "minimum": 0, "maximum": 1000}
+_QUERY = {"type": "string", "minLength": 1, "maxLength": LONGEST_QUERY}
+SEARCH_REQUEST: dict[str, Any] = {
+    "type": "object",
+    "required": ["query"],
+    "additionalProperties": False,
+    "properties": {
+        "query": _QUERY,
+        "from": _COUNT,
+        "size": _COUNT | {"minimum": 1},
+        "fields": {"type": "array", "items": {"type": "string"}},
+        "columns": {"type": "object", "additionalProperties": {"type": "string"}},
+    },
+}
+SEARCH_PARAMETERS: list[dict[str, Any]] = [
+    {"name": name, "in": "query", "required": name == "q", "schema": schema}
+    for name, schema in (
+        ("q", _QUERY), ("from", _COUNT), ("size", _COUNT | {"minimum": 1}),
+        ("fields", {"type": "string"}),
+    )
+]  # fmt: skip
+SEARCH_ANSWER: dict[str, Any] = {
+    "type": "object",
+    "required": ["query", "from", "reranked", "reason", "hits"],
+    "properties": {
+        "query": {"type": "string"},
+        "from": {"type": "integer"},
+        "reranked": {"type": "boolean"},
+        "reason": {"type": ["string", "null"]},
+        "model": {"type": "string"},
+        "version": {"type": "string"},
+        "sha256": {"type": "string"},
+        "hits": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["id", "score", "fields"],
+                "properties": {
+                    "id": {"type": "string"},
+                    "score": {"type": "number"},
+                    "fields": {"type": "object"},
+                },
             },
         },
     },

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any
 
 import msgspec
 import structlog
@@ -93,12 +92,11 @@ async def send_refusal(send: Send, refusal: Refusal) -> None:
 
 async def read_body(scope: Scope, receive: Receive, settings: ServingSettings) -> bytes:
     """Read a body; a Refusal if it is too large, too slow or compressed."""
-    headers: dict[bytes, Any] = dict(scope["headers"])
-    if headers.get(b"content-encoding", b"identity") != b"identity":
-        raise Refusal(415, "compressed bodies are not accepted")
-    length = headers.get(b"content-length", b"0")
-    if length.isdigit() and int(length) > settings.most_bytes:
-        raise Refusal(413, f"the body is larger than {settings.most_bytes} bytes")
+    for name, value in scope["headers"]:
+        if name == b"content-encoding" and value != b"identity":
+            raise Refusal(415, "compressed bodies are not accepted")
+        if name == b"content-length" and value.isdigit() and int(value) > settings.most_bytes:
+            raise Refusal(413, f"the body is larger than {settings.most_bytes} bytes")
     parts: list[bytes] = []
     size = 0
     try:

@@ -7,6 +7,7 @@ Several processes write their figures to files in ``PROMETHEUS_MULTIPROC_DIR``, 
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest, multiprocess
 
@@ -53,6 +54,11 @@ class ServingMetrics:
         self._logged = Counter(
             "podium_serving_logged", "Rankings written to the ranking log.", registry=registry
         )
+        self._searches = Counter(
+            "podium_serving_searches",
+            "Searches by outcome: reranked, in the engine's order and why, or not answered.",
+            ["outcome"], registry=registry,
+        )  # fmt: skip
         # A counter that is there at 0: `increase` does not see the step of one that begins at 1.
         for outcome in ("done", "failed"):
             self._loads.labels(outcome)
@@ -61,13 +67,29 @@ class ServingMetrics:
 
     def answered(self, route: str, status: int, seconds: float) -> None:
         """Count a request."""
-        self._requests.labels(route, str(status)).inc()
-        self._seconds.labels(route).observe(seconds)
+        requests, times = self._of_route(route, status)
+        requests.inc()
+        times.observe(seconds)
 
     def ranked(self, model: str, version: int, documents: int) -> None:
         """Count a ranking."""
-        self._rankings.labels(model, str(version)).inc()
-        self._documents.labels(model).inc(documents)
+        rankings, ranked = self._of_model(model, version)
+        rankings.inc()
+        ranked.inc(documents)
+
+    # To find a labelled counter takes the client longer than to count.
+
+    @lru_cache(maxsize=1024)  # noqa: B019 - as many as the service has routes, and lives as long
+    def _of_route(self, route: str, status: int) -> tuple[Counter, Histogram]:
+        return self._requests.labels(route, str(status)), self._seconds.labels(route)
+
+    @lru_cache(maxsize=1024)  # noqa: B019 - as many as the service has models
+    def _of_model(self, model: str, version: int) -> tuple[Counter, Counter]:
+        return self._rankings.labels(model, str(version)), self._documents.labels(model)
+
+    def searched(self, outcome: str) -> None:
+        """Count a search by its outcome."""
+        self._searches.labels(outcome).inc()
 
     def loaded(self, outcome: str) -> None:
         """Count an attempt to load models: ``done`` or ``failed``."""

@@ -41,6 +41,7 @@ class ServedModel:
         check_scorer(scorer)
         self.kind, self.engine = scorer.kind, scorer.engine
         self.feature_names = scorer.feature_names
+        self.definitions_hash = scorer.definitions_hash
         self.takes_missing = takes_missing(scorer)
         self.absent = {name: absent[name] for name in self.feature_names if name in absent}
         if not self.takes_missing and None in self.absent.values():
@@ -48,7 +49,9 @@ class ServedModel:
                 f"{name} takes no missing values, and one of its features is missing if absent",
                 hint="Give a number: --absent FEATURE=0.",
             )
-        self.decoder = RankDecoder(self.feature_names, self.absent, most_documents)
+        self.decoder = RankDecoder(
+            self.feature_names, self.absent, most_documents, self.definitions_hash
+        )
         self._score = scorer.score
 
     def score(self, rows: Floats) -> Doubles:
@@ -83,5 +86,6 @@ class ServedModel:
                 "feature_names": list(self.feature_names),
                 "missing_values": self.takes_missing,
                 "absent": self.absent,
+                "definitions": self.definitions_hash,
             },
         }

@@ -6,6 +6,7 @@ parses, and no dictionary is built for a document.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -15,14 +16,16 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
+from podium.data.definitions_hash import require_same_definitions
 from podium.errors import DataError
-from podium.kernels import Floats
+from podium.kernels import Doubles, Floats
 from podium.serving.refusal import Refusal, decoding
 
 _LONGEST_ID = 1024
 _LONGEST_QUERY = 10_000
 
 _Id = Annotated[str, Meta(max_length=_LONGEST_ID)] | int
+_Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")] | None
 _Query = Annotated[str, Meta(max_length=_LONGEST_QUERY)] | int | None
 
 
@@ -48,6 +51,7 @@ class RankDecoder:
         feature_names: The model's features.
         absent: The value of features that may be left out.
         most_documents: The largest number of documents.
+        definitions_hash: The hash of the definitions of the model's features, if it is known.
 
     Example:
         >>> decode = RankDecoder(["bm25", "age"], {"age": None}, 10)
@@ -56,9 +60,15 @@ class RankDecoder:
     """
 
     def __init__(
-        self, feature_names: Sequence[str], absent: Mapping[str, float | None], most_documents: int
+        self,
+        feature_names: Sequence[str],
+        absent: Mapping[str, float | None],
+        most_documents: int,
+        definitions_hash: str | None = None,
     ) -> None:
+        self._definitions_hash = definitions_hash
         self._width = len(feature_names)
+        self._pack = struct.Struct(f"{self._width}d").pack
         fields: list[Any] = [
             (f"f{column}", float | None, absent[name])
             if name in absent
@@ -77,7 +87,9 @@ class RankDecoder:
         document = msgspec.defstruct("Document", [("id", _Id), ("features", features)], **options)
         documents = Annotated[list[document], Meta(max_length=most_documents)]  # type: ignore[valid-type]
         request = msgspec.defstruct(
-            "Request", [("documents", documents), ("query", _Query, None)], **options
+            "Request",
+            [("documents", documents), ("query", _Query, None), ("definitions", _Hash, None)],
+            **options,
         )
         self._decode = msgspec.json.Decoder(request).decode
 
@@ -85,14 +97,26 @@ class RankDecoder:
         """Decode a body; a Refusal if it is not a request of the model."""
         with decoding():
             request: Any = self._decode(body)
+        try:
+            require_same_definitions(
+                self._definitions_hash, request.definitions, "the model", "the request"
+            )
+        except DataError as error:
+            raise Refusal(400, str(error)) from None
         documents = request.documents
         ids = [document.id for document in documents]
         if len(set(ids)) != len(ids):
             raise Refusal(400, "two documents have the same id")
         values = [msgspec.structs.astuple(document.features) for document in documents]
-        count = len(values) * self._width
-        # None becomes NaN. Single precision is what rankers are trained in.
-        matrix = np.fromiter(chain.from_iterable(values), np.float64, count)
         with np.errstate(over="ignore"):  # infinities are refused with the feature's name
-            rows = matrix.astype(np.float32).reshape(len(values), self._width)
+            # Single precision is what rankers are trained in.
+            rows = self._matrix(values).astype(np.float32).reshape(len(values), self._width)
         return RankRequest(request.query, ids, rows)
+
+    def _matrix(self, values: list[tuple[float | None, ...]]) -> Doubles:
+        pack = self._pack
+        try:  # half the time of what follows
+            return np.frombuffer(b"".join([pack(*row) for row in values]))
+        except struct.error:  # there is a None, which becomes NaN
+            count = len(values) * self._width
+            return np.fromiter(chain.from_iterable(values), np.float64, count)

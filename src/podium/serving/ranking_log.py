@@ -66,6 +66,8 @@ class LoggedRanking:
             # NaN becomes null.
             "features": dict(zip(self.model.feature_names, self.rows.T.tolist(), strict=True)),
         }
+        if self.model.definitions_hash is not None:
+            content["definitions"] = self.model.definitions_hash
         if self.shadow is not None:
             content["shadow"] = self._shadow(self.shadow)
         return msgspec.json.encode(content) + b"\n"

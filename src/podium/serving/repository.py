@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
+from podium.data.definitions_hash import require_same_definitions
 from podium.errors import DataError
+from podium.features import FeatureDefinitions
 from podium.serving.model import ServedModel
 from podium.serving.refusal import Refusal
 from podium.serving.releases import Release, ReleasedModel, Releases, read_content
@@ -24,6 +26,10 @@ class Repository:
     Args:
         settings: What is served.
         folder: What the processes of the service share.
+
+    Attributes:
+        definitions: Those of the features of searches, if there are searches.
+        generation: The number of the release that is served.
     """
 
     def __init__(self, settings: ServingSettings, folder: Path) -> None:
@@ -33,6 +39,10 @@ class Repository:
             for shadow, specs in ((False, settings.models), (True, settings.shadows))
             for spec in specs
         }
+        self.definitions = (
+            None if settings.search is None
+            else FeatureDefinitions.read(settings.search.definitions)
+        )  # fmt: skip
         self._releases = Releases(folder)
         self._loaded: Mapping[Key, ServedModel] = {}
         self._newest: Mapping[str, ServedModel] = {}
@@ -147,7 +157,27 @@ class Repository:
             except DataError as error:
                 raise error.at(self._specs[key].path) from error
         _check_shadows(loaded)
+        if self.definitions is not None:
+            self._check_definitions(loaded, self.definitions)
         return loaded
+
+    def _check_definitions(
+        self, loaded: Mapping[Key, ServedModel], definitions: FeatureDefinitions
+    ) -> None:
+        """Raise a DataError unless the model of searches has the features that are computed."""
+        assert self._settings.search is not None
+        name = self._settings.search.model or self.default_name
+        path = self._settings.search.definitions
+        for key, model in loaded.items():
+            if key[0] != name:
+                continue
+            require_same_definitions(model.definitions_hash, definitions.hash, name, path)
+            undefined = set(model.feature_names) - set(definitions.names)
+            if undefined:
+                raise DataError(
+                    f"feature {min(undefined)!r} of {name} is not defined", path=path,
+                    hint="Give the definitions that the ranker's data were logged by.",
+                )  # fmt: skip
 
     def _serve(self, release: Release, loaded: Mapping[Key, ServedModel]) -> None:
         served = [model for key, model in loaded.items() if not key[2]]
@@ -166,6 +196,11 @@ class Repository:
 def _check_shadows(loaded: Mapping[Key, ServedModel]) -> None:
     for (name, _, is_shadow), shadow in loaded.items():
         if is_shadow:
+            for key, model in loaded.items():
+                if key[0] == name:
+                    require_same_definitions(
+                        model.definitions_hash, shadow.definitions_hash, name, "its shadow"
+                    )
             names = {
                 model.feature_names
                 for key, model in loaded.items()

@@ -1,7 +1,8 @@
-"""How a model scores rows: by ONNX Runtime or by its own engine, whichever is faster for its kind.
+"""How a model scores rows: by what is fastest for its kind.
 
-``python -m benchmarks.serving`` measures both. Trees and networks are faster in ONNX Runtime, whose
-call has no overhead to speak of; a matrix product and boosted thresholds are faster as they are.
+``python -m benchmarks.serving`` measures it. Trees are walked by several rows at a time; those with
+categories, and networks, are faster in ONNX Runtime, whose call has no overhead to speak of; a
+matrix product and boosted thresholds are faster as they are.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from podium.errors import DataError
 from podium.export.reading import Model, model_of_ranker, read_engine_model
 from podium.export.targets.base import Request, engine_names
 from podium.export.targets.onnx import INPUT, MODEL, OUTPUT, Onnx, inference_session
+from podium.export.trees import TreeModel
 from podium.kernels import Doubles, Floats
 from podium.rankers import CascadeRanker, NeuralRanker, Ranker, TreeRanker, load_ranker
+from podium.serving.tree_walk import can_walk, tree_walk
 
 Score: TypeAlias = Callable[[Floats], Doubles]
 """Scores rows, whose columns are in the order of the model's features."""
@@ -34,10 +37,11 @@ class Scorer:
 
     Attributes:
         kind: The class of the ranker, or the form of a model that another library saved.
-        engine: What scores: ``onnxruntime`` or ``native``.
+        engine: What scores: ``tree_walk``, ``onnxruntime`` or ``native``.
         feature_names: The names of its features, or their numbers from 1.
         score: Scores rows.
         reference: Scores rows as the ranker itself does.
+        definitions_hash: The hash of its features' definitions, if it is known.
     """
 
     kind: str
@@ -45,23 +49,34 @@ class Scorer:
     feature_names: tuple[str, ...]
     score: Score
     reference: Score
+    definitions_hash: str | None = None
 
 
 def read_scorer(content: bytes) -> Scorer:
     """Read a ranker that Podium saved, or a model of LightGBM, XGBoost or CatBoost."""
     if not content.startswith(b"PK"):
         model: Model = read_engine_model(content)
+        engine, score = _exported_score(model)
         return Scorer(
-            type(model).__name__, "onnxruntime", model.feature_names,
-            onnx_score(model), lambda rows: model.predict(rows.astype(np.float64)),
+            type(model).__name__, engine, model.feature_names, score,
+            lambda rows: model.predict(rows.astype(np.float64)),
         )  # fmt: skip
     ranker = load_ranker(BytesIO(content))
     native = native_score(ranker)
     if isinstance(ranker, TreeRanker | NeuralRanker):
-        engine, score = "onnxruntime", onnx_score(model_of_ranker(ranker))
+        engine, score = _exported_score(model_of_ranker(ranker))
     else:
         engine, score = "native", native
-    return Scorer(type(ranker).__name__, engine, tuple(ranker.feature_names_), score, native)
+    return Scorer(
+        type(ranker).__name__, engine, tuple(ranker.feature_names_), score, native,
+        ranker.definitions_hash_,
+    )  # fmt: skip
+
+
+def _exported_score(model: Model) -> tuple[str, Score]:
+    if isinstance(model, TreeModel) and can_walk(model):
+        return "tree_walk", tree_walk(model)
+    return "onnxruntime", onnx_score(model)
 
 
 def native_score(ranker: Ranker) -> Score:

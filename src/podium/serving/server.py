@@ -17,13 +17,17 @@ from uvicorn.supervisors import Multiprocess
 from podium.errors import DataError
 from podium.logs import set_up_logs
 from podium.serving.metrics import FOLDER as METRICS_FOLDER
+from podium.serving.releases import Release
 from podium.serving.repository import Repository
+from podium.serving.search.searcher import prepare_search
 from podium.serving.settings import ServingSettings
 from podium.serving.tokens import Tokens
 from podium.serving.workers import ask_to_reload
 
 _SETTINGS = "PODIUM_SERVING_SETTINGS"
 _DRAIN_SECONDS = 30
+_HEALTH_SECONDS = 30
+"""A process that does not react for so long is replaced; on a busy machine a start takes that."""
 _MOST_CONNECTIONS = 2_000
 
 
@@ -46,7 +50,7 @@ def run_server(settings: ServingSettings, host: str, port: int, workers: int) ->
     with tempfile.TemporaryDirectory(prefix="podium-serving-") as folder:
         state = Path(folder)
         settings = msgspec.structs.replace(settings, state_folder=folder)
-        release = Repository(settings, state).reload()
+        release = _checked_release(settings, state)
         (state / "settings.json").write_bytes(msgspec.json.encode(settings))
         os.environ[_SETTINGS] = str(state / "settings.json")
         config = uvicorn.Config(
@@ -59,6 +63,7 @@ def run_server(settings: ServingSettings, host: str, port: int, workers: int) ->
             limit_concurrency=_MOST_CONNECTIONS,
             timeout_keep_alive=75,  # longer than a proxy keeps an idle connection for reuse
             timeout_graceful_shutdown=_DRAIN_SECONDS,
+            timeout_worker_healthcheck=_HEALTH_SECONDS,
         )
         listening = _listen(host, port)
         set_up_logs()  # mistakes of the command line were told as those of any command
@@ -78,6 +83,15 @@ def run_server(settings: ServingSettings, host: str, port: int, workers: int) ->
         (state / "metrics").mkdir()
         os.environ.setdefault(METRICS_FOLDER, str(state / "metrics"))
         _Supervisor(config, [listening], state).run()
+
+
+def _checked_release(settings: ServingSettings, state: Path) -> Release:
+    """Load all that the processes will load, so that a mistake is seen before the start."""
+    repository = Repository(settings, state)
+    release = repository.reload()
+    if settings.search is not None and repository.definitions is not None:
+        prepare_search(settings.search, repository.definitions)
+    return release
 
 
 def _ignore(_number: int, _frame: object) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from podium.errors import ArgumentError
+from podium.serving.search.settings import SearchSettings
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _VERSION = re.compile(r"[1-9][0-9]{0,8}")
@@ -46,6 +47,9 @@ class ServingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         most_documents: The largest number of documents of a request.
         most_seconds: The longest time that a request may take to arrive, and to be scored.
         access_log: Whether every request is logged, rather than only those that are refused.
+        fixed_models: Whether requests cannot load and unload models, because other machines serve
+            the same ones.
+        search: How ``/search`` asks an engine, or None for no such route.
     """
 
     models: tuple[ModelSpec, ...]
@@ -61,6 +65,8 @@ class ServingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     most_documents: int = 10_000
     most_seconds: float = 10.0
     access_log: bool = False
+    fixed_models: bool = False
+    search: SearchSettings | None = None
 
 
 def parse_model(text: str) -> ModelSpec:

@@ -8,7 +8,8 @@
 | preferences | ``query_id``, ``left``, ``right`` string, ``verdict`` int8 (1 left, -1 right, 0 tie) |
 | preference levels | ``query_id``, ``group``, ``subgroup``, ``document_id`` string, ``level`` float64 |
 
-The name of rankings is in the file's metadata under ``podium.name``.
+The name of rankings is in the file's metadata under ``podium.name``, and the hash of the definitions
+that the features of a data set follow under ``podium.definitions``.
 
 In files written by Podium the rows of a query are contiguous, and no row group splits a query.
 Other files may have their rows in any order unless streamed, other names (``rename=``), other
@@ -18,6 +19,7 @@ numeric types, and further columns (``features=``).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,6 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from podium.data.dataset import Dataset
+from podium.data.definitions_hash import checked_hash
 from podium.data.files import Source, is_compressed, open_write, source_name
 from podium.data.formats.parquet_file import open_parquet
 from podium.data.grouping import Grouping, Strings, as_strings, group_rows
@@ -38,6 +41,8 @@ from podium.kernels import Floats
 Table = TypeVar("Table", bound=QueryRows)
 
 BLOCK_BYTES = 32 << 20
+
+_DEFINITIONS = "podium.definitions"
 
 # Column in the file: field of the table, Arrow type.
 _COLUMNS: dict[type[QueryRows], dict[str, tuple[str, pa.DataType]]] = {
@@ -208,6 +213,8 @@ def table_schema(rows: QueryRows) -> pa.Schema:
                 )
         fields += [pa.field(name, pa.float32()) for name in rows.feature_names]
     metadata = {"podium.name": rows.name} if isinstance(rows, Rankings) else None
+    if isinstance(rows, Dataset) and rows.definitions_hash is not None:
+        metadata = {_DEFINITIONS: rows.definitions_hash}
     return pa.schema(fields, metadata=metadata)
 
 
@@ -277,9 +284,8 @@ def table_rows(
             grouping = group_rows(table["query_id"])
             if contiguous:
                 check_contiguous(grouping, name)
-            return _dataset(  # type: ignore[return-value]
-                table, values, tuple(features), grouping, unlabelled
-            )
+            data = _dataset(table, values, tuple(features), grouping, unlabelled)
+            return replace(data, definitions_hash=_definitions_hash(table))  # type: ignore[return-value]
         more = {}
         if kind is Rankings:
             stored = (table.schema.metadata or {}).get(b"podium.name", b"podium")
@@ -287,6 +293,11 @@ def table_rows(
         return kind.from_columns(table["query_id"], *values.values(), **more)  # type: ignore[attr-defined,no-any-return]
     except DataError as error:
         raise error.at(name) from error
+
+
+def _definitions_hash(table: pa.Table) -> str | None:
+    stored = (table.schema.metadata or {}).get(_DEFINITIONS.encode())
+    return checked_hash(None if stored is None else stored.decode("utf-8", "replace"))
 
 
 # What tables of other tools call a column of a data set.

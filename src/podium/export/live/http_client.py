@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Container
+from contextlib import suppress
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -14,8 +17,42 @@ from podium.data.json_lines import parse_json
 from podium.errors import ArgumentError, DataError
 
 _SECONDS = 120.0
+_BUSY = (429, 502, 503, 504)
+"""Statuses of a server that may answer a little later."""
 _MAX_BYTES = 64 << 20
 _SHOWN = 300
+
+
+@dataclass(frozen=True)
+class Retry:
+    """How often a request is sent again if the engine is busy or out of reach.
+
+    Attributes:
+        attempts: How many times a request is sent again.
+        wait: Seconds before the first of these; twice as long before each next one. Longer if the
+            engine asks for that (``Retry-After``).
+        longest: The longest wait.
+    """
+
+    attempts: int = 5
+    wait: float = 0.5
+    longest: float = 60.0
+
+    def seconds(self, attempt: int, asked: str | None) -> float:
+        """Return how long to wait before an attempt, counted from 1.
+
+        Example:
+            >>> Retry().seconds(3, None), Retry().seconds(1, "7"), Retry().seconds(1, "9999")
+            (2.0, 7.0, 60.0)
+        """
+        seconds = self.wait * 2.0 ** (attempt - 1)
+        if asked is not None and asked.strip().isdecimal() and len(asked) < 10:
+            seconds = max(seconds, float(asked))
+        elif asked is not None:
+            with suppress(ValueError, TypeError):
+                at = parsedate_to_datetime(asked)
+                seconds = max(seconds, at.timestamp() - time.time())
+        return min(seconds, self.longest)
 
 
 class EngineClient:
@@ -25,8 +62,9 @@ class EngineClient:
     address is called, and nothing else. A name and a password may be part of it.
     """
 
-    def __init__(self, url: str, title: str) -> None:
+    def __init__(self, url: str, title: str, retry: Retry | None = None) -> None:
         self.title = title
+        self._retry = retry or Retry(attempts=0)
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
             raise ArgumentError(
@@ -64,29 +102,50 @@ class EngineClient:
         """
         body = content if isinstance(content, bytes | None) else _json(content)
         headers = {"accept": "application/json"} | ({"content-type": kind} if body else {})
-        end = time.monotonic() + _SECONDS
-        answer = bytearray()
-        try:
-            with self._client.stream(method, path, content=body, headers=headers) as response:
-                for chunk in response.iter_bytes():
-                    answer += chunk
-                    if len(answer) > _MAX_BYTES or time.monotonic() > end:
-                        raise DataError(f"{self.title} answers too much or too slowly")
-        except httpx.HTTPError as error:
-            raise DataError(
-                f"{self.title} cannot be reached ({type(error).__name__})",
-                hint="Check the address, and that the server runs.",
-            ) from error
+        attempt = 0
+        while True:
+            attempt += 1
+            last = attempt > self._retry.attempts
+            asked = None
+            try:
+                response, answer = self._send(method, path, body, headers)
+                if last or response.status_code not in _BUSY or response.status_code in may_be:
+                    break
+                asked = response.headers.get("retry-after")
+            except httpx.HTTPError as error:
+                if last:
+                    raise DataError(
+                        f"{self.title} cannot be reached ({type(error).__name__})",
+                        hint="Check the address, and that the server runs.",
+                    ) from error
+            time.sleep(self._retry.seconds(attempt, asked))
         status = response.status_code
         if status not in (200, 201) and status not in may_be:
-            reason = _reason(bytes(answer))
+            reason = _reason(answer)
             raise DataError(
                 f"{self.title} answers {method} {path} with status {status}: {reason}",
                 hint="Check the address, and what the server's log says.",
             )
         if not answer.lstrip().startswith((b"{", b"[")):
             return status, None
-        return status, parse_json(bytes(answer))
+        try:
+            return status, parse_json(answer)
+        except DataError:
+            if status in may_be:  # what an engine says beside an error need not be valid JSON
+                return status, None
+            raise
+
+    def _send(
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str]
+    ) -> tuple[httpx.Response, bytes]:
+        end = time.monotonic() + _SECONDS
+        answer = bytearray()
+        with self._client.stream(method, path, content=body, headers=headers) as response:
+            for chunk in response.iter_bytes():
+                answer += chunk
+                if len(answer) > _MAX_BYTES or time.monotonic() > end:
+                    raise DataError(f"{self.title} answers too much or too slowly")
+        return response, bytes(answer)
 
 
 def malformed(title: str, error: Exception) -> DataError:

@@ -1,0 +1,331 @@
+"""Features in training and in production: an engine and a file of its log rank alike.
+
+A made-up collection (and CACM, where it is) is indexed, its features are logged by their
+definitions, a ranker is trained on the log and exported. Then every query is ranked three times: by
+the engine with the exported model, by the ranker on a fresh log, and by ``podium serve``.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import tarfile
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+
+from benchmarks._report import Report
+from benchmarks._serving_processes import served
+from podium.data import Dataset, read_parquet, read_qrels
+from podium.export import ExportSettings, connect_engine, export_ranker
+from podium.features import (
+    FeatureDefinitions,
+    FeatureSearch,
+    LogSettings,
+    SearchQuery,
+    feature_search,
+    log_features,
+    read_queries,
+    upload_feature_set,
+)
+from podium.kernels import Doubles
+from podium.rankers import Ranker, TreeRanker, load_ranker
+from tests.engines.install import installed
+from tests.engines.servers import OpenSearchServer, Server, Solr9Server
+from tests.features.collection import (
+    DEFINITIONS,
+    Collection,
+    collection,
+    fill_opensearch,
+    fill_solr,
+)
+
+CACM = Path(__file__).parents[2] / "shared/data/text/cacm"
+DEPTH, TOP = 100, 10
+_MODEL = "no_skew"
+
+
+@dataclass(frozen=True)
+class Skew:
+    """How rankings of the same queries differ.
+
+    Attributes:
+        queries: The number of queries.
+        engine_tops: Queries whose top 10 by the engine are others than by the ranker.
+        served_tops: Queries whose top 10 by the service are others than by the ranker.
+        largest: The largest difference of a score between engine and ranker.
+        bound: What the export says rounding explains.
+        changed_values: Feature values that differ between the two logs.
+    """
+
+    queries: int
+    engine_tops: int
+    served_tops: int
+    largest: float
+    bound: float
+    changed_values: int
+
+
+def check_no_skew(report: Report, documents: int, queries: int) -> None:
+    """Compare rankings in every engine that is installed.
+
+    Args:
+        report: Where figures go.
+        documents: The number of documents of the made-up collection.
+        queries: The number of its queries.
+    """
+    collections = {"made-up": collection(documents, queries)}
+    if CACM.is_dir():
+        collections["CACM"] = read_cacm(CACM)
+    else:
+        report.note("CACM is not in ../shared/data")
+    servers: dict[str, tuple[str, type[Server], str]] = {
+        "OpenSearch": ("opensearch", OpenSearchServer, "opensearch-ltr"),
+        "Solr 9": ("solr", Solr9Server, "solr-9"),
+    }
+    for title, (target, kind, needed) in servers.items():
+        if not installed(needed):
+            report.note(f"{title} with learning to rank is not installed: see 'make engines'")
+            continue
+        with kind() as server:
+            for name, content in collections.items():
+                with tempfile.TemporaryDirectory() as folder:
+                    skew = measure_skew(target, server, content, Path(folder))
+                what = f"{title}, {name}, {skew.queries:,} queries: "
+                report.check(f"{what}other top 10 by engine", skew.engine_tops, 0, False, "")
+                report.check(f"{what}other top 10 by service", skew.served_tops, 0, False, "")
+                report.check(f"{what}changed values", skew.changed_values, 0, False, "")
+                report.check(f"{what}score difference", skew.largest, skew.bound, False, "")
+
+
+def measure_skew(target: str, server: Server, content: Collection, folder: Path) -> Skew:
+    """Index, log, train, export and rank by engine, service and ranker."""
+    address = _index(target, server, content)
+    try:
+        return _measure(target, server, content, folder, address)
+    finally:
+        _clear(target, server)
+
+
+def _measure(target: str, server: Server, content: Collection, folder: Path, address: str) -> Skew:
+    (folder / "features.toml").write_text(DEFINITIONS)
+    definitions = FeatureDefinitions.read(folder / "features.toml")
+    queries = content.write_queries(folder / "queries.jsonl")
+    judgments = read_qrels(content.write_qrels(folder / "judgments.qrels"))
+    search = feature_search(definitions, target, address, f"{_MODEL}_log")
+    upload_feature_set(search)
+    settings = LogSettings(DEPTH)
+    log_features(
+        search, read_queries(queries), folder / "train.parquet", settings,
+        relabel=lambda block: block.relabel(judgments, part=True),
+    )  # fmt: skip
+    train = read_parquet(folder / "train.parquet", Dataset)
+    TreeRanker("LambdaMART", n_estimators=100, min_child_samples=5).fit(train).save(
+        folder / "web.podium"
+    )
+    options = ExportSettings(model_name=_MODEL, extractors=definitions.extractors(target))
+    export = export_ranker(folder / "web.podium", target, folder / "export", options)
+    engine = connect_engine(target, server.url if target == "opensearch" else address)
+    engine.put(export)
+    log_features(search, read_queries(queries), folder / "fresh.parquet", settings)
+    logged = read_parquet(folder / "fresh.parquet", Dataset)
+    fresh = _in_index_order(logged, _index_order(target, address))
+    ranker = load_ranker(folder / "web.podium")
+    scores = ranker.predict(fresh)
+    texts = {query.id: query for query in read_queries(queries)}
+    by_engine = _engine_rankings(search, fresh, texts)
+    by_service = _service_rankings(folder / "web.podium", ranker, fresh)
+    return _compare(fresh, scores, by_engine, by_service, export.manifest.tolerance, train)
+
+
+def _clear(target: str, server: Server) -> None:
+    """Remove all documents of an earlier collection."""
+    with httpx.Client(trust_env=False, timeout=300) as client:
+        if target == "opensearch":
+            client.delete(f"{server.url}/{_MODEL}")
+        else:
+            assert isinstance(server, Solr9Server)
+            clear = {"delete": {"query": "*:*"}}
+            client.post(f"{server.core}/update?commit=true", json=clear).raise_for_status()
+
+
+def _index(target: str, server: Server, content: Collection) -> str:
+    """Index a collection, in one segment, and return its address."""
+    _clear(target, server)
+    with httpx.Client(trust_env=False, timeout=300) as client:
+        if target == "opensearch":
+            address = fill_opensearch(server.url, _MODEL, content.documents)
+            client.post(f"{address}/_forcemerge?max_num_segments=1").raise_for_status()
+            client.post(f"{address}/_refresh").raise_for_status()
+            return address
+        assert isinstance(server, Solr9Server)
+        address = fill_solr(server.core, content.documents)
+        client.get(f"{address}/update?optimize=true&maxSegments=1").raise_for_status()
+        return address
+
+
+def _index_order(target: str, address: str) -> dict[str, int]:
+    """Return the number of each document in the index, by which engines order equal scores."""
+    with httpx.Client(trust_env=False, timeout=60) as client:
+        if target == "solr":
+            body = {"query": "*:*", "sort": "_docid_ asc", "fields": ["id"], "limit": 10**6}
+            documents = client.post(f"{address}/select", json=body).json()["response"]["docs"]
+            return {each["id"]: number for number, each in enumerate(documents)}
+        body = {"size": 5000, "sort": ["_doc"], "_source": False}
+        answer = client.post(f"{address}/_search?scroll=1m", json=body).json()
+        ids: list[str] = []
+        while answer["hits"]["hits"]:
+            ids += [hit["_id"] for hit in answer["hits"]["hits"]]
+            following = {"scroll": "1m", "scroll_id": answer["_scroll_id"]}
+            server = address.rpartition("/")[0]
+            answer = client.post(f"{server}/_search/scroll", json=following).json()
+        return {name: number for number, name in enumerate(ids)}
+
+
+def _in_index_order(data: Dataset, numbers: Mapping[str, int]) -> Dataset:
+    """Put the documents of each query in the order in which an engine puts equal scores."""
+    assert data.document_ids is not None
+    positions = np.array([numbers[name] for name in data.document_ids.to_pylist()])
+    order = np.lexsort((positions, data.query_of_row))
+    return replace(
+        data, features=data.features[order], labels=data.labels[order],
+        document_ids=data.document_ids.take(order),
+    )  # fmt: skip
+
+
+Rankings = dict[str, list[tuple[str, float]]]
+"""The documents of each query with their scores, best first."""
+
+
+def _engine_rankings(
+    search: FeatureSearch, data: Dataset, queries: Mapping[str, SearchQuery]
+) -> Rankings:
+    rankings: Rankings = {}
+    with httpx.Client(trust_env=False, timeout=60) as client:
+        for name in data.query_ids.to_pylist():
+            request = search.search(queries[name], DEPTH)
+            body = _reranked(search.target, request.content)
+            answer = client.post(f"{search.address}/{request.path}", json=body)
+            answer.raise_for_status()
+            rankings[name] = _ranking(search.target, answer.json())
+    return rankings
+
+
+def _reranked(target: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Return the search that a log sends, with the exported model in place of the logging."""
+    if target == "opensearch":
+        parameters = body["query"]["bool"].pop("filter")[0]["sltr"]["params"]
+        del body["ext"]
+        query = {
+            "rescore_query": {"sltr": {"model": _MODEL, "params": parameters}},
+            "query_weight": 0,
+            "rescore_query_weight": 1,
+        }
+        return {**body, "rescore": {"window_size": DEPTH, "query": query}}
+    efi = " ".join(re.findall(r"efi\.\S+?=\$\w+", " ".join(body["fields"])))
+    parameters = {**body["params"], "rq": f"{{!ltr model={_MODEL} reRankDocs={DEPTH} {efi}}}"}
+    return {**body, "fields": ["id", "score"], "params": parameters}
+
+
+def _ranking(target: str, answer: Any) -> list[tuple[str, float]]:
+    if target == "opensearch":
+        return [(hit["_id"], float(np.float32(hit["_score"]))) for hit in answer["hits"]["hits"]]
+    documents = answer["response"]["docs"]
+    return [(each["id"], float(np.float32(each["score"]))) for each in documents]
+
+
+def _service_rankings(path: Path, ranker: Ranker, data: Dataset) -> Rankings:
+    rankings: Rankings = {}
+    with served(path) as (port, _), httpx.Client(trust_env=False, timeout=60) as client:
+        for query in data:
+            assert query.document_ids is not None
+            documents = [
+                {
+                    "id": name,
+                    "features": {
+                        feature: None if np.isnan(value) else value
+                        for feature, value in zip(data.feature_names, row, strict=True)
+                    },
+                }
+                for name, row in zip(
+                    query.document_ids.to_pylist(), query.features.tolist(), strict=True
+                )
+            ]
+            body = {"documents": documents, "definitions": ranker.definitions_hash_}
+            answer = client.post(f"http://127.0.0.1:{port}/rank", content=json.dumps(body))
+            answer.raise_for_status()
+            rankings[query.id] = [(each["id"], each["score"]) for each in answer.json()["ranking"]]
+    return rankings
+
+
+def _compare(
+    data: Dataset,
+    scores: Doubles,
+    by_engine: Rankings,
+    by_service: Rankings,
+    bound: float,
+    train: Dataset,
+) -> Skew:
+    engine_tops = served_tops = 0
+    largest = 0.0
+    for number, query in enumerate(data):
+        assert query.document_ids is not None
+        ids = query.document_ids.to_pylist()
+        own = scores[data.offsets[number] : data.offsets[number + 1]]
+        score_of = dict(zip(ids, own.tolist(), strict=True))
+        top = [ids[row] for row in np.argsort(-own, kind="stable")[:TOP]]
+        engine_tops += [name for name, _ in by_engine[query.id][:TOP]] != top
+        served_tops += [name for name, _ in by_service[query.id][:TOP]] != top
+        if {name for name, _ in by_engine[query.id]} != set(ids):
+            largest = np.inf
+            continue
+        differences = [abs(score - score_of[name]) for name, score in by_engine[query.id]]
+        largest = max(largest, *differences)
+    return Skew(len(data), engine_tops, served_tops, largest, bound, _changed_values(train, data))
+
+
+def _changed_values(train: Dataset, fresh: Dataset) -> int:
+    """Count the values that differ between two logs, by query and document."""
+
+    def values(data: Dataset) -> dict[tuple[str, str], bytes]:
+        assert data.document_ids is not None
+        names = zip(data.query_id_of_row().to_pylist(), data.document_ids.to_pylist(), strict=True)
+        return {name: row.tobytes() for name, row in zip(names, data.features, strict=True)}
+
+    before, after = values(train), values(fresh)
+    return sum(after.get(name) != row for name, row in before.items())
+
+
+def read_cacm(folder: Path) -> Collection:
+    """Read CACM's abstracts, topics and judgments; the year is a number of each document."""
+    documents: dict[str, dict[str, Any]] = {}
+    with tarfile.open(folder / "cacm.tar.gz") as archive:
+        for member in sorted(archive.getmembers(), key=lambda each: each.name):
+            file = archive.extractfile(member)
+            if file is None:
+                continue
+            text = html.unescape(re.sub(r"<[^>]*>", "", file.read().decode("latin-1"))).strip()
+            title, _, body = text.partition("\n\n")
+            year = re.search(r"CACM\s+\w+,?\s+(\d{4})", text)
+            documents[Path(member.name).stem] = {
+                "title": " ".join(title.split()), "body": " ".join(body.split()),
+                "clicks": float(len(body)), **({"days": int(year[1])} if year else {}),
+            }  # fmt: skip
+    topics = re.findall(
+        r"<DOCNO>\s*(\d+)\s*</DOCNO>(.*?)</DOC>", (folder / "topics.cacm.txt").read_text(), re.S
+    )
+    queries = [
+        {"id": number, "text": " ".join(text.split()), "place": "algorithm", "country": "us"}
+        for number, text in topics
+    ]
+    grades = {}
+    for line in (folder / "qrels.cacm.txt").read_text().splitlines():
+        query, _, name, grade = line.split()
+        grades[query, name] = int(grade)
+    return Collection(documents, queries, grades)

@@ -1,0 +1,196 @@
+"""Definitions of features, which training and production share."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from podium.errors import ArgumentError
+from podium.features.definition import (
+    EngineSource,
+    FeatureDefinition,
+    FieldSource,
+    FunctionSource,
+    QuerySource,
+    RankerSource,
+)
+from podium.features.engine_features import TITLES, engine_feature
+from podium.features.templates import QUERY, parameters
+
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class FeatureDefinitions:
+    """What the features of a data set, a ranker and an engine are.
+
+    Attributes:
+        features: The features, in the order of the file.
+        candidates: The query that finds the documents to rank, or None.
+
+    Example:
+        >>> popularity = FeatureDefinition("popularity", FieldSource("clicks"))
+        >>> definitions = FeatureDefinitions((popularity,))
+        >>> definitions.names, len(definitions.hash)
+        (('popularity',), 64)
+    """
+
+    features: tuple[FeatureDefinition, ...]
+    candidates: EngineSource | None = None
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> FeatureDefinitions:
+        """Read a TOML file.
+
+        Raises:
+            DataError: If it is malformed; the error names the line and the key.
+        """
+        from podium.features.definitions_file import read_definitions
+
+        return read_definitions(path)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the features."""
+        return tuple(feature.name for feature in self.features)
+
+    @cached_property
+    def hash(self) -> str:
+        """The SHA-256 of all that defines values: not of comments, layout or order.
+
+        It differs if a feature differs, or a ranker whose score is a feature. The query that finds
+        candidates is not part of it.
+        """
+        contents = sorted((feature.content() for feature in self.features), key=_name)
+        canonical = json.dumps(
+            {"version": _VERSION, "features": contents},
+            sort_keys=True,
+            separators=(",", ":"),
+            allow_nan=False,
+        )
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    @cached_property
+    def logged(self) -> tuple[FeatureDefinition, ...]:
+        """The features that the engine computes, those of nested rankers included.
+
+        A nested feature has the name of its ranker's feature before its own: ``first__bm25``.
+        """
+        return tuple(self._logged())
+
+    def _logged(self) -> Iterator[FeatureDefinition]:
+        for feature in self.features:
+            if feature.is_logged:
+                yield feature
+            elif isinstance(feature.source, RankerSource):
+                for nested in feature.source.definitions.logged:
+                    yield replace(nested, name=nested_name(feature.name, nested.name))
+
+    @property
+    def stored_fields(self) -> tuple[str, ...]:
+        """The fields of documents that Podium needs for features that it computes, sorted."""
+        fields: set[str] = set()
+        for feature in self.features:
+            source = feature.source
+            if isinstance(source, FunctionSource) or (
+                isinstance(source, FieldSource) and not feature.is_logged
+            ):
+                fields.add(source.field)
+            elif isinstance(source, RankerSource):
+                fields.update(source.definitions.stored_fields)
+        return tuple(sorted(fields))
+
+    def parameters(self, target: str) -> tuple[str, ...]:
+        """Return the parameters of an engine's queries: ``query`` is the text, others columns."""
+        sources = [feature.source for feature in self.logged]
+        queries = [source for source in sources if isinstance(source, EngineSource)]
+        if self.candidates is not None:
+            queries.append(self.candidates)
+        forms = (query.solr if target == "solr" else query.template for query in queries)
+        return tuple(sorted({name for form in forms for name in parameters(form)}))
+
+    @property
+    def query_columns(self) -> tuple[str, ...]:
+        """The columns of the queries that features and queries of any engine use, sorted."""
+        columns = {name for target in TITLES for name in self.parameters(target)} - {QUERY}
+        for feature in self.features:
+            if isinstance(feature.source, QuerySource) and feature.source.column is not None:
+                columns.add(feature.source.column)
+            elif isinstance(feature.source, RankerSource):
+                columns.update(feature.source.definitions.query_columns)
+        return tuple(sorted(columns))
+
+    def extractors(self, target: str, names: Collection[str] | None = None) -> dict[str, Any]:
+        """Return how an engine computes each feature, for ``ExportSettings(extractors=...)``.
+
+        Args:
+            target: ``opensearch``, ``o19s``, ``elasticsearch`` or ``solr``.
+            names: The features, by default all of them.
+
+        Raises:
+            ArgumentError: If the engine cannot compute one of them.
+        """
+        if target not in TITLES:
+            raise ArgumentError(
+                f"{target!r} does not compute features", hint=f"Targets: {', '.join(TITLES)}."
+            )
+        return {
+            feature.name: engine_feature(feature, target)
+            for feature in self.features
+            if names is None or feature.name in names
+        }
+
+    def to_opensearch(self, name: str = "podium_features") -> dict[str, Any]:
+        """Return the body of ``POST _ltr/_featureset/NAME``, also of the o19s plugin.
+
+        Example:
+            >>> popularity = FeatureDefinition("popularity", FieldSource("clicks"))
+            >>> body = FeatureDefinitions((popularity,)).to_opensearch()
+            >>> [feature["name"] for feature in body["featureset"]["features"]]
+            ['popularity']
+        """
+        return feature_set(self.extractors("opensearch"), name)
+
+    def to_solr(self, store: str = "podium_features") -> list[dict[str, Any]]:
+        """Return the body of ``PUT schema/feature-store``; parameters are ``efi`` values."""
+        return feature_store(self.extractors("solr"), store)
+
+    def to_elasticsearch(self) -> list[dict[str, Any]]:
+        """Return the ``feature_extractors`` of a model of Elasticsearch's own learning to rank."""
+        return [
+            {"query_extractor": {"feature_name": name, "query": query}}
+            for name, query in self.extractors("elasticsearch").items()
+        ]
+
+
+def nested_name(ranker: str, feature: str) -> str:
+    """Return the name in the engine of a feature of a ranker whose score is a feature."""
+    return f"{ranker}__{feature}"
+
+
+def feature_set(queries: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return a feature set of OpenSearch and of the o19s plugin."""
+    features = [
+        {
+            "name": feature,
+            "params": list(parameters(query)),
+            "template_language": "mustache",
+            "template": query,
+        }
+        for feature, query in queries.items()
+    ]
+    return {"featureset": {"name": name, "features": features}}
+
+
+def feature_store(features: dict[str, Any], store: str) -> list[dict[str, Any]]:
+    """Return the features of a feature store of Solr."""
+    return [{"store": store, "name": name, **content} for name, content in features.items()]
+
+
+def _name(content: dict[str, Any]) -> str:
+    return str(content["name"])

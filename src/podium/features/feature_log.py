@@ -1,0 +1,348 @@
+"""Log the features of queries' candidates in an engine, as a data set on disk.
+
+What the engine answered is kept in a journal beside the output, one line per query, so that a log
+that was killed goes on where it was. At the end the journal becomes a Parquet file, in row groups
+of whole queries, and is removed. Of queries that are done, only ids and digests are in memory.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import urlsplit, urlunsplit
+
+import numpy as np
+
+from podium.data import Dataset, write_parquet
+from podium.data.atomic import try_lock
+from podium.data.files import Reporter, writing
+from podium.data.json_lines import json_line, json_lines
+from podium.errors import ArgumentError, DataError
+from podium.export.live.http_client import EngineClient, Retry
+from podium.features.feature_search import MOST_DOCUMENTS, EngineRequest, FeatureSearch
+from podium.features.rows import FeatureRows
+from podium.features.search_query import SearchQuery
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class LogSettings:
+    """How to log.
+
+    Attributes:
+        depth: The number of candidates per query.
+        rate: The largest number of queries per second; None for no limit.
+        retry: How often a request is sent again if the engine is busy or out of reach.
+    """
+
+    depth: int = 100
+    rate: float | None = None
+    retry: Retry = field(default_factory=Retry)
+
+
+@dataclass(frozen=True)
+class FeatureLog:
+    """What was logged.
+
+    Attributes:
+        queries: The number of queries in the file.
+        rows: The number of documents in the file.
+        asked: The number of queries that the engine was asked for, without those of an earlier log
+            that was killed.
+        empty: The number of queries without a candidate.
+        unjudged: The number of queries that were left out because they were not judged.
+    """
+
+    queries: int
+    rows: int
+    asked: int
+    empty: int
+    unjudged: int
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A line of the journal: a query's documents and their rows."""
+
+    query: str
+    key: str
+    ids: list[str]
+    rows: str
+
+
+def log_features(
+    search: FeatureSearch,
+    queries: Iterable[SearchQuery],
+    output: str | os.PathLike[str],
+    settings: LogSettings | None = None,
+    *,
+    relabel: Callable[[Dataset], Dataset] | None = None,
+    progress: Reporter | None = None,
+) -> FeatureLog:
+    """Fetch the candidates of queries with their features, and write them as a data set.
+
+    Args:
+        search: The engine's searches; its feature set must be there.
+        queries: The queries.
+        output: The Parquet file to write.
+        settings: How.
+        relabel: Gives a part of the data its labels, and may leave queries out; without it all
+            labels are 0.
+        progress: Called with the number of queries done, and None.
+
+    Raises:
+        DataError: If the engine has another feature set, or does not answer.
+
+    Example:
+        >>> from podium.features import EngineSource, FeatureDefinition, FieldSource
+        >>> from podium.features import FeatureDefinitions, feature_search
+        >>> features = (FeatureDefinition("clicks", FieldSource("clicks")),)
+        >>> definitions = FeatureDefinitions(features, EngineSource({"match_all": {}}))
+        >>> search = feature_search(definitions, "opensearch", "http://localhost:1/shop")
+        >>> log_features(search, [SearchQuery("1", "shoes")], "a", LogSettings(depth=10))
+        Traceback (most recent call last):
+        podium.errors.ArgumentError: a is not the name of a Parquet file. Use .parquet.
+    """
+    settings = settings or LogSettings()
+    if not 1 <= settings.depth <= MOST_DOCUMENTS:
+        raise ArgumentError(
+            f"the depth is {settings.depth}", hint=f"Give 1 to {MOST_DOCUMENTS} candidates."
+        )
+    if settings.rate is not None and not 0 < settings.rate < np.inf:
+        raise ArgumentError(f"the rate is {settings.rate}", hint="Give queries per second.")
+    if Path(output).suffix != ".parquet":
+        raise ArgumentError(f"{output!s} is not the name of a Parquet file", hint="Use .parquet.")
+    path = Path(f"{os.fspath(output)}.journal")
+    compute = FeatureRows(search.definitions)
+    compute.load()
+    asked, keys = 0, {}
+    with _journal(path, _heading(search, settings)) as (journal, finished):
+        with EngineClient(search.address, search.title, settings.retry) as client:
+            check_feature_set(search, client)
+            pace = _Pace(settings.rate)
+            for number, query in enumerate(queries, 1):
+                keys[query.id] = key = _key(query)
+                if key not in finished:
+                    pace.wait()
+                    entry = _ask(client, search, compute, query, settings.depth)
+                    journal.write(json_line({"key": key, **entry}))
+                    journal.flush()
+                    asked += 1
+                if progress is not None:
+                    progress(number, None)
+        counts = _write(path, search, keys, output, relabel)
+        path.unlink()
+    return FeatureLog(asked=asked, **counts)
+
+
+def upload_feature_set(search: FeatureSearch, retry: Retry | None = None) -> None:
+    """Put the feature set of definitions into an engine, in place of one of the same name.
+
+    Example:
+        >>> from podium.features import EngineSource, FeatureDefinition, FieldSource
+        >>> from podium.features import FeatureDefinitions, feature_search
+        >>> features = (FeatureDefinition("clicks", FieldSource("clicks")),)
+        >>> definitions = FeatureDefinitions(features, EngineSource({"match_all": {}}))
+        >>> search = feature_search(definitions, "opensearch", "http://localhost:1/shop")
+        >>> upload_feature_set(search)
+        Traceback (most recent call last):
+        podium.errors.DataError: OpenSearch cannot be reached (ConnectError). ...
+    """
+    with EngineClient(search.address, search.title, retry) as client:
+        for request in search.uploads():
+            send(client, request)
+
+
+def check_feature_set(search: FeatureSearch, client: EngineClient) -> None:
+    """Raise a DataError unless the engine has the feature set that the definitions say.
+
+    Example:
+        >>> from podium.features import EngineSource, FeatureDefinition, FieldSource
+        >>> from podium.features import FeatureDefinitions, feature_search
+        >>> features = (FeatureDefinition("clicks", FieldSource("clicks")),)
+        >>> definitions = FeatureDefinitions(features, EngineSource({"match_all": {}}))
+        >>> search = feature_search(definitions, "opensearch", "http://localhost:1/shop")
+        >>> with EngineClient(search.address, search.title) as client:
+        ...     check_feature_set(search, client)
+        Traceback (most recent call last):
+        podium.errors.DataError: OpenSearch cannot be reached (ConnectError). ...
+    """
+    request = search.stored()
+    if request is not None:
+        search.check_stored(*send(client, request))
+
+
+def send(client: EngineClient, request: EngineRequest) -> tuple[int, Any]:
+    """Send a request, and return the status and the parsed answer."""
+    return client.request(request.method, request.path, request.content, may_be=request.may_be)
+
+
+def _ask(
+    client: EngineClient,
+    search: FeatureSearch,
+    compute: FeatureRows,
+    query: SearchQuery,
+    depth: int,
+) -> dict[str, Any]:
+    request = search.search(query, depth)
+    try:
+        documents = search.documents(send(client, request)[1])
+    except DataError as error:
+        raise DataError(f"query {query.id!r}: {error.problem}", hint=error.hint) from error
+    rows = compute(query, documents)
+    content = base64.b64encode(rows.astype("<f4").tobytes()).decode()
+    return {"query": query.id, "ids": [document.id for document in documents], "rows": content}
+
+
+class _Pace:
+    """Keeps requests below a rate."""
+
+    def __init__(self, rate: float | None) -> None:
+        self._gap = 0.0 if rate is None else 1.0 / rate
+        self._next = time.monotonic()
+
+    def wait(self) -> None:
+        now = time.monotonic()
+        if now < self._next:
+            time.sleep(self._next - now)
+        self._next = max(now, self._next) + self._gap
+
+
+def _key(query: SearchQuery) -> str:
+    content = json.dumps([query.id, query.text, sorted(query.columns.items())])
+    return hashlib.sha256(content.encode()).hexdigest()[:32]
+
+
+def _heading(search: FeatureSearch, settings: LogSettings) -> dict[str, Any]:
+    """Return what must be the same for a log to go on: where, what and how much."""
+    parts = urlsplit(search.url)
+    return {
+        "format": _FORMAT,
+        "definitions": search.definitions.hash,
+        "candidates": search.candidates_key,
+        "engine": urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "")),
+        "depth": settings.depth,
+    }
+
+
+@contextmanager
+def _journal(path: Path, heading: dict[str, Any]) -> Iterator[tuple[IO[bytes], set[str]]]:
+    """Open a journal to append to, with the keys of the queries that are in it."""
+    with writing(path), path.open("ab+") as journal:
+        if not try_lock(journal):
+            raise DataError(
+                "is being written by another process", path=path, hint="Wait until it is done."
+            )
+        _drop_unfinished(journal)
+        lines = _lines(path)
+        is_same = next(lines, None) == heading
+        finished = {line.key for line in lines if isinstance(line, _Entry)}
+        if finished and not is_same:
+            raise DataError(
+                "is of a log with other definitions, engine or depth",
+                path=path,
+                hint="Log with the same ones to go on, or remove the file.",
+            )
+        first = json_line(heading)
+        if not is_same:
+            journal.truncate(0)
+            journal.write(first)
+            journal.flush()
+        try:
+            yield journal, finished
+        finally:
+            if path.exists() and path.stat().st_size == len(first):
+                path.unlink()
+
+
+def _drop_unfinished(journal: IO[bytes]) -> None:
+    """Cut off a last line that has no end."""
+    end = journal.seek(0, os.SEEK_END)
+    position = end
+    while position:
+        start = max(0, position - (1 << 16))
+        journal.seek(start)
+        feed = journal.read(position - start).rfind(b"\n")
+        if feed >= 0:
+            position = start + feed + 1
+            break
+        position = start
+    journal.truncate(position)
+    journal.seek(position)
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any] | _Entry]:
+    """Yield the heading of a journal, if it has one, and its entries."""
+    return json_lines(path, lambda content: content if "format" in content else _entry(content))
+
+
+def _entry(content: dict[str, Any]) -> _Entry:
+    ids = content.get("ids")
+    texts = [content.get("query"), content.get("key"), content.get("rows")]
+    if not isinstance(ids, list) or not all(isinstance(text, str) for text in [*texts, *ids]):
+        raise DataError("is not a line of a log", hint="Remove the file, and log again.")
+    return _Entry(content["query"], content["key"], ids, content["rows"])
+
+
+def _write(
+    path: Path,
+    search: FeatureSearch,
+    keys: dict[str, str],
+    output: str | os.PathLike[str],
+    relabel: Callable[[Dataset], Dataset] | None,
+) -> dict[str, int]:
+    counts = {"queries": 0, "rows": 0, "empty": 0, "unjudged": 0}
+
+    def blocks() -> Iterator[Dataset]:
+        for entry in _lines(path):
+            if not isinstance(entry, _Entry) or keys.get(entry.query) != entry.key:
+                continue  # of a query that was changed or removed since
+            if not entry.ids:
+                counts["empty"] += 1
+                continue
+            block = _dataset(entry, search)
+            judged = block if relabel is None else relabel(block)
+            counts["unjudged"] += len(block) - len(judged)
+            counts["queries"] += len(judged)
+            counts["rows"] += judged.rows
+            yield judged
+
+    try:
+        write_parquet(blocks(), output)
+    except DataError as error:
+        if counts["queries"]:
+            raise
+        reason = "none was judged" if counts["unjudged"] else "none has a candidate"
+        raise DataError(
+            f"of {len(keys)} queries {reason}, so there is nothing to write",
+            hint="Compare the query ids, and try the query of [candidates] in the engine.",
+        ) from error
+    return counts
+
+
+def _dataset(entry: _Entry, search: FeatureSearch) -> Dataset:
+    names = search.definitions.names
+    try:
+        values = np.frombuffer(base64.b64decode(entry.rows, validate=True), "<f4")
+    except ValueError:
+        values = np.empty(0, np.float32)
+    if len(values) != len(entry.ids) * len(names):
+        raise DataError("a line of the journal is damaged", hint="Remove the file, and log again.")
+    data = Dataset.from_arrays(
+        values.reshape(-1, len(names)),
+        np.zeros(len(entry.ids), np.float32),
+        group=[len(entry.ids)],
+        query_ids=[entry.query],
+        document_ids=entry.ids,
+        feature_names=names,
+    )
+    return replace(data, definitions_hash=search.definitions.hash)

@@ -1,0 +1,39 @@
+"""A query as features see it, and documents as an engine answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class SearchQuery:
+    """A query.
+
+    Attributes:
+        id: Its id, by which judgments are joined.
+        text: What was searched for.
+        columns: Other values of it, such as a user's country, by name.
+    """
+
+    id: str
+    text: str
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LoggedDocument:
+    """A document that an engine returned for a query.
+
+    Attributes:
+        id: Its id.
+        score: The score of the query that finds candidates.
+        values: The features that the engine computed, by name; an absent one is left out.
+        fields: Stored fields that were asked for, by name.
+    """
+
+    id: str
+    score: float
+    values: Mapping[str, float]
+    fields: Mapping[str, Any] = field(default_factory=dict)

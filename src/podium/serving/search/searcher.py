@@ -1,0 +1,298 @@
+"""A search within its budget of time: reranked if it can be, in the engine's order if not.
+
+The engine is asked for candidates with their features. If that fails, or has not succeeded after
+half of the budget, the engine is asked for the page alone as well, and whatever is there when the
+budget ends is the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+from urllib.parse import urlsplit
+
+import numpy as np
+import structlog
+
+from podium.errors import ArgumentError, DataError
+from podium.features import (
+    FeatureDefinitions,
+    FeatureRows,
+    FeatureSearch,
+    LoggedDocument,
+    SearchQuery,
+    feature_search,
+)
+from podium.features.functions import words
+from podium.kernels import Doubles, Floats
+from podium.serving.model import ServedModel
+from podium.serving.refusal import Refusal
+from podium.serving.search.engine_client import AsyncEngineClient, EngineError
+from podium.serving.search.request import SearchRequest
+from podium.serving.search.settings import SearchSettings
+
+Outcome: TypeAlias = Literal["reranked", "logging", "model", "time", "engine", "busy"]
+"""How a search ended: reranked, or why not; ``engine`` and ``busy`` are those without an answer."""
+
+REASONS: dict[Outcome, str] = {
+    "logging": "the engine did not compute the features",
+    "model": "the model did not score the candidates",
+    "time": "the budget of time did not suffice",
+}
+
+_HEDGE = 0.5
+"""The share of the budget after which the engine is asked for the page alone as well."""
+_RESERVE = 0.1
+"""The share of the budget that is kept for features, scores and the answer."""
+
+_CHECK_SECONDS = 60.0
+"""How often the feature set in the engine is compared with the definitions."""
+
+
+@dataclass(frozen=True)
+class RankedCandidates:
+    """The candidates of a search as a model ranked them.
+
+    Attributes:
+        model: The model.
+        ids: The candidates' ids, in the engine's order.
+        rows: Their features.
+        scores: Their scores.
+    """
+
+    model: ServedModel
+    ids: list[str | int]
+    rows: Floats
+    scores: Doubles
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """A page of results.
+
+    Attributes:
+        outcome: How the search ended.
+        page: The documents of the page, and the score that each is ranked by.
+        ranked: All candidates, if the page is reranked.
+    """
+
+    outcome: Outcome
+    page: list[tuple[LoggedDocument, float]]
+    ranked: RankedCandidates | None = None
+
+
+class NoAnswer(Refusal):
+    """A search that the engine does not answer."""
+
+    def __init__(self, outcome: Outcome, reason: str) -> None:
+        self.outcome = outcome
+        super().__init__(503, reason)
+
+
+class Searcher:
+    """Searches an engine and ranks what it returns.
+
+    Args:
+        settings: The engine and the limits.
+        definitions: The features.
+        score: Scores rows by a model.
+    """
+
+    def __init__(
+        self,
+        settings: SearchSettings,
+        definitions: FeatureDefinitions,
+        score: Callable[[ServedModel, Floats], Awaitable[Doubles]],
+    ) -> None:
+        self._score = score
+        self._rows, self._logging, self._plain = prepare_search(settings, definitions)
+        self._depth, self._seconds = settings.depth, settings.budget_ms / 1000
+        self._client = AsyncEngineClient(
+            self._logging.address, seconds=self._seconds, connections=settings.connections
+        )
+        # Two connections for each search, so that none of them waits for those of others.
+        self._free = asyncio.Semaphore(settings.connections // 2)
+        self._check_again = 0.0
+        self.query_columns = frozenset(definitions.query_columns)
+        self._log = structlog.get_logger("podium.serving")
+
+    async def close(self) -> None:
+        """Close the connections to the engine."""
+        await self._client.close()
+
+    async def search(
+        self, request: SearchRequest, find_model: Callable[[], ServedModel]
+    ) -> SearchResult:
+        """Answer a search.
+
+        Raises:
+            NoAnswer: If the engine does not answer in time, or other searches take all of it.
+            Refusal: If the engine does not take the query.
+        """
+        start = asyncio.get_running_loop().time()
+        query = self._query(request)
+        try:
+            async with asyncio.timeout_at(start + _HEDGE * self._seconds):
+                await self._free.acquire()
+        except TimeoutError:
+            raise NoAnswer("busy", "too many searches at once") from None
+        try:
+            candidates, page, in_time = await self._ask(query, request, start)
+        finally:
+            self._free.release()
+        if candidates is not None:
+            deadline = start + self._seconds
+            return await self._rank(query, request, candidates, find_model, deadline)
+        if page is None:
+            raise NoAnswer("engine", "the search engine does not answer")
+        return SearchResult("logging" if in_time else "time", _by_engine(page))
+
+    def _query(self, request: SearchRequest) -> SearchQuery:
+        query = SearchQuery(request.query, request.query, request.columns)
+        try:
+            self._logging.check_query(query)
+            if request.columns:
+                self._rows(query, [])  # a column that is not a number is the client's mistake
+        except DataError as error:
+            raise Refusal(400, error.problem) from error
+        return query
+
+    async def _ask(
+        self, query: SearchQuery, request: SearchRequest, start: float
+    ) -> tuple[list[LoggedDocument] | None, list[LoggedDocument] | None, bool]:
+        """Return the candidates or else the page, and whether the engine answered about both."""
+        now = asyncio.get_running_loop().time
+        last = start + (1 - _RESERVE) * self._seconds
+        logged = asyncio.ensure_future(self._candidates(query, request.fields))
+        tasks = {logged}
+        try:
+            # Less than half of the budget is left for a search that had to wait for others.
+            hedge = max(_HEDGE * self._seconds + start - now(), _HEDGE * (last - now()))
+            await asyncio.wait(tasks, timeout=hedge)
+            if _result(logged) is not None:
+                return _result(logged), None, True
+            if _is_refused(logged):
+                query = _words_only(query)
+            plain = asyncio.ensure_future(
+                self._documents(self._plain, query, request.size, request.start, request.fields)
+            )
+            tasks.add(plain)
+            waiting = {task for task in tasks if not task.done()}
+            while waiting and now() < last and _result(logged) is None:
+                _, waiting = await asyncio.wait(
+                    waiting, timeout=last - now(), return_when=asyncio.FIRST_COMPLETED
+                )
+            if _is_refused(logged) and _is_refused(plain):
+                raise Refusal(400, "the search engine does not take this query")
+            return _result(logged), _result(plain), logged.done()
+        finally:
+            for task in tasks:
+                task.cancel()
+            errors = await asyncio.gather(*tasks, return_exceptions=True)
+            for error in errors:
+                if isinstance(error, Exception):
+                    self._log.warning("engine", error=str(error))
+
+    async def _documents(
+        self, engine: FeatureSearch, query: SearchQuery, size: int, start: int, fields: list[str]
+    ) -> list[LoggedDocument]:
+        _, answer = await self._client.ask(engine.search(query, size, start, fields))
+        return engine.documents(answer)
+
+    async def _candidates(self, query: SearchQuery, fields: list[str]) -> list[LoggedDocument]:
+        """Return the candidates with their features, if these are the ones that are defined."""
+        now = asyncio.get_running_loop().time()
+        stored = self._logging.stored()
+        if stored is not None and now >= self._check_again:
+            self._logging.check_stored(*await self._client.ask(stored))
+            self._check_again = now + _CHECK_SECONDS
+        return await self._documents(self._logging, query, self._depth, 0, fields)
+
+    async def _rank(
+        self,
+        query: SearchQuery,
+        request: SearchRequest,
+        candidates: list[LoggedDocument],
+        find_model: Callable[[], ServedModel],
+        deadline: float,
+    ) -> SearchResult:
+        page = slice(request.start, request.start + request.size)
+        try:
+            model = find_model()
+            rows = self._columns(model, self._rows(query, candidates))
+            async with asyncio.timeout_at(deadline):
+                scores = await self._score(model, rows)
+        except TimeoutError:
+            return SearchResult("time", _by_engine(candidates[page]))
+        except (
+            Exception
+        ) as error:  # whatever a model or a feature does, the engine's order is there
+            self._log.error("model", error=repr(error))
+            return SearchResult("model", _by_engine(candidates[page]))
+        order = np.argsort(-scores, kind="stable")[page].tolist()
+        values = scores.tolist()
+        return SearchResult(
+            "reranked",
+            [(candidates[row], values[row]) for row in order],
+            RankedCandidates(model, [document.id for document in candidates], rows, scores),
+        )
+
+    def _columns(self, model: ServedModel, rows: Floats) -> Floats:
+        """Return the model's features, in its order."""
+        names = self._rows.definitions.names
+        if model.feature_names == names:
+            return rows
+        column = {name: number for number, name in enumerate(names)}
+        return np.ascontiguousarray(rows[:, [column[name] for name in model.feature_names]])
+
+
+def prepare_search(
+    settings: SearchSettings, definitions: FeatureDefinitions
+) -> tuple[FeatureRows, FeatureSearch, FeatureSearch]:
+    """Return what computes features, and the searches with and without logging.
+
+    Raises:
+        PodiumError: If the engine cannot be asked so, or a ranker of a feature cannot be loaded.
+    """
+    address = urlsplit(settings.url)
+    if address.scheme not in ("http", "https") or not address.hostname or address.query:
+        raise ArgumentError(
+            f"{settings.url!r} is not the address of a search engine",
+            hint="Give one such as http://localhost:9200/shop.",
+        )
+    rows = FeatureRows(definitions)
+    rows.load()
+    # Without features there is nothing to log.
+    plain = FeatureDefinitions((), definitions.candidates)
+    logging, page = (
+        feature_search(each, settings.engine, settings.url, settings.feature_set)
+        for each in (definitions, plain)
+    )
+    return rows, logging, page
+
+
+def _by_engine(documents: list[LoggedDocument]) -> list[tuple[LoggedDocument, float]]:
+    return [(document, document.score) for document in documents]
+
+
+def _result(task: asyncio.Future[list[LoggedDocument]]) -> list[LoggedDocument] | None:
+    """Return the result of a task that has ended well."""
+    if task.done() and not task.cancelled() and task.exception() is None:
+        return task.result()
+    return None
+
+
+def _is_refused(task: asyncio.Future[list[LoggedDocument]]) -> bool:
+    """Return whether the engine calls the request itself wrong."""
+    error = task.exception() if task.done() and not task.cancelled() else None
+    return isinstance(error, EngineError) and error.status == 400
+
+
+def _words_only(query: SearchQuery) -> SearchQuery:
+    """Return a query without what some parsers take for operators, such as quotation marks."""
+    text = " ".join(words(query.text))
+    if not text:
+        raise Refusal(400, "the query has no words")
+    return SearchQuery(query.id, text, query.columns)
