@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
 import numpy as np
 
 from podium.measures.comparison.coherence import BASES, STEEPNESS
+from podium.measures.comparison.details import Details, Section
 from podium.measures.comparison.formats import notes
 from podium.measures.comparison.result import HEADINGS, BaselineComparison, Comparison
 from podium.measures.value import Measure
 from podium.reports.charts import curve_chart, difference_chart, grid_chart
 from podium.reports.page import report_page
 
+_TONES = {"yes": " class='up'", "no": " class='down'"}
 _STYLE = "th:nth-child(-n+2), td:nth-child(-n+2) { text-align: left; }"
 
 
-def as_html(comparison: Comparison) -> str:
+def as_html(comparison: Comparison, details: Details | None = None) -> str:
     """Format a comparison as a self-contained HTML page.
+
+    Args:
+        comparison: The comparison.
+        details: Requirements, slices and single queries, if they are to be in it.
 
     Example:
         >>> from podium.data import Dataset
@@ -36,8 +43,14 @@ def as_html(comparison: Comparison) -> str:
         f"<p>{len(comparison.query_ids)} queries, "
         f"baseline <b>{escape(comparison.baseline)}</b>.</p>",
         _main_table(comparison),
-        "<ul>" + "".join(f"<li>{escape(note)}</li>" for note in notes(comparison)) + "</ul>",
+        _list(notes(comparison)),
     ]
+    for section in () if details is None else details.sections():
+        parts += [
+            f"<h2>{escape(section.title)}</h2>",
+            _section_table(section),
+            _list(section.notes),
+        ]
     if comparison.curves:
         parts += [
             f"<h2>{escape(comparison.curve_of)} over the cut-off</h2>",
@@ -56,6 +69,22 @@ def as_html(comparison: Comparison) -> str:
             ]
             parts.append("</div>")
     return report_page(f"Comparison of {title}", parts, style=_STYLE)
+
+
+def _list(remarks: Sequence[str]) -> str:
+    return "<ul>" + "".join(f"<li>{escape(note)}</li>" for note in remarks) + "</ul>"
+
+
+def _section_table(section: Section) -> str:
+    if not section.rows:
+        return ""
+    head = "".join(f"<th>{escape(name)}</th>" for name in section.headings)
+    rows = [
+        "".join(f"<td{_TONES.get(cell, '')}>{escape(cell)}</td>" for cell in row)
+        for row in section.rows
+    ]
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f"<div class='wide'><table><tr>{head}</tr>{body}</table></div>"
 
 
 def _main_table(comparison: Comparison) -> str:

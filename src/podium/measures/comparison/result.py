@@ -21,6 +21,10 @@ from podium.measures.value import Measure
 from podium.registry import unknown_name
 
 if TYPE_CHECKING:
+    from podium.measures.comparison.decision import Decision, Look
+    from podium.measures.comparison.query_plan import QueryPlan
+    from podium.measures.comparison.requirement import Requirement
+    from podium.measures.comparison.slices import QueryProperties
     from podium.reports.figure import Figure
 
 
@@ -137,6 +141,75 @@ class Comparison:
         differences = table[:, self.systems.index(name)] - table[:, 0]
         title = f"{chosen}: {name} against {self.baseline}"
         return Figure.of_chart(title, difference_chart(differences, self.query_ids))
+
+    def require(
+        self,
+        *requirements: Requirement | str,
+        properties: QueryProperties | None = None,
+        level: float = 0.05,
+        look: Look | str | None = None,
+    ) -> Decision:
+        """Test whether each system may ship: whether all requirements are shown.
+
+        A requirement is not met until a one-sided test shows it, so a small or noisy comparison
+        does not ship by default; the result tells how many queries would be enough.
+
+        Args:
+            requirements: Such as ``"nDCG@10 >= baseline - 0.005"`` (no loss beyond a margin),
+                ``"nDCG@10 > baseline"`` (a gain), ``"nDCG@10 >= baseline - 1%"`` or
+                ``"RR >= 0.4"``; for losses with ``<=``, ``<`` and ``+``. After it
+                ``in each COLUMN`` asks for every slice of a column, ``in COLUMN=VALUE`` for one.
+            properties: The columns of the queries, for slices: ``{column: {query id: value}}``, or
+                a table with a column ``query_id``. A column with more than 8 different numbers
+                is cut into three ranges.
+            level: How often systems that do not meet the requirements may pass, at most.
+            look: Which of several planned looks at this comparison this is, such as ``"2/5"``.
+
+        Example:
+            >>> from podium.measures import compare
+            >>> truth = {f"q{query}": {"a": 1} for query in range(20)}
+            >>> old = {query: {"b": 2, "a": 1} for query in truth}
+            >>> new = {query: {"a": 1 + (query != "q0"), "b": 1.5} for query in truth}
+            >>> decision = compare("RR", truth, {"old": old, "new": new}).require("RR > baseline")
+            >>> decision.shown, decision.results[0].value
+            (True, 0.475)
+        """
+        from podium.measures.comparison.decision import Look, decide
+        from podium.measures.comparison.requirement import Requirement
+
+        return decide(
+            self,
+            [Requirement.parse(each) if isinstance(each, str) else each for each in requirements],
+            properties=properties,
+            level=level,
+            look=Look.parse(look) if isinstance(look, str) else look,
+        )
+
+    def plan(
+        self, *, difference: float = 0.01, power: float = 0.8, level: float = 0.05
+    ) -> tuple[QueryPlan, ...]:
+        """Tell how many queries show a difference, by how the differences here vary.
+
+        Args:
+            difference: The true mean difference to show, above 0.
+            power: The chance to show it.
+            level: The level of the two-sided paired t-test.
+
+        Returns:
+            A plan for each measure and system.
+
+        Example:
+            >>> from podium.measures import compare
+            >>> truth = {"p": {"a": 1}, "q": {"b": 1}, "r": {"b": 1}}
+            >>> old = {query: {"b": 2, "a": 1} for query in truth}
+            >>> new = {query: {"a": 2, "b": 1} for query in truth}
+            >>> (plan,) = compare("RR", truth, {"old": old, "new": new}).plan(difference=0.1)
+            >>> round(plan.deviation, 4), plan.needed
+            (0.5774, 264)
+        """
+        from podium.measures.comparison.query_plan import plan_queries
+
+        return plan_queries(self, difference=difference, power=power, level=level)
 
     def rows(self) -> list[list[str]]:
         """The main table as strings: one row per system and measure, as every report shows it."""
