@@ -62,6 +62,8 @@ def test_what_is_not_shown_exits_with_1_and_says_what_is_missing() -> None:
     expected = compare("nDCG@10", "truth.qrels", {"a": "strong.run", "b": "weak.run"})
     assert result["value"] == pytest.approx(expected.verdicts["nDCG@10"]["b"].difference.mean)
     assert result["missing"].startswith("the mean is on the wrong side")
+    told = podium(*arguments, "--require", "nDCG@10 >= baseline - 0.005").stderr.decode()
+    assert told == f"nDCG@10 >= baseline - 0.005, weak: {result['missing']}.\n"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import pytest
 from scipy import stats
 from statsmodels.stats.power import TTestPower
 
-from podium.data import Judgments, as_rankings
+from benchmarks import _gates as gates
+from podium.data import Dataset, Judgments, as_rankings
 from podium.errors import ArgumentError, DataError
 from podium.measures import (
     compare,
@@ -20,7 +21,11 @@ from podium.measures import (
     parse_measure,
     queries_needed,
 )
-from podium.measures.comparison.unjudged import unjudged_effects
+from podium.measures.comparison.unjudged import Unjudged, unjudged_documents
+
+needs_shared = pytest.mark.skipif(
+    not gates.TREC.exists(), reason="the TREC runs of ../shared/data are not here"
+)
 
 
 @pytest.mark.parametrize("one_sided", [False, True])
@@ -69,7 +74,12 @@ def test_extremes() -> None:
 )
 def test_other_numbers_are_refused(arguments: dict[str, float]) -> None:
     with pytest.raises(ArgumentError):
-        queries_needed(**({"difference": 0.01, "deviation": 0.1} | arguments))
+        queries_needed(
+            arguments.get("difference", 0.01),
+            arguments.get("deviation", 0.1),
+            power=arguments.get("power", 0.8),
+            level=arguments.get("level", 0.05),
+        )
 
 
 def test_simulated_comparisons_have_the_power_that_was_planned() -> None:
@@ -110,40 +120,86 @@ OLD = {"p": {"a": 9, "u": 8, "b": 7, "v": 6}, "q": {"w": 9, "a": 8}}
 NEW = {"p": {"u": 9, "a": 8, "v": 7, "b": 6}, "q": {"a": 9, "w": 8, "y": 7}}
 
 
-@pytest.mark.parametrize("name", ["nDCG@3", "DCG@3", "P@2", "RR", "AP", "ERR(max=2)@3", "bpref"])
-def test_effects_are_what_evaluating_with_the_label_gives(name: str) -> None:
-    measure = parse_measure(name)
-    effects = unjudged_effects(
-        measure,
+LEVELS = (0, 1, 2)
+UNJUDGED = {"p": ("u", "v"), "q": ("w", "y")}
+
+
+def unjudged(name: str, truth: dict = TRUTH) -> Unjudged:
+    columns = [
+        (query, document, label)
+        for query, labels in truth.items()
+        for document, label in labels.items()
+    ]
+    return unjudged_documents(
+        parse_measure(name),
         conventions_named("podium"),
-        Judgments.from_columns(
-            [query for query, row in TRUTH.items() for _ in row],
-            [document for row in TRUTH.values() for document in row],
-            [label for row in TRUTH.values() for label in row.values()],
-        ),
+        Judgments.from_columns(*zip(*columns, strict=True)),
         as_rankings(OLD),
         as_rankings(NEW),
     )
 
-    def difference(truth: dict, query: str) -> float:
-        values = [evaluate(name, truth, run) for run in (OLD, NEW)]
-        old, new = (
-            dict(zip(each.query_ids.to_pylist(), each[name], strict=True))[query] for each in values
-        )
-        return float(np.nan_to_num(new) - np.nan_to_num(old))
 
-    assert effects.levels.tolist() == [0, 1, 2]
-    # Without a cut-off all are tried, at 2 or 3 those that are so high in one of the runs.
-    everything = [("p", "u"), ("p", "v"), ("q", "w"), ("q", "y")]
-    candidates = [everything[0], everything[2]] if name == "P@2" else everything
-    pairs = zip(effects.query.tolist(), effects.document_ids, strict=True)
-    assert [(effects.query_ids[query], document) for query, document in pairs] == candidates
-    for row, (query, document) in enumerate(zip(effects.query, effects.document_ids, strict=True)):
-        key = effects.query_ids[query]
-        for column, label in enumerate((0, 1, 2)):
-            tried = {**TRUTH, key: {**TRUTH[key], document: label}}
-            change = difference(tried, key) - difference(TRUTH, key)
-            assert effects.effects[row, column] == pytest.approx(change, abs=1e-6)
+def difference(name: str, query: str, labels: dict[str, int]) -> float:
+    """The difference of a query whose documents have more labels."""
+    truth = {query: {**TRUTH[query], **labels}}
+    old, new = (evaluate(name, truth, {query: run[query]})[name][0] for run in (OLD, NEW))
+    return float(np.nan_to_num(new) - np.nan_to_num(old))
+
+
+@pytest.mark.parametrize("name", ["DCG@4", "P@2", "AP"])
+def test_the_extremes_are_those_of_all_labels(name: str) -> None:
+    result = unjudged(name)
+    for index, query in enumerate(result.query_ids):
+        every = [
+            difference(name, query, dict(zip(UNJUDGED[query], labels, strict=True)))
+            for labels in itertools.product(LEVELS, repeat=2)
+        ]
+        assert result.differences[index] == pytest.approx(difference(name, query, {}), abs=1e-6)
+        assert result.at_best[index] == pytest.approx(max(every), abs=1e-6)
+        assert result.at_worst[index] == pytest.approx(min(every), abs=1e-6)
+
+
+def test_with_an_ideal_ranking_the_extremes_are_of_the_labels_that_are_stated() -> None:
+    result = unjudged("nDCG@3")
+    # u, v and y are higher in the new run, w in the old one.
+    best = [
+        difference("nDCG@3", "p", {"u": 2, "v": 2}),
+        difference("nDCG@3", "q", {"w": 0, "y": 2}),
+    ]
+    worst = [
+        difference("nDCG@3", "p", {"u": 0, "v": 0}),
+        difference("nDCG@3", "q", {"w": 2, "y": 0}),
+    ]
+    assert result.at_best.tolist() == pytest.approx(best, abs=1e-6)
+    assert result.at_worst.tolist() == pytest.approx(worst, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["nDCG@3", "DCG@3", "ERR(max=2)@3", "bpref"])
+def test_a_swing_is_the_variance_that_the_label_gives(name: str) -> None:
+    # One document is left to judge, so nothing is drawn at random.
+    result = unjudged(name, {"p": {**TRUTH["p"], "v": 1}, "q": {**TRUTH["q"], "w": 1, "y": 0}})
+    assert result.document_ids == ("u",)
+    # Judged among the first three of p: a, b and a, v; of q: w, a and a, w, y.
+    first = {"nDCG@3": 3, "DCG@3": 3, "ERR(max=2)@3": 3, "bpref": 4}[name]
+    labels = {"a": 2, "b": 0, "v": 1, "u": None}
+    own = [
+        labels[document]
+        for run in (OLD, NEW)
+        for document in list(run["p"])[:first]
+        if labels[document] is not None
+    ]
+    others = [1, 1, 1, 1, 0]
+    overall = np.array([own.count(level) + others.count(level) + 1 for level in LEVELS])
+    weights = np.array([own.count(level) for level in LEVELS]) + 5 * overall / overall.sum()
+    chances = weights / weights.sum()
+    values = np.array([difference(name, "p", {"v": 1, "u": level}) for level in LEVELS])
+    mean = chances @ values
+    assert result.swings[0] == pytest.approx(chances @ (values - mean) ** 2, abs=1e-9)
+    # Of 100 draws the mean is within four of its errors.
+    error = math.sqrt(result.swings[0] / 100)
+    assert result.expected[0] == pytest.approx(mean, abs=4 * error + 1e-9)
+    assert result.variances[1] == 0.0
+    assert result.expected[1] == result.differences[1]
 
 
 def test_the_documents_that_matter_most_come_first() -> None:
@@ -153,19 +209,19 @@ def test_the_documents_that_matter_most_come_first() -> None:
     assert plan.unjudged == 4
     swings = [each.swing for each in plan.documents]
     assert swings == sorted(swings, reverse=True)
-    assert plan.deviation == pytest.approx(math.sqrt(sum(swing**2 for swing in swings)))
     ranks = {each.document_id: (each.baseline_rank, each.system_rank) for each in plan.documents}
     assert ranks == {"u": (2, 1), "w": (1, 2), "v": (4, 3), "y": (None, 3)}
     turned = next_judgments("DCG@4", TRUTH, NEW, OLD)
     assert turned.expected == pytest.approx(-plan.expected)
+    assert turned.deviation == pytest.approx(plan.deviation)
     assert [each.swing for each in turned.documents] == pytest.approx(swings)
 
 
 def test_a_document_that_both_rank_alike_tells_nothing() -> None:
-    plan = next_judgments(
-        "DCG@3", {"q": {"a": 1}}, {"q": {"a": 2, "u": 1}}, {"q": {"a": 2, "u": 1}}
-    )
+    run = {"q": {"a": 2, "u": 1}}
+    plan = next_judgments("DCG@3", {"q": {"a": 1}}, run, run)
     assert (plan.documents, plan.unjudged, plan.chance_to_turn) == ((), 1, 0.0)
+    assert next_judgments("nDCG@3", {"q": {"a": 1}}, run, run).documents == ()
 
 
 def test_all_judged_is_decided() -> None:
@@ -185,3 +241,23 @@ def test_the_chance_to_turn_is_the_normal_tail() -> None:
 def test_counts_are_checked(count: int) -> None:
     with pytest.raises(ArgumentError, match="count"):
         next_judgments("DCG@4", TRUTH, OLD, NEW, count=count)
+
+
+def test_what_has_no_documents_by_id_is_refused() -> None:
+    data = Dataset.from_arrays([[0.0]] * 2, [1, 0], group=[2])
+    with pytest.raises(ArgumentError, match="by id"):
+        next_judgments("DCG@4", data, [1, 2], [2, 1])
+
+
+@needs_shared
+@pytest.mark.slow
+def test_chosen_documents_decide_a_comparison_with_fewer_judgments_than_random_ones() -> None:
+    judgments, runs = gates.dl21()
+    pair = runs["bcai_p_vbert"], runs["pash_f3"]
+    counts = {}
+    for by_plan in (True, False):
+        counts[by_plan], right = gates.judgments_until_decided(
+            judgments, *pair, by_plan=by_plan, seed=3
+        )
+        assert right
+    assert counts[True] <= 0.7 * counts[False]

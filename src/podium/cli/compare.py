@@ -14,6 +14,7 @@ from podium.cli.options import JsonOutput
 from podium.cli.printing import print_notes, print_table
 from podium.cli.progress import spinner
 from podium.cli.reading import Reading, read_properties, read_rankings, reads_data
+from podium.cli.text import shown
 from podium.data import Preferences, Rankings
 from podium.data.files import open_write
 from podium.errors import DataError
@@ -175,3 +176,5 @@ def _print_details(details: Details) -> None:
         typer.echo(f"\n{section.title}")
         print_table(section.headings, section.rows, names=section.names)
         print_notes(section.notes)
+        for finding in section.findings:  # seen in the log of a pipeline, too
+            typer.echo(shown(finding).plain, err=True)

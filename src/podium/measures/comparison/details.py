@@ -12,12 +12,22 @@ from podium.measures.comparison.decision import DECISION_HEADINGS, Decision
 
 @dataclass(frozen=True)
 class Section:
-    """A table of a report with a title above and notes below it; names are in the first columns."""
+    """A table of a report.
+
+    Attributes:
+        title: Above the table.
+        headings: One per column.
+        rows: The cells.
+        notes: How to read the table.
+        findings: What it amounts to, for whoever does not read it.
+        names: How many columns are names.
+    """
 
     title: str
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
     notes: Sequence[str]
+    findings: Sequence[str] = ()
     names: int = 1
 
 
@@ -40,7 +50,8 @@ class Details:
                     _title(self.decision),
                     DECISION_HEADINGS,
                     self.decision.rows(),
-                    [*self.decision.missing(), *self.decision.notes()],
+                    self.decision.notes(),
+                    findings=self.decision.missing(),
                     names=3,
                 )
             )

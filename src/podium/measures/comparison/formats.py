@@ -31,7 +31,7 @@ def as_markdown(comparison: Comparison, details: Details | None = None) -> str:
         lines += [f"## {section.title}", ""]
         if section.rows:
             lines += [*_markdown_table(section.headings, section.rows), ""]
-        lines += [*section.notes, ""]
+        lines += [*section.findings, *section.notes, ""]
     return "\n".join(lines)
 
 
@@ -61,7 +61,7 @@ def as_latex(comparison: Comparison, details: Details | None = None) -> str:
     for section in () if details is None else details.sections():
         lines += [
             f"% {section.title}",
-            *_latex_table(section.headings, section.rows, section.notes),
+            *_latex_table(section.headings, section.rows, [*section.findings, *section.notes]),
         ]
     return "\n".join([*lines, ""])
 

@@ -49,7 +49,7 @@ def as_html(comparison: Comparison, details: Details | None = None) -> str:
         parts += [
             f"<h2>{escape(section.title)}</h2>",
             _section_table(section),
-            _list(section.notes),
+            _list([*section.findings, *section.notes]),
         ]
     if comparison.curves:
         parts += [

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from podium.data import Dataset, Judgments, Rankings, TableSource
 from podium.errors import ArgumentError
-from podium.measures.comparison.unjudged import UnjudgedEffects, unjudged_effects
+from podium.measures.comparison.unjudged import Unjudged, unjudged_documents
 from podium.measures.conventions import Conventions
 from podium.measures.inputs import as_system, as_truth
 from podium.measures.names import parse_measure
@@ -83,7 +83,7 @@ def next_judgments(
     Every label is tried on every unjudged document among the first results, and the measure
     evaluated. A document matters as much as the variance that its label gives the mean difference:
     nothing where both systems rank it alike, most where one has it at the top and the other does
-    not. These are the weights of minimal test collections (Carterette, Allan and Sitaraman, SIGIR
+    not. This is the idea of minimal test collections (Carterette, Allan and Sitaraman, SIGIR
     2006), for any measure of labels.
 
     Args:
@@ -117,38 +117,36 @@ def next_judgments(
     if not all(isinstance(each, Rankings) for each in runs):
         raise ArgumentError("a system is not a run", hint="Give judgments and two runs.")
     parsed = parse_measure(measure)
-    effects = unjudged_effects(
+    unjudged = unjudged_documents(
         parsed,
         conventions_for(measure, conventions),
         reference,
         *runs,  # type: ignore[arg-type]
     )
-    return judging_plan(parsed, effects, count=count, bound=bound)
+    return judging_plan(parsed, unjudged, count=count, bound=bound)
 
 
-def judging_plan(
-    measure: Measure, effects: UnjudgedEffects, *, count: int, bound: float
-) -> JudgingPlan:
-    """Make the plan of effects that are known."""
-    variances = effects.variances
-    order = np.argsort(-variances, kind="stable")[:count]
+def judging_plan(measure: Measure, unjudged: Unjudged, *, count: int, bound: float) -> JudgingPlan:
+    """Make the plan of unjudged documents that are known."""
+    queries = len(unjudged.differences)
+    order = np.argsort(-unjudged.swings, kind="stable")[:count]
     documents = tuple(
         UnjudgedDocument(
-            query_id=effects.query_ids[effects.query[row]],
-            document_id=effects.document_ids[row],
-            swing=math.sqrt(variances[row]),
-            baseline_rank=int(effects.ranks[row, 0]) or None,
-            system_rank=int(effects.ranks[row, 1]) or None,
+            query_id=unjudged.query_ids[unjudged.query[row]],
+            document_id=unjudged.document_ids[row],
+            swing=math.sqrt(unjudged.swings[row]) / queries,
+            baseline_rank=int(unjudged.ranks[row, 0]) or None,
+            system_rank=int(unjudged.ranks[row, 1]) or None,
         )
         for row in order.tolist()
-        if variances[row] > 0.0
+        if unjudged.swings[row] > 0.0
     )
     return JudgingPlan(
         measure=measure,
-        difference=float(effects.differences.mean()),
-        expected=effects.expected,
-        deviation=math.sqrt(float(variances.sum())),
+        difference=float(unjudged.differences.mean()),
+        expected=float(unjudged.expected.mean()),
+        deviation=math.sqrt(float(unjudged.variances.sum())) / queries,
         bound=bound,
-        unjudged=len(variances),
+        unjudged=len(unjudged.swings),
         documents=documents,
     )

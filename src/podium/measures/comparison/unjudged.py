@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from podium.data import Joined, Judgments, Rankings
 from podium.data.query_rows import take_rows
+from podium.data.seeds import generator
 from podium.kernels import Doubles, Ints
 from podium.measures.conventions import Conventions
 from podium.measures.evaluate import evaluate
@@ -20,84 +21,209 @@ from podium.measures.value import Measure
 _DEPTH = 100
 """Of measures without a cut-off: documents further down than this are not considered."""
 _MOST_LEVELS = 6
+_DRAWS = 100
+"""Of the labels of all unjudged documents, for what to expect of the difference."""
+_TRIALS = 4
+"""Of these draws, those in which every document's label is tried out."""
+_PRIOR = 5.0
+"""How many judged documents of a query weigh as much as all those of the others."""
 _AT_ONCE = 2_000_000
 """Rows of lists that are evaluated at a time."""
 
 
 @dataclass(frozen=True, eq=False)
-class UnjudgedEffects:
-    """How each unjudged document among the first results would change the difference, by its label.
+class Unjudged:
+    """The unjudged documents among the first results of two systems, and what they could change.
 
     Attributes:
         query_ids: The judged queries.
         differences: Each query's difference, system minus baseline, as judged; 0 where the measure
             has no value.
-        levels: The labels that a document may get, ascending.
+        at_worst: Each query's difference if every unjudged document that the baseline ranks higher
+            had the highest label, and every other one the lowest: the least possible difference,
+            or close to it where an ideal ranking changes with the labels.
+        at_best: The same with the two systems swapped.
+        expected: What each query's difference will be on average once its documents are judged.
+        variances: The variance of that.
         query: The query of each unjudged document, as an index.
         document_ids: Its id.
         ranks: Its ranks from 1, a row per document: in the baseline, in the system; 0 if it is not
-            there.
-        effects: What each label would add to its query's difference: a row per document, a column
-            per level.
-        chances: How likely each label is: a row per document, a column per level.
+            among the first.
+        swings: The variance of its query's difference that is due to its label.
     """
 
     query_ids: tuple[str, ...]
     differences: Doubles
-    levels: Doubles
+    at_worst: Doubles
+    at_best: Doubles
+    expected: Doubles
+    variances: Doubles
     query: Ints
     document_ids: tuple[str, ...]
     ranks: Ints
-    effects: NDArray[np.float64]
-    chances: NDArray[np.float64]
-
-    @property
-    def expected(self) -> float:
-        """The mean difference to expect once all documents are judged."""
-        added = np.sum(self.chances * self.effects)
-        return float((self.differences.sum() + added) / len(self.differences))
-
-    @property
-    def variances(self) -> Doubles:
-        """How much of the variance of the mean difference is due to each document's label."""
-        means = np.sum(self.chances * self.effects, axis=1, keepdims=True)
-        spread = np.sum(self.chances * (self.effects - means) ** 2, axis=1)
-        return np.asarray(spread / len(self.differences) ** 2)
+    swings: Doubles
 
 
-def unjudged_effects(
+def unjudged_documents(
     measure: Measure,
     conventions: Conventions,
     judgments: Judgments,
     baseline: Rankings,
     system: Rankings,
-) -> UnjudgedEffects:
-    """Try every label on every unjudged document among the first results of two systems.
+    *,
+    seed: int = 0,
+) -> Unjudged:
+    """Try labels on the unjudged documents among the first results of two systems.
 
     The measure itself is evaluated each time, its ideal ranking with it, so any measure of labels
-    will do. Labels are as likely as among the judged documents of these lists: those of the
-    query, and with the weight of five of them those of all queries.
+    will do. Labels are drawn as they occur among the judged documents of these lists: those of
+    the query, and with the weight of five of them those of all queries.
     """
     lists = [_List.of(run.join(judgments), measure.cut_off or _DEPTH) for run in (baseline, system)]
     levels = _levels(judgments.labels)
-    query, documents = _candidates(lists)
-    plain = [_evaluated(measure, conventions, each.joined) for each in lists]
-    effects = np.zeros((len(query), len(levels)))
-    for sign, each, value in zip((-1.0, 1.0), lists, plain, strict=True):
-        rows = each.rows_of(query, documents)
-        tried = each.with_labels(measure, conventions, query, rows, levels)
-        effects += sign * (tried - value[query][:, None])
-    return UnjudgedEffects(
+    pairs = sorted({pair for each in lists for pair in each.unjudged()})
+    query = np.array([index for index, _ in pairs], np.int64)
+    trial = _Trial(
+        measure,
+        conventions,
+        [each.joined for each in lists],
+        [each.rows_of(pairs) for each in lists],
+        query,
+    )
+    ranks = np.column_stack([each.ranks_of(pairs) for each in lists])
+    differences = trial.as_judged()
+    chances = _chances(lists, levels, len(judgments))[query]
+    draws = _draw(chances, _DRAWS, generator(seed))
+    # Lists with and without a document: the lower its rank, the higher it stands.
+    height = np.where(ranks > 0, -ranks, -np.inf)
+    highest, lowest = levels[-1], levels[0]
+    expected, variances = differences.copy(), np.zeros(len(differences))
+    changed = np.unique(query)
+    tried = trial.of_draws(levels[draws])
+    expected[changed], variances[changed] = tried.mean(axis=0), tried.var(axis=0, ddof=1)
+    extremes = trial.of_draws(
+        np.array(
+            [
+                np.where(height[:, 0] > height[:, 1], highest, lowest),
+                np.where(height[:, 1] > height[:, 0], highest, lowest),
+            ]
+        )
+    )
+    at_worst, at_best = differences.copy(), differences.copy()
+    at_worst[changed], at_best[changed] = extremes
+    return Unjudged(
         query_ids=tuple(judgments.query_ids.to_pylist()),
-        differences=plain[1] - plain[0],
-        levels=levels,
+        differences=differences,
+        at_worst=at_worst,
+        at_best=at_best,
+        expected=expected,
+        variances=variances,
         query=query,
-        document_ids=tuple(documents),
-        ranks=np.array([each.ranks_of(query, documents) for each in lists], np.int64).T.reshape(
-            -1, 2
-        ),
-        effects=effects,
-        chances=_chances(lists, levels, len(judgments))[query],
+        document_ids=tuple(document for _, document in pairs),
+        ranks=ranks,
+        swings=trial.swings(levels, levels[draws[:_TRIALS]], chances),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """Lists of two systems whose unjudged documents get labels; those of a query are adjacent."""
+
+    measure: Measure
+    conventions: Conventions
+    lists: list[Joined]
+    rows: list[Ints]
+    query: Ints
+
+    def as_judged(self) -> Doubles:
+        one, other = (self._values(each) for each in self.lists)
+        return other - one
+
+    def of_draws(self, labels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The differences if the documents had these labels: a row per draw, queries in order."""
+        changed, sizes = np.unique(self.query, return_counts=True)
+        copies = np.repeat(np.arange(len(changed)), sizes)
+        every = np.arange(len(self.query))
+        return np.array([self._differences(changed, copies, every, each) for each in labels])
+
+    def swings(
+        self, levels: Doubles, labels: NDArray[np.float64], chances: NDArray[np.float64]
+    ) -> Doubles:
+        """The variance that each document's label gives, with the labels of others as drawn."""
+        _, first, sizes = np.unique(self.query, return_index=True, return_counts=True)
+        begin, size = np.repeat(first, sizes), np.repeat(sizes, sizes)
+        lengths = np.diff(self.lists[0].offsets)
+        step = max(1, _AT_ONCE // max(1, int(lengths.max(initial=1))))
+        swings = np.zeros(len(self.query))
+        for start in range(0, len(self.query), step):
+            documents = np.arange(start, min(start + step, len(self.query)))
+            copies = np.repeat(np.arange(len(documents)), size[documents])
+            offset = np.cumsum(size[documents]) - size[documents]
+            within = np.arange(len(copies)) - offset[copies]
+            every = begin[documents][copies] + within
+            own = offset + documents - begin[documents]
+            for drawn in labels:
+                values = np.empty((len(documents), len(levels)))
+                for column, level in enumerate(levels.tolist()):
+                    tried = drawn[every]
+                    tried[own] = level
+                    values[:, column] = self._differences(
+                        self.query[documents], copies, every, tried
+                    )
+                means = np.sum(chances[documents] * values, axis=1, keepdims=True)
+                swings[documents] += np.sum(chances[documents] * (values - means) ** 2, axis=1)
+        return swings / len(labels)
+
+    def _differences(self, queries: Ints, copies: Ints, every: Ints, labels: Doubles) -> Doubles:
+        one, other = (
+            self._values(relabelled(lists, queries, copies, rows[every], labels))
+            for lists, rows in zip(self.lists, self.rows, strict=True)
+        )
+        return other - one
+
+    def _values(self, lists: Joined) -> Doubles:
+        values = evaluate(self.measure, lists, conventions=self.conventions)[self.measure]
+        return np.where(np.isnan(values), 0.0, values)
+
+
+def relabelled(
+    joined: Joined, queries: Ints, copies: Ints, changed: Ints, values: Doubles
+) -> Joined:
+    """Copies of the lists of some queries, in which documents that were not judged have labels.
+
+    Args:
+        joined: The lists.
+        queries: The query of each copy.
+        copies: The copy of each document that gets a label, ascending.
+        changed: Its row in ``joined``, -1 if it is not in the list, but in the pool all the same.
+        values: Its label.
+    """
+    sizes = np.diff(joined.offsets)[queries]
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    rows = np.repeat(joined.offsets[queries] - offsets[:-1], sizes) + np.arange(offsets[-1])
+    labels = joined.labels[rows]
+    listed = changed >= 0
+    at = changed[listed] + (offsets[:-1] - joined.offsets[queries])[copies[listed]]
+    labels[at] = values[listed]
+    added = np.bincount(copies, minlength=len(queries))
+    known = np.diff(joined.judged_offsets)[queries]
+    pool_offsets = np.concatenate(([0], np.cumsum(known + added)))
+    pool = np.empty(pool_offsets[-1], np.float32)
+    shift = np.concatenate(([0], np.cumsum(known)))[:-1]
+    within = np.arange(known.sum()) - np.repeat(shift, known)
+    judged = np.repeat(joined.judged_offsets[queries], known) + within
+    pool[np.repeat(pool_offsets[:-1], known) + within] = joined.judged_labels[judged]
+    shift = np.cumsum(added) - added
+    pool[(pool_offsets[:-1] + known - shift)[copies] + np.arange(len(copies))] = values
+    return Joined(
+        query_ids=pc.cast(pa.array(np.arange(len(queries))), pa.string()),
+        offsets=offsets,
+        document_ids=take_rows(joined.document_ids, rows),
+        scores=joined.scores[rows],
+        labels=labels,
+        judged_labels=pool,
+        judged_offsets=pool_offsets,
+        dropped_queries=0,
     )
 
 
@@ -119,103 +245,25 @@ class _List:
         rank_of_row = np.empty(len(order), np.int64)
         rank_of_row[order] = np.arange(len(order)) - np.repeat(joined.offsets[:-1], sizes) + 1
         first = rank_of_row <= depth
-        row_of = {
-            (query, document): row
-            for row, (query, document, near) in enumerate(
-                zip(
-                    query_of_row.tolist(),
-                    joined.document_ids.to_pylist(),
-                    first.tolist(),
-                    strict=True,
-                )
-            )
-            if near
-        }
+        rows = np.flatnonzero(first)
+        documents = take_rows(joined.document_ids, rows).to_pylist()
+        keys = zip(query_of_row[rows].tolist(), documents, strict=True)
+        row_of = dict(zip(keys, rows.tolist(), strict=True))
         return cls(joined, query_of_row, rank_of_row, first, row_of)
 
     def unjudged(self) -> list[tuple[int, str]]:
-        rows = np.flatnonzero(self.first & np.isnan(self.joined.labels))
-        documents = take_rows(self.joined.document_ids, rows).to_pylist()
-        return list(zip(self.query_of_row[rows].tolist(), documents, strict=True))
+        missing = np.isnan(self.joined.labels).tolist()
+        return [pair for pair, row in self.row_of.items() if missing[row]]
 
-    def rows_of(self, query: Ints, documents: list[str]) -> Ints:
+    def rows_of(self, pairs: list[tuple[int, str]]) -> Ints:
         """The row of each document, -1 if the run does not have it among the first."""
-        pairs = zip(query.tolist(), documents, strict=True)
         return np.array([self.row_of.get(pair, -1) for pair in pairs], np.int64)
 
-    def ranks_of(self, query: Ints, documents: list[str]) -> Ints:
-        rows = self.rows_of(query, documents)
-        return np.where(rows >= 0, self.rank_of_row[rows], 0) if len(self.rank_of_row) else rows + 1
-
-    def with_labels(
-        self, measure: Measure, conventions: Conventions, query: Ints, rows: Ints, levels: Doubles
-    ) -> NDArray[np.float64]:
-        """The measure of each document's query if the document had each label."""
-        values = np.empty((len(query), len(levels)))
-        longest = max(1, int(np.diff(self.joined.offsets).max(initial=1)))
-        step = max(1, _AT_ONCE // (longest * len(levels)))
-        for begin in range(0, len(query), step):
-            part = slice(begin, begin + step)
-            labels = np.tile(levels, len(query[part]))
-            lists = relabelled(
-                self.joined,
-                np.repeat(query[part], len(levels)),
-                [(np.arange(len(labels)), np.repeat(rows[part], len(levels)), labels)],
-            )
-            values[part] = _evaluated(measure, conventions, lists).reshape(-1, len(levels))
-        return values
-
-
-def relabelled(joined: Joined, queries: Ints, changes: list[tuple[Ints, Ints, Doubles]]) -> Joined:
-    """Copies of the lists of some queries, in which documents that were not judged have labels.
-
-    Args:
-        joined: The lists.
-        queries: The query of each copy.
-        changes: Columns of copy, row in ``joined`` (-1 for a document that is not in the list, but
-            in the pool all the same) and label; a copy may be in several of them.
-    """
-    sizes = np.diff(joined.offsets)[queries]
-    offsets = np.concatenate(([0], np.cumsum(sizes)))
-    rows = np.repeat(joined.offsets[queries] - offsets[:-1], sizes) + np.arange(offsets[-1])
-    labels = joined.labels[rows]
-    added = np.zeros(len(queries), np.int64)
-    for copies, _, _ in changes:
-        np.add.at(added, copies, 1)
-    pool_sizes = np.diff(joined.judged_offsets)[queries]
-    pool_offsets = np.concatenate(([0], np.cumsum(pool_sizes + added)))
-    pool = np.zeros(pool_offsets[-1], np.float32)
-    starts = np.repeat(joined.judged_offsets[queries], pool_sizes)
-    within = np.arange(pool_sizes.sum()) - np.repeat(np.cumsum(pool_sizes) - pool_sizes, pool_sizes)
-    pool[np.repeat(pool_offsets[:-1], pool_sizes) + within] = joined.judged_labels[starts + within]
-    end = pool_offsets[:-1] + pool_sizes
-    for copies, changed, values in changes:
-        pool[end[copies]] = values
-        end = end.copy()
-        end[copies] += 1
-        listed = changed >= 0
-        at = offsets[copies[listed]] + changed[listed] - joined.offsets[queries[copies[listed]]]
-        labels[at] = values[listed]
-    return Joined(
-        query_ids=pc.cast(pa.array(np.arange(len(queries))), pa.string()),
-        offsets=offsets,
-        document_ids=take_rows(joined.document_ids, rows),
-        scores=joined.scores[rows],
-        labels=labels,
-        judged_labels=pool,
-        judged_offsets=pool_offsets,
-        dropped_queries=0,
-    )
-
-
-def _evaluated(measure: Measure, conventions: Conventions, lists: Joined) -> Doubles:
-    values = evaluate(measure, lists, conventions=conventions)[measure]
-    return np.where(np.isnan(values), 0.0, values)
-
-
-def _candidates(lists: list[_List]) -> tuple[Ints, list[str]]:
-    pairs = sorted({pair for each in lists for pair in each.unjudged()})
-    return np.array([query for query, _ in pairs], np.int64), [document for _, document in pairs]
+    def ranks_of(self, pairs: list[tuple[int, str]]) -> Ints:
+        rows = self.rows_of(pairs)
+        ranks = np.zeros(len(rows), np.int64)
+        ranks[rows >= 0] = self.rank_of_row[rows[rows >= 0]]
+        return ranks
 
 
 def _levels(labels: NDArray[Any]) -> Doubles:
@@ -227,6 +275,7 @@ def _levels(labels: NDArray[Any]) -> Doubles:
 
 
 def _chances(lists: list[_List], levels: Doubles, queries: int) -> NDArray[np.float64]:
+    """How likely each level is in each query."""
     counts = np.zeros((queries, len(levels)))
     for each in lists:
         judged = each.first & ~np.isnan(each.joined.labels)
@@ -238,5 +287,8 @@ def _chances(lists: list[_List], levels: Doubles, queries: int) -> NDArray[np.fl
     return np.asarray(mixed / mixed.sum(axis=1, keepdims=True))
 
 
-_PRIOR = 5.0
-"""How many judged documents of a query weigh as much as all those of the others."""
+def _draw(chances: NDArray[np.float64], count: int, random: np.random.Generator) -> Ints:
+    """Levels drawn for each document, a row per draw."""
+    ends = np.cumsum(chances, axis=1)[:, :-1]
+    uniform = random.random((count, len(chances)))
+    return np.asarray((uniform[:, :, None] >= ends).sum(axis=2), np.int64)
