@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -15,8 +15,9 @@ from podium.cli.printing import print_notes, print_table
 from podium.cli.progress import spinner
 from podium.cli.reading import Reading, read_properties, read_rankings, reads_data
 from podium.cli.text import shown
-from podium.data import Preferences, Rankings
+from podium.data import Judgments, Preferences, Rankings
 from podium.data.files import open_write
+from podium.data.pool import read_texts
 from podium.errors import DataError
 from podium.measures import (
     Comparison,
@@ -30,7 +31,10 @@ from podium.measures import (
 )
 from podium.measures.comparison.formats import notes
 from podium.measures.comparison.result import HEADINGS
+from podium.measures.comparison.single_queries import hard_queries, moved_lists
 from podium.measures.comparison.statistics import TestName
+from podium.measures.comparison.unjudged import unjudged_bounds
+from podium.measures.presets import conventions_for
 
 _WRITERS = {".html": as_html, ".md": as_markdown, ".tex": as_latex, ".json": as_json}
 
@@ -62,6 +66,14 @@ def compare_command(
         str | None,
         typer.Option(help="A table (.csv, .tsv, .parquet): query_id and columns to slice by."),
     ] = None,
+    topics: Annotated[
+        str | None,
+        typer.Option(help="Texts of the queries for reports: id and text, .tsv or .jsonl."),
+    ] = None,
+    documents: Annotated[
+        str | None,
+        typer.Option(help="Texts of the documents for reports: id, title and text."),
+    ] = None,
     level: Annotated[
         float, typer.Option(help="How often runs may pass that do not meet the requirements.")
     ] = 0.05,
@@ -85,7 +97,7 @@ def compare_command(
             measures or [],
             [Requirement.parse(text) for text in require or []],
             output or [],
-            _Asked(conventions, test, seed, slices, level, look),
+            _Asked(conventions, test, seed, slices, topics, documents, level, look),
             reading,
             as_json_output=as_json_output,
         )
@@ -99,6 +111,8 @@ class _Asked:
     test: TestName
     seed: int
     slices: str | None
+    topics: str | None
+    documents: str | None
     level: float
     look: str | None
 
@@ -136,15 +150,18 @@ def _compare(
             test=asked.test,
             seed=asked.seed,
         )
-        details = _details(comparison, requirements, asked)
+        details = complete = _details(comparison, requirements, asked)
+        # Single queries are for whoever reads a report, not for a terminal.
+        if (output or as_json_output) and isinstance(judged, Judgments):
+            complete = _with_queries(details, comparison, judged, systems, asked)
     if as_json_output:
-        typer.echo(as_json(comparison, details))
+        typer.echo(as_json(comparison, complete))
     else:
         _print(comparison)
         _print_details(details)
     for path in output:
         with open_write(path) as write:
-            write(_WRITERS[Path(path).suffix](comparison, details).encode())
+            write(_WRITERS[Path(path).suffix](comparison, complete).encode())
     if details.decision is not None and not details.decision.shown:
         raise typer.Exit(1)
 
@@ -156,7 +173,47 @@ def _details(comparison: Comparison, requirements: list[Requirement], asked: _As
         decision = comparison.require(
             *requirements, properties=properties, level=asked.level, look=asked.look
         )
-    return Details(decision)
+    if properties is None:
+        return Details(decision)
+    return Details(
+        decision,
+        slices=comparison.slices(properties),
+        searched=comparison.search_slices(properties, seed=asked.seed),
+    )
+
+
+def _with_queries(
+    details: Details,
+    comparison: Comparison,
+    judgments: Judgments,
+    systems: dict[str, Rankings],
+    asked: _Asked,
+) -> Details:
+    """Add hard queries, unjudged documents, and lists with the texts that are known."""
+    texts = {}
+    if asked.topics is not None:
+        known = read_texts(asked.topics, set(comparison.query_ids))
+        texts = {identity: text for identity, _, text in known}
+    lists = moved_lists(comparison, judgments, systems, texts=texts)
+    if asked.documents is not None:
+        needed = {each.document_id for pair in lists for each in (*pair.baseline, *pair.ranked)}
+        known = read_texts(asked.documents, needed)
+        titles = {identity: title or text for identity, title, text in known}
+        lists = moved_lists(comparison, judgments, systems, texts=texts, titles=titles)
+    conventions = conventions_for(list(comparison.measures), asked.conventions)
+    baseline = systems[comparison.baseline]
+    return replace(
+        details,
+        hard=hard_queries(comparison, comparison.measures[0]),
+        unjudged=tuple(
+            unjudged_bounds(measure, conventions, judgments, baseline, systems[name], name=name)
+            for measure in comparison.measures
+            for name in comparison.systems[1:]
+        ),
+        lists=lists,
+        systems=comparison.systems,
+        texts=texts,
+    )
 
 
 def _print(comparison: Comparison) -> None:

@@ -15,6 +15,7 @@ from podium.measures.comparison.power import (
 from podium.measures.comparison.query_plan import QueryPlan
 from podium.measures.comparison.requirement import Requirement
 from podium.measures.comparison.result import Comparison
+from podium.measures.comparison.slice_differences import SliceDifference
 from podium.measures.comparison.statistics import mean_interval, paired_difference
 from podium.measures.conventions import Conventions
 from podium.measures.definitions import (
@@ -122,6 +123,7 @@ __all__ = [
     "Rprec",
     "SetAP",
     "SetF",
+    "SliceDifference",
     "Success",
     "TopKLoss",
     "Unjudged",

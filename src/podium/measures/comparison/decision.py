@@ -203,8 +203,8 @@ class Decision:
             # The largest share of queries that so many draws all miss with a chance of the level.
             share = 1.0 - level ** (1.0 / fewest)
             sentences.append(
-                f"Losses on fewer than {share:.1%} of queries may be in none of {fewest:,}: no test "
-                "sees them."
+                f"Losses on fewer than {share:.1%} of queries may be in none of {fewest:,}, where "
+                "no test sees them."
             )
         return sentences
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from podium.measures.comparison.decision import Decision, Look
     from podium.measures.comparison.query_plan import QueryPlan
     from podium.measures.comparison.requirement import Requirement
+    from podium.measures.comparison.slice_differences import SliceDifference
     from podium.measures.comparison.slices import QueryProperties
     from podium.reports.figure import Figure
 
@@ -184,6 +185,58 @@ class Comparison:
             level=level,
             look=Look.parse(look) if isinstance(look, str) else look,
         )
+
+    def slices(self, properties: QueryProperties) -> tuple[SliceDifference, ...]:
+        """Compare on the slices of each column of the queries' properties.
+
+        P-values are those of the comparison's test, corrected over all slices by Benjamini and
+        Hochberg (``q_value``).
+
+        Args:
+            properties: As ``require`` takes them.
+
+        Example:
+            >>> from podium.measures import compare
+            >>> truth = {f"q{query}": {"a": 1} for query in range(8)}
+            >>> old = {query: {"b": 2, "a": 1} for query in truth}
+            >>> new = {query: {"a": 2, "b": 1} for query in truth}
+            >>> kinds = {query: "new" if query > "q5" else "known" for query in truth}
+            >>> rows = compare("RR", truth, {"old": old, "new": new}).slices({"kind": kinds})
+            >>> [(row.name, row.queries, row.mean) for row in rows]
+            [('kind=known', 6, 0.5), ('kind=new', 2, 0.5)]
+        """
+        from podium.measures.comparison.slice_differences import slice_differences
+        from podium.measures.comparison.slices import property_columns, slices_of
+
+        return slice_differences(self, slices_of(property_columns(properties, self.query_ids)))
+
+    def search_slices(
+        self, properties: QueryProperties, *, seed: int = 0
+    ) -> tuple[SliceDifference, ...]:
+        """Search for slices that gain or lose, and test them on queries that took no part in it.
+
+        A tree of at most two conditions on the properties is grown on one half of the queries,
+        drawn at random; its slices are tested on the other half. With fewer than 32 queries there
+        is nothing to split.
+
+        Args:
+            properties: As ``require`` takes them.
+            seed: Of the two halves.
+
+        Example:
+            >>> from podium.measures import compare
+            >>> truth = {f"q{query}": {"a": 1} for query in range(60)}
+            >>> old = {query: {"b": 2, "a": 1} for query in truth}
+            >>> new = {query: {"a": 3 - 2 * (len(query) < 3), "b": 2} for query in truth}
+            >>> length = {query: len(query) + int(query[1:]) / 100 for query in truth}
+            >>> comparison = compare("RR", truth, {"old": old, "new": new})
+            >>> [(row.name, row.mean) for row in comparison.search_slices({"length": length})]
+            []
+        """
+        from podium.measures.comparison.slice_search import search_slices
+        from podium.measures.comparison.slices import property_columns
+
+        return search_slices(self, property_columns(properties, self.query_ids), seed=seed)
 
     def plan(
         self, *, difference: float = 0.01, power: float = 0.8, level: float = 0.05

@@ -33,16 +33,12 @@ _AT_ONCE = 2_000_000
 
 @dataclass(frozen=True, eq=False)
 class Unjudged:
-    """The unjudged documents among the first results of two systems, and what they could change.
+    """The unjudged documents among the first results of two systems, and what they would change.
 
     Attributes:
         query_ids: The judged queries.
         differences: Each query's difference, system minus baseline, as judged; 0 where the measure
             has no value.
-        at_worst: Each query's difference if every unjudged document that the baseline ranks higher
-            had the highest label, and every other one the lowest: the least possible difference,
-            or close to it where an ideal ranking changes with the labels.
-        at_best: The same with the two systems swapped.
         expected: What each query's difference will be on average once its documents are judged.
         variances: The variance of that.
         query: The query of each unjudged document, as an index.
@@ -54,14 +50,42 @@ class Unjudged:
 
     query_ids: tuple[str, ...]
     differences: Doubles
-    at_worst: Doubles
-    at_best: Doubles
     expected: Doubles
     variances: Doubles
     query: Ints
     document_ids: tuple[str, ...]
     ranks: Ints
     swings: Doubles
+
+
+@dataclass(frozen=True)
+class UnjudgedBounds:
+    """How far the unjudged documents among the first results could move a difference.
+
+    Attributes:
+        measure: The measure.
+        system: The name of the system.
+        unjudged: How many documents were not judged.
+        queries: How many queries have any.
+        difference: The mean difference, system minus baseline, as judged.
+        least: The same if every unjudged document that the baseline ranks higher had the highest
+            label, and every other one the lowest: the least possible difference, or close to it
+            where an ideal ranking changes with the labels.
+        most: The same with the two systems swapped.
+    """
+
+    measure: Measure
+    system: str
+    unjudged: int
+    queries: int
+    difference: float
+    least: float
+    most: float
+
+    @property
+    def could_turn(self) -> bool:
+        """Whether the sign of the difference could be another one."""
+        return (self.least > 0) != (self.difference > 0) or (self.most > 0) != (self.difference > 0)
 
 
 def unjudged_documents(
@@ -79,49 +103,47 @@ def unjudged_documents(
     will do. Labels are drawn as they occur among the judged documents of these lists: those of
     the query, and with the weight of five of them those of all queries.
     """
-    lists = [_List.of(run.join(judgments), measure.cut_off or _DEPTH) for run in (baseline, system)]
-    levels = _levels(judgments.labels)
-    pairs = sorted({pair for each in lists for pair in each.unjudged()})
-    query = np.array([index for index, _ in pairs], np.int64)
-    trial = _Trial(
-        measure,
-        conventions,
-        [each.joined for each in lists],
-        [each.rows_of(pairs) for each in lists],
-        query,
-    )
-    ranks = np.column_stack([each.ranks_of(pairs) for each in lists])
-    differences = trial.as_judged()
-    chances = _chances(lists, levels, len(judgments))[query]
-    draws = _draw(chances, _DRAWS, generator(seed))
-    # Lists with and without a document: the lower its rank, the higher it stands.
-    height = np.where(ranks > 0, -ranks, -np.inf)
-    highest, lowest = levels[-1], levels[0]
-    expected, variances = differences.copy(), np.zeros(len(differences))
-    changed = np.unique(query)
-    tried = trial.of_draws(levels[draws])
-    expected[changed], variances[changed] = tried.mean(axis=0), tried.var(axis=0, ddof=1)
-    extremes = trial.of_draws(
-        np.array(
-            [
-                np.where(height[:, 0] > height[:, 1], highest, lowest),
-                np.where(height[:, 1] > height[:, 0], highest, lowest),
-            ]
-        )
-    )
-    at_worst, at_best = differences.copy(), differences.copy()
-    at_worst[changed], at_best[changed] = extremes
+    trial = _Trial.of(measure, conventions, judgments, baseline, system)
+    draws = trial.levels[_draw(trial.chances, _DRAWS, generator(seed))]
+    tried = trial.of_draws(draws)
     return Unjudged(
         query_ids=tuple(judgments.query_ids.to_pylist()),
-        differences=differences,
-        at_worst=at_worst,
-        at_best=at_best,
-        expected=expected,
-        variances=variances,
-        query=query,
-        document_ids=tuple(document for _, document in pairs),
-        ranks=ranks,
-        swings=trial.swings(levels, levels[draws[:_TRIALS]], chances),
+        differences=trial.as_judged(),
+        expected=tried.mean(axis=0),
+        variances=tried.var(axis=0, ddof=1),
+        query=trial.query,
+        document_ids=trial.document_ids,
+        ranks=trial.ranks,
+        swings=trial.swings(draws[:_TRIALS]),
+    )
+
+
+def unjudged_bounds(
+    measure: Measure,
+    conventions: Conventions,
+    judgments: Judgments,
+    baseline: Rankings,
+    system: Rankings,
+    *,
+    name: str,
+) -> UnjudgedBounds:
+    """Give the unjudged documents the labels that would serve one of two systems best."""
+    trial = _Trial.of(measure, conventions, judgments, baseline, system)
+    old, new = np.where(trial.ranks > 0, trial.ranks, np.inf).T
+    lowest, highest = trial.levels[0], trial.levels[-1]
+    extremes = trial.of_draws(
+        np.array([np.where(old < new, highest, lowest), np.where(new < old, highest, lowest)])
+    )
+    # Of losses, the labels that raise a value serve the other system.
+    least, most = sorted(extremes.mean(axis=1).tolist())
+    return UnjudgedBounds(
+        measure=measure,
+        system=name,
+        unjudged=len(trial.query),
+        queries=len(np.unique(trial.query)),
+        difference=float(trial.as_judged().mean()),
+        least=least,
+        most=most,
     )
 
 
@@ -134,27 +156,59 @@ class _Trial:
     lists: list[Joined]
     rows: list[Ints]
     query: Ints
+    document_ids: tuple[str, ...]
+    ranks: Ints
+    levels: Doubles
+    chances: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls,
+        measure: Measure,
+        conventions: Conventions,
+        judgments: Judgments,
+        baseline: Rankings,
+        system: Rankings,
+    ) -> _Trial:
+        depth = measure.cut_off or _DEPTH
+        lists = [_List.of(run.join(judgments), depth) for run in (baseline, system)]
+        levels = _levels(judgments.labels)
+        pairs = sorted({pair for each in lists for pair in each.unjudged()})
+        query = np.array([index for index, _ in pairs], np.int64)
+        return cls(
+            measure,
+            conventions,
+            [each.joined for each in lists],
+            [each.rows_of(pairs) for each in lists],
+            query,
+            tuple(document for _, document in pairs),
+            np.column_stack([each.ranks_of(pairs) for each in lists]),
+            levels,
+            _chances(lists, levels, len(judgments))[query],
+        )
 
     def as_judged(self) -> Doubles:
         one, other = (self._values(each) for each in self.lists)
         return other - one
 
     def of_draws(self, labels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The differences if the documents had these labels: a row per draw, queries in order."""
+        """The differences if the documents had these labels: a row per draw, a column per query."""
         changed, sizes = np.unique(self.query, return_counts=True)
         copies = np.repeat(np.arange(len(changed)), sizes)
         every = np.arange(len(self.query))
-        return np.array([self._differences(changed, copies, every, each) for each in labels])
+        differences = np.tile(self.as_judged(), (len(labels), 1))
+        for row, each in zip(differences, labels, strict=True):
+            row[changed] = self._differences(changed, copies, every, each)
+        return differences
 
-    def swings(
-        self, levels: Doubles, labels: NDArray[np.float64], chances: NDArray[np.float64]
-    ) -> Doubles:
+    def swings(self, labels: NDArray[np.float64]) -> Doubles:
         """The variance that each document's label gives, with the labels of others as drawn."""
         _, first, sizes = np.unique(self.query, return_index=True, return_counts=True)
         begin, size = np.repeat(first, sizes), np.repeat(sizes, sizes)
         lengths = np.diff(self.lists[0].offsets)
         step = max(1, _AT_ONCE // max(1, int(lengths.max(initial=1))))
         swings = np.zeros(len(self.query))
+        levels = self.levels.tolist()
         for start in range(0, len(self.query), step):
             documents = np.arange(start, min(start + step, len(self.query)))
             copies = np.repeat(np.arange(len(documents)), size[documents])
@@ -164,14 +218,14 @@ class _Trial:
             own = offset + documents - begin[documents]
             for drawn in labels:
                 values = np.empty((len(documents), len(levels)))
-                for column, level in enumerate(levels.tolist()):
+                for column, level in enumerate(levels):
                     tried = drawn[every]
                     tried[own] = level
                     values[:, column] = self._differences(
                         self.query[documents], copies, every, tried
                     )
-                means = np.sum(chances[documents] * values, axis=1, keepdims=True)
-                swings[documents] += np.sum(chances[documents] * (values - means) ** 2, axis=1)
+                means = np.sum(self.chances[documents] * values, axis=1, keepdims=True)
+                swings[documents] += np.sum(self.chances[documents] * (values - means) ** 2, axis=1)
         return swings / len(labels)
 
     def _differences(self, queries: Ints, copies: Ints, every: Ints, labels: Doubles) -> Doubles:
