@@ -108,3 +108,36 @@ def test_slices_looks_and_levels_reach_the_decision() -> None:
         text = Path(report).read_text()
         assert "kind=how-to" in text
         assert "Look 2 of 4" in text
+
+
+def test_a_report_has_slices_texts_and_lists(folder: Path) -> None:
+    (folder / "topics.tsv").write_text("".join(f"{q:03d}\twhat is {q}\n" for q in range(QUERIES)))
+    documents = "".join(f"d{row}\tTitle {row}\tText\n" for row in range(QUERIES * 10))
+    (folder / "documents.tsv").write_text(documents)
+    printed = succeed(
+        *("compare", "truth.qrels", "strong.run", "weak.run", "--slices", "queries.tsv"),
+        *("--topics", "topics.tsv", "--documents", "documents.tsv", "-o", "all.html", "--json"),
+    )
+    content = json.loads(printed)
+    assert [row["slice"] for row in content["slices"]] == ["kind=how-to", "kind=news"]
+    assert "decision" not in content
+    comparison = compare("nDCG@10", "truth.qrels", {"a": "strong.run", "b": "weak.run"})
+    moved = comparison.verdicts["nDCG@10"]["b"].moved
+    names = [comparison.query_ids[query] for query in moved]
+    assert [each["query_id"] for each in content["lists"]] == names
+    assert content["lists"][0]["text"] == f"what is {int(names[0])}"
+    first = content["lists"][0]["ranked"][0]
+    assert first["title"] == f"Title {first['document_id'][1:]}"
+    page = Path("all.html").read_text()
+    assert f"what is {int(names[0])}" in page
+    assert "Slices" in page
+
+
+def test_losing_slices_are_told_on_standard_error() -> None:
+    done = podium("compare", "truth.qrels", "strong.run", "weak.run", "--slices", "queries.tsv")
+    assert done.returncode == 0
+    told = done.stderr.decode().splitlines()
+    assert [line.partition(":")[0] for line in told if "kind=" in line] == [
+        "weak loses on kind=how-to",
+        "weak loses on kind=news",
+    ]

@@ -9,7 +9,7 @@ from scipy import stats
 from statsmodels.stats.power import TTestPower
 
 from benchmarks import _gates as gates
-from podium.data import Dataset, Judgments, as_rankings
+from podium.data import Dataset, as_judgments, as_rankings
 from podium.errors import ArgumentError, DataError
 from podium.measures import (
     compare,
@@ -21,7 +21,12 @@ from podium.measures import (
     parse_measure,
     queries_needed,
 )
-from podium.measures.comparison.unjudged import Unjudged, unjudged_documents
+from podium.measures.comparison.unjudged import (
+    Unjudged,
+    UnjudgedBounds,
+    unjudged_bounds,
+    unjudged_documents,
+)
 
 needs_shared = pytest.mark.skipif(
     not gates.TREC.exists(), reason="the TREC runs of ../shared/data are not here"
@@ -125,15 +130,10 @@ UNJUDGED = {"p": ("u", "v"), "q": ("w", "y")}
 
 
 def unjudged(name: str, truth: dict = TRUTH) -> Unjudged:
-    columns = [
-        (query, document, label)
-        for query, labels in truth.items()
-        for document, label in labels.items()
-    ]
     return unjudged_documents(
         parse_measure(name),
         conventions_named("podium"),
-        Judgments.from_columns(*zip(*columns, strict=True)),
+        as_judgments(truth),
         as_rankings(OLD),
         as_rankings(NEW),
     )
@@ -146,32 +146,47 @@ def difference(name: str, query: str, labels: dict[str, int]) -> float:
     return float(np.nan_to_num(new) - np.nan_to_num(old))
 
 
+def bounds(name: str) -> UnjudgedBounds:
+    return unjudged_bounds(
+        parse_measure(name),
+        conventions_named("podium"),
+        as_judgments(TRUTH),
+        as_rankings(OLD),
+        as_rankings(NEW),
+        name="new",
+    )
+
+
 @pytest.mark.parametrize("name", ["DCG@4", "P@2", "AP"])
 def test_the_extremes_are_those_of_all_labels(name: str) -> None:
-    result = unjudged(name)
-    for index, query in enumerate(result.query_ids):
-        every = [
+    every = [
+        [
             difference(name, query, dict(zip(UNJUDGED[query], labels, strict=True)))
             for labels in itertools.product(LEVELS, repeat=2)
         ]
-        assert result.differences[index] == pytest.approx(difference(name, query, {}), abs=1e-6)
-        assert result.at_best[index] == pytest.approx(max(every), abs=1e-6)
-        assert result.at_worst[index] == pytest.approx(min(every), abs=1e-6)
+        for query in ("p", "q")
+    ]
+    result = bounds(name)
+    judged = np.mean([difference(name, query, {}) for query in ("p", "q")])
+    assert result.difference == pytest.approx(judged, abs=1e-6)
+    assert result.most == pytest.approx(np.mean([max(each) for each in every]), abs=1e-6)
+    assert result.least == pytest.approx(np.mean([min(each) for each in every]), abs=1e-6)
 
 
 def test_with_an_ideal_ranking_the_extremes_are_of_the_labels_that_are_stated() -> None:
-    result = unjudged("nDCG@3")
     # u, v and y are higher in the new run, w in the old one.
-    best = [
+    most = [
         difference("nDCG@3", "p", {"u": 2, "v": 2}),
         difference("nDCG@3", "q", {"w": 0, "y": 2}),
     ]
-    worst = [
+    least = [
         difference("nDCG@3", "p", {"u": 0, "v": 0}),
         difference("nDCG@3", "q", {"w": 2, "y": 0}),
     ]
-    assert result.at_best.tolist() == pytest.approx(best, abs=1e-6)
-    assert result.at_worst.tolist() == pytest.approx(worst, abs=1e-6)
+    result = bounds("nDCG@3")
+    assert result.most == pytest.approx(np.mean(most), abs=1e-6)
+    assert result.least == pytest.approx(np.mean(least), abs=1e-6)
+    assert (result.unjudged, result.queries, result.could_turn) == (4, 2, True)
 
 
 @pytest.mark.parametrize("name", ["nDCG@3", "DCG@3", "ERR(max=2)@3", "bpref"])

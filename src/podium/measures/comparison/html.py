@@ -75,8 +75,8 @@ def as_html(comparison: Comparison, details: Details | None = None) -> str:
     if details is not None and details.lists:
         parts += [
             "<h2>Lists of the queries that moved most</h2>",
-            "<p>label: ? where nobody judged; other: the rank in the other list, if it is among "
-            "its first.</p>",
+            "<p>label: ? where nobody judged; other: the rank in the other list, if it is in "
+            "it.</p>",
             *(
                 list_pair(pair, comparison.baseline, is_open=at == 0)
                 for at, pair in enumerate(details.lists)

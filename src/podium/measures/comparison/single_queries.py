@@ -39,7 +39,7 @@ class ListedDocument:
         document_id: Its id.
         title: Its title, or the beginning of its text; empty if unknown.
         label: Its label; None if it was not judged.
-        other_rank: Its rank from 1 in the other list; None if it is not among its first.
+        other_rank: Its rank from 1 in the other list; None if it is not in it.
     """
 
     document_id: str
@@ -108,30 +108,27 @@ def moved_lists(
         values = comparison.values[measure]
         for query in verdict.moved:
             name = comparison.query_ids[query]
-            old, new = (
-                first_documents(systems[each], name, depth)
-                for each in (comparison.baseline, system)
-            )
+            old, new = (_ranked(systems[each], name) for each in (comparison.baseline, system))
             pairs.append(
                 ListPair(
                     name,
                     (texts or {}).get(name, ""),
                     system,
                     float(values[query, column] - values[query, 0]),
-                    _listed(old, new, labels.get(name, {}), titles or {}),
-                    _listed(new, old, labels.get(name, {}), titles or {}),
+                    _listed(old[:depth], new, labels.get(name, {}), titles or {}),
+                    _listed(new[:depth], old, labels.get(name, {}), titles or {}),
                 )
             )
     return tuple(pairs)
 
 
-def first_documents(run: Rankings, query_id: str, depth: int) -> list[str]:
-    """The ids of a query's first documents, best first."""
+def _ranked(run: Rankings, query_id: str) -> list[str]:
+    """The ids of a query's documents, best first."""
     index = run.query_ids.index(query_id).as_py()
     if index < 0:
         return []
     rows = np.arange(run.offsets[index], run.offsets[index + 1])
-    best = rows[np.argsort(-run.scores[rows], kind="stable")][:depth]
+    best = rows[np.argsort(-run.scores[rows], kind="stable")]
     return [run.document_ids[row].as_py() for row in best.tolist()]
 
 

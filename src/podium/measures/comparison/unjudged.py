@@ -106,11 +106,14 @@ def unjudged_documents(
     trial = _Trial.of(measure, conventions, judgments, baseline, system)
     draws = trial.levels[_draw(trial.chances, _DRAWS, generator(seed))]
     tried = trial.of_draws(draws)
+    differences = trial.as_judged()
+    changed = np.bincount(trial.query, minlength=len(judgments)) > 0
     return Unjudged(
         query_ids=tuple(judgments.query_ids.to_pylist()),
-        differences=trial.as_judged(),
-        expected=tried.mean(axis=0),
-        variances=tried.var(axis=0, ddof=1),
+        differences=differences,
+        # Means of equal numbers are not always equal to them.
+        expected=np.where(changed, tried.mean(axis=0), differences),
+        variances=np.where(changed, tried.var(axis=0, ddof=1), 0.0),
         query=trial.query,
         document_ids=trial.document_ids,
         ranks=trial.ranks,
