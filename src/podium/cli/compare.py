@@ -11,7 +11,7 @@ import typer
 from podium.cli.evaluate import ConventionName, Measure, Truth, unique_name
 from podium.cli.failing import one_line_errors
 from podium.cli.options import JsonOutput
-from podium.cli.printing import print_notes, print_table
+from podium.cli.printing import on_terminal, print_notes, print_table
 from podium.cli.progress import spinner
 from podium.cli.reading import Reading, read_properties, read_rankings, reads_data
 from podium.cli.text import shown
@@ -231,7 +231,11 @@ def _print(comparison: Comparison) -> None:
 def _print_details(details: Details) -> None:
     for section in details.sections():
         typer.echo(f"\n{section.title}")
-        print_table(section.headings, section.rows, names=section.names)
+        # A terminal of 80 columns has to do with the most important ones; a pipe gets all.
+        left_out = section.secondary if on_terminal() else ()
+        kept = [at for at, name in enumerate(section.headings) if name not in left_out]
+        rows = [[row[at] for at in kept] for row in section.rows]
+        print_table([section.headings[at] for at in kept], rows, names=section.names)
         print_notes(section.notes)
         for finding in section.findings:  # seen in the log of a pipeline, too
             typer.echo(shown(finding).plain, err=True)

@@ -26,6 +26,7 @@ class Section:
         notes: How to read the table.
         findings: What it amounts to, for whoever does not read it.
         names: How many columns are names.
+        secondary: Columns that a narrow page can do without.
     """
 
     title: str
@@ -34,6 +35,7 @@ class Section:
     notes: Sequence[str]
     findings: Sequence[str] = ()
     names: int = 1
+    secondary: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -149,6 +151,7 @@ def _slice_section(title: str, rows: Sequence[SliceDifference], note: str) -> Se
             f"{row.system} loses on {row.name}: {row.measure!r} {row.mean:+.4f}." for row in lost
         ],
         names=3,
+        secondary=("its interval", "p"),
     )
 
 

@@ -126,6 +126,10 @@ def _conditions(columns: Mapping[str, Sequence[Any]]) -> Iterator[_Condition]:
                 ["" if value is None else " ".join(str(value).split()) for value in values], object
             )
             kinds, counts = np.unique(labels.astype(str), return_counts=True)
-            for kind in kinds[np.argsort(-counts, kind="stable")][:_MOST_VALUES].tolist():
-                if kind:
-                    yield _Condition(labels == kind, f"{name} = {kind}", f"{name} is not {kind}")
+            frequent = kinds[np.argsort(-counts, kind="stable")][:_MOST_VALUES].tolist()
+            if len(frequent) == 2 and "" not in frequent:  # each is the opposite of the other
+                one, other = frequent
+                yield _Condition(labels == one, f"{name} = {one}", f"{name} = {other}")
+                continue
+            for kind in filter(None, frequent):
+                yield _Condition(labels == kind, f"{name} = {kind}", f"{name} is not {kind}")

@@ -197,11 +197,18 @@ class _Trial:
     def of_draws(self, labels: NDArray[np.float64]) -> NDArray[np.float64]:
         """The differences if the documents had these labels: a row per draw, a column per query."""
         changed, sizes = np.unique(self.query, return_counts=True)
-        copies = np.repeat(np.arange(len(changed)), sizes)
-        every = np.arange(len(self.query))
         differences = np.tile(self.as_judged(), (len(labels), 1))
-        for row, each in zip(differences, labels, strict=True):
-            row[changed] = self._differences(changed, copies, every, each)
+        step = max(1, _AT_ONCE // max(1, len(self.lists[0].scores)))
+        for start in range(0, len(labels), step):
+            part = labels[start : start + step]
+            queries = np.tile(changed, len(part))
+            tried = self._differences(
+                queries,
+                np.repeat(np.arange(len(queries)), np.tile(sizes, len(part))),
+                np.tile(np.arange(len(self.query)), len(part)),
+                part.ravel(),
+            )
+            differences[start : start + step, changed] = tried.reshape(len(part), -1)
         return differences
 
     def swings(self, labels: NDArray[np.float64]) -> Doubles:
