@@ -55,6 +55,7 @@ PACKAGES = (
     "rankers.models",
     "cluster",
     "export",
+    "explain",
     "monitoring",
     "serving",
 )

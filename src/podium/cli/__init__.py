@@ -31,6 +31,8 @@ _COMMANDS = {
     "tune": "podium.cli.tune:tune_command",
     "evaluate": "podium.cli.evaluate:evaluate_command",
     "compare": "podium.cli.compare:compare_command",
+    "explain": "podium.cli.explain:explain_command",
+    "importance": "podium.cli.importance:importance_command",
     "export": "podium.cli.export:export_command",
     "verify": "podium.cli.export:verify_command",
     "serve": "podium.cli.serve:serve_command",
