@@ -146,7 +146,9 @@ def test_importance_is_what_python_says() -> None:
     assert printed["similar"] == [{"first": EVIL, "second": "twice", "correlation": 1.0}]
     assert (printed["measure"], printed["value"]) == ("nDCG@5", result.value)
     alone = json.loads(
-        succeed("importance", "linear", "data.parquet", "--json", "--correlation", 0, "--repeats", 1)
+        succeed(
+            "importance", "linear", "data.parquet", "--json", "--correlation", 0, "--repeats", 1
+        )
     )
     assert sorted(each["features"][0] for each in alone["groups"]) == sorted(
         [EVIL, "twice", "b\x1b[2J"]

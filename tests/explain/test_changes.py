@@ -7,7 +7,7 @@ import pytest
 
 from podium.data import Dataset
 from podium.errors import ArgumentError, DataError
-from podium.explain import FeatureChange, smallest_changes
+from podium.explain import smallest_changes
 from podium.rankers import (
     BoostedRanker,
     CascadeRanker,
@@ -65,7 +65,7 @@ def test_no_smaller_change_swaps(fitted: dict[str, Ranker], name: str) -> None:
                 assert not (every > target).any()
                 continue
             swapped.add(change.feature)
-            after = scores_with(ranker, row, column, np.float32([change.changed]))[0]
+            after = scores_with(ranker, row, column, np.array([change.changed], np.float32))[0]
             assert change.value == row[column]
             assert change.score > target
             assert change.score == pytest.approx(after, abs=rounding)
@@ -137,10 +137,10 @@ def test_a_constant_feature_has_infinite_deviations() -> None:
     ranker = LinearRanker("ListNet()").fit(data)
     ranker.coef_ = np.array([1.0, 0.5])
     first, second = smallest_changes(ranker, data, "0", "2", "1")
-    assert first == FeatureChange(
-        "1", 2.0, float(np.nextafter(np.float32(3), np.float32(4))),
-        pytest.approx(1.2247, abs=1e-3), pytest.approx(5.5), observed=False,
-    )  # fmt: skip
+    assert (first.feature, first.value, first.observed) == ("1", 2.0, False)
+    assert first.changed == np.nextafter(np.float32(3), np.float32(4))
+    assert first.deviations == pytest.approx(1 / np.sqrt(2 / 3), rel=1e-6)
+    assert first.score == pytest.approx(3.0 + 2.5, abs=1e-6)
     assert (second.feature, second.deviations, second.observed) == ("2", np.inf, True)
     assert second.changed == pytest.approx(7.0, abs=1e-5)
 

@@ -33,6 +33,7 @@ _COMMANDS = {
     "compare": "podium.cli.compare:compare_command",
     "explain": "podium.cli.explain:explain_command",
     "importance": "podium.cli.importance:importance_command",
+    "card": "podium.cli.card:card_command",
     "export": "podium.cli.export:export_command",
     "verify": "podium.cli.export:verify_command",
     "serve": "podium.cli.serve:serve_command",

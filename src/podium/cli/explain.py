@@ -145,18 +145,7 @@ def _print(
         _print_pair(part.pair(pair.above_position, pair.below_position), name)
     if changes is not None:
         typer.echo()
-        rows = [
-            [
-                change.feature,
-                f"{change.value:.6g}",
-                f"{change.changed:.6g}",
-                f"{change.deviations:.2f}",
-                "yes" if change.observed else "no",
-            ]
-            for change in _some(changes)
-        ]
-        headings = ["change of the lower", "now", "needed", "deviations", "in the data"]
-        print_table(headings, rows)
+        _print_changes(changes)
     typer.echo()
     order = explanation.order.tolist()
     print_table(
@@ -173,6 +162,24 @@ def _print(
         names=2,
     )
     print_notes(["The largest of each; --json and -o page.html have all."])
+
+
+def _print_changes(changes: list[FeatureChange]) -> None:
+    if not changes:
+        typer.echo("No change of one feature of the lower document swaps them.")
+        return
+    rows = [
+        [
+            change.feature,
+            f"{change.value:.6g}",
+            f"{change.changed:.6g}",
+            f"{change.deviations:.2f}",
+            "yes" if change.observed else "no",
+        ]
+        for change in _some(changes)
+    ]
+    headings = ["change of the lower", "now", "needed", "deviations", "in the data"]
+    print_table(headings, rows)
 
 
 def _print_pair(pair: PairExplanation, heading: str) -> None:

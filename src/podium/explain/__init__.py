@@ -1,5 +1,6 @@
-"""What a ranker does: changes that swap documents, what features are worth, reports of both."""
+"""What a ranker does: changes that swap documents, what features are worth, cards, reports."""
 
+from podium.explain.cards import data_card, model_card
 from podium.explain.changes import FeatureChange, smallest_changes
 from podium.explain.dependence import PartialDependence, partial_dependence
 from podium.explain.explanation_html import explanation_html
@@ -13,8 +14,10 @@ __all__ = [
     "Importance",
     "PartialDependence",
     "SimilarPair",
+    "data_card",
     "explanation_html",
     "importance_html",
+    "model_card",
     "partial_dependence",
     "permutation_importance",
     "query_correlations",

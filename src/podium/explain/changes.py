@@ -194,7 +194,7 @@ def _neighbours(thresholds: Doubles) -> Floats:
     with np.errstate(over="ignore"):
         rounded = exact.astype(np.float32)
         sides = [np.nextafter(rounded, np.float32(end)) for end in (-np.inf, np.inf)]
-    every = np.unique(np.concatenate([rounded, *sides]))
+    every: Floats = np.unique(np.concatenate([rounded, *sides]))
     return every[np.isfinite(every)]
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from podium.data import Dataset
 from podium.data.frames import html_table, pandas_frame
 from podium.errors import ArgumentError, DataError
-from podium.kernels import Doubles
+from podium.kernels import Doubles, Floats
 from podium.measures.comparison.statistics import mean_interval
 from podium.rankers import CascadeRanker, Ranker
 from podium.rankers.feature_columns import aligned_dataset
@@ -113,7 +113,7 @@ def partial_dependence(
     return PartialDependence(feature, shares, grid[has_value].mean(axis=0), middle, low, high)
 
 
-def _query_quantiles(values: Doubles, shares: Doubles) -> Doubles:
+def _query_quantiles(values: Floats, shares: Doubles) -> Doubles:
     """Return values that occur, at some shares of their order; NaN if all are missing."""
     known = np.sort(values[~np.isnan(values)])
     if not len(known):

@@ -239,9 +239,13 @@ class CascadeRanker(Ranker):
             scores,
             adding_up(contributions, scores, self),
             np.column_stack([part.scores for part in parts.values()]),
-            "Shapley values of the votes, in ranks, beginning with the base order",
+            self.contribution_method(),
             parts=parts,
         )
+
+    def contribution_method(self) -> str:
+        """Return how contributions of its rankers are defined, as a phrase."""
+        return "Shapley values of the votes, in ranks, beginning with the base order"
 
     def _archive(self) -> Archive:
         blobs = {"base": self.base_.to_bytes()}
