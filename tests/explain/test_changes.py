@@ -1,5 +1,7 @@
 """The smallest change of a feature that swaps two documents: it swaps, and nothing smaller does."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -155,3 +157,22 @@ def test_what_cannot_be_changed_is_refused(fitted: dict[str, Ranker]) -> None:
         smallest_changes(fitted["linear"], DATA, "0", int(order[1]), int(order[0]))
     with pytest.raises(DataError, match="'x'"):
         smallest_changes(fitted["linear"], DATA, "x", 0, 1)
+
+
+def test_explaining_needs_no_other_extra() -> None:
+    """Changes read the thresholds of trees as exports do, but need nothing that exports need."""
+    code = (
+        "import sys\n"
+        "for name in ('httpx', 'onnx', 'onnxruntime', 'mlflow', 'pandas'):\n"
+        "    sys.modules[name] = None\n"
+        "import numpy as np\n"
+        "from podium.data import Dataset\n"
+        "from podium.explain import smallest_changes\n"
+        "from podium.rankers import TreeRanker\n"
+        "X = np.arange(40.0)[:, None] % 10\n"
+        "data = Dataset.from_arrays(X, X[:, 0], group=[10] * 4)\n"
+        "ranker = TreeRanker(n_estimators=3, min_data_in_leaf=1).fit(data)\n"
+        "print(len(smallest_changes(ranker, data, '0', '7', '2')))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert (done.stdout, done.stderr) == ("1\n", "")

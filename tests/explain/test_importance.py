@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from benchmarks._planted import coverage, planted
 from podium.data import Dataset
 from podium.errors import ArgumentError, DataError, PodiumError
 from podium.explain import (
@@ -16,23 +17,6 @@ from podium.explain import (
 )
 from podium.measures import Conventions, evaluate
 from podium.rankers import BoostedRanker, CascadeRanker, LinearRanker, TreeRanker
-
-
-def planted(queries: int, size: int = 12, seed: int = 0) -> Dataset:
-    """A strong feature and a copy of it on another scale, a weak one, noise, and one per query."""
-    random = np.random.default_rng(seed)
-    rows = queries * size
-    strong, weak, noise = random.normal(size=(3, rows))
-    copy = np.exp(strong) * 3
-    constant = np.repeat(random.normal(size=queries), size)
-    truth = strong + 0.4 * weak + 0.5 * random.normal(size=rows)
-    labels = np.digitize(truth, [0.5, 1.2, 1.8])
-    return Dataset.from_arrays(
-        np.stack([strong, copy, weak, noise, constant], axis=1),
-        labels,
-        group=[size] * queries,
-        feature_names=["strong", "copy", "weak", "noise", "constant"],
-    )
 
 
 @pytest.fixture(scope="module")
@@ -117,23 +101,9 @@ def test_a_cascade_has_importances() -> None:
 
 def test_intervals_contain_what_they_estimate() -> None:
     """The importance of a fixed ranker over many small samples, beside that of one large one."""
-    ranker = LinearRanker().fit(planted(10))
-    ranker.coef_ = np.array([1.0, 0.0, 0.4, 0.1, 0.0])
-    groups = [["weak"]]
-
-    def estimate(queries: int, seed: int, repeats: int):
-        data = planted(queries, 8, seed=seed).select_features(ranker.feature_names_)
-        result = permutation_importance(
-            ranker, data, "nDCG@5", repeats=repeats, groups=groups, seed=seed
-        )
-        return {group.features: group for group in result.groups}[("weak",)]
-
-    truth = estimate(20_000, 99, 2).importance
-    covered = [
-        each.low <= truth <= each.high for each in (estimate(30, seed, 3) for seed in range(200))
-    ]
-    # Between the 0.1 % and the 99.9 % quantile of 200 draws with probability 0.95.
-    assert 178 <= sum(covered) <= 199
+    covered, _ = coverage(200)
+    # Between the 0.05 % and the 99.95 % quantile of 200 draws with probability 0.95.
+    assert 178 <= covered <= 199
 
 
 @pytest.mark.parametrize(

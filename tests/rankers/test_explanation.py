@@ -1,11 +1,9 @@
 """Contributions of features: they add up, and they are what their definition says."""
 
 import dataclasses
-import json
 import re
 from io import BytesIO
-from itertools import combinations, permutations
-from math import factorial
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -13,6 +11,7 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
+from benchmarks._shapley import mean_document_shapley, tree_shapley
 from podium.data import Dataset, ShardSet, write_shards
 from podium.errors import ArgumentError, DataError
 from podium.rankers import (
@@ -124,18 +123,6 @@ def test_linear_contributions_are_weights_times_differences(fitted: dict[str, Ra
     np.testing.assert_allclose(pair.contributions, ranker.coef_ * (rows[7] - rows[2]), atol=1e-12)
 
 
-def shapley(value: Any, players: int) -> np.ndarray:
-    """Shapley's formula, subset by subset."""
-    result = np.zeros(players)
-    for player in range(players):
-        others = [other for other in range(players) if other != player]
-        for size in range(players):
-            for subset in combinations(others, size):
-                share = factorial(size) * factorial(players - size - 1) / factorial(players)
-                result[player] += share * (value({*subset, player}) - value(set(subset)))
-    return result
-
-
 @pytest.mark.parametrize("name", ["linear", "boosted thresholds", "boosted features"])
 def test_sums_of_features_have_their_exact_shapley_values(
     fitted: dict[str, Ranker], name: str
@@ -144,81 +131,16 @@ def test_sums_of_features_have_their_exact_shapley_values(
     ranker, rows = fitted[name], DATA[3].features
     explanation = ranker.explain(DATA, query="3")
     for document in (0, 11):
-
-        def value(subset: set[int], document: int = document) -> float:
-            mixed = rows.copy()
-            mixed[:, list(subset)] = rows[document, list(subset)]
-            return float(ranker.predict(mixed).mean())
-
-        expected = shapley(value, 6)
+        expected = mean_document_shapley(ranker.predict, rows, document)
         np.testing.assert_allclose(explanation.contributions[document], expected, atol=1e-9)
 
 
-def expected_score(node: dict[str, Any], row: np.ndarray, known: set[int]) -> float:
-    """A tree's mean over the rows of training, of those features that are not known."""
-    if "value" in node:
-        return float(node["value"])
-    if node["feature"] in known:
-        left = node["goes_left"](row[node["feature"]])
-        return expected_score(node["left" if left else "right"], row, known)
-    left, right = node["left"], node["right"]
-    total = left["cover"] + right["cover"]
-    return (
-        left["cover"] * expected_score(left, row, known)
-        + right["cover"] * expected_score(right, row, known)
-    ) / total
-
-
-def lightgbm_trees(ranker: Ranker) -> list[dict[str, Any]]:
-    def convert(node: dict[str, Any]) -> dict[str, Any]:
-        if "leaf_value" in node:
-            return {"value": node["leaf_value"], "cover": node["leaf_count"]}
-        return {
-            "feature": node["split_feature"],
-            "goes_left": lambda value: value <= node["threshold"],
-            "left": convert(node["left_child"]),
-            "right": convert(node["right_child"]),
-            "cover": node["internal_count"],
-        }
-
-    model = ranker.booster_.dump_model()
-    return [convert(tree["tree_structure"]) for tree in model["tree_info"]]
-
-
-def xgboost_trees(ranker: Ranker) -> list[dict[str, Any]]:
-    def convert(tree: dict[str, Any], node: int) -> dict[str, Any]:
-        cover = tree["sum_hessian"][node]
-        threshold = np.float32(tree["split_conditions"][node])
-        if tree["left_children"][node] < 0:
-            return {"value": threshold, "cover": cover}
-        return {
-            "feature": tree["split_indices"][node],
-            "goes_left": lambda value: value < threshold,
-            "left": convert(tree, tree["left_children"][node]),
-            "right": convert(tree, tree["right_children"][node]),
-            "cover": cover,
-        }
-
-    model = json.loads(bytes(ranker.booster_.save_raw("json")))
-    booster = model["learner"]["gradient_booster"]["model"]
-    return [convert(tree, 0) for tree in booster["trees"]]
-
-
-@pytest.mark.parametrize(
-    ("name", "trees", "error"),
-    [("lightgbm", lightgbm_trees, 1e-9), ("xgboost", xgboost_trees, 2e-6)],
-)
+@pytest.mark.parametrize(("name", "error"), [("lightgbm", 1e-9), ("xgboost", 2e-6)])
 def test_trees_have_their_path_dependent_shapley_values(
-    fitted: dict[str, Ranker], name: str, trees: Any, error: float
+    fitted: dict[str, Ranker], name: str, error: float
 ) -> None:
-    nodes = trees(fitted[name])
     rows = DATA[5].features[:4]
-    expected = np.array(
-        [
-            shapley(lambda known, row=row: sum(expected_score(n, row, known) for n in nodes), 6)
-            for row in rows
-        ]
-    )
+    expected = tree_shapley(fitted[name], rows)
     explanation = fitted[name].explain(rows)
     np.testing.assert_allclose(explanation.contributions, expected - expected.mean(0), atol=error)
     assert np.abs(expected).max() > 0.01

@@ -226,27 +226,35 @@ def _network_swaps(
     layers = [(weights.astype(np.float64), biases.astype(np.float64)) for weights, biases in
               model.layers]  # fmt: skip
     inputs = np.nan_to_num((search.row - model.mean) / model.scale, nan=0.0)
+    sides = []
     for column in usable.tolist():
         value = float(search.row[column])
-        best: tuple[float, float] | None = None
         for end in (lowest[column], highest[column]):
-            direction = np.zeros(len(inputs))
-            direction[column] = (end - value) / model.scale[column]
-            if not direction[column]:
-                continue
-            times = linear_pieces(layers, inputs, direction)
-            ends = (value + times * (end - value)).astype(np.float32)
-            columns = np.full(len(ends), column)
-            reached = np.flatnonzero(search.scores(columns, ends) > search.target)
-            if not len(reached) or reached[0] == 0:
-                continue
-            at = slice(reached[0], reached[0] + 1)
-            before = slice(reached[0] - 1, reached[0])
-            changed, score = search.nearest(columns[at], ends[before], ends[at])
-            if best is None or abs(changed[0] - value) < abs(best[0] - value):
-                best = float(changed[0]), float(score[0])
-        if best is not None:
-            yield column, *best
+            if end != value:
+                direction = np.zeros(len(inputs))
+                direction[column] = (end - value) / model.scale[column]
+                times = linear_pieces(layers, inputs, direction)
+                sides.append((column, (value + times * (end - value)).astype(np.float32)))
+    if not sides:
+        return
+    # All sides of all features are scored together, and then searched together.
+    sizes = [len(ends) for _, ends in sides]
+    columns = np.repeat([column for column, _ in sides], sizes)
+    above = search.scores(columns, np.concatenate([ends for _, ends in sides])) > search.target
+    crossed, near, far = [], [], []
+    starts = np.cumsum([0, *sizes])
+    for (column, ends), start in zip(sides, starts[:-1], strict=True):
+        reached = np.flatnonzero(above[start : start + len(ends)])
+        if len(reached) and reached[0] > 0:
+            crossed.append(column)
+            near.append(ends[reached[0] - 1])
+            far.append(ends[reached[0]])
+    at = np.array(crossed, np.int64)
+    changed, scores = search.nearest(at, np.array(near, np.float32), np.array(far, np.float32))
+    distances = np.abs(changed - search.row[at].astype(np.float64))
+    for column in np.unique(at).tolist():
+        best = min(np.flatnonzero(at == column), key=lambda index: distances[index])
+        yield column, float(changed[best]), float(scores[best])
 
 
 def _ordinal(values: Floats) -> NDArray[np.int64]:

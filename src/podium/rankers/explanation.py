@@ -17,7 +17,7 @@ from podium.kernels import Doubles, Ints
 if TYPE_CHECKING:
     from podium.rankers.base import Ranker
 
-_ROUNDING = 1e-3
+_ROUNDING = 1e-4
 """Contributions that miss the score by a larger share of it are not just rounded."""
 
 

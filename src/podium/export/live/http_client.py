@@ -8,10 +8,8 @@ from collections.abc import Container
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-import httpx
-
 from podium.data.json_lines import parse_json
-from podium.errors import ArgumentError, DataError
+from podium.errors import ArgumentError, DataError, MissingPackageError
 
 _SECONDS = 120.0
 _MAX_BYTES = 64 << 20
@@ -33,7 +31,8 @@ class EngineClient:
                 f"{url!r} is not the address of a search engine",
                 hint="Give one such as http://localhost:9200.",
             )
-        self._client = httpx.Client(
+        self._httpx = _httpx()
+        self._client = self._httpx.Client(
             base_url=url.rstrip("/") + "/", follow_redirects=False, trust_env=False,
             timeout=_SECONDS,
         )  # fmt: skip
@@ -72,7 +71,7 @@ class EngineClient:
                     answer += chunk
                     if len(answer) > _MAX_BYTES or time.monotonic() > end:
                         raise DataError(f"{self.title} answers too much or too slowly")
-        except httpx.HTTPError as error:
+        except self._httpx.HTTPError as error:
             raise DataError(
                 f"{self.title} cannot be reached ({type(error).__name__})",
                 hint="Check the address, and that the server runs.",
@@ -87,6 +86,15 @@ class EngineClient:
         if not answer.lstrip().startswith((b"{", b"[")):
             return status, None
         return status, parse_json(bytes(answer))
+
+
+def _httpx() -> Any:
+    # Imported here: models are read without it, too.
+    try:
+        import httpx
+    except ImportError as error:
+        raise MissingPackageError("httpx", extra="export") from error
+    return httpx
 
 
 def malformed(title: str, error: Exception) -> DataError:
