@@ -56,6 +56,7 @@ PACKAGES = (
     "cluster",
     "export",
     "features",
+    "explain",
     "monitoring",
     "serving",
 )

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from podium import aggregation as aggregation
     from podium import cluster as cluster
     from podium import data as data
+    from podium import explain as explain
     from podium import export as export
     from podium import judging as judging
     from podium import losses as losses
@@ -81,6 +82,7 @@ _PACKAGES = (
     "aggregation",
     "cluster",
     "data",
+    "explain",
     "export",
     "judging",
     "losses",
@@ -159,6 +161,7 @@ __all__ = [
     "compare",
     "data",
     "evaluate",
+    "explain",
     "export",
     "judging",
     "kERR",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from podium.errors import DataError
 
 if TYPE_CHECKING:
     from podium.cluster import Cluster
@@ -24,6 +27,18 @@ ClusterAddress = Annotated[
     ),
 ]
 JsonOutput = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+ReportFile = Annotated[
+    str | None, typer.Option("--output", "-o", help="Also write a report: an HTML file.")
+]
+
+
+def check_report_name(path: str | None) -> None:
+    """Raise a DataError if the name of a report does not end with .html."""
+    if path is not None and Path(path).suffix != ".html":
+        raise DataError(
+            "cannot be written as a report", path=path, hint="Name a file that ends with .html."
+        )
 
 
 def cluster_at(address: str | None) -> Cluster | None:

@@ -12,6 +12,7 @@ except ImportError as error:
 from podium.rankers.base import FitInterrupted, NotFittedError, Ranker, load_ranker
 from podium.rankers.boosted import BoostedRanker
 from podium.rankers.cascade import CascadeRanker
+from podium.rankers.explanation import Explanation, PairExplanation
 from podium.rankers.linear import LinearRanker
 from podium.rankers.neural import NeuralRanker
 from podium.rankers.trees import TreeRanker
@@ -24,10 +25,12 @@ if TYPE_CHECKING:
 __all__ = [
     "BoostedRanker",
     "CascadeRanker",
+    "Explanation",
     "FitInterrupted",
     "LinearRanker",
     "NeuralRanker",
     "NotFittedError",
+    "PairExplanation",
     "Ranker",
     "RankingLoss",
     "TextRanker",

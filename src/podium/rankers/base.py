@@ -50,6 +50,7 @@ from podium.rankers.storage import Archive, archive_bytes, read_archive, write_a
 from podium.registry import Registry
 
 if TYPE_CHECKING:
+    from podium.rankers.explanation import Explanation
     from podium.reports.figure import Figure
 
 TrainingData: TypeAlias = "Dataset | ShardSet | SparseRows"
@@ -308,15 +309,96 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             return self._predict(self._aligned(X).features)
         self._require_readable(X)
         if is_sparse(X):
-            matrix = sparse_matrix(X)
-            require_same_count(matrix.shape[1], self.n_features_in_)
-            return self._predict_sparse(matrix)
+            return self._predict_sparse(self._checked_sparse(X))
+        return self._predict(self._checked_matrix(X))
+
+    def _checked_sparse(self, X: Any) -> Any:
+        matrix = sparse_matrix(X)
+        require_same_count(matrix.shape[1], self.n_features_in_)
+        return matrix
+
+    def _checked_matrix(self, X: Any) -> Floats:
+        """Return the rows of an array or data frame with columns in the order of the fit."""
         if QUERY_COLUMN not in self.feature_names_:
             X = without_query_column(X)
         matrix = _matrix(X, self.categories_)
         if np.isinf(matrix).any():
             raise infinite_feature()
-        return self._predict(aligned_matrix(X, matrix, self.feature_names_, self._named))
+        return aligned_matrix(X, matrix, self.feature_names_, self._named)
+
+    def explain(
+        self, X: ArrayLike | SparseMatrix | Dataset, *, query: str | None = None
+    ) -> Explanation:
+        """Explain the order of a query's documents: what each feature contributes to their scores.
+
+        Contributions add up: over the features, to the difference between a document's score and
+        the mean of the query, or between the scores of two documents (``explanation.pair(a, b)``).
+        How they are defined depends on the scorer, and ``explanation.method`` says it:
+
+        - linear: the weight times the difference of the values.
+        - boosted thresholds: the sum of the feature's weak rankers.
+        - trees: the engine's own Shapley values (``pred_contrib``), which take what a feature
+          tells from the rows of training that reach each node.
+        - networks: integrated gradients from the query's mean document, exactly.
+        - cascades: Shapley values of the rankers' votes; ``explanation.parts`` explains the
+          scores of each ranker.
+
+        Args:
+            X: Rows with the features of the fit: a data set, or an array or data frame. An array
+                is one query.
+            query: The id of the query, where there are several.
+
+        Example:
+            >>> from podium.rankers import LinearRanker
+            >>> data = Dataset.from_arrays([[1.0, 0], [2.0, 0]], [0, 1], qid=["q", "q"])
+            >>> explanation = LinearRanker("ListNet()").fit(data).explain(data, query="q")
+            >>> pair = explanation.pair("1", "0")
+            >>> bool(pair.contributions.sum() == pair.difference), pair.contributions[1].item()
+            (True, 0.0)
+        """
+        self._require_fitted()
+        return self._explain(self._one_query(X, query))
+
+    def _one_query(self, X: Any, query: str | None) -> Dataset:
+        """Return the rows of one query, with features in the order of the fit."""
+        if isinstance(X, ShardSet):
+            raise ArgumentError("explain needs a data set in memory", hint="Give X.load().")
+        if not isinstance(X, Dataset):
+            self._require_readable(X)
+            _, qid = with_query_column(X, None, None)
+            if is_sparse(X):
+                matrix = self._checked_sparse(X).toarray().astype(np.float32)
+            else:
+                matrix = self._checked_matrix(X)
+            groups: dict[str, Any] = {"qid": qid}
+            if qid is None:
+                groups = {"group": [len(matrix)], "query_ids": ["" if query is None else query]}
+            X = Dataset.from_arrays(
+                matrix, np.zeros(len(matrix)), feature_names=self.feature_names_, **groups
+            )
+        if query is None:
+            if len(X) != 1:
+                raise ArgumentError(
+                    f"there are {len(X)} queries", hint="Name the one to explain: query=."
+                )
+            return aligned_dataset(X, self.feature_names_)
+        return aligned_dataset(X.select([query]), self.feature_names_)
+
+    def _explain(self, data: Dataset) -> Explanation:
+        from podium.rankers.explanation import explain_features
+
+        return explain_features(self, data, self._contributions(data.features))
+
+    def _contributions(self, _features: Floats) -> Doubles:
+        """Return what each feature contributes to each score, but for a constant of the query."""
+        raise ArgumentError(
+            f"{type(self).__name__} does not tell what features contribute",
+            hint="Explain a linear, tree, boosted or neural ranker.",
+        )
+
+    def contribution_method(self) -> str:
+        """Return how contributions of features are defined, as a phrase."""
+        return "the ranker's own contributions"
 
     def _aligned(self, data: Dataset) -> Dataset:
         """Return data with the columns of the fit; a DataError if they are defined otherwise."""

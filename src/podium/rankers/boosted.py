@@ -175,9 +175,7 @@ class BoostedRanker(Ranker):
     def _predict(self, features: Floats) -> Doubles:
         result = np.zeros(len(features))
         if self.weak_ranker == "feature":
-            weights = np.zeros(self.n_features_in_)
-            np.add.at(weights, self.feature_indices_, self.estimator_weights_)
-            scores = linear_scores(features, weights, np.arange(len(features) + 1))
+            scores = linear_scores(features, self._weights(), np.arange(len(features) + 1))
             if np.isnan(scores).any():  # as in the fit
                 raise missing_feature()
             return scores
@@ -185,6 +183,24 @@ class BoostedRanker(Ranker):
             features, self.feature_indices_, self.thresholds_, self.estimator_weights_, result
         )
         return result
+
+    def _weights(self) -> Doubles:
+        """Return the weight of each feature, if weak rankers are features."""
+        weights = np.zeros(self.n_features_in_)
+        np.add.at(weights, self.feature_indices_, self.estimator_weights_)
+        return weights
+
+    def _contributions(self, features: Floats) -> Doubles:
+        if self.weak_ranker == "feature":
+            return features * self._weights()
+        contributions = np.zeros((self.n_features_in_, len(features)))
+        outputs = (features[:, self.feature_indices_] > self.thresholds_) * self.estimator_weights_
+        np.add.at(contributions, self.feature_indices_, outputs.T)
+        return contributions.T
+
+    def contribution_method(self) -> str:
+        """Return how contributions of features are defined, as a phrase."""
+        return "the sum of the weak rankers of the feature"
 
     def _archive(self) -> Archive:
         arrays = {"features": self.feature_indices_, "thresholds": self.thresholds_}

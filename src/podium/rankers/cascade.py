@@ -25,8 +25,11 @@ from podium.rankers.base import (
     mean_value,
     nested_rankers,
 )
+from podium.rankers.explanation import Explanation, adding_up, query_documents
+from podium.rankers.feature_columns import aligned_dataset
 from podium.rankers.parameter_checks import check_integer, check_number
 from podium.rankers.sample_weights import FitWeights
+from podium.rankers.shapley import shapley_values
 from podium.rankers.sparse_rows import SparseMatrix
 from podium.rankers.storage import Archive
 
@@ -211,6 +214,38 @@ class CascadeRanker(Ranker):
         # Candidates have scores from 1 to their number; the other documents come below.
         result[rows] = candidate_scores + np.repeat(sizes - counts, counts)
         return result
+
+    def _explain(self, data: Dataset) -> Explanation:
+        names = ("base", *(f"reranker {number}" for number in range(1, len(self.rerankers_) + 1)))
+        rankers = dict(zip(names, [self.base_, *self.rerankers_], strict=True))
+        parts = {name: ranker.explain(data) for name, ranker in rankers.items()}
+        base_scores, votes, offsets = self._base_scores(data), self._votes(data), data.offsets
+        base_order = (data.rows - _ranks(base_scores, offsets)).astype(np.float64)
+
+        def ranked(voters: list[int]) -> Doubles:
+            if not self.weights_[voters].any():
+                return base_order
+            return self._combine(votes[:, voters], self.weights_[voters], base_scores, offsets)
+
+        # The base order is there without any vote; votes move documents from it.
+        effects = shapley_values(ranked, votes.shape[1])
+        contributions = np.column_stack([base_order, effects[:, : len(self.rerankers_)]])
+        if self.base_votes:
+            contributions[:, 0] += effects[:, -1]
+        scores = self.predict(data)
+        return Explanation(
+            *query_documents(data),
+            names,
+            scores,
+            adding_up(contributions, scores, self),
+            np.column_stack([part.scores for part in parts.values()]),
+            self.contribution_method(),
+            parts=parts,
+        )
+
+    def contribution_method(self) -> str:
+        """Return how contributions of its rankers are defined, as a phrase."""
+        return "Shapley values of the votes, in ranks, beginning with the base order"
 
     def _archive(self) -> Archive:
         blobs = {"base": self.base_.to_bytes()}

@@ -99,6 +99,10 @@ class Booster(ABC):
         """Score rows."""
 
     @abstractmethod
+    def contributions(self, features: Floats) -> Doubles:
+        """Return the engine's Shapley values: a row per row, a column per feature."""
+
+    @abstractmethod
     def importances(self) -> NDArray[Any]:
         """Return the importance of each feature, as the engine's own estimators define it."""
 
@@ -242,6 +246,13 @@ class _LightGBM(Booster):
             self.model.predict(features, raw_score=True, num_threads=thread_count()), np.float64
         )
 
+    def contributions(self, features: Floats) -> Doubles:
+        try:
+            values = self.model.predict(features, pred_contrib=True, num_threads=thread_count())
+        except import_engine("lightgbm").basic.LightGBMError as error:
+            raise _no_contributions("LightGBM", error) from error
+        return np.asarray(values, np.float64)[:, :-1]  # the last is the expected score
+
     def importances(self) -> NDArray[Any]:
         return np.asarray(self.model.feature_importance(importance_type="split"))
 
@@ -364,6 +375,15 @@ class _XGBoost(Booster):
         scores = self.model.predict(rows, output_margin=True, validate_features=False)
         return np.asarray(scores, np.float64)
 
+    def contributions(self, features: Floats) -> Doubles:
+        xgboost = import_engine("xgboost")
+        rows = xgboost.DMatrix(features, nthread=thread_count())
+        try:
+            values = self.model.predict(rows, pred_contribs=True, validate_features=False)
+        except xgboost.core.XGBoostError as error:
+            raise _no_contributions("XGBoost", error) from error
+        return np.asarray(values, np.float64)[:, :-1]  # the last is the expected score
+
     def importances(self) -> NDArray[Any]:
         gains = self.model.get_score(importance_type="gain")
         names = self.model.feature_names or [f"f{index}" for index in range(self.shape()[0])]
@@ -417,17 +437,27 @@ def _continued_lightgbm(
     return boosters[0]
 
 
+def _no_contributions(engine: str, error: Exception) -> ArgumentError:
+    return ArgumentError(
+        f"{engine} cannot tell what features contribute: {_engine_message(error)}",
+        hint="Train the ranker without such options.",
+    )
+
+
+def _engine_message(error: Exception) -> str:
+    # XGBoost's messages start with the time and a source line, and end with a stack trace.
+    text = re.sub(r"^(\[[\d:]+\] )?(\S+:\d+: )?", "", str(error).strip())
+    message = " ".join(text.partition("Stack trace:")[0].split())
+    return re.sub(r" at \S+, line \d+ ?\.$", "", message)[:500]  # LightGBM's source line
+
+
 @contextmanager
 def _engine_errors(engine: str, kind: type[Exception]) -> Iterator[None]:
     try:
         yield
     except kind as error:
-        # XGBoost's messages start with the time and a source line, and end with a stack trace.
-        text = re.sub(r"^(\[[\d:]+\] )?(\S+:\d+: )?", "", str(error).strip())
-        message = " ".join(text.partition("Stack trace:")[0].split())
-        message = re.sub(r" at \S+, line \d+ ?\.$", "", message)  # LightGBM's source line
         raise ArgumentError(
-            f"{engine} cannot train: {message[:500]}",
+            f"{engine} cannot train: {_engine_message(error)}",
             hint="Check the engine's parameters.",
         ) from error
 

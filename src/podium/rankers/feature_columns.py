@@ -61,7 +61,7 @@ def aligned_matrix(X: object, matrix: Floats, fitted_names: tuple[str, ...], nam
             if named
             else "X has feature names, but the ranker was fitted without feature names",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     return matrix
 

@@ -302,6 +302,13 @@ class LinearRanker(Ranker):
     def _predict_sparse(self, features: Any) -> Doubles:
         return np.asarray(features @ self.coef_)
 
+    def _contributions(self, features: Floats) -> Doubles:
+        return features * self.coef_
+
+    def contribution_method(self) -> str:
+        """Return how contributions of features are defined, as a phrase."""
+        return "the weight of the feature times the difference of its values"
+
     def _archive(self) -> Archive:
         return Archive("", {}, {"coef": self.coef_})
 

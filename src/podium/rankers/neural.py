@@ -23,6 +23,7 @@ from podium.rankers.base import (
     query_blocks,
 )
 from podium.rankers.communicator import SINGLE_PROCESS, Communicator
+from podium.rankers.integrated_gradients import Layers, integrated_gradients
 from podium.rankers.neural_checkpoint import (
     arrays_with_prefix,
     average_gradients,
@@ -260,6 +261,20 @@ class NeuralRanker(DistributedRanker):
                 rows = torch.from_numpy(self._scaled(features[first : first + (1 << 16)]))
                 parts.append(self.module_(rows).reshape(-1).double().numpy())
         return np.concatenate(parts)
+
+    def _contributions(self, features: Floats) -> Doubles:
+        inputs = self._scaled(features).astype(np.float64)
+        return integrated_gradients(self._layers(), inputs.mean(axis=0), inputs)
+
+    def contribution_method(self) -> str:
+        """Return how contributions of features are defined, as a phrase."""
+        return "integrated gradients from the query's mean document"
+
+    def _layers(self) -> Layers:
+        # Layers and rectifiers alternate: the layers have even numbers.
+        state = {name: value.astype(np.float64) for name, value in self._state().items()}
+        numbers = sorted(int(name.split(".")[0]) for name in state if name.endswith(".weight"))
+        return [(state[f"{number}.weight"], state[f"{number}.bias"]) for number in numbers]
 
     def _archive(self) -> Archive:
         arrays = {f"weights.{name}": value for name, value in self._state().items()}

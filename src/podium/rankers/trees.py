@@ -232,6 +232,14 @@ class TreeRanker(DistributedRanker):
     def _predict(self, features: Floats) -> Doubles:
         return self._booster.predict(features)
 
+    def _contributions(self, features: Floats) -> Doubles:
+        return self._booster.contributions(features)
+
+    def contribution_method(self) -> str:
+        """Return how contributions of features are defined, as a phrase."""
+        name = {"lightgbm": "LightGBM", "xgboost": "XGBoost"}[self.engine]
+        return f"path-dependent Shapley values of the trees, by {name}"
+
     def _engine(self) -> type[Booster]:
         return ENGINES.named(self.engine)
 

@@ -254,6 +254,47 @@ class Bar:
     note: str = ""
 
 
+def signed_bar_chart(title: str, bars: Sequence[Bar]) -> str:
+    """Horizontal bars on both sides of 0, with their intervals where they have any.
+
+    Example:
+        >>> "0.5" in signed_bar_chart("Importance", [Bar("bm25", 0.5, 0.4, 0.6, "0.5")])
+        True
+    """
+    row_height, width, top = 24, 460, 4
+    shown = [_shortened(bar.name, 22) for bar in bars]
+    left = 14 + 6 * max((len(text) for text in shown), default=0)
+    right = 10 + 6 * max((len(bar.note) for bar in bars), default=0)
+    ends = [end for bar in bars for end in (bar.value, bar.low, bar.high) if math.isfinite(end)]
+    lowest, highest = min(0.0, *ends, 0.0), max(0.0, *ends, 0.0)
+    scale = (width - left - right) / ((highest - lowest) or 1.0)
+
+    def along(value: float) -> float:
+        return left + (value - lowest) * scale
+
+    height = top + row_height * len(bars) + 6
+    marks = [
+        f"<line x1='{along(0):.1f}' x2='{along(0):.1f}' y1='0' y2='{height}' "
+        "stroke='var(--line)' stroke-width='1.2'/>"
+    ]
+    for row, (bar, text) in enumerate(zip(bars, shown, strict=True)):
+        middle = top + row_height * (row + 0.5)
+        first, last = sorted((along(0), along(bar.value)))
+        tone = "var(--up)" if bar.value >= 0 else "var(--down)"
+        marks += [
+            _text(left - 8, middle + 4, text, "end"),
+            f"<rect x='{first:.1f}' y='{middle - 8}' width='{max(last - first, 0.6):.1f}' "
+            f"height='16' fill='{tone}'><title>{escape(bar.name)}: {bar.value:+.6g}</title></rect>",
+            _text(width - right + 8, middle + 4, bar.note, "start"),
+        ]
+        if math.isfinite(bar.low) and bar.low < bar.high:
+            marks.append(
+                f"<path d='M{along(bar.low):.1f} {middle}H{along(bar.high):.1f}' "
+                f"stroke='{COLOURS[4]}' stroke-width='3'/>"
+            )
+    return _svg(width, height, marks, title)
+
+
 def bar_chart_file(title: str, bars: Sequence[Bar], caption: str = "") -> str:
     """Horizontal bars with their intervals, as the text of an SVG file of its own.
 

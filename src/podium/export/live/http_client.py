@@ -11,10 +11,8 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-import httpx
-
 from podium.data.json_lines import parse_json
-from podium.errors import ArgumentError, DataError
+from podium.errors import ArgumentError, DataError, MissingPackageError
 
 _SECONDS = 120.0
 _BUSY = (429, 502, 503, 504)
@@ -71,7 +69,8 @@ class EngineClient:
                 f"{url!r} is not the address of a search engine",
                 hint="Give one such as http://localhost:9200.",
             )
-        self._client = httpx.Client(
+        self._httpx = _httpx()
+        self._client = self._httpx.Client(
             base_url=url.rstrip("/") + "/", follow_redirects=False, trust_env=False,
             timeout=_SECONDS,
         )  # fmt: skip
@@ -112,7 +111,7 @@ class EngineClient:
                 if last or response.status_code not in _BUSY or response.status_code in may_be:
                     break
                 asked = response.headers.get("retry-after")
-            except httpx.HTTPError as error:
+            except self._httpx.HTTPError as error:
                 if last:
                     raise DataError(
                         f"{self.title} cannot be reached ({type(error).__name__})",
@@ -137,7 +136,7 @@ class EngineClient:
 
     def _send(
         self, method: str, path: str, body: bytes | None, headers: dict[str, str]
-    ) -> tuple[httpx.Response, bytes]:
+    ) -> tuple[Any, bytes]:
         end = time.monotonic() + _SECONDS
         answer = bytearray()
         with self._client.stream(method, path, content=body, headers=headers) as response:
@@ -146,6 +145,15 @@ class EngineClient:
                 if len(answer) > _MAX_BYTES or time.monotonic() > end:
                     raise DataError(f"{self.title} answers too much or too slowly")
         return response, bytes(answer)
+
+
+def _httpx() -> Any:
+    # Imported here: models are read without it, too.
+    try:
+        import httpx
+    except ImportError as error:
+        raise MissingPackageError("httpx", extra="export") from error
+    return httpx
 
 
 def malformed(title: str, error: Exception) -> DataError:
