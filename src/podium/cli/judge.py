@@ -14,6 +14,19 @@ from urllib.parse import quote
 import typer
 from rich.console import Console
 
+from podium.cli.judge_model import (
+    AnswersFile,
+    Connections,
+    MaxMoney,
+    MaxRequests,
+    MaxTokens,
+    ModelAddress,
+    ModelJudge,
+    ModelOptions,
+    Prices,
+    Repeats,
+    RubricFile,
+)
 from podium.cli.printing import print_table
 from podium.cli.reading import read_rankings
 from podium.data import CandidateList, read_jsonl, run_candidates, write_qrels
@@ -77,32 +90,79 @@ def judge_command(
     ties: Annotated[
         bool, typer.Option("--ties", help="Give documents judged equal the same label.")
     ] = False,
+    model: ModelAddress = None,
+    rubric: RubricFile = "pairs",
+    answers: AnswersFile = None,
+    connections: Connections = 4,
+    repeats: Repeats = 1,
+    max_requests: MaxRequests = None,
+    max_tokens: MaxTokens = None,
+    max_money: MaxMoney = None,
+    prices: Prices = None,
 ) -> None:
     """Judge documents pair by pair with the keyboard, until each query's top k is in order.
 
     Every verdict is on disk at once: quit when you like, and run the same command to go on. If
     all candidates have scores they are taken as a prior ranking, which saves judgments. A session
     that is a folder (its name ends with / if it is new) goes through all queries.
+
+    With --model a language model judges instead, pairs or, with a rubric for them, grades.
     """
     from podium.judging import SessionFile
 
-    person = assessor or getpass.getuser()
     pool = _Pool(source, run, topics, documents, depth, query)
 
     def start(chosen: CandidateList, path: Path) -> SessionFile:
         new = _new_session(chosen, k or 10, algorithm or "adaptive", budget, seed)
         return SessionFile.create(path, new, _about(chosen))
 
-    if Path(session).is_dir() or session.endswith("/"):
-        sessions = _judge_folder(Path(session), pool, start, person, k, algorithm)
-    else:
+    is_folder = Path(session).is_dir() or session.endswith("/")
+
+    def judge_all(ask: Callable[[SessionFile], bool], *, grades: bool = False) -> dict[str, Session]:
+        if is_folder:
+            return _judge_folder(Path(session), pool, start, ask, k, algorithm, grades)
         path = Path(session)
         journal = SessionFile.open(path) if path.exists() else start(_chosen(session, pool), path)
-        sessions = _judge_one(journal, session, person, k, algorithm)
-    if export is not None:
-        from podium.judging import session_judgments
+        return _judge_one(journal, session, ask, k, algorithm, grades)
 
-        write_qrels(session_judgments(sessions, ties=ties), export)
+    if model is None:
+        from podium.cli.judge_screen import judge
+
+        person = assessor or getpass.getuser()
+        sessions = judge_all(lambda journal: judge(journal, person))
+        if export is not None:
+            _export(sessions, export, ties)
+        return
+    kept = Path(session) / "answers.jsonl" if is_folder else Path(f"{session}.answers.jsonl")
+    if is_folder:
+        Path(session).mkdir(parents=True, exist_ok=True)
+    options = ModelOptions(
+        model,
+        rubric,
+        Path(answers) if answers else kept,
+        connections,
+        repeats,
+        max_requests,
+        max_tokens,
+        max_money,
+        prices,
+    )
+    with ModelJudge(options, assessor) as machine:
+        grades = machine.rubric.task == "grade"
+        sessions = judge_all(machine, grades=grades)
+        if export is not None:
+            _export(sessions, export, ties, machine.name if grades else None)
+        machine.finish()
+
+
+def _export(sessions: dict[str, Session], path: str, ties: bool, grader: str | None = None) -> None:
+    from podium.judging import grade_judgments, session_judgments
+
+    if grader is None:
+        write_qrels(session_judgments(sessions, ties=ties), path)
+    else:
+        logs = {query: session.log for query, session in sessions.items()}
+        write_qrels(grade_judgments(logs, assessor=grader), path)
 
 
 @dataclass(frozen=True)
@@ -141,14 +201,20 @@ class _Pool:
 
 
 def _judge_one(
-    journal: SessionFile, path: str, assessor: str, k: int | None, algorithm: str | None
+    journal: SessionFile,
+    path: str,
+    ask: Callable[[SessionFile], bool],
+    k: int | None,
+    algorithm: str | None,
+    grades: bool,
 ) -> dict[str, Session]:
-    from podium.cli.judge_screen import judge, print_result
+    from podium.cli.judge_screen import print_result
 
     with journal:
         _refuse_changes(path, journal.session, k, algorithm)
-        judge(journal, assessor)
-        print_result(journal)
+        ask(journal)
+        if not grades:
+            print_result(journal)
         return {str(journal.about.get("query_id", "q")): journal.session}
 
 
@@ -156,12 +222,12 @@ def _judge_folder(
     folder: Path,
     pool: _Pool,
     start: Callable[[CandidateList, Path], SessionFile],
-    assessor: str,
+    ask: Callable[[SessionFile], bool],
     k: int | None,
     algorithm: str | None,
+    grades: bool,
 ) -> dict[str, Session]:
-    """Judge query after query until all are done or the person leaves."""
-    from podium.cli.judge_screen import judge
+    """Judge query after query until all are done or the assessor leaves."""
     from podium.judging import SessionFile
 
     lists = pool.lists()
@@ -178,11 +244,12 @@ def _judge_folder(
         opened = SessionFile.open(path) if path.exists() else start(files[path], path)
         with opened as journal:
             _refuse_changes(str(path), journal.session, k, algorithm)
-            leaves = leaves or not judge(journal, assessor)
+            leaves = leaves or not ask(journal)
             sessions[str(journal.about.get("query_id", "q"))] = journal.session
     if not sessions:
         raise _no_session(str(folder))
-    _print_progress(sessions, len(paths))
+    if not grades:
+        _print_progress(sessions, len(paths))
     return sessions
 
 

@@ -7,8 +7,7 @@ How far people agree is measured in `podium.judging.agreement`; the selection al
 from podium.judging.active_sampling import by_expected_gain, expected_gains
 from podium.judging.algorithms.selection import Pair
 from podium.judging.assessors.calibrate import Calibration, calibrate
-from podium.judging.assessors.endpoint import EndpointAssessor, EndpointError
-from podium.judging.assessors.panel import Assessor, judge_session
+from podium.judging.assessors.panel import Assessor, Grader, grade_session, judge_session
 from podium.judging.assessors.simulated import (
     GRADE_SECONDS,
     HABITS,
@@ -30,8 +29,14 @@ from podium.judging.entries import (
     active_entries,
     seconds_spent,
 )
-from podium.judging.grading import GradingSession, side_by_side_totals
+from podium.judging.grading import GradingSession, grade_judgments, side_by_side_totals
 from podium.judging.kndcg import k_ndcg
+from podium.judging.models.answer_log import AnswerLog, ModelAnswer, read_answers
+from podium.judging.models.assessor import EndpointAssessor
+from podium.judging.models.budget import Budget, BudgetError
+from podium.judging.models.endpoint import Endpoint, EndpointError
+from podium.judging.models.injection import injection_flags
+from podium.judging.models.rubric import RUBRICS, Rubric, read_rubric
 from podium.judging.preference_labels import preference_judgments
 from podium.judging.result import SessionResult, log_preferences, session_judgments
 from podium.judging.session import Session
@@ -43,22 +48,30 @@ __all__ = [
     "GRADE_SECONDS",
     "HABITS",
     "PAIR_SECONDS",
+    "RUBRICS",
+    "AnswerLog",
     "Assessor",
     "Assignment",
+    "Budget",
+    "BudgetError",
     "Calibration",
     "Comparisons",
     "Contradiction",
+    "Endpoint",
     "EndpointAssessor",
     "EndpointError",
     "Entry",
     "Grade",
+    "Grader",
     "GradingSession",
     "Habits",
     "Mark",
+    "ModelAnswer",
     "Outcome",
     "Overlap",
     "Pair",
     "Posterior",
+    "Rubric",
     "Session",
     "SessionFile",
     "SessionResult",
@@ -76,10 +89,15 @@ __all__ = [
     "estimate_workload",
     "expected_gains",
     "fit_bradley_terry",
+    "grade_judgments",
+    "grade_session",
+    "injection_flags",
     "judge_session",
     "k_ndcg",
     "log_preferences",
     "preference_judgments",
+    "read_answers",
+    "read_rubric",
     "rotate",
     "seconds_spent",
     "session_judgments",
