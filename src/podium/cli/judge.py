@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Callable
-from dataclasses import dataclass
 from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
@@ -27,10 +26,10 @@ from podium.cli.judge_model import (
     Repeats,
     RubricFile,
 )
+from podium.cli.pool import CandidatePool
 from podium.cli.printing import print_table
-from podium.cli.reading import read_rankings
-from podium.data import CandidateList, read_jsonl, run_candidates, write_qrels
-from podium.errors import ArgumentError, DataError
+from podium.data import CandidateList, write_qrels
+from podium.errors import DataError
 
 if TYPE_CHECKING:
     from podium.judging import Session, SessionFile
@@ -110,7 +109,7 @@ def judge_command(
     """
     from podium.judging import SessionFile
 
-    pool = _Pool(source, run, topics, documents, depth, query)
+    pool = CandidatePool(source, run, topics, documents, depth, query)
 
     def start(chosen: CandidateList, path: Path) -> SessionFile:
         new = _new_session(chosen, k or 10, algorithm or "adaptive", budget, seed)
@@ -118,7 +117,9 @@ def judge_command(
 
     is_folder = Path(session).is_dir() or session.endswith("/")
 
-    def judge_all(ask: Callable[[SessionFile], bool], *, grades: bool = False) -> dict[str, Session]:
+    def judge_all(
+        ask: Callable[[SessionFile], bool], *, grades: bool = False
+    ) -> dict[str, Session]:
         if is_folder:
             return _judge_folder(Path(session), pool, start, ask, k, algorithm, grades)
         path = Path(session)
@@ -165,41 +166,6 @@ def _export(sessions: dict[str, Session], path: str, ties: bool, grader: str | N
         write_qrels(grade_judgments(logs, assessor=grader), path)
 
 
-@dataclass(frozen=True)
-class _Pool:
-    """Where queries and candidates come from."""
-
-    source: str | None
-    run: str | None
-    topics: str | None
-    documents: str | None
-    depth: int
-    query: str | None
-
-    def lists(self) -> list[CandidateList] | None:
-        """Return the queries to judge with their candidates; None if no source was named."""
-        if self.run is not None:
-            if self.source is not None:
-                raise ArgumentError("--run and --from name two sources. Give one of them.")
-            if self.topics is None or self.documents is None:
-                raise ArgumentError("--run has ids only. Give --topics and --documents too.")
-            rankings = read_rankings(self.run)
-            lists = run_candidates(rankings, self.topics, self.documents, depth=self.depth)
-        elif self.source is not None:
-            lists = list(read_jsonl(self.source))
-        else:
-            return None
-        if self.query is not None:
-            lists = [entry for entry in lists if entry.query_id == self.query]
-            if not lists:
-                raise DataError(f"has no query {self.query!r}", path=self.name)
-        return lists
-
-    @property
-    def name(self) -> str:
-        return str(self.source or self.run)
-
-
 def _judge_one(
     journal: SessionFile,
     path: str,
@@ -220,7 +186,7 @@ def _judge_one(
 
 def _judge_folder(
     folder: Path,
-    pool: _Pool,
+    pool: CandidatePool,
     start: Callable[[CandidateList, Path], SessionFile],
     ask: Callable[[SessionFile], bool],
     k: int | None,
@@ -298,7 +264,7 @@ def _refuse_changes(path: str, session: Session, k: int | None, algorithm: str |
             )
 
 
-def _chosen(session: str, pool: _Pool) -> CandidateList:
+def _chosen(session: str, pool: CandidatePool) -> CandidateList:
     lists = pool.lists()
     if lists is None:
         raise _no_session(session)

@@ -16,6 +16,13 @@ from podium.judging.assessors.simulated import (
     SimulatedAssessor,
 )
 from podium.judging.assignment import Assignment, Overlap, balance, rotate
+from podium.judging.auditing.alt_test import AltTest, alt_test
+from podium.judging.auditing.audit import Audit, audit
+from podium.judging.auditing.conclusion import Conclusion
+from podium.judging.auditing.plan import AuditPlan, plan_audit
+from podium.judging.auditing.report import audit_page
+from podium.judging.auditing.sample import AuditSample, Unit, Votes, people_votes
+from podium.judging.auditing.sheet import draw_units, read_sheet, write_sheet
 from podium.judging.bradley_terry import Comparisons, Posterior, fit_bradley_terry
 from podium.judging.contradictions import Contradiction
 from podium.judging.entries import (
@@ -49,13 +56,18 @@ __all__ = [
     "HABITS",
     "PAIR_SECONDS",
     "RUBRICS",
+    "AltTest",
     "AnswerLog",
     "Assessor",
     "Assignment",
+    "Audit",
+    "AuditPlan",
+    "AuditSample",
     "Budget",
     "BudgetError",
     "Calibration",
     "Comparisons",
+    "Conclusion",
     "Contradiction",
     "Endpoint",
     "EndpointAssessor",
@@ -79,12 +91,18 @@ __all__ = [
     "SimulatedAssessor",
     "Stopwatch",
     "Undo",
+    "Unit",
     "Verdict",
+    "Votes",
     "Workload",
     "active_entries",
+    "alt_test",
+    "audit",
+    "audit_page",
     "balance",
     "by_expected_gain",
     "calibrate",
+    "draw_units",
     "estimate_grading_workload",
     "estimate_workload",
     "expected_gains",
@@ -95,11 +113,15 @@ __all__ = [
     "judge_session",
     "k_ndcg",
     "log_preferences",
+    "people_votes",
+    "plan_audit",
     "preference_judgments",
     "read_answers",
     "read_rubric",
+    "read_sheet",
     "rotate",
     "seconds_spent",
     "session_judgments",
     "side_by_side_totals",
+    "write_sheet",
 ]
