@@ -19,6 +19,7 @@ from podium.judging import (
     Session,
     SessionFile,
     Verdict,
+    Votes,
     alt_test,
     audit,
     audit_page,
@@ -152,7 +153,7 @@ def test_intervals_resample_queries():
         for answer in answers
         for n in range(10)
     ]
-    many = {
+    many: Votes = {
         name: {(q, f"{d}-{n}"): value for (q, d), value in each.items() for n in range(10)}
         for name, each in votes.items()
     }

@@ -7,14 +7,15 @@ from typing import Annotated, Literal
 
 import typer
 
-from podium.cli.evaluate import ConventionName, Measure, Truth, unique_name
+from podium.cli.evaluate import ConventionName, Measure, Truth, read_systems
 from podium.cli.options import JsonOutput
+from podium.cli.powered import MachineLabels, print_powered
 from podium.cli.printing import print_notes, print_table
 from podium.cli.progress import spinner
-from podium.cli.reading import Reading, read_rankings, reads_data
-from podium.data import Preferences, Rankings
+from podium.cli.reading import Reading, reads_data
+from podium.data import Preferences
 from podium.data.files import open_write
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 from podium.measures import Comparison, as_html, as_json, as_latex, as_markdown, compare
 from podium.measures.comparison.formats import notes
 from podium.measures.comparison.result import HEADINGS
@@ -37,6 +38,7 @@ def compare_command(
         typer.Option("--output", "-o", help="Also write a report: .html, .md, .tex or .json."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Random seed of the randomisation test.")] = 0,
+    machine: MachineLabels = None,
     as_json_output: JsonOutput = False,
     *,
     reading: Reading,
@@ -52,15 +54,30 @@ def compare_command(
                 path=path,
                 hint=f"Name a file that ends with {', '.join(_WRITERS)}.",
             )
+    if machine is not None:
+        if output:
+            raise ArgumentError("--machine writes no report", hint="Leave out --output.")
+        print_powered(
+            truth,
+            machine,
+            read_systems(runs),
+            measures or ["nDCG@10"],
+            conventions,
+            reading,
+            differences=True,
+            as_json=as_json_output,
+        )
+        return
     with spinner("Comparing"):
         judged = reading.truth(truth)
         default = ["ppref"] if isinstance(judged, Preferences) else ["nDCG@10"]
-        systems: dict[str, Rankings] = {}
-        for path in runs:
-            run = read_rankings(path)
-            systems[unique_name(run, path, systems)] = run
         comparison = compare(
-            measures or default, judged, systems, conventions=conventions, test=test, seed=seed
+            measures or default,
+            judged,
+            read_systems(runs),
+            conventions=conventions,
+            test=test,
+            seed=seed,
         )
     if as_json_output:
         typer.echo(as_json(comparison))

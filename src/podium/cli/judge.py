@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Callable
+from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
@@ -64,6 +65,13 @@ def judge_command(
     query: Annotated[
         str | None, typer.Option(help="Id of the query to judge, if there are several.")
     ] = None,
+    prior: Annotated[
+        str | None,
+        typer.Option(
+            help="A log of a model's answers, whose order new sessions start from: people are "
+            "asked where it matters."
+        ),
+    ] = None,
     k: Annotated[
         int | None, typer.Option(min=1, help="How many documents to put in order; by default 10.")
     ] = None,
@@ -107,11 +115,15 @@ def judge_command(
 
     With --model a language model judges instead, pairs or, with a rubric for them, grades.
     """
-    from podium.judging import SessionFile
+    from podium.judging import SessionFile, model_scores, read_answers
 
     pool = CandidatePool(source, run, topics, documents, depth, query)
 
+    orders = {} if prior is None else model_scores(read_answers(prior))
+
     def start(chosen: CandidateList, path: Path) -> SessionFile:
+        if prior is not None:
+            chosen = _in_order(chosen, orders.get(chosen.query_id, {}), prior)
         new = _new_session(chosen, k or 10, algorithm or "adaptive", budget, seed)
         return SessionFile.create(path, new, _about(chosen))
 
@@ -289,6 +301,22 @@ def _new_session(
         best_first = sorted(range(len(items)), key=lambda index: -(scores[index] or 0.0))
         items = [items[index] for index in best_first]
     return Session(items, k, algorithm=algorithm, seed=seed, ordered=ordered, budget=budget)
+
+
+def _in_order(chosen: CandidateList, scores: dict[str, float], prior: str) -> CandidateList:
+    """Return the candidates with a model's scores; those that it did not judge come last."""
+    if not scores:
+        raise DataError(
+            f"has no answer about query {chosen.query_id!r}",
+            path=prior,
+            hint="Let the model judge its documents first.",
+        )
+    last = min(scores.values()) - 1
+    candidates = tuple(
+        replace(candidate, score=scores.get(candidate.document_id, last))
+        for candidate in chosen.candidates
+    )
+    return replace(chosen, candidates=candidates)
 
 
 def _about(chosen: CandidateList) -> dict[str, Any]:

@@ -44,6 +44,7 @@ from podium.judging.models.budget import Budget, BudgetError
 from podium.judging.models.endpoint import Endpoint, EndpointError
 from podium.judging.models.injection import injection_flags
 from podium.judging.models.rubric import RUBRICS, Rubric, read_rubric
+from podium.judging.models.scores import model_scores
 from podium.judging.preference_labels import preference_judgments
 from podium.judging.result import SessionResult, log_preferences, session_judgments
 from podium.judging.session import Session
@@ -113,6 +114,7 @@ __all__ = [
     "judge_session",
     "k_ndcg",
     "log_preferences",
+    "model_scores",
     "people_votes",
     "plan_audit",
     "preference_judgments",

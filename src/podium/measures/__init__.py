@@ -4,6 +4,12 @@ from podium.measures.comparison.coherence import Coherence, coherence
 from podium.measures.comparison.compare import compare
 from podium.measures.comparison.formats import as_json, as_latex, as_markdown
 from podium.measures.comparison.html import as_html
+from podium.measures.comparison.prediction_powered import (
+    PoweredComparison,
+    PoweredMean,
+    compare_powered,
+    powered_mean,
+)
 from podium.measures.comparison.result import Comparison
 from podium.measures.comparison.statistics import mean_interval, paired_difference
 from podium.measures.conventions import Conventions
@@ -98,6 +104,8 @@ __all__ = [
     "P",
     "Pairs",
     "Parameter",
+    "PoweredComparison",
+    "PoweredMean",
     "R",
     "RBPResidual",
     "RelNDCG",
@@ -116,6 +124,7 @@ __all__ = [
     "bpref",
     "coherence",
     "compare",
+    "compare_powered",
     "concat_evaluations",
     "conventions_for",
     "conventions_named",
@@ -131,6 +140,7 @@ __all__ = [
     "number_between",
     "paired_difference",
     "parse_measure",
+    "powered_mean",
     "ppref",
     "reference_page",
     "rpref",

@@ -85,5 +85,5 @@ def plan_audit(
     variance = 2 * agreement * (1 - agreement)
     for_test = (float(ndtri(1 - level)) + float(ndtri(power))) ** 2 * variance / epsilon**2
     for_interval = (float(ndtri(0.975)) / width) ** 2 * agreement * (1 - agreement)
-    sizes = [math.ceil(size * design) for size in (for_test, for_interval)]
-    return AuditPlan(people, *sizes, max(*sizes, LEAST_UNITS))
+    tested, interval = (math.ceil(size * design) for size in (for_test, for_interval))
+    return AuditPlan(people, tested, interval, max(tested, interval, LEAST_UNITS))

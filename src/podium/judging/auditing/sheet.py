@@ -119,7 +119,7 @@ def read_sheet(path: str | os.PathLike[str]) -> dict[Unit, float]:
         text = content.decode("utf-8-sig")
         rows = csv.DictReader(io.StringIO(text, newline=""))
         columns = rows.fieldnames or ()
-        votes = {}
+        votes: dict[Unit, float] = {}
         for row in rows:
             vote = _vote(row, columns)
             if vote is not None:
