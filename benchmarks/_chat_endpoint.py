@@ -68,9 +68,11 @@ class ChatServer:
         counts_tokens: Whether it tells how many tokens were used.
         retry_after: What it says when it is busy.
         slowness: Seconds that a slow answer takes.
+        delay: Seconds that every answer takes.
         requests: The bodies of all requests, with the path and headers.
         charged: How many times each question was charged.
         tokens: The tokens charged.
+        replayed: How many replies were sent again, which were charged before.
         most_at_once: The most requests at the same time.
     """
 
@@ -86,6 +88,7 @@ class ChatServer:
         self.requests: list[dict[str, Any]] = []
         self.charged: Counter[str] = Counter()
         self.tokens = 0
+        self.replayed = 0
         self.most_at_once = 0
         self._at_once = 0
         self._replies: dict[str, bytes] = {}
@@ -116,6 +119,7 @@ class ChatServer:
         """The reply, which is charged unless it was before."""
         with self._lock:
             if key and key in self._replies:
+                self.replayed += 1
                 return self._replies[key]
         reply = self._completion(body, fault)
         content = json.dumps(reply).encode()
@@ -172,6 +176,15 @@ def _token(token: str, shares: Shares) -> dict[str, Any]:
         {"token": each, "logprob": math.log(share)} for each, share in alternatives if share > 0
     ]
     return {"token": token, "logprob": -0.01, "top_logprobs": listed}
+
+
+class _QuietServer(ThreadingHTTPServer):
+    """Clients that are killed or give up are no news."""
+
+    daemon_threads = True
+
+    def handle_error(self, *_: object) -> None:
+        pass
 
 
 @contextmanager
@@ -234,8 +247,7 @@ def serve_chat(server: ChatServer) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             pass
 
-    running = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    running.daemon_threads = True
+    running = _QuietServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
