@@ -271,6 +271,12 @@ def test_what_cannot_be_audited():
     with pytest.raises(ArgumentError, match="several models or rubrics: big with grades/1"):
         audit([*answers, other], votes)
     assert audit([*answers, other], votes, model="tiny", draws=5).sample.model == "tiny"
+    newer = ModelAnswer("z", "tiny", "grades/2", "k", "q0", ("d0",), "1")
+    for name in ("grades/2", "k"):
+        assert audit([*answers, newer], votes, rubric=name, draws=5).sample.units == (("q0", "d0"),)
+    assert len(draw_units([*answers, newer], 30, rubric="grades/1")) == 30
+    with pytest.raises(ArgumentError, match="several models or rubrics"):
+        draw_units([*answers, newer], 30, rubric="grades")
     with pytest.raises(ArgumentError, match="no answer is by 'none'"):
         audit(answers, votes, model="none")
     unusable = ModelAnswer("u", "tiny", "grades/1", "h", "q0", ("d0",), "", problem="refused")

@@ -249,6 +249,13 @@ def test_one_usable_order_is_enough(assess, server):
     assert assess().outcome("d1", "d2") is Outcome.RIGHT
 
 
+def test_documents_without_text_are_left_to_people(assess, server):
+    texts = TEXTS | {"d9": ""}
+    assert assess(rubric="grades", texts=texts).grade("d9") is None
+    assert assess(texts=texts).outcome("d1", "d9") is None
+    assert server.requests == []
+
+
 def test_a_pair_without_a_verdict_stays_open(assess, server):
     server.faults = ["refusal", "refusal"]
     session = Session(["d1", "d2", "d3", "d4"], 2, algorithm="tournament")
@@ -350,8 +357,16 @@ def test_nobody_there(assess):
             assess(endpoint, rubric="grades").outcome("d1", "d2")
         with pytest.raises(ArgumentError, match="'pairs' is not about 1 documents"):
             assess(endpoint).grade("d1")
-    with pytest.raises(ArgumentError, match="not a web address"):
-        Endpoint("file:///etc/passwd#tiny")
+    for address in ("file:///etc/passwd#tiny", "http://[bad/v1#tiny"):
+        with pytest.raises(ArgumentError, match="not a web address"):
+            Endpoint(address)
+    waits = []
+    with (
+        Endpoint("http://127.0.0.1:1#tiny", key="", sleep=waits.append) as endpoint,
+        pytest.raises(EndpointError, match="refused"),
+    ):
+        assess(endpoint).outcome("d1", "d2")
+    assert waits == []  # where nobody ever answered, the address is wrong
     with pytest.raises(ArgumentError, match="names no model"):
         Endpoint("http://127.0.0.1:1")
 

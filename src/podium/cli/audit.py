@@ -17,7 +17,7 @@ from podium.data.files import numbered_lines, open_write
 from podium.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
-    from podium.judging import Audit, AuditPlan, ModelAnswer, Votes
+    from podium.judging import Audit, AuditPlan, Unit, Votes
 
 
 def audit_command(
@@ -50,6 +50,9 @@ def audit_command(
     ] = 100,
     model: Annotated[
         str | None, typer.Option(help="The model, if the answers are by several.")
+    ] = None,
+    rubric: Annotated[
+        str | None, typer.Option(help="The rubric's name or hash, if there are several.")
     ] = None,
     epsilon: Annotated[
         float,
@@ -84,7 +87,7 @@ def audit_command(
     sheet.csv --from candidates.jsonl`), let people fill copies of the sheet, and hold them against
     the model (`podium audit answers.jsonl ann.csv bob.csv cem.csv -o audit.html`).
     """
-    from podium.judging import audit, audit_page, plan_audit, read_answers
+    from podium.judging import audit, audit_page, draw_units, plan_audit, read_answers
 
     if plan:
         planned = plan_audit(people=assessors, agreement=agreement, epsilon=epsilon, width=width)
@@ -97,7 +100,8 @@ def audit_command(
         if sheet is None:
             raise ArgumentError("--sample has nowhere to go", hint="Name a sheet: --to sheet.csv.")
         pool = CandidatePool(source, run, topics, documents, depth, None)
-        _write_sample(log, sample, sheet, pool, seed)
+        units = draw_units(log, sample, model=model, rubric=rubric, seed=seed)
+        _write_sample(units, sheet, pool, seed)
         return
     if not people:
         raise ArgumentError(
@@ -106,7 +110,9 @@ def audit_command(
         )
     votes = _votes(people, model or log[0].model)
     members = None if groups is None else _groups(groups)
-    result = audit(log, votes, model=model, epsilon=epsilon, groups=members, seed=seed)
+    result = audit(
+        log, votes, model=model, rubric=rubric, epsilon=epsilon, groups=members, seed=seed
+    )
     if output is not None:
         with open_write(output, compress=False) as write:
             write(audit_page(result).encode())
@@ -131,10 +137,8 @@ def _print_plan(plan: AuditPlan, as_json: bool) -> None:
     )
 
 
-def _write_sample(
-    log: list[ModelAnswer], count: int, sheet: str, pool: CandidatePool, seed: int
-) -> None:
-    from podium.judging import draw_units, write_sheet
+def _write_sample(units: list[Unit], sheet: str, pool: CandidatePool, seed: int) -> None:
+    from podium.judging import write_sheet
 
     lists = pool.lists()
     if lists is None:
@@ -150,7 +154,7 @@ def _write_sample(
         for entry in lists
     }
     queries = {entry.query_id: entry.query for entry in lists}
-    write_sheet(draw_units(log, count, seed=seed), texts, queries, sheet, seed=seed)
+    write_sheet(units, texts, queries, sheet, seed=seed)
 
 
 def _votes(paths: list[str], model: str) -> Votes:

@@ -194,9 +194,8 @@ def _texts(journal: SessionFile) -> dict[str, str]:
     """The texts of documents; the file is untrusted, so any part may be of any type."""
     texts = journal.about.get("texts")
     documents = {}
-    for item, values in texts.items() if isinstance(texts, dict) else ():
+    for item in journal.session.items:
+        values = texts.get(item) if isinstance(texts, dict) else None
         parts = [values.get(name) for name in ("title", "text")] if isinstance(values, dict) else []
-        text = "\n".join(part for part in parts if isinstance(part, str) and part)
-        if text:
-            documents[item] = text
+        documents[item] = "\n".join(part for part in parts if isinstance(part, str) and part)
     return documents

@@ -88,6 +88,7 @@ def audit(
     people: Votes,
     *,
     model: str | None = None,
+    rubric: str | None = None,
     epsilon: float = 0.15,
     groups: Mapping[str, str] | None = None,
     confidence: float = 0.95,
@@ -101,6 +102,7 @@ def audit(
         people: What each person said of each unit: see `people_votes`. They must not have seen
             the model's answers.
         model: The model, if the answers are by several.
+        rubric: The rubric's name, with or without its version, or its hash, if there are several.
         epsilon: The margin of the alternative annotator test: 0.2 where people are experts, 0.15
             where they are trained, 0.1 for a crowd.
         groups: To each query id its group, for agreement by group.
@@ -124,7 +126,7 @@ def audit(
             f"{draws} draws at confidence {confidence}",
             hint="Give 1 or more, and a confidence between 0 and 1.",
         )
-    sample = AuditSample.of(answers, people, model=model)
+    sample = AuditSample.of(answers, people, model=model, rubric=rubric)
     interval = partial(
         cluster_interval, clusters=sample.clusters, draws=draws, confidence=confidence, seed=seed
     )

@@ -159,10 +159,15 @@ class AuditSample:
 
     @classmethod
     def of(
-        cls, answers: Sequence[ModelAnswer], people: Votes, *, model: str | None = None
+        cls,
+        answers: Sequence[ModelAnswer],
+        people: Votes,
+        *,
+        model: str | None = None,
+        rubric: str | None = None,
     ) -> AuditSample:
         """Bring a model's answers and people's votes together."""
-        chosen = one_rubric(answers, model)
+        chosen = one_rubric(answers, model, rubric)
         judgments = {
             unit: judgment
             for unit, judgment in model_judgments(chosen).items()
@@ -204,16 +209,26 @@ class AuditSample:
         return Ratings.from_table(table)
 
 
-def one_rubric(answers: Sequence[ModelAnswer], model: str | None = None) -> list[ModelAnswer]:
-    """The answers of a model; an error if the log has several models or rubrics."""
-    chosen = [answer for answer in answers if model in (None, answer.model)]
+def one_rubric(
+    answers: Iterable[ModelAnswer], model: str | None = None, rubric: str | None = None
+) -> list[ModelAnswer]:
+    """The answers of a model by a rubric; an error if the log has several of either."""
+    chosen = [
+        answer
+        for answer in answers
+        if model in (None, answer.model)
+        and rubric in (None, answer.rubric, answer.rubric_hash, answer.rubric.partition("/")[0])
+    ]
     kinds = sorted({(answer.model, answer.rubric, answer.rubric_hash) for answer in chosen})
     if not kinds:
-        raise ArgumentError(f"no answer is by {model!r}", hint="Name a model of the log.")
+        asked = " and ".join(repr(name) for name in (model, rubric) if name is not None)
+        raise ArgumentError(
+            f"no answer is by {asked or 'anyone'}", hint="Name a model and a rubric of the log."
+        )
     if len(kinds) > 1:
-        listed = ", ".join(f"{name} with {rubric} ({key})" for name, rubric, key in kinds[:5])
+        listed = ", ".join(f"{name} with {kind} ({key})" for name, kind, key in kinds[:5])
         raise ArgumentError(
             f"the answers are by several models or rubrics: {listed}",
-            hint="Name one model, and keep a log of answers for each rubric.",
+            hint="Name one: model= and rubric=, which may be its hash.",
         )
     return chosen

@@ -27,8 +27,22 @@ _LARGEST = 2**26
 _ANSWERS = {"A": 1.0, "B": -1.0, "TIE": 0.0}
 
 
-def draw_units(answers: Sequence[ModelAnswer], count: int, *, seed: int = 0) -> list[Unit]:
+def draw_units(
+    answers: Sequence[ModelAnswer],
+    count: int,
+    *,
+    model: str | None = None,
+    rubric: str | None = None,
+    seed: int = 0,
+) -> list[Unit]:
     """Draw units that a model judged, at random.
+
+    Args:
+        answers: The model's answers.
+        count: How many units to draw.
+        model: The model, if the answers are by several.
+        rubric: The rubric's name or hash, if there are several.
+        seed: Draws them.
 
     Example:
         >>> answers = [
@@ -39,7 +53,7 @@ def draw_units(answers: Sequence[ModelAnswer], count: int, *, seed: int = 0) -> 
     """
     units = sorted(
         unit
-        for unit, judgment in model_judgments(one_rubric(answers)).items()
+        for unit, judgment in model_judgments(one_rubric(answers, model, rubric)).items()
         if judgment.value is not None
     )
     if not 1 <= count <= len(units):

@@ -35,7 +35,7 @@ class EndpointAssessor:
     Args:
         endpoint: The model.
         query: What people searched for.
-        texts: The text of each document.
+        texts: The text of each document; one that is empty is left to people.
         rubric: What it is asked: a `Rubric`, a TOML file, or ``grades`` or ``pairs``.
         log: Where answers are kept; by default in memory.
         query_id: The query's id, in the log of answers.
@@ -80,6 +80,8 @@ class EndpointAssessor:
 
     def grade(self, item: str, at: float | None = None) -> Grade | None:
         """Grade a document; None if no answer can be used."""
+        if not self._text(item):
+            return None
         begin = time.monotonic()
         answers = [self.answer((item,), repeat) for repeat in range(self._repeats)]
         labels = [int(answer.label) for answer in answers if answer.label]
@@ -98,6 +100,8 @@ class EndpointAssessor:
             raise ArgumentError(
                 f"rubric {self.rubric.name!r} grades documents", hint="Give one for pairs."
             )
+        if not (self._text(left) and self._text(right)):
+            return None
         forward = [self.answer((left, right), repeat) for repeat in range(self._repeats)]
         backward = [self.answer((right, left), repeat) for repeat in range(self._repeats)]
         return pair_outcome(forward, backward)
@@ -109,10 +113,7 @@ class EndpointAssessor:
                 f"rubric {self.rubric.name!r} is not about {len(items)} documents",
                 hint="Give one for grades or pairs.",
             )
-        for item in items:
-            if item not in self._texts:
-                raise DataError(f"item {item!r} has no text", hint="Give every item's text.")
-        documents = [self._texts[item] for item in items]
+        documents = [self._text(item) for item in items]
         question = self._hash(documents, repeat)
         with self.log.claim(question):
             known = self.log.find(question)
@@ -120,6 +121,11 @@ class EndpointAssessor:
                 known = self._ask(question, items, documents, repeat)
                 self.log.add(known)
             return self.log.adopt(known, self.query_id, items)
+
+    def _text(self, item: str) -> str:
+        if item not in self._texts:
+            raise DataError(f"item {item!r} has no text", hint="Give every item's text.")
+        return self._texts[item]
 
     def _hash(self, documents: Sequence[str], repeat: int) -> str:
         content = [

@@ -86,8 +86,7 @@ class Endpoint:
         except ImportError as error:
             raise MissingPackageError("httpx", extra="models") from error
         url, _, model = address.partition("#")
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if not _is_web_address(url):
             raise ArgumentError(f"{url!r} is not a web address", hint="Start it with https://.")
         if not model:
             raise ArgumentError(
@@ -109,8 +108,10 @@ class Endpoint:
         self._lock = threading.Lock()
         self._not_before = 0.0
         self._refused: set[str] = set()
+        self._reached = False
         token = os.environ.get("OPENAI_API_KEY", "") if key is None else key
         self._errors: tuple[type[Exception], ...] = (httpx.HTTPError, httpx.InvalidURL)
+        self._unreachable = httpx.ConnectError
         # Redirects are not followed: one would carry the key to wherever it points.
         self._client = httpx.Client(
             follow_redirects=False,
@@ -183,7 +184,10 @@ class Endpoint:
                     break
                 self._rest_all(headers.get("retry-after", ""))
             failures += 1
-        raise EndpointError(
+        raise self._failed(problem)
+
+    def _failed(self, problem: str) -> EndpointError:
+        return EndpointError(
             f"{self.url}: {problem}", hint="Check address, model and key; answers so far are kept."
         )
 
@@ -221,7 +225,11 @@ class Endpoint:
                     if time.monotonic() > end:
                         return 0, {}, b"", f"no whole reply within {self._timeout:g} s"
         except self._errors as error:
+            if isinstance(error, self._unreachable) and not self._reached:
+                # Nobody ever answered at this address, so it is likely to be wrong.
+                raise self._failed(str(error)) from error
             return 0, {}, b"", str(error) or type(error).__name__
+        self._reached = True
         return response.status_code, response.headers, bytes(content), ""
 
     def _leave_out(self, content: bytes, has_schema: bool) -> bool:
@@ -258,6 +266,14 @@ class Endpoint:
             with self._lock:
                 until = time.monotonic() + min(seconds, _LONGEST_WAIT)
                 self._not_before = max(self._not_before, until)
+
+
+def _is_web_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # brackets of IPv6 that do not match
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
 def _printable(content: bytes) -> str:

@@ -6,16 +6,23 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from podium.judging.auditing.sample import Unit, model_judgments
+from podium.judging.auditing.sample import Unit, model_judgments, one_rubric
 from podium.judging.bradley_terry import Comparisons, fit_bradley_terry
 from podium.judging.models.answer_log import ModelAnswer
 
 
-def model_scores(answers: Iterable[ModelAnswer]) -> dict[str, dict[str, float]]:
+def model_scores(
+    answers: Iterable[ModelAnswer], *, model: str | None = None, rubric: str | None = None
+) -> dict[str, dict[str, float]]:
     """A score for each document that a model judged, by query.
 
     Of grades, the expected grade by the probabilities of tokens, or the grade; of pairs, the
     strength that they imply by Bradley and Terry's model.
+
+    Args:
+        answers: The model's answers.
+        model: The model, if the answers are by several.
+        rubric: The rubric's name or hash, if there are several.
 
     Example:
         >>> sure = {"1": 0.25, "2": 0.75}
@@ -24,7 +31,7 @@ def model_scores(answers: Iterable[ModelAnswer]) -> dict[str, dict[str, float]]:
         >>> model_scores([one, other])
         {'q': {'a': 1.75, 'b': 2.0}}
     """
-    several = list(answers)
+    several = one_rubric(answers, model, rubric)
     grades: dict[str, dict[str, list[float]]] = {}
     for answer in several:
         if answer.label and len(answer.items) == 1:
