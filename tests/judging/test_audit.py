@@ -376,6 +376,7 @@ def test_a_sheet_is_blind_and_comes_back(tmp_path):
         ("query_id,document,answer\nq,d,1\nq,d,2\n", "q d has two answers"),
         ("", "no column"),
         ("query_id,document,answer\nq,d\n", None),
+        ("query_id,document,answer\nq," + "d" * 200_000 + ",1\n", "field larger than"),
     ],
 )
 def test_sheets_that_cannot_be_read(tmp_path, content, problem):
@@ -386,6 +387,20 @@ def test_sheets_that_cannot_be_read(tmp_path, content, problem):
         return
     with pytest.raises(DataError, match=rf"ann\.csv.*{problem}"):
         read_sheet(path)
+
+
+def test_sheets_as_spreadsheets_write_them(tmp_path):
+    path = tmp_path / "ann.csv"
+    path.write_bytes("\ufeffquery_id;a;b;answer\r\nq;x;y;tie\r\n".encode())
+    assert read_sheet(path) == {("q", "x", "y"): 0.0}
+    path.write_text('query_id\tdocument\tanswer\nq\t"d\t1"\t 3\n')
+    assert read_sheet(path) == {("q", "d\t1"): 3.0}
+    write_sheet([("q", "d")], {"q": {"d": "x" * 40_000}}, {}, path)
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        [row] = csv.DictReader(stream)
+    assert row["text"] == "x" * 32_000 + " …"
+    with pytest.raises(DataError, match="No such file"):
+        write_sheet([("q", "d")], {"q": {"d": "x"}}, {}, tmp_path / "none" / "s.csv")
 
 
 def test_the_page_escapes_what_it_shows():

@@ -127,6 +127,11 @@ def evaluate_command(
         )
         return
     if machine is not None:
+        if per_query or scores is not None or cluster is not None:
+            raise ArgumentError(
+                "--machine goes with qrels and runs, and prints means",
+                hint="Leave out --per-query, --scores and --cluster.",
+            )
         names = measures or ["nDCG@10"]
         systems = read_systems(runs or [])
         chosen = _chosen(names, conventions, level, judged_only, complete)

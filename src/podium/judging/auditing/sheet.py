@@ -12,6 +12,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from podium.data.files import writing
 from podium.data.seeds import generator
 from podium.errors import ArgumentError, DataError
 from podium.judging.auditing.sample import Unit, model_judgments, one_rubric
@@ -23,6 +24,8 @@ _GRADE_COLUMNS = ("query_id", "query", "document", "text", "answer")
 _PAIR_COLUMNS = ("query_id", "query", "a", "a_text", "b", "b_text", "answer")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A cell that begins so would be run by a spreadsheet."""
+_LONGEST = 32_000
+"""Characters of a document that are shown: spreadsheets have no longer cells."""
 _LARGEST = 2**26
 _ANSWERS = {"A": 1.0, "B": -1.0, "TIE": 0.0}
 
@@ -104,10 +107,11 @@ def write_sheet(
                     f"document {item!r} of query {query!r} has no text",
                     hint="Give the candidates that the model judged.",
                 )
-            cells += [item, text]
+            cells += [item, text if len(text) <= _LONGEST else text[:_LONGEST] + " …"]
         writer.writerow([*map(_harmless, cells), ""])
     # Spreadsheets take UTF-8 for what it is only with a byte order mark.
-    Path(path).write_text(output.getvalue(), encoding="utf-8-sig")
+    with writing(path):
+        Path(path).write_text(output.getvalue(), encoding="utf-8-sig")
 
 
 def read_sheet(path: str | os.PathLike[str]) -> dict[Unit, float]:
@@ -131,7 +135,10 @@ def read_sheet(path: str | os.PathLike[str]) -> dict[Unit, float]:
         raise DataError("is too large for a sheet", path=path, hint="Give at most 64 MiB.")
     try:
         text = content.decode("utf-8-sig")
-        rows = csv.DictReader(io.StringIO(text, newline=""))
+        header = text.partition("\n")[0]
+        # Spreadsheets write semicolons or tabs where a comma is a decimal point.
+        delimiter = max(",;\t", key=header.count)
+        rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
         columns = rows.fieldnames or ()
         votes: dict[Unit, float] = {}
         for row in rows:
