@@ -20,6 +20,7 @@ _COMMANDS = {
     "convert": "podium.cli.convert:convert_command",
     "describe": "podium.cli.describe:describe_command",
     "judge": "podium.cli.judge:judge_command",
+    "audit": "podium.cli.audit:audit_command",
     "simulate": "podium.cli.simulate:simulate_command",
     "train": "podium.cli.train:train_command",
     "predict": "podium.cli.train:predict_command",

@@ -8,17 +8,18 @@ from typing import Annotated, Literal
 
 import typer
 
-from podium.cli.evaluate import ConventionName, Measure, Truth, unique_name
+from podium.cli.evaluate import ConventionName, Measure, Truth, read_systems
 from podium.cli.failing import one_line_errors
 from podium.cli.options import JsonOutput
+from podium.cli.powered import MachineLabels, print_powered
 from podium.cli.printing import on_terminal, print_notes, print_table
 from podium.cli.progress import spinner
-from podium.cli.reading import Reading, read_properties, read_rankings, reads_data
+from podium.cli.reading import Reading, read_properties, reads_data
 from podium.cli.text import shown
 from podium.data import Judgments, Preferences, Rankings
 from podium.data.files import open_write
 from podium.data.pool import read_texts
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 from podium.measures import (
     Comparison,
     Details,
@@ -81,6 +82,7 @@ def compare_command(
         str | None,
         typer.Option(help="Which of several planned looks this is: 2/5 shares out the level."),
     ] = None,
+    machine: MachineLabels = None,
     as_json_output: JsonOutput = False,
     *,
     reading: Reading,
@@ -97,7 +99,7 @@ def compare_command(
             measures or [],
             [Requirement.parse(text) for text in require or []],
             output or [],
-            _Asked(conventions, test, seed, slices, topics, documents, level, look),
+            _Asked(conventions, test, seed, slices, topics, documents, level, look, machine),
             reading,
             as_json_output=as_json_output,
         )
@@ -115,6 +117,7 @@ class _Asked:
     documents: str | None
     level: float
     look: str | None
+    machine: str | None
 
 
 def _compare(
@@ -135,13 +138,26 @@ def _compare(
                 path=path,
                 hint=f"Name a file that ends with {', '.join(_WRITERS)}.",
             )
+    if asked.machine is not None:
+        if output or requirements or asked.slices is not None:
+            raise ArgumentError(
+                "--machine prints means and differences only",
+                hint="Leave out --output, --require and --slices.",
+            )
+        print_powered(
+            truth,
+            asked.machine,
+            read_systems(runs),
+            measures or ["nDCG@10"],
+            asked.conventions,
+            reading,
+            differences=True,
+            as_json=as_json_output,
+        )
+        return
     with spinner("Comparing"):
         judged = reading.truth(truth)
         default = ["ppref"] if isinstance(judged, Preferences) else ["nDCG@10"]
-        systems: dict[str, Rankings] = {}
-        for path in runs:
-            run = read_rankings(path)
-            systems[unique_name(run, path, systems)] = run
         comparison = compare(
             [*measures, *(each.name for each in requirements)] or default,
             judged,

@@ -13,6 +13,7 @@ import numpy as np
 import typer
 
 from podium.cli.options import ClusterAddress, JsonOutput
+from podium.cli.powered import MachineLabels, print_powered
 from podium.cli.printing import on_terminal, print_notes, print_table
 from podium.cli.progress import byte_progress
 from podium.cli.reading import Reading, read_rankings, reads_data
@@ -103,6 +104,7 @@ def evaluate_command(
             "conventions, and the lines that it prints.",
         ),
     ] = False,
+    machine: MachineLabels = None,
     as_json: JsonOutput = False,
     *,
     reading: Reading,
@@ -124,6 +126,19 @@ def evaluate_command(
             reading=reading,
         )
         return
+    if machine is not None:
+        if per_query or scores is not None or cluster is not None:
+            raise ArgumentError(
+                "--machine goes with qrels and runs, and prints means",
+                hint="Leave out --per-query, --scores and --cluster.",
+            )
+        names = measures or ["nDCG@10"]
+        systems = read_systems(runs or [])
+        chosen = _chosen(names, conventions, level, judged_only, complete)
+        print_powered(
+            truth, machine, systems, names, chosen, reading, differences=False, as_json=as_json
+        )
+        return
     with byte_progress("Evaluating") as progress:
         results: dict[str, Evaluation] = {}
         if runs:
@@ -131,11 +146,8 @@ def evaluate_command(
             default = ["ppref", "rpref"] if isinstance(judged, Preferences) else ["nDCG@10"]
             names = measures or default
             chosen = _chosen(names, conventions, level, judged_only, complete)
-            for path in runs:
-                run = read_rankings(path)
-                results[unique_name(run, path, results)] = evaluate(
-                    names, judged, run, conventions=chosen
-                )
+            for name, run in read_systems(runs).items():
+                results[name] = evaluate(names, judged, run, conventions=chosen)
         else:
             names = measures or ["nDCG@10"]
             chosen = _chosen(names, conventions, level, judged_only, complete)
@@ -261,9 +273,13 @@ def _on_cluster(
         return evaluate_shards(measures, source, score=score, cluster=cluster, **options)[score]
 
 
-def unique_name(run: Rankings, path: str, taken: dict[str, Any]) -> str:
-    """Return a run's tag, or its path if another run has the same tag."""
-    return path if run.name in taken else run.name
+def read_systems(paths: list[str]) -> dict[str, Rankings]:
+    """Read runs, by their tags, or by their paths where another run has the same tag."""
+    systems: dict[str, Rankings] = {}
+    for path in paths:
+        run = read_rankings(path)
+        systems[path if run.name in systems else run.name] = run
+    return systems
 
 
 def _read_scores(path: str, rows: int) -> Any:

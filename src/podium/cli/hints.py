@@ -48,6 +48,8 @@ _OPTIONS: tuple[tuple[str, str], ...] = (
     (r"has no option 'group'", "has no option --group"),
     (r"has no option 'rename'", "has no columns to name"),
     (r"has no option 'features'", "has no option --feature-columns"),
+    (r"Name one: model= and rubric=, which", "Name one: --model and --rubric, which"),
+    (r"Give prompt_price= and answer_price=", "Give --prices"),
     (r"Raise max_features if", "Convert it with Python's read_letor(max_features=…) if"),
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,10 +14,23 @@ from urllib.parse import quote
 import typer
 from rich.console import Console
 
+from podium.cli.judge_model import (
+    AnswersFile,
+    Connections,
+    MaxMoney,
+    MaxRequests,
+    MaxTokens,
+    ModelAddress,
+    ModelJudge,
+    ModelOptions,
+    Prices,
+    Repeats,
+    RubricFile,
+)
+from podium.cli.pool import CandidatePool
 from podium.cli.printing import print_table
-from podium.cli.reading import read_rankings
-from podium.data import CandidateList, read_jsonl, run_candidates, write_qrels
-from podium.errors import ArgumentError, DataError
+from podium.data import CandidateList, write_qrels
+from podium.errors import DataError
 
 if TYPE_CHECKING:
     from podium.judging import Session, SessionFile
@@ -52,6 +65,13 @@ def judge_command(
     query: Annotated[
         str | None, typer.Option(help="Id of the query to judge, if there are several.")
     ] = None,
+    prior: Annotated[
+        str | None,
+        typer.Option(
+            help="A log of a model's answers, whose order new sessions start from: people are "
+            "asked where it matters."
+        ),
+    ] = None,
     k: Annotated[
         int | None, typer.Option(min=1, help="How many documents to put in order; by default 10.")
     ] = None,
@@ -77,91 +97,115 @@ def judge_command(
     ties: Annotated[
         bool, typer.Option("--ties", help="Give documents judged equal the same label.")
     ] = False,
+    model: ModelAddress = None,
+    rubric: RubricFile = "pairs",
+    answers: AnswersFile = None,
+    connections: Connections = 4,
+    repeats: Repeats = 1,
+    max_requests: MaxRequests = None,
+    max_tokens: MaxTokens = None,
+    max_money: MaxMoney = None,
+    prices: Prices = None,
 ) -> None:
     """Judge documents pair by pair with the keyboard, until each query's top k is in order.
 
     Every verdict is on disk at once: quit when you like, and run the same command to go on. If
     all candidates have scores they are taken as a prior ranking, which saves judgments. A session
     that is a folder (its name ends with / if it is new) goes through all queries.
-    """
-    from podium.judging import SessionFile
 
-    person = assessor or getpass.getuser()
-    pool = _Pool(source, run, topics, documents, depth, query)
+    With --model a language model judges instead, pairs or, with a rubric for them, grades.
+    """
+    from podium.judging import SessionFile, model_scores, read_answers
+
+    pool = CandidatePool(source, run, topics, documents, depth, query)
+
+    orders = {} if prior is None else model_scores(read_answers(prior))
 
     def start(chosen: CandidateList, path: Path) -> SessionFile:
+        if prior is not None:
+            chosen = _in_order(chosen, orders.get(chosen.query_id, {}), prior)
         new = _new_session(chosen, k or 10, algorithm or "adaptive", budget, seed)
         return SessionFile.create(path, new, _about(chosen))
 
-    if Path(session).is_dir() or session.endswith("/"):
-        sessions = _judge_folder(Path(session), pool, start, person, k, algorithm)
-    else:
+    is_folder = Path(session).is_dir() or session.endswith("/")
+
+    def judge_all(
+        ask: Callable[[SessionFile], bool], *, grades: bool = False
+    ) -> dict[str, Session]:
+        if is_folder:
+            return _judge_folder(Path(session), pool, start, ask, k, algorithm, grades)
         path = Path(session)
         journal = SessionFile.open(path) if path.exists() else start(_chosen(session, pool), path)
-        sessions = _judge_one(journal, session, person, k, algorithm)
-    if export is not None:
-        from podium.judging import session_judgments
+        return _judge_one(journal, session, ask, k, algorithm, grades)
 
-        write_qrels(session_judgments(sessions, ties=ties), export)
+    if model is None:
+        from podium.cli.judge_screen import judge
+
+        person = assessor or getpass.getuser()
+        sessions = judge_all(lambda journal: judge(journal, person))
+        if export is not None:
+            _export(sessions, export, ties)
+        return
+    kept = Path(session) / "answers.jsonl" if is_folder else Path(f"{session}.answers.jsonl")
+    if is_folder:
+        Path(session).mkdir(parents=True, exist_ok=True)
+    options = ModelOptions(
+        model,
+        rubric,
+        Path(answers) if answers else kept,
+        connections,
+        repeats,
+        max_requests,
+        max_tokens,
+        max_money,
+        prices,
+    )
+    with ModelJudge(options, assessor) as machine:
+        grades = machine.rubric.task == "grade"
+        sessions = judge_all(machine, grades=grades)
+        if export is not None:
+            _export(sessions, export, ties, machine.name if grades else None)
+        machine.finish()
 
 
-@dataclass(frozen=True)
-class _Pool:
-    """Where queries and candidates come from."""
+def _export(sessions: dict[str, Session], path: str, ties: bool, grader: str | None = None) -> None:
+    from podium.judging import grade_judgments, session_judgments
 
-    source: str | None
-    run: str | None
-    topics: str | None
-    documents: str | None
-    depth: int
-    query: str | None
-
-    def lists(self) -> list[CandidateList] | None:
-        """Return the queries to judge with their candidates; None if no source was named."""
-        if self.run is not None:
-            if self.source is not None:
-                raise ArgumentError("--run and --from name two sources. Give one of them.")
-            if self.topics is None or self.documents is None:
-                raise ArgumentError("--run has ids only. Give --topics and --documents too.")
-            rankings = read_rankings(self.run)
-            lists = run_candidates(rankings, self.topics, self.documents, depth=self.depth)
-        elif self.source is not None:
-            lists = list(read_jsonl(self.source))
-        else:
-            return None
-        if self.query is not None:
-            lists = [entry for entry in lists if entry.query_id == self.query]
-            if not lists:
-                raise DataError(f"has no query {self.query!r}", path=self.name)
-        return lists
-
-    @property
-    def name(self) -> str:
-        return str(self.source or self.run)
+    if grader is None:
+        write_qrels(session_judgments(sessions, ties=ties), path)
+    else:
+        logs = {query: session.log for query, session in sessions.items()}
+        write_qrels(grade_judgments(logs, assessor=grader), path)
 
 
 def _judge_one(
-    journal: SessionFile, path: str, assessor: str, k: int | None, algorithm: str | None
+    journal: SessionFile,
+    path: str,
+    ask: Callable[[SessionFile], bool],
+    k: int | None,
+    algorithm: str | None,
+    grades: bool,
 ) -> dict[str, Session]:
-    from podium.cli.judge_screen import judge, print_result
+    from podium.cli.judge_screen import print_result
 
     with journal:
         _refuse_changes(path, journal.session, k, algorithm)
-        judge(journal, assessor)
-        print_result(journal)
+        ask(journal)
+        if not grades:
+            print_result(journal)
         return {str(journal.about.get("query_id", "q")): journal.session}
 
 
 def _judge_folder(
     folder: Path,
-    pool: _Pool,
+    pool: CandidatePool,
     start: Callable[[CandidateList, Path], SessionFile],
-    assessor: str,
+    ask: Callable[[SessionFile], bool],
     k: int | None,
     algorithm: str | None,
+    grades: bool,
 ) -> dict[str, Session]:
-    """Judge query after query until all are done or the person leaves."""
-    from podium.cli.judge_screen import judge
+    """Judge query after query until all are done or the assessor leaves."""
     from podium.judging import SessionFile
 
     lists = pool.lists()
@@ -178,11 +222,12 @@ def _judge_folder(
         opened = SessionFile.open(path) if path.exists() else start(files[path], path)
         with opened as journal:
             _refuse_changes(str(path), journal.session, k, algorithm)
-            leaves = leaves or not judge(journal, assessor)
+            leaves = leaves or not ask(journal)
             sessions[str(journal.about.get("query_id", "q"))] = journal.session
     if not sessions:
         raise _no_session(str(folder))
-    _print_progress(sessions, len(paths))
+    if not grades:
+        _print_progress(sessions, len(paths))
     return sessions
 
 
@@ -231,7 +276,7 @@ def _refuse_changes(path: str, session: Session, k: int | None, algorithm: str |
             )
 
 
-def _chosen(session: str, pool: _Pool) -> CandidateList:
+def _chosen(session: str, pool: CandidatePool) -> CandidateList:
     lists = pool.lists()
     if lists is None:
         raise _no_session(session)
@@ -256,6 +301,22 @@ def _new_session(
         best_first = sorted(range(len(items)), key=lambda index: -(scores[index] or 0.0))
         items = [items[index] for index in best_first]
     return Session(items, k, algorithm=algorithm, seed=seed, ordered=ordered, budget=budget)
+
+
+def _in_order(chosen: CandidateList, scores: dict[str, float], prior: str) -> CandidateList:
+    """Return the candidates with a model's scores; those that it did not judge come last."""
+    if not scores:
+        raise DataError(
+            f"has no answer about query {chosen.query_id!r}",
+            path=prior,
+            hint="Let the model judge its documents first.",
+        )
+    last = min(scores.values()) - 1
+    candidates = tuple(
+        replace(candidate, score=scores.get(candidate.document_id, last))
+        for candidate in chosen.candidates
+    )
+    return replace(chosen, candidates=candidates)
 
 
 def _about(chosen: CandidateList) -> dict[str, Any]:

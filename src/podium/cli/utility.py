@@ -11,13 +11,13 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from podium.cli.evaluate import unique_name
+from podium.cli.evaluate import read_systems
 from podium.cli.options import JsonOutput
 from podium.cli.printing import print_table
 from podium.cli.progress import byte_progress, stage_progress
-from podium.cli.reading import Reading, read_rankings
+from podium.cli.reading import Reading
 from podium.cli.text import shown
-from podium.data import Judgments, Rankings
+from podium.data import Judgments
 from podium.data.files import open_write
 from podium.errors import DataError
 from podium.utility import (
@@ -219,10 +219,7 @@ def _systems(truth: str | None, runs: list[str] | None) -> Callable[[LearnedUtil
     judgments = Reading().truth(truth)
     if not isinstance(judgments, Judgments):
         raise DataError("has no judgments", path=truth, hint="Pass qrels as --truth.")
-    systems: dict[str, Rankings] = {}
-    for path in runs or []:
-        run = read_rankings(path)
-        systems[unique_name(run, path, systems)] = run
+    systems = read_systems(runs or [])
     return lambda learned: flips(learned, judgments, systems)
 
 

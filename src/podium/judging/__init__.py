@@ -7,8 +7,7 @@ How far people agree is measured in `podium.judging.agreement`; the selection al
 from podium.judging.active_sampling import by_expected_gain, expected_gains
 from podium.judging.algorithms.selection import Pair
 from podium.judging.assessors.calibrate import Calibration, calibrate
-from podium.judging.assessors.endpoint import EndpointAssessor, EndpointError
-from podium.judging.assessors.panel import Assessor, judge_session
+from podium.judging.assessors.panel import Assessor, Grader, grade_session, judge_session
 from podium.judging.assessors.simulated import (
     GRADE_SECONDS,
     HABITS,
@@ -17,6 +16,13 @@ from podium.judging.assessors.simulated import (
     SimulatedAssessor,
 )
 from podium.judging.assignment import Assignment, Overlap, balance, rotate
+from podium.judging.auditing.alt_test import AltTest, alt_test
+from podium.judging.auditing.audit import Audit, audit
+from podium.judging.auditing.conclusion import Conclusion
+from podium.judging.auditing.plan import AuditPlan, plan_audit
+from podium.judging.auditing.report import audit_page
+from podium.judging.auditing.sample import AuditSample, Unit, Votes, people_votes
+from podium.judging.auditing.sheet import draw_units, read_sheet, write_sheet
 from podium.judging.bradley_terry import Comparisons, Posterior, fit_bradley_terry
 from podium.judging.contradictions import Contradiction
 from podium.judging.entries import (
@@ -30,8 +36,15 @@ from podium.judging.entries import (
     active_entries,
     seconds_spent,
 )
-from podium.judging.grading import GradingSession, side_by_side_totals
+from podium.judging.grading import GradingSession, grade_judgments, side_by_side_totals
 from podium.judging.kndcg import k_ndcg
+from podium.judging.models.answer_log import AnswerLog, ModelAnswer, read_answers
+from podium.judging.models.assessor import EndpointAssessor
+from podium.judging.models.budget import Budget, BudgetError
+from podium.judging.models.endpoint import Endpoint, EndpointError
+from podium.judging.models.injection import injection_flags
+from podium.judging.models.rubric import RUBRICS, Rubric, read_rubric
+from podium.judging.models.scores import model_scores
 from podium.judging.preference_labels import preference_judgments
 from podium.judging.result import SessionResult, log_preferences, session_judgments
 from podium.judging.session import Session
@@ -43,22 +56,35 @@ __all__ = [
     "GRADE_SECONDS",
     "HABITS",
     "PAIR_SECONDS",
+    "RUBRICS",
+    "AltTest",
+    "AnswerLog",
     "Assessor",
     "Assignment",
+    "Audit",
+    "AuditPlan",
+    "AuditSample",
+    "Budget",
+    "BudgetError",
     "Calibration",
     "Comparisons",
+    "Conclusion",
     "Contradiction",
+    "Endpoint",
     "EndpointAssessor",
     "EndpointError",
     "Entry",
     "Grade",
+    "Grader",
     "GradingSession",
     "Habits",
     "Mark",
+    "ModelAnswer",
     "Outcome",
     "Overlap",
     "Pair",
     "Posterior",
+    "Rubric",
     "Session",
     "SessionFile",
     "SessionResult",
@@ -66,22 +92,38 @@ __all__ = [
     "SimulatedAssessor",
     "Stopwatch",
     "Undo",
+    "Unit",
     "Verdict",
+    "Votes",
     "Workload",
     "active_entries",
+    "alt_test",
+    "audit",
+    "audit_page",
     "balance",
     "by_expected_gain",
     "calibrate",
+    "draw_units",
     "estimate_grading_workload",
     "estimate_workload",
     "expected_gains",
     "fit_bradley_terry",
+    "grade_judgments",
+    "grade_session",
+    "injection_flags",
     "judge_session",
     "k_ndcg",
     "log_preferences",
+    "model_scores",
+    "people_votes",
+    "plan_audit",
     "preference_judgments",
+    "read_answers",
+    "read_rubric",
+    "read_sheet",
     "rotate",
     "seconds_spent",
     "session_judgments",
     "side_by_side_totals",
+    "write_sheet",
 ]

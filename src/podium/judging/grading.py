@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 import numpy as np
 
+from podium.data.judged import Judgments
 from podium.errors import DataError
 from podium.judging.entries import Entry, Grade, Mark, SideBySide, Undo, active_entries
 from podium.kernels import Floats
@@ -83,6 +84,36 @@ class GradingSession:
             [fmean(grades.values()) if grades else 0.0 for grades in self.grades().values()],
             np.float32,
         )
+
+
+def grade_judgments(
+    logs: Mapping[str, Iterable[Entry]], *, assessor: str | None = None
+) -> Judgments:
+    """The grades that stand in many queries' logs as labels: an item's mean over assessors.
+
+    Args:
+        logs: To each query id its log.
+        assessor: Whose grades; by default all.
+
+    Example:
+        >>> log = [Grade("a", 3, "ann"), Grade("a", 2, "bob"), Grade("b", 1, "bob")]
+        >>> grade_judgments({"q1": log}).labels.tolist()
+        [2.5, 1.0]
+    """
+    grades: dict[tuple[str, str], dict[str, int]] = {}
+    for query, entries in logs.items():
+        log = list(entries)
+        for position in active_entries(log):
+            entry = log[position]
+            if isinstance(entry, Grade) and assessor in (None, entry.assessor):
+                grades.setdefault((query, entry.item), {})[entry.assessor] = entry.grade
+    if not grades:
+        raise DataError("no grade stands in the logs", hint="Grade a document first.")
+    return Judgments.from_columns(
+        [query for query, _ in grades],
+        [item for _, item in grades],
+        [fmean(values.values()) for values in grades.values()],
+    )
 
 
 def side_by_side_totals(log: Sequence[Entry]) -> dict[tuple[str, str], list[int]]:

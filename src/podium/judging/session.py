@@ -35,6 +35,7 @@ from podium.judging.strategies import (
     SelectionStrategy,
     Strategy,
     estimated_order,
+    learned_slopes,
 )
 
 _LARGEST_K = 10**6
@@ -165,6 +166,15 @@ class Session:
         problem = SelectionProblem(self._order, self.k, self.ordered, self.seed)
         ranked = estimated_order(problem, self._current_summary(), reliability=True)
         return self._result(ranked, self._current_strategy().ranked()[1])
+
+    def reliability(self) -> dict[str, float]:
+        """How reliable each assessor's verdicts are, people and models, as `estimate` weighs them.
+
+        It is learned from who contradicts whom: 1 is the mean verdict, 0 a guess, below 0 the
+        opposite of what the others say. Until there are enough verdicts it stays near 1.
+        """
+        problem = SelectionProblem(self._order, self.k, self.ordered, self.seed)
+        return learned_slopes(problem, self._current_summary())
 
     def expected_left(self, draws: int = 8) -> float:
         """About how many judgments are still needed, for a progress bar.

@@ -182,7 +182,7 @@ class ActiveSamplingStrategy:
         return float(min(self._left(), possible - votes_of_pair))
 
     def _people(self) -> set[str]:
-        return {name for votes_of_pair in self._summary.votes.values() for name in votes_of_pair}
+        return set(_names(self._summary))
 
     def _judged(self, assessor: str | None) -> set[tuple[int, int]]:
         """The pairs that a person has judged; for anyone, those that everyone has who judges."""
@@ -220,10 +220,20 @@ def estimated_order(
     return ranked
 
 
+def learned_slopes(problem: SelectionProblem, summary: LogSummary) -> dict[str, float]:
+    """How much of a difference between items shows in each person's verdicts."""
+    slopes = _posterior(problem, summary, reliability=True).slopes
+    return dict(zip(_names(summary), slopes.tolist(), strict=True)) if summary.votes else {}
+
+
+def _names(summary: LogSummary) -> list[str]:
+    return sorted({name for votes_of_pair in summary.votes.values() for name in votes_of_pair})
+
+
 def _posterior(
     problem: SelectionProblem, summary: LogSummary, reliability: bool = False
 ) -> Posterior:
-    names = sorted({name for votes_of_pair in summary.votes.values() for name in votes_of_pair})
+    names = _names(summary)
     raters = {name: number if reliability else 0 for number, name in enumerate(names)}
     # Sorted, so that sums are identical to the last bit in any order of verdicts.
     rows = sorted(

@@ -12,6 +12,12 @@ from podium.measures.comparison.power import (
     difference_power,
     queries_needed,
 )
+from podium.measures.comparison.prediction_powered import (
+    PoweredComparison,
+    PoweredMean,
+    compare_powered,
+    powered_mean,
+)
 from podium.measures.comparison.query_plan import QueryPlan
 from podium.measures.comparison.requirement import Requirement
 from podium.measures.comparison.result import Comparison
@@ -113,6 +119,8 @@ __all__ = [
     "P",
     "Pairs",
     "Parameter",
+    "PoweredComparison",
+    "PoweredMean",
     "QueryPlan",
     "R",
     "RBPResidual",
@@ -135,6 +143,7 @@ __all__ = [
     "bpref",
     "coherence",
     "compare",
+    "compare_powered",
     "concat_evaluations",
     "conventions_for",
     "conventions_named",
@@ -153,6 +162,7 @@ __all__ = [
     "number_between",
     "paired_difference",
     "parse_measure",
+    "powered_mean",
     "ppref",
     "queries_needed",
     "reference_page",

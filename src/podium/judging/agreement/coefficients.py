@@ -30,9 +30,19 @@ def cohen_kappa(one: ArrayLike, other: ArrayLike) -> float:
     categories = np.unique(np.concatenate([first, second]))
     table = np.zeros((len(categories), len(categories)))
     np.add.at(table, (np.searchsorted(categories, first), np.searchsorted(categories, second)), 1)
-    table /= len(first)
-    chance = float(table.sum(axis=0) @ table.sum(axis=1))
-    return _beyond_chance(float(np.trace(table)), chance)
+    return table_kappa(table)
+
+
+def table_kappa(table: Doubles) -> float:
+    """Cohen's kappa of a table that counts one person's value (row) against another's (column).
+
+    Example:
+        >>> table_kappa(np.array([[1.0, 1.0], [0.0, 2.0]]))
+        0.5
+    """
+    shares = table / table.sum()
+    chance = float(shares.sum(axis=0) @ shares.sum(axis=1))
+    return _beyond_chance(float(np.trace(shares)), chance)
 
 
 def fleiss_kappa(ballots: Ratings) -> float:

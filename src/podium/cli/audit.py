@@ -1,0 +1,248 @@
+"""``podium audit``."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from podium.cli.options import JsonOutput
+from podium.cli.pool import CandidatePool
+from podium.cli.printing import print_facts, print_table
+from podium.data.files import numbered_lines, open_write
+from podium.errors import ArgumentError, DataError
+
+if TYPE_CHECKING:
+    from podium.judging import Audit, AuditPlan, Unit, Votes
+
+
+def audit_command(
+    answers: Annotated[
+        str | None, typer.Argument(help="The log of a model's answers, from podium judge --model.")
+    ] = None,
+    people: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="What people said: sheets (.csv, one per person, named after them), session "
+            "files, or folders of sessions."
+        ),
+    ] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Print how many units people must judge, and stop.")
+    ] = False,
+    sample: Annotated[
+        int | None,
+        typer.Option(min=1, help="Draw so many units for people to judge blind, to the sheet"),
+    ] = None,
+    sheet: Annotated[str | None, typer.Option("--to", help="with this name (.csv), with")] = None,
+    source: Annotated[
+        str | None, typer.Option("--from", help="the texts in a JSONL file of candidates,")
+    ] = None,
+    run: Annotated[str | None, typer.Option(help="or of a run, with")] = None,
+    topics: Annotated[str | None, typer.Option(help="the texts of its queries and")] = None,
+    documents: Annotated[str | None, typer.Option(help="the texts of its documents.")] = None,
+    depth: Annotated[
+        int, typer.Option(min=1, help="With --run: how many documents of each query there are.")
+    ] = 100,
+    model: Annotated[
+        str | None, typer.Option(help="The model, if the answers are by several.")
+    ] = None,
+    rubric: Annotated[
+        str | None, typer.Option(help="The rubric's name or hash, if there are several.")
+    ] = None,
+    epsilon: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Margin of the alternative annotator test: 0.2 for experts, 0.15 for trained "
+            "people, 0.1 for a crowd.",
+        ),
+    ] = 0.15,
+    groups: Annotated[
+        str | None, typer.Option(help="Agreement by group: a file of query id, tab, group.")
+    ] = None,
+    assessors: Annotated[
+        int, typer.Option(min=1, help="With --plan: how many people judge each unit.")
+    ] = 3,
+    agreement: Annotated[
+        float, typer.Option(help="With --plan: the share on which two people agree.")
+    ] = 0.6,
+    width: Annotated[
+        float, typer.Option(help="With --plan: half the width of the agreement's interval.")
+    ] = 0.1,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="Write the report to this HTML file.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of samples.")] = 0,
+    as_json: JsonOutput = False,
+) -> None:
+    """Audit a language model: may it judge in the place of a person, and for what?
+
+    Plan the sample (`podium audit --plan`), draw it (`podium audit answers.jsonl --sample 160 --to
+    sheet.csv --from candidates.jsonl`), let people fill copies of the sheet, and hold them against
+    the model (`podium audit answers.jsonl ann.csv bob.csv cem.csv -o audit.html`).
+    """
+    from podium.judging import audit, audit_page, draw_units, plan_audit, read_answers
+
+    if plan:
+        planned = plan_audit(people=assessors, agreement=agreement, epsilon=epsilon, width=width)
+        _print_plan(planned, as_json)
+        return
+    if answers is None:
+        raise ArgumentError("there are no answers to audit", hint="Name a log, or give --plan.")
+    log = read_answers(answers)
+    if sample is not None:
+        if sheet is None:
+            raise ArgumentError("--sample has nowhere to go", hint="Name a sheet: --to sheet.csv.")
+        pool = CandidatePool(source, run, topics, documents, depth, None)
+        units = draw_units(log, sample, model=model, rubric=rubric, seed=seed)
+        _write_sample(units, sheet, pool, seed)
+        return
+    if not people:
+        raise ArgumentError(
+            "there are no people to hold the model against",
+            hint="Draw a sample for them: --sample 160 --to sheet.csv --from candidates.jsonl.",
+        )
+    votes = _votes(people, model or log[0].model)
+    members = None if groups is None else _groups(groups)
+    result = audit(
+        log, votes, model=model, rubric=rubric, epsilon=epsilon, groups=members, seed=seed
+    )
+    if output is not None:
+        with open_write(output, compress=False) as write:
+            write(audit_page(result).encode())
+    if as_json:
+        typer.echo(json.dumps(_as_json(result), indent=2))
+    else:
+        _print(result)
+
+
+def _print_plan(plan: AuditPlan, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(asdict(plan) | {"judgments": plan.judgments}))
+        return
+    print_facts(
+        {
+            "units": f"{plan.units:,}",
+            "for the test": f"{plan.for_test:,}",
+            "for the interval": f"{plan.for_interval:,}",
+            "people": f"{plan.people:,}",
+            "judgments": f"{plan.judgments:,}",
+        }
+    )
+
+
+def _write_sample(units: list[Unit], sheet: str, pool: CandidatePool, seed: int) -> None:
+    from podium.judging import write_sheet
+
+    lists = pool.lists()
+    if lists is None:
+        raise ArgumentError(
+            "a sheet needs the texts",
+            hint="Give --from candidates.jsonl, or --run, --topics and --documents.",
+        )
+    texts = {
+        entry.query_id: {
+            candidate.document_id: "\n".join(filter(None, (candidate.title, candidate.text)))
+            for candidate in entry.candidates
+        }
+        for entry in lists
+    }
+    queries = {entry.query_id: entry.query for entry in lists}
+    write_sheet(units, texts, queries, sheet, seed=seed)
+
+
+def _votes(paths: list[str], model: str) -> Votes:
+    from podium.judging import SessionFile, people_votes, read_sheet
+
+    votes: dict[str, dict[tuple[str, ...], float]] = {}
+    logs: dict[str, list[Any]] = {}
+    for name in paths:
+        path = Path(name)
+        if path.suffix == ".csv":
+            if path.stem in votes:
+                raise ArgumentError(
+                    f"two sheets are by {path.stem!r}", hint="Name each after another person."
+                )
+            votes[path.stem] = dict(read_sheet(path))
+            continue
+        files = sorted(path.glob("*.session")) if path.is_dir() else [path]
+        if not files:
+            raise DataError("has no sessions", path=path, hint="Name a folder of sessions.")
+        for file in files:
+            with SessionFile.open(file) as journal:
+                query = str(journal.about.get("query_id", "q"))
+                logs.setdefault(query, []).extend(journal.session.log)
+    for person, cast in people_votes(logs, without=model).items():
+        votes.setdefault(person, {}).update(cast)
+    return votes
+
+
+def _groups(path: str) -> dict[str, str]:
+    members = {}
+    for number, line in numbered_lines(path):
+        query, tab, group = line.decode(errors="replace").rstrip("\r\n").partition("\t")
+        if not tab or not group:
+            raise DataError(
+                "is not a query id, a tab and a group", path=path, line=number, hint="Fix it."
+            )
+        members[query] = group
+    return members
+
+
+def _as_json(result: Audit) -> dict[str, Any]:
+    def figure(value: float) -> float | None:
+        return None if math.isnan(value) else value
+
+    return {
+        "model": result.sample.model,
+        "task": result.sample.task,
+        "units": len(result.sample.units),
+        "people": list(result.sample.people),
+        **asdict(result.conclusion),
+        "figures": {
+            name: {
+                "value": figure(interval.value),
+                "low": figure(interval.low),
+                "high": figure(interval.high),
+            }
+            for name, interval in result.figures.items()
+        },
+        "test": None if result.test is None else asdict(result.test),
+        "groups": {
+            name: {
+                "units": group.units,
+                "with_people": figure(group.with_people.value),
+                "between_people": figure(group.between_people.value),
+            }
+            for name, group in result.groups.items()
+        },
+    }
+
+
+def _print(result: Audit) -> None:
+    rows = [
+        [
+            name,
+            *(
+                f"{value:.3f}" if not math.isnan(value) else "-"
+                for value in (interval.value, interval.low, interval.high)
+            ),
+        ]
+        for name, interval in result.figures.items()
+        if not math.isnan(interval.value)
+    ]
+    for name, group in result.groups.items():
+        interval = group.with_people
+        ends = (interval.value, interval.low, interval.high)
+        rows.append([f"kappa, {name}", *("-" if math.isnan(end) else f"{end:.3f}" for end in ends)])
+    print_table(["figure", "value", "low", "high"], rows)
+    conclusion = result.conclusion
+    typer.echo(conclusion.sentence)
+    for line in (*conclusion.reasons, *conclusion.warnings, *conclusion.uses):
+        typer.echo(f"- {line}")

@@ -1,0 +1,102 @@
+"""``--machine``: human labels for some queries and a machine's for all."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from podium.cli.printing import print_notes, print_table
+from podium.cli.reading import Reading
+from podium.data import Preferences, Rankings
+from podium.errors import ArgumentError
+from podium.measures import PoweredComparison, PoweredMean, compare_powered
+from podium.measures.conventions import Conventions
+
+MachineLabels = Annotated[
+    str | None,
+    typer.Option(
+        "--machine",
+        metavar="QRELS",
+        help="A machine's judgments of all queries, where TRUTH has people's of a random sample of "
+        "them: prints prediction-powered means (PPI++) beside those by people alone.",
+    ),
+]
+_HEADINGS = ("measure", "system", "mean", "± 95 %", "people alone", "± 95 %", "weight", "queries")
+
+
+def print_powered(
+    truth: str,
+    machine: str,
+    runs: dict[str, Rankings],
+    measures: list[str],
+    conventions: Conventions | str | None,
+    reading: Reading,
+    *,
+    differences: bool,
+    as_json: bool,
+) -> None:
+    """Print means by human and machine labels, and, if asked, differences from the first run."""
+    if not runs:
+        raise ArgumentError("--machine needs runs", hint="Give qrels and runs.")
+    human, labels = reading.truth(truth), reading.truth(machine)
+    if isinstance(human, Preferences) or isinstance(labels, Preferences):
+        raise ArgumentError("--machine takes judgments, not preferences", hint="Give qrels.")
+    result = compare_powered(measures, human, labels, runs, conventions=conventions)
+    if as_json:
+        typer.echo(json.dumps(_as_json(result)))
+        return
+    print_table(_HEADINGS, _rows(result, differences), names=2)
+    print_notes(
+        [
+            "Queries: judged by people, and by the machine alone. Weight: how much the machine "
+            "counts; 0 is not at all."
+        ]
+    )
+
+
+def _rows(result: PoweredComparison, differences: bool) -> list[list[str]]:
+    rows = []
+    for measure, means in result.means.items():
+        for system, mean in means.items():
+            rows.append([repr(measure), system, *_cells(mean, "")])
+        if differences:
+            baseline = next(iter(means))
+            for system, difference in result.differences[measure].items():
+                rows.append([repr(measure), f"{system} - {baseline}", *_cells(difference, "+")])
+    return rows
+
+
+def _cells(mean: PoweredMean, sign: str) -> list[str]:
+    return [
+        f"{mean.mean:{sign}.4f}",
+        _swing(mean.high - mean.mean),
+        f"{mean.human_mean:{sign}.4f}",
+        _swing(mean.human_high - mean.human_mean),
+        f"{mean.weight:.2f}",
+        f"{mean.human_queries}+{mean.machine_queries}",
+    ]
+
+
+def _swing(half: float) -> str:
+    return "-" if math.isnan(half) else f"{half:.4f}"
+
+
+def _as_json(result: PoweredComparison) -> dict[str, object]:
+    def content(mean: PoweredMean) -> dict[str, float | None]:
+        values = asdict(mean) | {"effective_queries": mean.effective_queries}
+        return {name: None if math.isnan(value) else value for name, value in values.items()}
+
+    return {
+        "means": {
+            repr(measure): {system: content(mean) for system, mean in means.items()}
+            for measure, means in result.means.items()
+        },
+        "differences": {
+            repr(measure): {system: content(mean) for system, mean in means.items()}
+            for measure, means in result.differences.items()
+        },
+    }

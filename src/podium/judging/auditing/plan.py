@@ -1,0 +1,89 @@
+"""How many units people must judge for an audit to have an answer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from scipy.special import ndtri
+
+from podium.errors import ArgumentError
+from podium.judging.auditing.alt_test import LEAST_PEOPLE, LEAST_UNITS
+
+
+@dataclass(frozen=True)
+class AuditPlan:
+    """The size of a sample.
+
+    Attributes:
+        people: How many people judge each unit.
+        for_test: Units for the alternative annotator test to have its power.
+        for_interval: Units for the interval of the agreement to be as narrow as was asked.
+        units: The larger of the two, and at least 30.
+    """
+
+    people: int
+    for_test: int
+    for_interval: int
+    units: int
+
+    @property
+    def judgments(self) -> int:
+        """How many judgments people give in total."""
+        return self.people * self.units
+
+
+def plan_audit(
+    *,
+    people: int = 3,
+    agreement: float = 0.6,
+    epsilon: float = 0.15,
+    power: float = 0.8,
+    width: float = 0.1,
+    rate: float = 0.05,
+    per_query: float = 1.0,
+    correlation: float = 0.1,
+) -> AuditPlan:
+    """Plan the blind sample of an audit before anything is judged.
+
+    For the test: a person and a model that is as good as they are differ from the others on
+    2a(1 - a) of the units, if any two of them agree on a share a; the t-test must tell that the
+    model is not behind by epsilon, for half of the people, after the correction.
+
+    Args:
+        people: How many people judge each unit.
+        agreement: The share of units on which two of them are expected to agree.
+        epsilon: The test's margin.
+        power: How likely a model that is as good as a person should pass.
+        width: The half width of the 95 % interval of the agreement with people.
+        rate: The test's false discovery rate.
+        per_query: How many units of each query are judged.
+        correlation: How far judgments of one query are alike (the intraclass correlation).
+
+    Example:
+        >>> plan = plan_audit(people=3, agreement=0.7)
+        >>> plan.units, plan.judgments
+        (161, 483)
+    """
+    if people < LEAST_PEOPLE:
+        raise ArgumentError(f"{people} people", hint=f"Let {LEAST_PEOPLE} or more judge.")
+    for name, value in (
+        ("agreement", agreement), ("power", power), ("width", width), ("rate", rate),
+        ("epsilon", epsilon),
+    ):  # fmt: skip
+        if not 0 < value < 1:
+            raise ArgumentError(f"{name} is {value}", hint="Give a number between 0 and 1.")
+    if per_query < 1 or not 0 <= correlation <= 1:
+        raise ArgumentError(
+            f"{per_query} units per query, correlation {correlation}",
+            hint="Give 1 or more, and 0 to 1.",
+        )
+    design = 1 + (per_query - 1) * correlation
+    half = math.ceil(people / 2)
+    harmonic = sum(1 / rank for rank in range(1, people + 1))
+    level = rate * half / people / harmonic
+    variance = 2 * agreement * (1 - agreement)
+    for_test = (float(ndtri(1 - level)) + float(ndtri(power))) ** 2 * variance / epsilon**2
+    for_interval = (float(ndtri(0.975)) / width) ** 2 * agreement * (1 - agreement)
+    tested, interval = (math.ceil(size * design) for size in (for_test, for_interval))
+    return AuditPlan(people, tested, interval, max(tested, interval, LEAST_UNITS))

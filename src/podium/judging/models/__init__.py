@@ -1,0 +1,1 @@
+"""Language models as assessors: rubrics, endpoints, budgets, and a log of every answer."""

@@ -1,0 +1,281 @@
+"""Requests to an endpoint that speaks OpenAI's chat completions.
+
+At most so many requests are under way at once as there are connections. An endpoint that is busy is
+asked again after the time it names, by all threads together; one that fails, after a time that
+doubles. An endpoint that refuses an optional parameter is asked without it from then on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from podium.errors import ArgumentError, DataError, MissingPackageError, PodiumError
+from podium.judging.models.budget import Budget, Spending
+from podium.judging.models.chat_reply import ChatReply, estimated_tokens, parse_reply
+
+_WORTH_A_RETRY = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+_REFUSED_PARAMETER = frozenset({400, 404, 422})
+_LONGEST_REPLY = 2**20
+_LONGEST_WAIT = 600.0
+_TOP_TOKENS = 20
+_MOST_TOKENS = 1024
+_SHOWN = 300
+
+_OPTIONAL = {
+    "logprobs": ("logprob",),
+    "json_schema": ("json_schema", "schema", "response_format"),
+    "json_object": ("json_object", "response_format"),
+    "max_tokens": ("max_tokens",),
+    "seed": ("seed",),
+    "temperature": ("temperature",),
+}
+"""Parameters that an endpoint may not have, with words of the message that says so."""
+
+
+class EndpointError(PodiumError):
+    """The endpoint did not give an answer that can be used."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A reply, and how many requests it took."""
+
+    reply: ChatReply
+    requests: int
+
+
+class Endpoint:
+    """A model behind an endpoint. Use it in a ``with`` block, or close it.
+
+    Args:
+        address: The endpoint's base and, after ``#``, the model's name there, such as
+            ``http://localhost:11434/v1#llama3.1``.
+        key: The key that the endpoint asks for; by default ``OPENAI_API_KEY``, if it is set.
+        connections: The most requests at once.
+        budget: Limits on requests, tokens and money.
+        timeout: Seconds to wait for a whole answer.
+        retries: How many times to ask again where the endpoint is busy or out of reach.
+        wait: Seconds before the first of these; twice as long before each next one.
+        sleep: What waits.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        key: str | None = None,
+        connections: int = 4,
+        budget: Budget | None = None,
+        timeout: float = 60.0,
+        retries: int = 6,
+        wait: float = 1.0,
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
+        try:
+            import httpx
+        except ImportError as error:
+            raise MissingPackageError("httpx", extra="models") from error
+        url, _, model = address.partition("#")
+        if not _is_web_address(url):
+            raise ArgumentError(f"{url!r} is not a web address", hint="Start it with https://.")
+        if not model:
+            raise ArgumentError(
+                f"{address!r} names no model", hint="Write it after a #: http://host/v1#model."
+            )
+        if connections < 1 or retries < 0:
+            raise ArgumentError(
+                f"{connections} connections, {retries} retries", hint="Give 1 or more, 0 or more."
+            )
+        self.url = url.rstrip("/") + "/chat/completions"
+        self.model = model
+        self.connections = connections
+        self.spending = Spending(budget or Budget())
+        self._timeout = timeout
+        self._retries = retries
+        self._wait = wait
+        self._sleep = sleep
+        self._slots = threading.BoundedSemaphore(connections)
+        self._lock = threading.Lock()
+        self._not_before = 0.0
+        self._refused: set[str] = set()
+        self._reached = False
+        token = os.environ.get("OPENAI_API_KEY", "") if key is None else key
+        self._errors: tuple[type[Exception], ...] = (httpx.HTTPError, httpx.InvalidURL)
+        self._unreachable = httpx.ConnectError
+        # Redirects are not followed: one would carry the key to wherever it points.
+        self._client = httpx.Client(
+            follow_redirects=False,
+            timeout=timeout,
+            headers={"Authorization": f"Bearer {token}"} if token else {},
+            limits=httpx.Limits(max_connections=connections),
+        )
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def ask(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        schema: Mapping[str, Any] | None = None,
+        seed: int = 0,
+        key: str = "",
+    ) -> Exchange:
+        """Ask until there is a reply.
+
+        Args:
+            messages: The chat.
+            schema: The JSON schema of the answer, for endpoints that can be held to one.
+            seed: Asked for with each request, for endpoints that have one.
+            key: Sent as ``Idempotency-Key``: an endpoint that knows it charges a repeated request
+                once.
+
+        Raises:
+            EndpointError: There is no reply, however often it was asked.
+            BudgetError: The budget is spent.
+        """
+        problem = ""
+        requests = failures = 0
+        while failures <= self._retries:
+            self._rest(failures)
+            body = json.dumps(self._body(messages, schema, seed)).encode()
+            with self._slots:
+                self.spending.take_request()
+                requests += 1
+                status, headers, content, problem = self._send(body, key)
+            if status == 200:
+                try:
+                    reply = parse_reply(content, len(body))
+                except DataError as error:
+                    # It may have been charged for, so the budget counts its prompt.
+                    self.spending.charge(estimated_tokens(len(body)), 0)
+                    problem = error.problem
+                    failures += 1
+                    continue
+                self.spending.charge(reply.prompt_tokens, reply.answer_tokens)
+                return Exchange(reply, requests)
+            if status:
+                problem = f"answered {status}: {_printable(content)}"
+                if status in _REFUSED_PARAMETER and self._leave_out(content, schema is not None):
+                    continue
+                if status not in _WORTH_A_RETRY:
+                    break
+                self._rest_all(headers.get("retry-after", ""))
+            failures += 1
+        raise self._failed(problem)
+
+    def _failed(self, problem: str) -> EndpointError:
+        return EndpointError(
+            f"{self.url}: {problem}", hint="Check address, model and key; answers so far are kept."
+        )
+
+    def _body(
+        self, messages: Sequence[Mapping[str, str]], schema: Mapping[str, Any] | None, seed: int
+    ) -> dict[str, Any]:
+        refused = self._refused
+        body: dict[str, Any] = {"model": self.model, "messages": list(messages)}
+        if "temperature" not in refused:
+            body["temperature"] = 0
+        if "seed" not in refused:
+            body["seed"] = seed
+        limit = "max_completion_tokens" if "max_tokens" in refused else "max_tokens"
+        body[limit] = _MOST_TOKENS
+        if "logprobs" not in refused:
+            body |= {"logprobs": True, "top_logprobs": _TOP_TOKENS}
+        if schema is not None and "json_schema" not in refused:
+            named = {"name": "answer", "strict": True, "schema": schema}
+            body["response_format"] = {"type": "json_schema", "json_schema": named}
+        elif schema is not None and "json_object" not in refused:
+            body["response_format"] = {"type": "json_object"}
+        return body
+
+    def _send(self, body: bytes, key: str) -> tuple[int, Mapping[str, str], bytes, str]:
+        """Return status, headers and content; status 0 and the problem if there is no reply."""
+        headers = {"Content-Type": "application/json"} | ({"Idempotency-Key": key} if key else {})
+        end = time.monotonic() + self._timeout
+        content = bytearray()
+        try:
+            with self._client.stream("POST", self.url, content=body, headers=headers) as response:
+                for chunk in response.iter_bytes():
+                    content += chunk
+                    if len(content) > _LONGEST_REPLY:
+                        return 0, {}, b"", "the reply is not a chat completion: it is too long"
+                    if time.monotonic() > end:
+                        return 0, {}, b"", f"no whole reply within {self._timeout:g} s"
+        except self._errors as error:
+            if isinstance(error, self._unreachable) and not self._reached:
+                # Nobody ever answered at this address, so it is likely to be wrong.
+                raise self._failed(str(error)) from error
+            return 0, {}, b"", str(error) or type(error).__name__
+        self._reached = True
+        return response.status_code, response.headers, bytes(content), ""
+
+    def _leave_out(self, content: bytes, has_schema: bool) -> bool:
+        """Give up an optional parameter that the endpoint names in its refusal, if there is one."""
+        message = content[:5000].decode(errors="replace").lower()
+        with self._lock:
+            for name, words in _OPTIONAL.items():
+                if name in self._refused or (name.startswith("json") and not has_schema):
+                    continue
+                if any(word in message for word in words):
+                    self._refused.add(name)
+                    return True
+        return False
+
+    def _rest(self, failures: int) -> None:
+        backoff = 0.0
+        if failures:
+            # Not all threads again at the same moment.
+            backoff = self._wait * 2 ** (failures - 1) * random.uniform(0.75, 1.25)  # noqa: S311
+        delay = max(backoff, self._not_before - time.monotonic())
+        if delay > 0:
+            self._sleep(min(delay, _LONGEST_WAIT))
+
+    def _rest_all(self, retry_after: str) -> None:
+        """Let every thread wait as long as the endpoint asks for, in seconds or as a date."""
+        try:
+            seconds = float(retry_after)
+        except ValueError:
+            try:
+                seconds = parsedate_to_datetime(retry_after).timestamp() - time.time()
+            except (ValueError, TypeError, OverflowError):
+                return
+        if seconds > 0:  # not-a-number is not
+            with self._lock:
+                until = time.monotonic() + min(seconds, _LONGEST_WAIT)
+                self._not_before = max(self._not_before, until)
+
+
+def _is_web_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # brackets of IPv6 that do not match
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
+
+
+def _printable(content: bytes) -> str:
+    line = " ".join(content[:2000].decode(errors="replace").split())
+    return "".join(each for each in line if each.isprintable())[:_SHOWN]

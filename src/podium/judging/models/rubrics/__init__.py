@@ -1,0 +1,1 @@
+"""The rubrics that come with Podium, as TOML files."""

@@ -1,0 +1,490 @@
+"""The audit of a model: agreement, the alternative annotator test, biases, plans and sheets."""
+
+import csv
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from podium.data import Candidate, CandidateList, write_jsonl
+from podium.errors import ArgumentError, DataError
+from podium.judging import (
+    AnswerLog,
+    AuditSample,
+    Grade,
+    ModelAnswer,
+    Outcome,
+    Session,
+    SessionFile,
+    Verdict,
+    Votes,
+    alt_test,
+    audit,
+    audit_page,
+    draw_units,
+    people_votes,
+    plan_audit,
+    read_sheet,
+    write_sheet,
+)
+from podium.judging.agreement import Ratings, cohen_kappa, krippendorff_alpha
+from tests.cli.run_podium import fail, succeed
+
+PEOPLE = ("ann", "bob", "cem")
+
+
+def grade_answer(query, item, label, *, repeat=0, length=100, probabilities=None):
+    question = f"{query}-{item}-{repeat}"
+    return ModelAnswer(
+        question, "tiny", "grades/1", "h", query, (item,), str(label), repeat=repeat,
+        lengths=(length,), probabilities=probabilities,
+    )  # fmt: skip
+
+
+def pair_answer(query, first, second, label, *, repeat=0, lengths=(100, 100)):
+    question = f"{query}-{first}-{second}-{repeat}"
+    return ModelAnswer(
+        question, "tiny", "pairs/1", "h", query, (first, second), label, repeat=repeat,
+        lengths=lengths,
+    )  # fmt: skip
+
+
+def noisy(random, truth, share):
+    """Labels that are the truth, or with some probability any of four."""
+    wrong = random.random(len(truth)) < share
+    return np.where(wrong, random.integers(0, 4, len(truth)), truth).astype(float)
+
+
+def graded_sample(units=120, noise=0.3, model_noise=0.3, seed=0):
+    random = np.random.default_rng(seed)
+    truth = random.integers(0, 4, units)
+    ids = [(f"q{n % 40}", f"d{n}") for n in range(units)]
+    votes = {name: dict(zip(ids, noisy(random, truth, noise), strict=True)) for name in PEOPLE}
+    labels = noisy(random, truth, model_noise).astype(int)
+    answers = [grade_answer(*unit, label) for unit, label in zip(ids, labels, strict=True)]
+    return answers, votes
+
+
+def test_alt_test_is_that_of_the_paper():
+    random = np.random.default_rng(1)
+    truth = random.integers(0, 4, 90)
+    votes = np.column_stack([noisy(random, truth, 0.3) for _ in range(5)])
+    votes[random.random(votes.shape) < 0.2] = np.nan
+    values = noisy(random, truth, 0.25)
+    for graded in (False, True):
+        result = alt_test(values, votes, epsilon=0.1, graded=graded)
+        p_values, ahead = [], []
+        for person in range(5):
+            model_indicators, person_indicators = [], []
+            for unit in range(90):
+                others = [
+                    votes[unit, each]
+                    for each in range(5)
+                    if each != person and not math.isnan(votes[unit, each])
+                ]
+                if math.isnan(votes[unit, person]) or not others:
+                    continue
+
+                def score(value, others=others, graded=graded):
+                    if graded:
+                        return -math.sqrt(np.mean([(value - each) ** 2 for each in others]))
+                    return np.mean([value == each for each in others])
+
+                model, own = score(values[unit]), score(votes[unit, person])
+                model_indicators.append(model >= own)
+                person_indicators.append(own >= model)
+            difference = np.subtract(person_indicators, model_indicators, dtype=float)
+            p_values.append(stats.ttest_1samp(difference, 0.1, alternative="less").pvalue)
+            ahead.append(np.mean(model_indicators))
+        assert [test.p_value for test in result.tests] == pytest.approx(p_values)
+        harmonic = sum(1 / rank for rank in range(1, 6))
+        ranked = sorted(p_values)
+        last = max([r for r in range(1, 6) if ranked[r - 1] <= r / 5 * 0.05 / harmonic], default=0)
+        assert result.winning_rate == last / 5
+        assert result.advantage == pytest.approx(np.mean(ahead))
+
+
+def test_a_copy_wins_and_a_guess_does_not():
+    random = np.random.default_rng(2)
+    truth = random.integers(0, 2, 100).astype(float)
+    votes = np.column_stack([np.where(random.random(100) < 0.1, 1 - truth, truth) for _ in "abc"])
+    assert alt_test(truth, votes).winning_rate == 1.0
+    guess = alt_test(random.integers(0, 2, 100).astype(float), votes)
+    assert (guess.winning_rate, guess.passed) == (0.0, False)
+
+
+def test_alt_test_needs_people_and_units():
+    same = np.ones((29, 3))
+    assert alt_test(np.ones(29), same) is None
+    assert alt_test(np.ones(30), np.ones((30, 2))) is None
+    assert alt_test(np.ones(30), np.ones((30, 3))).winning_rate == 1.0  # no variance at all
+    assert alt_test(np.zeros(30), np.ones((30, 3))).winning_rate == 0.0
+    with pytest.raises(ArgumentError, match="epsilon is 2"):
+        alt_test(np.ones(30), np.ones((30, 3)), epsilon=2)
+
+
+def test_figures_are_those_of_the_coefficients():
+    answers, votes = graded_sample()
+    result = audit(answers, votes, draws=50)
+    units = [(answer.query_id, *answer.items) for answer in answers]
+    model = np.array([float(answer.label) for answer in answers])
+    table = np.array([[votes[name][unit] for name in PEOPLE] for unit in units])
+    assert result.with_people.value == pytest.approx(
+        cohen_kappa(np.repeat(model, 3), table.ravel())
+    )
+    one, other = zip(*[(a, b) for a in range(3) for b in range(3) if a != b], strict=True)
+    assert result.between_people.value == pytest.approx(
+        cohen_kappa(table[:, one].ravel(), table[:, other].ravel())
+    )
+    assert result.agreement.value == pytest.approx((table == model[:, None]).mean())
+    assert result.alpha.value == krippendorff_alpha(Ratings.from_table(table), "ordinal")
+    everyone = Ratings.from_table(np.column_stack([table, model]))
+    assert result.alpha_with_model.value == krippendorff_alpha(everyone, "ordinal")
+
+
+def test_intervals_resample_queries():
+    answers, votes = graded_sample(units=120)
+    wide = audit(answers, votes, draws=300).agreement
+    # The same votes ten times over, in the same queries, are no more evidence.
+    copies = [
+        grade_answer(answer.query_id, f"{answer.items[0]}-{n}", answer.label)
+        for answer in answers
+        for n in range(10)
+    ]
+    many: Votes = {
+        name: {(q, f"{d}-{n}"): value for (q, d), value in each.items() for n in range(10)}
+        for name, each in votes.items()
+    }
+    narrow = audit(copies, many, draws=300).agreement
+    assert narrow.value == pytest.approx(wide.value)
+    assert narrow.high - narrow.low == pytest.approx(wide.high - wide.low, rel=0.15)
+    single = audit([grade_answer("q", "d", 1)], {"ann": {("q", "d"): 1.0}}).agreement
+    assert (single.value, math.isnan(single.low)) == (1.0, True)
+
+
+def test_pairs_in_both_orders():
+    answers, votes = [], {"ann": {}}
+    for number in range(40):
+        query, first, second = f"q{number}", "a", "b"
+        # In a quarter of the pairs, the first wins in either order.
+        backward = "A" if number % 4 == 0 else "B"
+        answers += [
+            pair_answer(query, first, second, "A"), pair_answer(query, second, first, backward)
+        ]  # fmt: skip
+        votes["ann"][query, first, second] = 1.0
+    result = audit(answers, votes, draws=200)
+    assert result.position_bias.value == pytest.approx(0.25)
+    assert result.position_bias.low > 0
+    assert result.order_consistency.value == 0.75
+    assert result.agreement.value == 0.75  # contradictory answers are ties
+    assert any(line.startswith("position bias 0.25") for line in result.conclusion.warnings)
+
+
+def test_a_model_that_likes_long_documents():
+    random = np.random.default_rng(3)
+    answers, votes = [], {"ann": {}}
+    for number in range(60):
+        length = int(random.integers(50, 5000))
+        answers.append(grade_answer(f"q{number}", "d", int(length > 1500), length=length))
+        votes["ann"][f"q{number}", "d"] = float(random.integers(0, 2))
+    bias = audit(answers, votes, draws=200).length_bias
+    excess = [float(a.label) - votes["ann"][a.query_id, "d"] for a in answers]
+    lengths = [a.lengths[0] for a in answers]
+    assert bias.value == pytest.approx(stats.spearmanr(lengths, excess).statistic)
+    assert bias.low > 0.2
+    # Of a pair it is the longer one, in whichever order it was asked.
+    pairs, votes = [], {"ann": {}}
+    for number in range(40):
+        longer_first = bool(number % 2)
+        lengths = (900, 100) if longer_first else (100, 900)
+        pairs.append(
+            pair_answer(f"q{number}", "b", "a", "A" if longer_first else "B", lengths=lengths)
+        )
+        votes["ann"][f"q{number}", "a", "b"] = 0.0
+    assert audit(pairs, votes, draws=50).length_bias.value == pytest.approx(1.0)
+
+
+def test_repeated_questions():
+    answers, votes = [], {"ann": {}}
+    for number in range(20):
+        labels = [1, 1, 2 if number < 5 else 1]
+        answers += [grade_answer(f"q{number}", "d", x, repeat=n) for n, x in enumerate(labels)]
+        votes["ann"][f"q{number}", "d"] = 1.0
+    result = audit(answers, votes, draws=50)
+    assert result.self_consistency.value == 35 / 40
+    assert result.agreement.value == 1.0  # the most frequent answer counts
+
+
+def test_calibration():
+    answers, votes = [], {name: {} for name in PEOPLE}
+    for number in range(40):
+        sure = 0.95 if number % 2 else 0.55
+        shares = {"1": sure, "0": 1 - sure}
+        answers.append(grade_answer(f"q{number}", "d", 1, probabilities=shares))
+        for person, name in enumerate(PEOPLE):
+            votes[name][f"q{number}", "d"] = float(person == 0 or number % 2 == 0)
+    result = audit(answers, votes, draws=50)
+    # All agree where it is unsure, and one of three where it is sure.
+    assert result.calibration_error.value == pytest.approx((0.45 + (0.95 - 1 / 3)) / 2)
+    assert result.calibration == (
+        (pytest.approx(0.55), 1.0, 20), (pytest.approx(0.95), pytest.approx(1 / 3), 20)
+    )  # fmt: skip
+
+
+def test_groups_of_queries():
+    answers, votes = graded_sample(units=120)
+    groups = {f"q{n}": "short" if n < 20 else "long" for n in range(39)}
+    result = audit(answers, votes, groups=groups, draws=50)
+    assert {name: group.units for name, group in result.groups.items()} == {"long": 57, "short": 60}
+    chosen = [answer for answer in answers if groups.get(answer.query_id) == "short"]
+    alone = audit(chosen, votes, draws=50)
+    assert result.groups["short"].with_people.value == alone.with_people.value
+    assert result.groups["short"].between_people.value == alone.between_people.value
+
+
+def test_conclusions():
+    assert (
+        audit(*graded_sample(noise=0.3, model_noise=0.2), draws=200).conclusion.decision
+        == "replace"
+    )
+    assist = audit(*graded_sample(noise=0.1, model_noise=0.5), draws=200).conclusion
+    assert assist.decision == "assist"
+    assert assist.reasons[1].startswith("the alternative annotator test: it wins against 0 of 3")
+    assert (
+        audit(*graded_sample(noise=0.1, model_noise=1.0), draws=200).conclusion.decision == "reject"
+    )
+    nobody = audit(*graded_sample(noise=1.0, model_noise=0.0), draws=200).conclusion
+    assert nobody.decision == "undecided"
+    assert "improve the guidelines" in nobody.reasons[1]
+    few = audit(*graded_sample(units=25), draws=200).conclusion
+    assert few.decision == "undecided"
+    assert "the test needs 3 people with 30 units" in few.reasons[1]
+
+
+def test_what_cannot_be_audited():
+    answers, votes = graded_sample(units=30)
+    with pytest.raises(DataError, match="nothing in common"):
+        audit(answers, {"ann": {("x", "y"): 1.0}})
+    other = ModelAnswer("z", "big", "grades/1", "h", "q", ("d",), "1")
+    with pytest.raises(ArgumentError, match="several models or rubrics: big with grades/1"):
+        audit([*answers, other], votes)
+    assert audit([*answers, other], votes, model="tiny", draws=5).sample.model == "tiny"
+    newer = ModelAnswer("z", "tiny", "grades/2", "k", "q0", ("d0",), "1")
+    for name in ("grades/2", "k"):
+        assert audit([*answers, newer], votes, rubric=name, draws=5).sample.units == (("q0", "d0"),)
+    assert len(draw_units([*answers, newer], 30, rubric="grades/1")) == 30
+    with pytest.raises(ArgumentError, match="several models or rubrics"):
+        draw_units([*answers, newer], 30, rubric="grades")
+    with pytest.raises(ArgumentError, match="no answer is by 'none'"):
+        audit(answers, votes, model="none")
+    unusable = ModelAnswer("u", "tiny", "grades/1", "h", "q0", ("d0",), "", problem="refused")
+    sample = AuditSample.of([unusable, *answers[1:]], votes)
+    assert ("q0", "d0") not in sample.units
+
+
+@pytest.mark.parametrize(("agreement", "epsilon"), [(0.8, 0.15), (0.6, 0.2)])
+def test_a_planned_sample_has_its_power_and_a_quarter_of_it_has_not(agreement, epsilon):
+    plan = plan_audit(people=3, agreement=agreement, epsilon=epsilon, width=0.3)
+    assert plan.units == max(plan.for_test, 30)
+    # Two of four labels that are right or a guess agree on (1 - s)^2 + (1 - (1 - s)^2) / 4.
+    noise = 1 - math.sqrt((agreement - 0.25) / 0.75)
+    random = np.random.default_rng(4)
+
+    def power(units, runs=120):
+        passed = 0
+        for _ in range(runs):
+            truth = random.integers(0, 4, units)
+            votes = np.column_stack([noisy(random, truth, noise) for _ in range(3)])
+            model = noisy(random, truth, noise)
+            passed += alt_test(model, votes, epsilon=epsilon, least_units=2).passed
+        return passed / runs
+
+    assert power(plan.units) > 0.75  # 0.8 was asked for
+    assert power(plan.units // 4) < 0.65
+
+
+def test_plans_by_their_formulas():
+    plan = plan_audit(people=4, agreement=0.7, epsilon=0.1, width=0.05, per_query=5)
+    level = 0.05 * 2 / 4 / (1 + 1 / 2 + 1 / 3 + 1 / 4)
+    z = stats.norm.ppf
+    design = 1 + 4 * 0.1
+    assert plan.for_test == math.ceil((z(1 - level) + z(0.8)) ** 2 * 0.42 / 0.01 * design)
+    assert plan.for_interval == math.ceil((z(0.975) / 0.05) ** 2 * 0.21 * design)
+    assert (plan.units, plan.judgments) == (plan.for_test, 4 * plan.for_test)
+    for wrong in ({"people": 2}, {"power": 1.0}, {"width": 0.0}, {"per_query": 0.5}):
+        with pytest.raises(ArgumentError):
+            plan_audit(**wrong)
+
+
+def test_votes_in_logs():
+    log = [
+        Verdict("b", "a", Outcome.LEFT, "ann"),
+        Verdict("a", "b", Outcome.TIE, "tiny"),
+        Grade("a", 3, "bob"),
+    ]
+    assert people_votes({"q": log}, without="tiny") == {
+        "ann": {("q", "a", "b"): -1.0}, "bob": {("q", "a"): 3.0}
+    }  # fmt: skip
+
+
+def test_a_sheet_is_blind_and_comes_back(tmp_path):
+    answers = [
+        answer
+        for n in range(40)
+        for answer in (
+            pair_answer(f"q{n}", "a", "=b", "A"), pair_answer(f"q{n}", "=b", "a", "B")
+        )
+    ]  # fmt: skip
+    units = draw_units(answers, 30, seed=5)
+    assert len(set(units)) == 30
+    assert units != draw_units(answers, 30, seed=6)
+    texts = {f"q{n}": {"a": "first, text", "=b": "=HYPERLINK(1)\nnext"} for n in range(40)}
+    queries = {f"q{n}": f"-query {n}" for n in range(40)}
+    path = tmp_path / "ann.csv"
+    write_sheet(units, texts, queries, path, seed=5)
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert list(rows[0]) == ["query_id", "query", "a", "a_text", "b", "b_text", "answer"]
+    assert {row["answer"] for row in rows} == {""}
+    # Nothing that a spreadsheet would run.
+    assert {row["a"] for row in rows} == {"a", "'=b"}
+    assert {row["query"][:2] for row in rows} == {"'-"}
+    assert 5 < sum(row["a"] == "a" for row in rows) < 25  # sides are drawn
+    for row in rows[:20]:
+        row["answer"] = "a" if row["a"] == "a" else "B"
+    with path.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    votes = read_sheet(path)
+    # "=b" comes before "a": that "a" is better is -1.
+    assert votes == {(row["query_id"], "=b", "a"): -1.0 for row in rows[:20]}
+    with pytest.raises(ArgumentError, match="a sample of 41 of 40 units"):
+        draw_units(answers, 41)
+    with pytest.raises(DataError, match="has no text"):
+        write_sheet(units, {}, queries, path)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("query_id,document\nq,d\n", "no column 'answer'"),
+        ("query_id,document,answer\nq,d,7\n", "'7' is not a valid grade"),
+        ("query_id,a,b,answer\nq,d,e,C\n", "'C' is not a valid answer"),
+        ("query_id,document,answer\nq,d,1\nq,d,2\n", "q d has two answers"),
+        ("", "no column"),
+        ("query_id,document,answer\nq,d\n", None),
+        ("query_id,document,answer\nq," + "d" * 200_000 + ",1\n", "field larger than"),
+    ],
+)
+def test_sheets_that_cannot_be_read(tmp_path, content, problem):
+    path = tmp_path / "ann.csv"
+    path.write_text(content or "x\n1\n")
+    if problem is None:
+        assert read_sheet(path) == {}
+        return
+    with pytest.raises(DataError, match=rf"ann\.csv.*{problem}"):
+        read_sheet(path)
+
+
+def test_sheets_as_spreadsheets_write_them(tmp_path):
+    path = tmp_path / "ann.csv"
+    path.write_bytes("\ufeffquery_id;a;b;answer\r\nq;x;y;tie\r\n".encode())
+    assert read_sheet(path) == {("q", "x", "y"): 0.0}
+    path.write_text('query_id\tdocument\tanswer\nq\t"d\t1"\t 3\n')
+    assert read_sheet(path) == {("q", "d\t1"): 3.0}
+    write_sheet([("q", "d")], {"q": {"d": "x" * 40_000}}, {}, path)
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        [row] = csv.DictReader(stream)
+    assert row["text"] == "x" * 32_000 + " …"
+    with pytest.raises(DataError, match="No such file"):
+        write_sheet([("q", "d")], {"q": {"d": "x"}}, {}, tmp_path / "none" / "s.csv")
+
+
+def test_the_page_escapes_what_it_shows():
+    answers, votes = graded_sample()
+    hostile = {f"<script>{name}": each for name, each in votes.items()}
+    page = audit_page(audit(answers, hostile, groups={"q1": "<b>"}, draws=20))
+    assert "&lt;script&gt;ann" in page
+    assert "<script>" not in page
+    assert "<td>&lt;b&gt;</td>" in page
+    assert "May tiny judge?" in page
+
+
+@pytest.fixture
+def audited(tmp_path):
+    """A log of answers, the candidates, and a folder."""
+    answers, votes = graded_sample(units=80, noise=0.2, model_noise=0.2)
+    with AnswerLog(tmp_path / "answers.jsonl") as log:
+        for answer in answers:
+            log.add(answer)
+    lists = [
+        CandidateList(
+            f"q{n}",
+            f"query {n}",
+            tuple(Candidate(a.items[0], text="Text") for a in answers if a.query_id == f"q{n}"),
+        )
+        for n in range(40)
+    ]
+    write_jsonl(lists, tmp_path / "candidates.jsonl")
+    return tmp_path, votes
+
+
+def test_the_command_from_plan_to_page(audited):
+    folder, votes = audited
+    plan = json.loads(succeed("audit", "--plan", "--agreement", 0.7, "--json"))
+    assert plan["units"] == plan_audit(agreement=0.7).units
+    assert "judgments" in succeed("audit", "--plan")
+    succeed(
+        "audit", folder / "answers.jsonl", "--sample", 60, "--to", folder / "sheet.csv",
+        "--from", folder / "candidates.jsonl",
+    )  # fmt: skip
+    with (folder / "sheet.csv").open(encoding="utf-8-sig", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == 60
+    for name in PEOPLE[:2]:
+        with (folder / f"{name}.csv").open("w", newline="") as stream:
+            writer = csv.DictWriter(stream, list(rows[0]))
+            writer.writeheader()
+            for row in rows:
+                grade = votes[name][row["query_id"], row["document"]]
+                writer.writerow(row | {"answer": int(grade)})
+    # The third person graded in sessions, where the model's own grades are not a person's.
+    (folder / "graded").mkdir()
+    for query in {row["query_id"] for row in rows}:
+        mine = [row["document"] for row in rows if row["query_id"] == query]
+        entries = [Grade(d, int(votes["cem"][query, d]), "cem") for d in mine]
+        session = Session(mine, 1, log=[*entries, Grade(mine[0], 0, "tiny")])
+        about = {"query_id": query}
+        SessionFile.create(folder / "graded" / f"{query}.session", session, about).close()
+    sources = [folder / "ann.csv", folder / "bob.csv", folder / "graded"]
+    (folder / "groups.tsv").write_text("".join(f"q{n}\teven\n" for n in range(0, 40, 2)))
+    command = ("audit", folder / "answers.jsonl", *sources, "--groups", folder / "groups.tsv")
+    result = json.loads(succeed(*command, "--json", "--output", folder / "audit.html"))
+    assert (result["units"], result["people"]) == (60, ["ann", "bob", "cem"])
+    assert result["decision"] == "replace"
+    assert [test["person"] for test in result["test"]["tests"]] == list(PEOPLE)
+    assert [test["units"] for test in result["test"]["tests"]] == [60, 60, 60]
+    assert "May tiny judge?" in (folder / "audit.html").read_text()
+    printed = succeed(*command)
+    assert "Yes: the model may judge documents of this kind" in printed
+    assert "kappa, even" in printed
+
+
+def test_the_command_says_what_is_missing(audited):
+    folder, _ = audited
+    log = folder / "answers.jsonl"
+    assert "no answers to audit" in fail("audit")
+    assert "no people to hold" in fail("audit", log)
+    assert "--sample has nowhere to go" in fail("audit", log, "--sample", 3)
+    assert "needs the texts" in fail("audit", log, "--sample", 3, "--to", folder / "s.csv")
+    (folder / "ann.csv").write_text("query_id,document,answer\n")
+    (folder / "x").mkdir()
+    (folder / "x" / "ann.csv").write_text("query_id,document,answer\n")
+    assert "two sheets are by 'ann'" in fail("audit", log, folder / "ann.csv", folder / "x/ann.csv")
+    (folder / "groups.tsv").write_text("q1\n")
+    assert "line 1: is not a query id, a tab" in fail(
+        "audit", log, folder / "ann.csv", "--groups", folder / "groups.tsv"
+    )

@@ -1,0 +1,165 @@
+"""Prediction-powered means: the formula, what they come to in the limits, and their coverage."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from podium.data import Judgments, Rankings, write_qrels, write_run
+from podium.errors import ArgumentError, DataError
+from podium.measures import compare_powered, evaluate, mean_interval, powered_mean
+from tests.cli.run_podium import fail, succeed
+
+
+def drawn(random, queries, correlation):
+    """Values of a measure by people and by a machine, and the true mean of the former."""
+    noise = random.standard_normal((2, queries))
+    machine = correlation * noise[0] + math.sqrt(1 - correlation**2) * noise[1]
+    # The machine is off by 0.2: only the correction makes the mean right.
+    return stats.norm.cdf(noise[0]), stats.norm.cdf(machine) + 0.2, 0.5
+
+
+def test_the_formula():
+    random = np.random.default_rng(0)
+    y, f, _ = drawn(random, 60, 0.8)
+    n, rest = 15, 45
+    result = powered_mean(y[:n], f[:n], f[n:])
+    weight = np.cov(y[:n], f[:n])[0, 1] / ((1 + n / rest) * np.var(f, ddof=1))
+    assert result.weight == pytest.approx(weight)
+    assert result.mean == pytest.approx(y[:n].mean() + weight * (f[n:].mean() - f[:n].mean()))
+    residuals = y[:n] - weight * f[:n]
+    variance = (
+        np.sum((residuals - residuals.mean()) ** 2) / (n - 2) / n
+        + weight**2 * np.var(f[n:], ddof=1) / rest
+    )
+    half = stats.t.ppf(0.975, n - 2) * math.sqrt(variance)
+    assert (result.low, result.high) == pytest.approx((result.mean - half, result.mean + half))
+    assert (result.human_mean, result.human_low, result.human_high) == mean_interval(y[:n])
+    assert (result.human_queries, result.machine_queries) == (15, 45)
+    ratio = (result.human_high - result.human_low) / (result.high - result.low)
+    assert result.effective_queries == pytest.approx(15 * ratio**2)
+
+
+def test_a_useless_machine_does_not_count():
+    y = np.array([0.1, 0.5, 0.9, 0.3, 0.7])
+    for machine, others in [
+        (1 - y, np.linspace(0, 1, 30)),  # worse than chance
+        (np.full(5, 0.5), np.full(30, 0.5)),  # always the same
+        (y, np.array([0.5])),  # nothing to gain
+    ]:
+        result = powered_mean(y, machine, others)
+        assert result.weight == 0.0
+        assert (result.mean, result.low, result.high) == mean_interval(y)
+    few = powered_mean(y[:3], y[:3], np.linspace(0, 1, 30))
+    assert (few.weight, few.mean) == (0.0, pytest.approx(0.5))
+    assert math.isnan(powered_mean(y[:1], y[:1], y).low)
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9])
+@pytest.mark.parametrize("people", [10, 40])
+def test_coverage(people, correlation):
+    random = np.random.default_rng(int(10 * correlation) + people)
+    runs = 600
+    covered = widths = alone = 0.0
+    for _ in range(runs):
+        y, f, truth = drawn(random, 5 * people, correlation)
+        result = powered_mean(y[:people], f[:people], f[people:])
+        covered += result.low <= truth <= result.high
+        widths += result.high - result.low
+        alone += result.human_high - result.human_low
+    error = math.sqrt(0.95 * 0.05 / runs)
+    assert abs(covered / runs - 0.95) < 0.02 + 2 * error
+    # Narrower by the variance that the machine explains, once there are enough queries.
+    expected = math.sqrt(1 - 0.8 * correlation**2)
+    assert widths / alone == pytest.approx(expected, abs=0.09 if people == 10 else 0.04)
+
+
+def test_values_that_do_not_fit():
+    one = np.ones(3)
+    with pytest.raises(DataError, match="not of the same queries"):
+        powered_mean(one, np.ones(4), one)
+    with pytest.raises(DataError, match="NaN or infinite"):
+        powered_mean(one, np.array([1.0, np.nan, 1.0]), one)
+
+
+@pytest.fixture(scope="module")
+def judged():
+    """Labels of 40 queries by people and a machine that errs, and two runs."""
+    random = np.random.default_rng(5)
+    queries = [f"q{n:02d}" for n in range(40) for _ in range(8)]
+    documents = [f"d{n}" for _ in range(40) for n in range(8)]
+    labels = random.integers(0, 4, 320)
+    machine = np.clip(labels + random.integers(-1, 2, 320), 0, 3)
+    people = Judgments.from_columns(queries, documents, labels)
+    model = Judgments.from_columns(queries, documents, machine)
+    good = Rankings.from_columns(queries, documents, labels + 2 * random.random(320), name="good")
+    bad = Rankings.from_columns(queries, documents, random.random(320), name="bad")
+    return people, model, {"bad": bad, "good": good}
+
+
+def some(judgments, count):
+    """The first queries."""
+    end = judgments.offsets[count]
+    queries = np.repeat(judgments.query_ids.to_pylist(), np.diff(judgments.offsets))[:end]
+    return Judgments.from_columns(
+        queries, judgments.document_ids.to_pylist()[:end], judgments.labels[:end]
+    )
+
+
+def test_measures_of_runs(judged):
+    people, model, runs = judged
+    result = compare_powered(["nDCG@5", "P(rel=2)@3"], some(people, 10), model, runs)
+    for measure in ("nDCG@5", "P(rel=2)@3"):
+        y = {name: evaluate(measure, people, run)[measure] for name, run in runs.items()}
+        f = {name: evaluate(measure, model, run)[measure] for name, run in runs.items()}
+        for name in runs:
+            expected = powered_mean(y[name][:10], f[name][:10], f[name][10:])
+            assert result.means[measure][name] == expected
+        gap = {key: values["good"] - values["bad"] for key, values in (("y", y), ("f", f))}
+        expected = powered_mean(gap["y"][:10], gap["f"][:10], gap["f"][10:])
+        assert result.differences[measure]["good"] == expected
+        assert list(result.differences[measure]) == ["good"]
+
+
+def test_what_is_refused(judged):
+    people, model, runs = judged
+    with pytest.raises(DataError, match="query 'q20' has human judgments and none of the machine"):
+        compare_powered("nDCG@5", people, some(model, 20), runs)
+    with pytest.raises(ArgumentError, match="not a mean over queries"):
+        compare_powered("NumRet", people, model, runs)
+    with pytest.raises(ArgumentError, match="no systems"):
+        compare_powered("AP", people, model, {})
+    other = Judgments.from_columns(["x"], ["d"], [1])
+    with pytest.raises(DataError, match="none of the 40 queries of the rankings is judged"):
+        compare_powered("AP", other, model, runs)
+
+
+def test_commands(judged, tmp_path):
+    people, model, runs = judged
+    write_qrels(some(people, 10), tmp_path / "people.qrels")
+    write_qrels(model, tmp_path / "model.qrels")
+    for name, run in runs.items():
+        write_run(run, tmp_path / f"{name}.run")
+    files = [tmp_path / "people.qrels", tmp_path / "bad.run", tmp_path / "good.run"]
+    options = ("--machine", tmp_path / "model.qrels", "-m", "nDCG@5")
+    expected = compare_powered("nDCG@5", some(people, 10), model, runs)
+    content = json.loads(succeed("evaluate", *files, *options, "--json"))
+    mean = expected.means["nDCG@5"]["good"]
+    assert content["means"]["nDCG@5"]["good"]["mean"] == pytest.approx(mean.mean)
+    assert content["means"]["nDCG@5"]["good"]["effective_queries"] == pytest.approx(
+        mean.effective_queries
+    )
+    lines = succeed("evaluate", *files, *options).splitlines()
+    assert len(lines) == 3
+    assert lines[2].split("\t")[:4] == [
+        "nDCG@5", "good", f"{mean.mean:.4f}", f"{mean.high - mean.mean:.4f}"
+    ]  # fmt: skip
+    assert lines[2].split("\t")[-1] == "10+30"
+    lines = succeed("compare", *files, *options).splitlines()
+    gap = expected.differences["nDCG@5"]["good"]
+    assert lines[3].split("\t")[1:3] == ["good - bad", f"{gap.mean:+.4f}"]
+    assert "prints means" in fail("evaluate", *files, *options, "--per-query")
+    assert "needs runs" in fail("evaluate", files[0], *options)
+    assert "writes no report" in fail("compare", *files, *options, "-o", tmp_path / "x.html")
