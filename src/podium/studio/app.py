@@ -51,11 +51,13 @@ from podium.studio.web.routes import (
     openid,
     project_pages,
     projects,
+    results,
+    results_pages,
     signing_in,
     transfer_pages,
 )
 
-_API = (judging, projects, jobs, members, dashboard, accounts)
+_API = (judging, projects, jobs, members, dashboard, results, accounts)
 _PAGES = (
     health,
     signing_in,
@@ -65,6 +67,7 @@ _PAGES = (
     openid,
     members_pages,
     dashboard_pages,
+    results_pages,
     one_time_links,
     account_pages,
 )

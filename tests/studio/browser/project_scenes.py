@@ -80,10 +80,13 @@ def busy_project(stage: Stage) -> int:
             if rng.random() < (0.05 if who == stage.ann else 0.3):
                 right = not right
             choice = "left" if right else "right"
+            reason = None
             if rng.random() < 0.08:
-                choice = "tie"
+                choice, reason = "tie", "Both answer the question."
+            elif rng.random() < 0.05:
+                choice, reason = "skip", "A document is broken or missing"
             _, tasks[who] = service.answer(
-                project, who, given.token, choice, seconds=seconds, tab="tab"
+                project, who, given.token, choice, seconds=seconds, tab="tab", reason=reason
             )
     return project_id
 
@@ -132,6 +135,41 @@ def project_dashboard(stage: Stage, page: Page) -> None:
     page.goto(f"/projects/{busy_project(stage)}/dashboard")
     page.wait_for_selector("text=Agreement", timeout=20_000)
     page.wait_for_selector("text=Krippendorff", timeout=20_000)
+
+
+@scene()
+def project_queries(stage: Stage, page: Page) -> None:
+    project = busy_project(stage)
+    page.goto(f"/projects/{project}/dashboard")
+    page.wait_for_selector("text=Krippendorff", timeout=20_000)
+    page.goto(f"/projects/{project}/queries?sort=agreement")
+
+
+@scene()
+def project_query(stage: Stage, page: Page) -> None:
+    project = busy_project(stage)
+    page.goto(f"/projects/{project}/queries?sort=judgments&descending=true")
+    page.locator("tbody a").first.click()
+    page.get_by_role("button", name="Withdraw Product").last.click()
+    page.wait_for_selector("text=withdrawn >> visible=true")
+    page.get_by_text("Correct", exact=True).first.click()
+    page.get_by_role("button", name="Discard").first.click()
+    page.wait_for_selector("text=discarded")
+
+
+@scene()
+def project_person(stage: Stage, page: Page) -> None:
+    project = busy_project(stage)
+    page.goto(f"/projects/{project}/dashboard")
+    page.wait_for_selector("text=Krippendorff", timeout=20_000)
+    page.goto(f"/projects/{project}/people/{stage.bob}")
+
+
+@scene()
+def project_document(stage: Stage, page: Page) -> None:
+    page.goto(f"/projects/{busy_project(stage)}/queries")
+    page.locator("tbody a").first.click()
+    page.get_by_role("link", name="Product 1", exact=True).first.click()
 
 
 @scene()

@@ -186,6 +186,7 @@ def add_query(
             judgments=0,
             done=not mode.tasks(None),
             expected_left=mode.expected_left(),
+            withdrawn=False,
         )
         .returning(ProjectQuery.id)
     ).scalar_one()

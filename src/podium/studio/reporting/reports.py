@@ -18,7 +18,7 @@ from podium.studio.json_types import JsonObject
 from podium.studio.judging.judged import load_judged_query
 from podium.studio.projects.progress import project_progress
 from podium.studio.projects.service import project_row
-from podium.studio.reporting.query_figures import query_figures
+from podium.studio.reporting.query_figures import query_figures, shared_agreement
 from podium.studio.reporting.summary import ReportBuilder
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.rows import ProjectQueryRow, ProjectRow, ReportRow, fetch_all, fetch_one
@@ -162,7 +162,14 @@ def _refresh(connection: Connection, project: ProjectRow, query: ProjectQueryRow
         .where(QueryCandidate.query_id == query.id)
         .order_by(QueryCandidate.place)
     ).all()
-    values = {"entries": len(judged.log), "content": query_figures(judged, gold, lengths)}
+    figures = query_figures(judged, gold, lengths)
+    values = {
+        "entries": len(judged.log),
+        "content": figures,
+        "agreement": shared_agreement(figures),
+        "contradictions": len(figures["loops"]),
+        "skips": figures["skips"],
+    }
     changed = connection.execute(
         update(QueryFigures).where(QueryFigures.query_id == query.id).values(**values)
     )
@@ -185,7 +192,11 @@ def _figures_page(connection: Connection, project_id: int, after: int) -> list[_
         connection,
         select(QueryFigures.query_id, ProjectQuery.name, QueryFigures.content)
         .join(ProjectQuery, ProjectQuery.id == QueryFigures.query_id)
-        .where(ProjectQuery.project_id == project_id, QueryFigures.query_id > after)
+        .where(
+            ProjectQuery.project_id == project_id,
+            ProjectQuery.withdrawn.is_(False),
+            QueryFigures.query_id > after,
+        )
         .order_by(QueryFigures.query_id)
         .limit(500),
         _FiguresRow,

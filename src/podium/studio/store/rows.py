@@ -73,6 +73,7 @@ class ProjectQueryRow(NamedTuple):
     judgments: int
     done: bool
     expected_left: float
+    withdrawn: bool
 
 
 class LeaseRow(NamedTuple):

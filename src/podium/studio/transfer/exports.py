@@ -65,7 +65,15 @@ def run_export(work: JobContext) -> None:
     path = new_file(work.settings, export_format.suffix)
     exported: list[str] = []
     queries = _with_progress(
-        work, judged_queries(work.engine, project, only_done=options.only_done), total, exported
+        work,
+        judged_queries(
+            work.engine,
+            project,
+            only_done=options.only_done,
+            withdrawn=options.content == "log",
+        ),
+        total,
+        exported,
     )
     try:
         with path.open("wb") as stream:

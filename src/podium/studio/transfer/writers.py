@@ -124,13 +124,19 @@ def log_lines(each: JudgedQuery) -> Iterator[JsonObject]:
     """The whole log of a query: what counts as `podium.judging` writes it, and the rest too."""
     for entry in each.log:
         line: JsonObject = {"query_id": each.query.name}
-        if entry.kind in (Kind.UNDO, Kind.SKIP):
+        if entry.kind in (Kind.UNDO, Kind.SKIP, Kind.WITHDRAW):
             line |= {"kind": entry.kind.value, "assessor": str(entry.user), "at": entry.at}
             if entry.kind is Kind.UNDO:
                 line["entry"] = entry.undoes
+            elif entry.kind is Kind.WITHDRAW and entry.left is not None:
+                line["document_id"] = each.items[entry.left]
         else:
             line |= entry_to_json(each.state.mode.entry(entry))
         line |= {"purpose": entry.purpose.value, "counts": entry.counts, "seconds": entry.seconds}
+        if entry.reason:
+            line["reason"] = entry.reason
+        if entry.manager is not None:
+            line["manager"] = str(entry.manager)
         yield line
 
 
@@ -184,6 +190,7 @@ def _with_texts(connection: Connection, each: JudgedQuery, ties: bool) -> Candid
             score=row.score, label=label_of.get(row.item),
         )
         for row in rows
+        if row.place not in each.state.withdrawn_documents
     )  # fmt: skip
     return CandidateList(each.query.name, each.query.text, candidates, each.query.description)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, File, Form, Request, UploadFile
@@ -14,6 +15,7 @@ from podium.studio.accounts.identity import Member
 from podium.studio.errors import RefusedError
 from podium.studio.jobs.queue import State, cancel, enqueue, files_folder
 from podium.studio.json_types import JsonObject
+from podium.studio.judging.bulk_discards import DISCARD, RESTORE
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Mode
 from podium.studio.store.rows import JobRow, fetch_all, fetch_one
@@ -99,8 +101,8 @@ def list_jobs(request: Request, who: AManager) -> list[JobOut]:
 
 @router.get("/jobs/{job}", operation_id="get_job")
 def get_job(request: Request, who: AManager, job: Number) -> JobOut:
-    """How far an import or export is."""
-    return _shown(_job(request, who, job))
+    """How far an import or export is, or a job that discards or restores judgments."""
+    return job_out(_job(request, who, job, (IMPORT, EXPORT, DISCARD, RESTORE)))
 
 
 @router.get(
@@ -138,7 +140,7 @@ def cancel_job(request: Request, who: AManager, job: Number) -> JobOut:
     in_transaction(request.app.state.engine, work)
     if row.kind == IMPORT and row.state == State.WAITING:
         delete_uploads(request.app.state.settings, row)
-    return _shown(_job(request, who, job))
+    return job_out(_job(request, who, job))
 
 
 def start_import(
@@ -176,7 +178,7 @@ def jobs_of(request: Request, who: Member, kinds: list[str]) -> list[JobOut]:
             JobRow,
         ),
     )
-    return [_shown(row) for row in rows]
+    return [job_out(row) for row in rows]
 
 
 def _sent(upload: UploadFile | None) -> list[UploadFile]:
@@ -192,16 +194,18 @@ def _queue(request: Request, who: Member, kind: str, parameters: JsonObject) -> 
 
     row = in_transaction(request.app.state.engine, work)
     request.app.state.worker.wake()
-    return _shown(row)
+    return job_out(row)
 
 
-def _job(request: Request, who: Member, job: int) -> JobRow:
+def _job(
+    request: Request, who: Member, job: int, kinds: Sequence[str] = (IMPORT, EXPORT)
+) -> JobRow:
     row = reading(
         request.app.state.engine,
         lambda c: fetch_one(
             c,
             select(Job.__table__).where(
-                Job.id == job, Job.project_id == who.project.id, Job.kind.in_([IMPORT, EXPORT])
+                Job.id == job, Job.project_id == who.project.id, Job.kind.in_(kinds)
             ),
             JobRow,
         ),
@@ -211,7 +215,8 @@ def _job(request: Request, who: Member, job: int) -> JobRow:
     return row
 
 
-def _shown(row: JobRow) -> JobOut:
+def job_out(row: JobRow) -> JobOut:
+    """A job as the API shows it."""
     return JobOut(
         id=row.id,
         kind=row.kind,
