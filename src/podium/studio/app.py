@@ -42,6 +42,8 @@ from podium.studio.web.routes import (
     dashboard,
     dashboard_pages,
     health,
+    history,
+    history_pages,
     jobs,
     judging,
     judging_pages,
@@ -57,7 +59,7 @@ from podium.studio.web.routes import (
     transfer_pages,
 )
 
-_API = (judging, projects, jobs, members, dashboard, results, accounts)
+_API = (judging, projects, jobs, members, dashboard, results, history, accounts)
 _PAGES = (
     health,
     signing_in,
@@ -68,6 +70,7 @@ _PAGES = (
     members_pages,
     dashboard_pages,
     results_pages,
+    history_pages,
     one_time_links,
     account_pages,
 )

@@ -180,6 +180,17 @@ def project_assessor(stage: Stage, page: Page) -> None:
 
 
 @scene()
+def project_history(stage: Stage, page: Page) -> None:
+    page.goto(f"/projects/{busy_project(stage)}/history")
+
+
+@scene()
+def project_history_answer(stage: Stage, page: Page) -> None:
+    page.goto(f"/projects/{busy_project(stage)}/history")
+    page.get_by_role("link", name="Change").first.click()
+
+
+@scene()
 def project_settings(stage: Stage, page: Page) -> None:
     page.goto(f"/projects/{busy_project(stage)}/settings")
 

@@ -70,6 +70,7 @@ ANSWERS: dict[Mode, tuple[Button, ...]] = {
 COMMANDS = (
     Button("undo", "Undo", "u", "U"),
     Button("skip", "Skip", "s", "S"),
+    Button("comment", "Comment", "c", "C"),
     Button("pause", "Pause", "p", "P"),
     Button("guidelines", "Guidelines", "g", "G"),
     Button("help", "Help", "?", "?"),
