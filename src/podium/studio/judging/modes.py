@@ -202,7 +202,7 @@ class RankingsMode:
     """Whole rankings side by side, every two of them."""
 
     def __init__(self, names: Sequence[str], people: int, seed: int) -> None:
-        self._names = tuple(names)
+        self.names = tuple(names)
         self._people = people
         self._seed = seed
         self._log: list[Entry] = []
@@ -211,11 +211,11 @@ class RankingsMode:
         """Pairs of rankings that need more verdicts, on random sides."""
         voters = self._voters()
         tasks = []
-        for one, other in combinations(range(len(self._names)), 2):
+        for one, other in combinations(range(len(self.names)), 2):
             who = voters.get((one, other), set())
             if len(who) < self._people and assessor not in who:
                 swapped = (
-                    hashed_uniform(self._seed, "side", self._names[one], self._names[other]) < 0.5
+                    hashed_uniform(self._seed, "side", self.names[one], self.names[other]) < 0.5
                 )
                 tasks.append(JudgingTask(other, one) if swapped else JudgingTask(one, other))
         return tasks
@@ -226,7 +226,7 @@ class RankingsMode:
 
     def entry(self, entry: QueryLogEntry) -> Entry:
         """A verdict of five points."""
-        left, right = self._names[entry.left or 0], self._names[entry.right or 0]
+        left, right = self.names[entry.left or 0], self.names[entry.right or 0]
         return SideBySide(left, right, entry.value or 0, str(entry.user), entry.at, entry.seconds)
 
     def add(self, entry: Entry) -> int:
@@ -250,7 +250,7 @@ class RankingsMode:
         return float(sum(self.missing(task) for task in self.tasks(None)))
 
     def _voters(self) -> dict[tuple[int, int], set[str]]:
-        positions = {name: position for position, name in enumerate(self._names)}
+        positions = {name: position for position, name in enumerate(self.names)}
         tasks: dict[tuple[int, int], set[str]] = {}
         for position in active_entries(self._log):
             entry = self._log[position]

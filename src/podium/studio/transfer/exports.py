@@ -36,7 +36,7 @@ class ExportOptions(BaseModel):
     content: Literal["labels", "grades", "preferences", "totals", "log"] = "labels"
     """Top-k labels, mean grades, verdicts on pairs, side-by-side totals, or the whole log."""
     format: Literal[
-        "qrels", "qrels-parquet", "prefs", "prefs-parquet", "pairs", "pairs-parquet", "jsonl"
+        "qrels", "qrels-parquet", "prefs", "prefs-parquet", "pairs", "pairs-parquet", "jsonl", "csv"
     ] = "qrels"
     only_done: bool = False
     """Whether to leave out queries that are not done yet."""

@@ -19,7 +19,7 @@ from podium.studio.transfer.imports import KIND as IMPORT
 from podium.studio.transfer.imports import Source
 from podium.studio.transfer.readers import MAX_DEPTH
 from podium.studio.transfer.search_engines import DEFAULTS, EngineSearch
-from podium.studio.transfer.writers import EXPORT_CONTENTS, EXPORT_FORMATS
+from podium.studio.transfer.writers import DESCRIPTIONS, EXPORT_CONTENTS, EXPORT_FORMATS
 from podium.studio.web.access import AManager, UploadRoute
 from podium.studio.web.forms import FormValues, read_csrf
 from podium.studio.web.routes import jobs
@@ -130,7 +130,7 @@ def _export_page(request: Request, who: Member, problem: str = "") -> Response:
         "kind": EXPORT,
         "jobs": jobs.jobs_of(request, who, [EXPORT]),
         "choices": [
-            (content, form)
+            (content, form, DESCRIPTIONS[content, form])
             for content in EXPORT_CONTENTS[Mode(who.project.mode)]
             for form in EXPORT_FORMATS[content]
         ],
