@@ -26,6 +26,7 @@ from podium.studio.job_child import KINDS
 from podium.studio.jobs.process import JobProcess
 from podium.studio.jobs.worker import Worker
 from podium.studio.json_types import JsonObject
+from podium.studio.judging.bulk_discards import DISCARD, RESTORE
 from podium.studio.judging.leases import delete_old_leases
 from podium.studio.judging.service import JudgingService
 from podium.studio.logs import describe_error
@@ -95,6 +96,7 @@ def create_app(settings: Settings) -> FastAPI:
         KINDS,
         metrics,
         execute=process.execute,
+        kept=(DISCARD, RESTORE),  # they tell what can be restored
         cleanups=(forget_expired, delete_old_leases),
     )
 

@@ -29,13 +29,15 @@ from podium.studio.transfer.readers import (
     queries_of,
     read_candidates,
     read_runs,
+    without_empty,
 )
 from podium.studio.transfer.search_engines import EngineSearch, fetch
+from podium.studio.transfer.tables import TableColumns, read_table
 
 KIND = "import"
 ANALYZE_FROM = 500
 """From how many new queries on the database's statistics are renewed."""
-Source = Literal["candidates", "runs", "engine", "gold"]
+Source = Literal["candidates", "table", "runs", "engine", "gold"]
 
 
 def store_upload(settings: Settings, stream: IO[bytes], name: str) -> list[str]:
@@ -155,17 +157,22 @@ def _entries(work: JobContext) -> Iterator[ImportedQuery]:
     files = {
         role: _uploads(work.settings, uploads) for role, uploads in parameters["files"].items()
     }
-    if parameters["source"] == "candidates":
-        return limit_size(read_candidates(files["candidates"][0]))
+    skip_empty = bool(parameters.get("skip_empty"))
     queries = files.get("queries", [])
-    return limit_size(
-        read_runs(
+    if parameters["source"] == "candidates":
+        entries = read_candidates(files["candidates"][0])
+    elif parameters["source"] == "table":
+        columns = TableColumns(**parameters["columns"]) if parameters.get("columns") else None
+        entries = read_table(files["table"][0], columns)
+    else:
+        entries = read_runs(
             files["runs"],
             files["documents"][0],
             queries[0] if queries else None,
             int(parameters["depth"]),
+            skip_missing=skip_empty,
         )
-    )
+    return limit_size(without_empty(entries) if skip_empty else entries)
 
 
 def _uploads(settings: Settings, kept: list[list[str]]) -> list[Upload]:
