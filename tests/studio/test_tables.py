@@ -206,6 +206,8 @@ def test_the_api(server):
         job = client.post(path, data={"source": "table"}, files=files).json()
         assert ended(client, project, job)["result"] == {"added": 1, "skipped": 1, "queries": 2}
         assert items_of(engine, project)[2:] == [("2", "d"), ("2", "b")]  # by score
+        large = b"query,docid,text\n" + b"q,1,x\n" * 300_000  # more than other requests may hold
+        assert client.post(f"{path}/preview", files={"table": ("l.csv", large)}).status_code == 200
         refused = client.post(f"/api/v1/projects/{rankings}/imports/preview", files=files)
         assert refused.status_code == 409
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from playwright.sync_api import Page
-from sqlalchemy import insert
+from sqlalchemy import insert, update
 
 from podium.data import Candidate, CandidateList
 from podium.studio.accounts.service import sign_in
@@ -18,7 +18,7 @@ from podium.studio.projects.service import (
 )
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
-from podium.studio.store.tables import Gold, Membership
+from podium.studio.store.tables import Gold, Membership, Project
 from podium.studio.web.access import COOKIE
 from tests.studio.browser.bees import GUIDELINES
 from tests.studio.browser.scenes import Stage, blocked_project, scene
@@ -198,6 +198,31 @@ def project_settings(stage: Stage, page: Page) -> None:
 @scene()
 def project_import(stage: Stage, page: Page) -> None:
     page.goto(f"/projects/{busy_project(stage)}/import")
+
+
+@scene()
+def project_import_preview(stage: Stage, page: Page) -> None:
+    page.goto(f"/projects/{busy_project(stage)}/import")
+    rows = ["Query Text,Doc ID,Doc Position,title", "shoes,sku1,1,Red shoes", "shoes,sku2,2,Boots"]
+    table = "\n".join(rows).encode()
+    file = {"name": "snapshot.csv", "mimeType": "text/csv", "buffer": table}
+    page.locator("input[name=table]").set_input_files(files=[file])
+    page.get_by_role("button", name="Choose columns").click()
+    page.wait_for_selector("text=Query description")
+
+
+@scene()
+def projects_archived(stage: Stage, page: Page) -> None:
+    project = busy_project(stage)
+    archive = update(Project).where(Project.id == project).values(archived=True, paused=True)
+    in_transaction(stage.engine, lambda c: c.execute(archive))
+    page.goto("/")
+    page.locator("summary").click()
+
+
+@scene()
+def help(_stage: Stage, page: Page) -> None:  # noqa: A001 - the page's name
+    page.goto("/help")
 
 
 @scene()

@@ -106,6 +106,7 @@ def create_project(connection: Connection, owner_id: int, settings: ProjectSetti
         .values(
             **settings.model_dump(mode="json"),
             paused=False,
+            archived=False,
             created_at=time.time(),
             incarnation=random.SystemRandom().getrandbits(62),
         )

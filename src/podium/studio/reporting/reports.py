@@ -18,6 +18,7 @@ from podium.studio.json_types import JsonObject
 from podium.studio.judging.judged import load_judged_query
 from podium.studio.projects.progress import project_progress
 from podium.studio.projects.service import project_row
+from podium.studio.reporting.history import extended_history
 from podium.studio.reporting.query_figures import query_figures, shared_agreement
 from podium.studio.reporting.summary import ReportBuilder
 from podium.studio.store.database import in_transaction, reading
@@ -38,8 +39,6 @@ _EVERY = 4.0
 """The fewest seconds between two reports of a project."""
 _PAGE = 50
 _SLOWEST = 20
-_POINTS = 200
-_POINT_EVERY = 60.0
 
 
 class _FiguresRow(NamedTuple):
@@ -94,10 +93,8 @@ def run_report(work: JobContext) -> None:
     content |= reading(work.engine, lambda c: _times(c, project.id))
     previous = reading(work.engine, lambda c: report_of(c, project.id))
     now = time.time()
-    history = list(previous.content.get("history", [])) if previous is not None else []
-    if not history or now - history[-1][0] >= _POINT_EVERY:
-        history.append([now, progress.judgments])
-    content["history"] = history[-_POINTS:]
+    history = previous.content.get("history", []) if previous is not None else []
+    content["history"] = extended_history(history, now, progress.judgments)
 
     def keep(connection: Connection) -> None:
         connection.execute(

@@ -54,6 +54,7 @@ class ProjectRow(NamedTuple):
     paused: bool
     created_at: float
     incarnation: int
+    archived: bool
 
 
 class ProjectQueryRow(NamedTuple):

@@ -116,6 +116,8 @@ class Project(Base):
     incarnation: Mapped[int]
     """Drawn when it is made and when a backup is restored: what servers keep in memory of another
     state of the database is told from this one by it."""
+    archived: Mapped[bool] = mapped_column(default=False)
+    """Whether it is out of the way: paused, unchangeable, and listed apart."""
 
 
 class Membership(Base):

@@ -21,6 +21,7 @@ from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Mode
 from podium.studio.store.rows import JobRow, ProjectRow
 from podium.studio.store.tables import Job, ProjectQuery
+from podium.studio.transfer.project_copies import copied_gold, copied_queries
 from podium.studio.transfer.readers import (
     ImportedQuery,
     Upload,
@@ -37,7 +38,7 @@ from podium.studio.transfer.tables import TableColumns, read_table
 KIND = "import"
 ANALYZE_FROM = 500
 """From how many new queries on the database's statistics are renewed."""
-Source = Literal["candidates", "table", "runs", "engine", "gold"]
+Source = Literal["candidates", "table", "runs", "engine", "gold", "project"]
 
 
 def store_upload(settings: Settings, stream: IO[bytes], name: str) -> list[str]:
@@ -104,10 +105,19 @@ def _import_all(
             result = {"gold": add_gold(connection, project, read_gold(stream))}
     else:
         result = _add_all(connection, project, work, fetched)
+    if job.parameters["source"] == "project" and project.mode == Mode.PAIRS:
+        result["gold"] = _copy_gold(connection, project, int(job.parameters["project"]))
     check_unchanged(connection, project)
     record(connection, job.user_id, job.project_id, "imported", **result)
     work.finish(connection, result)
     return result.get("added", 0)
+
+
+def _copy_gold(connection: Connection, project: ProjectRow, source: int) -> int:
+    names = set(
+        connection.scalars(select(ProjectQuery.name).where(ProjectQuery.project_id == project.id))
+    )
+    return add_gold(connection, project, copied_gold(connection, source, names))
 
 
 def _add_all(
@@ -154,6 +164,8 @@ def _fetch_from_engine(work: JobContext) -> list[ImportedQuery]:
 
 def _entries(work: JobContext) -> Iterator[ImportedQuery]:
     parameters = work.job.parameters
+    if parameters["source"] == "project":
+        return copied_queries(work.engine, int(parameters["project"]))
     files = {
         role: _uploads(work.settings, uploads) for role, uploads in parameters["files"].items()
     }

@@ -220,7 +220,7 @@ def start_import(
     skip_empty: bool = False,
 ) -> JobOut:
     """Store uploads, and queue a job that imports them."""
-    for role in _NEEDED.get(source, ("engine",)):
+    for role in _NEEDED.get(source, (source,)):
         if not files.get(role):
             raise RefusedError(422, f"{role}: Choose a file.")
     if who.project.mode == Mode.RANKINGS and source != "gold" and len(files["runs"]) < 2:
@@ -262,6 +262,9 @@ def _sent(upload: UploadFile | None) -> list[UploadFile]:
 
 
 def _queue(request: Request, who: Member, kind: str, parameters: JsonObject) -> JobOut:
+    if kind == IMPORT and who.project.archived:
+        raise RefusedError(409, "The project is archived: restore it first.")
+
     def work(connection: Connection) -> JobRow:
         number = enqueue(connection, who.project.id, who.person.id, kind, parameters)
         record(connection, who.person.id, who.project.id, f"requested an {kind}", job=number)

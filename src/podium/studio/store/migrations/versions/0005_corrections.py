@@ -1,4 +1,4 @@
-"""Corrections by managers: withdrawn queries, who undid what, and figures to sort queries by."""
+"""Corrections by managers, figures to sort queries by, and archived projects."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ def upgrade() -> None:
     """Go forward."""
     op.add_column(
         "queries", sa.Column("withdrawn", sa.Boolean(), nullable=False, server_default=sa.false())
+    )
+    op.add_column(
+        "projects", sa.Column("archived", sa.Boolean(), nullable=False, server_default=sa.false())
     )
     op.add_column("log", sa.Column("manager_id", _ID, nullable=True))
     op.create_index("ix_log_user", "log", ["user_id", "id"])
@@ -33,6 +36,7 @@ def downgrade() -> None:
         op.drop_column("query_figures", name)
     op.drop_index("ix_log_user", table_name="log")
     op.drop_column("log", "manager_id")
+    op.drop_column("projects", "archived")
     op.drop_column("queries", "withdrawn")
 
 
