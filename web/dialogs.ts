@@ -25,6 +25,22 @@ export function askSkipReason(onSkip: (reason: string) => void): void {
   dialog.showModal();
 }
 
+/** Ask for a comment, starting from the one there is; `onKeep` is not called on cancel. */
+export function askComment(comment: string, onKeep: (comment: string) => void): void {
+  const dialog = part<HTMLDialogElement>("comment-dialog");
+  const field = dialog.querySelector("textarea")!;
+  field.value = comment;
+  dialog.returnValue = "";
+  dialog.addEventListener(
+    "close",
+    () => {
+      if (dialog.returnValue === "keep") onKeep(field.value.trim());
+    },
+    { once: true },
+  );
+  dialog.showModal();
+}
+
 /** Ask whether the person is still there; closing the dialog in any way means yes. */
 export function askStillThere(onConfirm: () => void): void {
   const dialog = part<HTMLDialogElement>("still-there");

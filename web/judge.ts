@@ -10,7 +10,7 @@ import {
   type Task,
 } from "./api";
 import { Backoff } from "./backoff";
-import { askSkipReason, askStillThere, openDialog } from "./dialogs";
+import { askComment, askSkipReason, askStillThere, openDialog } from "./dialogs";
 import { DocumentsView } from "./documents";
 import { announce, createElement, hideNotice, part, randomUuid, showNotice } from "./dom";
 import { bindShortcuts, returnFocusFromFrames } from "./keyboard";
@@ -27,6 +27,9 @@ const SLOW_RESPONSE_MS = 600;
 const POLL_INTERVAL_MS = 15_000;
 /** How long to wait after a renewal that failed. */
 const RENEWAL_RETRY_SECONDS = 5;
+
+/** The server takes no longer reason. */
+const LONGEST_REASON = 2000;
 
 type PageData = Record<"project" | "account" | "csrf", string>;
 
@@ -50,6 +53,8 @@ class JudgingPage implements SenderListener {
   private renewing = false;
   /** Tokens of this tab's answers, for undo. */
   private readonly answeredTokens: string[] = [];
+  /** What the person wrote about the task, sent with their answer. */
+  private comment = "";
   private undoing = false;
   private justSaved = false;
   /** The latest request for a task: responses to earlier ones are ignored. */
@@ -105,7 +110,15 @@ class JudgingPage implements SenderListener {
     else if (command === "up") this.documents.scroll(-0.8);
     else if (command === "skip" && this.task) {
       askSkipReason((reason) => this.answer("skip", reason));
+    } else if (command === "comment" && this.task) {
+      askComment(this.comment, (comment) => this.keepComment(comment));
     }
+  }
+
+  private keepComment(comment: string): void {
+    this.comment = comment;
+    if (comment) showNotice("Your comment will be saved with your answer.");
+    else hideNotice();
   }
 
   private answer(choice: string, reason: string | null): void {
@@ -118,7 +131,8 @@ class JudgingPage implements SenderListener {
     delete part("task").dataset.accepts;
     const seconds = Math.round(this.timer.activeSeconds * 10) / 10;
     const { token } = task;
-    this.outbox.put({ token, choice, seconds, tab: this.tab, reason, at: Date.now() });
+    const words = [reason, this.comment].filter(Boolean).join(": ").slice(0, LONGEST_REASON) || null;
+    this.outbox.put({ token, choice, seconds, tab: this.tab, reason: words, at: Date.now() });
     this.screens.showSaveState("saving");
     this.schedule(SLOW_RESPONSE_MS, () => this.screens.show("sending"));
     this.sender.send();
@@ -308,6 +322,7 @@ class JudgingPage implements SenderListener {
   }
 
   private showTask(task: Task): void {
+    if (this.task?.token !== task.token) this.comment = "";
     this.task = task;
     this.acceptsAnswers = false;
     delete part("task").dataset.accepts;

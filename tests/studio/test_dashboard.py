@@ -189,8 +189,9 @@ def test_a_contradiction_is_asked_again(engine, address):
         assert row["judgments"] == 0  # none of the three stands, and undo is no judgment
     service = JudgingService(engine)
     judge_all(engine, project, ann, service=service)
-    log = reading(engine, lambda c: c.execute(select(LogEntry.kind, LogEntry.reason)).all())
-    assert ("undo", f"undone by {ann}") in [tuple(row) for row in log]
+    columns = LogEntry.kind, LogEntry.user_id, LogEntry.manager_id, LogEntry.reason
+    log = reading(engine, lambda c: c.execute(select(*columns)).all())
+    assert [tuple(row) for row in log].count(("undo", bob, ann, "asked again")) == 3
     assert make_report(engine, project, ann).content["loop_count"] == 0
 
 

@@ -8,8 +8,12 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import insert, inspect, select, text, update
 
+from podium.studio.accounts.identity import Member, Person
+from podium.studio.judging import corrections
+from podium.studio.judging.service import JudgingService
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect
+from podium.studio.store.enums import Role
 from podium.studio.store.migrate import downgrade, revisions, upgrade
 from podium.studio.store.tables import (
     AssessorProgress,
@@ -23,6 +27,7 @@ from podium.studio.store.tables import (
 from podium.studio.store.tokens import new_token
 from tests.studio.attacks.test_html import NESTED
 from tests.studio.factories import make_people, make_project
+from tests.studio.http_client import row_of
 from tests.studio.judging_helpers import queries_of
 
 
@@ -203,3 +208,39 @@ def test_what_was_judged_before_is_counted_by_what_stands(engine):
         assert list(map(tuple, found)) == [(ann, project, 2, 4.0), (bob, project, 1, 2.0)]
         found = connection.execute(select(QueryAssignment.query_id, QueryAssignment.done)).all()
         assert dict(map(tuple, found)) == {query: True, other: False}
+
+
+def test_corrections_survive_going_back_as_far_as_older_code_can_read_them(engine):
+    """Discarded stays discarded, restored stays restored, and what was withdrawn is back."""
+    ann, bob = make_people(engine, 2)
+    project = make_project(engine, [ann, bob], queries=2, items=2, k=1)
+    service, row = JudgingService(engine), row_of(engine, project)
+    for _ in range(2):
+        task = service.next(row, bob, "t")
+        service.answer(row, bob, task.token, "left", seconds=1, tab="t", more=False)
+    first, second = (query.id for query in queries_of(engine, project))
+    who = Member(Person(ann, "Ann", "a@b.c", False), Role.MANAGER, row)
+    with engine.begin() as connection:
+        corrections.discard(connection, who, first, 0, None)
+        corrections.restore(connection, who, first, 0)
+        corrections.discard(connection, who, second, 0, None)
+        corrections.withdraw(connection, who, second, None)
+    downgrade(engine, "0004")
+    with engine.connect() as connection:
+        log = connection.execute(
+            text("SELECT query_id, kind, undoes FROM log ORDER BY query_id, place")
+        ).all()
+        done = connection.execute(text("SELECT done, available FROM queries ORDER BY id")).all()
+    assert [tuple(entry) for entry in log] == [
+        (first, "verdict", None),
+        (first, "skip", None),  # the undo and what undid it say nothing any more
+        (first, "skip", None),
+        (second, "verdict", None),
+        (second, "undo", 0),
+        (second, "skip", None),
+    ]
+    assert [tuple(map(bool, query)) for query in done] == [(True, False), (False, True)]
+    upgrade(engine)
+    assert [query.withdrawn for query in queries_of(engine, project)] == [False, False]
+    again = JudgingService(engine).next(row_of(engine, project), bob, "t")
+    assert (again.query.id, again.judged) == (second, 0)

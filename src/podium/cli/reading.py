@@ -13,9 +13,11 @@ import pyarrow as pa
 import typer
 
 from podium.data import Dataset, Format, Judgments, Preferences, Rankings, ShardSet, format_of
+from podium.data.candidates import CandidateList, candidate_judgments
 from podium.data.convert import dataset_judgments, read_all
 from podium.data.files import Reporter, numbered_lines, plain_suffix
 from podium.data.formats.csv import ID_COLUMNS, read_table
+from podium.data.formats.parquet import judgments_kind
 from podium.data.formats.parquet_file import open_parquet
 from podium.data.preferences import PreferenceLevels
 from podium.data.sources import as_judgments, as_rankings
@@ -24,6 +26,11 @@ from podium.measures.comparison.slices import QUERY_COLUMNS
 
 _PANEL = "Reading data"
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
+_PARQUET = {
+    Judgments: "qrels-parquet",
+    Preferences: "pairs-parquet",
+    PreferenceLevels: "prefs-parquet",
+}
 
 
 @dataclass(frozen=True)
@@ -134,8 +141,10 @@ class Reading:
     def truth(self, path: str) -> Judgments | Preferences:
         """Read judgments or preferences: qrels if neither the name nor an option tells."""
         suffix = plain_suffix(path)
-        known = {".parquet": "qrels-parquet", ".csv": "csv", ".tsv": "tsv"}
+        known = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl"}
         known |= {".pref": "pairs", ".pairs": "pairs", ".prefs": "prefs"}
+        if self.file_format is None and suffix == ".parquet":
+            known[suffix] = _PARQUET[judgments_kind(path)]
         name = self.file_format or known.get(suffix) or ("letor" if _is_letor(path) else "qrels")
         if name in _DELIMITERS:
             table = self._table(path, name, "label")
@@ -144,6 +153,8 @@ class Reading:
         content = read_all(entry, path, **self.options(entry))
         if isinstance(content, PreferenceLevels):
             content = content.pairs()
+        if entry.kind is CandidateList:
+            content = candidate_judgments(content)
         if isinstance(content, Judgments | Preferences):
             return content
         if isinstance(content, Dataset):

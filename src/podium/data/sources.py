@@ -12,14 +12,16 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from podium.data.candidates import candidate_judgments
 from podium.data.files import numbered_lines, plain_suffix
 from podium.data.formats import FORMATS
 from podium.data.formats.csv import read_table
-from podium.data.formats.parquet import read_parquet
-from podium.data.formats.trec import read_pairs, read_qrels, read_run
+from podium.data.formats.jsonl import read_jsonl
+from podium.data.formats.parquet import judgments_kind, read_parquet
+from podium.data.formats.trec import read_pairs, read_prefs, read_qrels, read_run
 from podium.data.frames import arrow_table, first_column, float_column, is_frame
 from podium.data.judged import Judgments, Rankings
-from podium.data.preferences import Preferences
+from podium.data.preferences import PreferenceLevels, Preferences
 from podium.errors import DataError
 
 TableSource: TypeAlias = "str | os.PathLike[str] | Mapping[Any, Any] | Iterable[Any]"
@@ -37,9 +39,9 @@ _SCORE = ("score", "scores", "sim")
 def as_judgments(source: Judgments | TableSource) -> Judgments | Preferences:
     """Return judgments from a file, a dictionary, a table or named tuples.
 
-    Files with the suffix ``.parquet`` are read as Parquet, ``.pref`` and ``.pairs`` as
-    preferences, ``.csv`` and ``.tsv`` as tables if their first line names a column of query ids,
-    and all others as qrels.
+    Files with the suffix ``.parquet`` are read as Parquet, ``.pref``, ``.pairs`` and ``.prefs`` as
+    preferences, ``.jsonl`` as candidates with labels, ``.csv`` and ``.tsv`` as tables if their
+    first line names a column of query ids, and all others as qrels.
 
     Example:
         >>> as_judgments({"q1": {"a": 2, "b": 0}, "q2": {"a": 1}})
@@ -54,8 +56,13 @@ def as_judgments(source: Judgments | TableSource) -> Judgments | Preferences:
         suffix = plain_suffix(source)
         if suffix in FORMATS["pairs"].suffixes:
             return read_pairs(source)
+        if suffix in FORMATS["prefs"].suffixes:
+            return read_prefs(source).pairs()
+        if suffix in FORMATS["jsonl"].suffixes:
+            return candidate_judgments(read_jsonl(source))
         if suffix == ".parquet":
-            return read_parquet(source, kind=Judgments)
+            content = read_parquet(source, kind=judgments_kind(source))
+            return content.pairs() if isinstance(content, PreferenceLevels) else content
         table = _separated_table(source, suffix)
         if table is None:
             return read_qrels(source)

@@ -26,6 +26,7 @@ from podium.studio.job_child import KINDS
 from podium.studio.jobs.process import JobProcess
 from podium.studio.jobs.worker import Worker
 from podium.studio.json_types import JsonObject
+from podium.studio.judging.bulk_discards import DISCARD, RESTORE
 from podium.studio.judging.leases import delete_old_leases
 from podium.studio.judging.service import JudgingService
 from podium.studio.logs import describe_error
@@ -42,6 +43,8 @@ from podium.studio.web.routes import (
     dashboard,
     dashboard_pages,
     health,
+    history,
+    history_pages,
     jobs,
     judging,
     judging_pages,
@@ -51,11 +54,13 @@ from podium.studio.web.routes import (
     openid,
     project_pages,
     projects,
+    results,
+    results_pages,
     signing_in,
     transfer_pages,
 )
 
-_API = (judging, projects, jobs, members, dashboard, accounts)
+_API = (judging, projects, jobs, members, dashboard, results, history, accounts)
 _PAGES = (
     health,
     signing_in,
@@ -65,6 +70,8 @@ _PAGES = (
     openid,
     members_pages,
     dashboard_pages,
+    results_pages,
+    history_pages,
     one_time_links,
     account_pages,
 )
@@ -89,6 +96,7 @@ def create_app(settings: Settings) -> FastAPI:
         KINDS,
         metrics,
         execute=process.execute,
+        kept=(DISCARD, RESTORE),  # they tell what can be restored
         cleanups=(forget_expired, delete_old_leases),
     )
 

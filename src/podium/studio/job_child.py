@@ -16,6 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from podium.studio.jobs.execution import JobFunction, JobOutcome, execute
 from podium.studio.jobs.queue import JobContext
+from podium.studio.judging.bulk_discards import DISCARD, RESTORE, run_discard, run_restore
 from podium.studio.logs import describe_error
 from podium.studio.reporting.reports import run_report
 from podium.studio.settings import Settings
@@ -29,6 +30,8 @@ KINDS: dict[str, JobFunction] = {
     "import": run_import,
     "export": run_export,
     "report": run_report,
+    DISCARD: run_discard,
+    RESTORE: run_restore,
 }
 """To each kind of job the function that does it."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from playwright.sync_api import Page
-from sqlalchemy import insert
+from sqlalchemy import insert, update
 
 from podium.data import Candidate, CandidateList
 from podium.studio.accounts.service import sign_in
@@ -18,7 +18,7 @@ from podium.studio.projects.service import (
 )
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
-from podium.studio.store.tables import Gold, Membership
+from podium.studio.store.tables import Gold, Membership, Project
 from podium.studio.web.access import COOKIE
 from tests.studio.browser.bees import GUIDELINES
 from tests.studio.browser.scenes import Stage, blocked_project, scene
@@ -80,10 +80,13 @@ def busy_project(stage: Stage) -> int:
             if rng.random() < (0.05 if who == stage.ann else 0.3):
                 right = not right
             choice = "left" if right else "right"
+            reason = None
             if rng.random() < 0.08:
-                choice = "tie"
+                choice, reason = "tie", "Both answer the question."
+            elif rng.random() < 0.05:
+                choice, reason = "skip", "A document is broken or missing"
             _, tasks[who] = service.answer(
-                project, who, given.token, choice, seconds=seconds, tab="tab"
+                project, who, given.token, choice, seconds=seconds, tab="tab", reason=reason
             )
     return project_id
 
@@ -135,10 +138,56 @@ def project_dashboard(stage: Stage, page: Page) -> None:
 
 
 @scene()
+def project_queries(stage: Stage, page: Page) -> None:
+    project = busy_project(stage)
+    page.goto(f"/projects/{project}/dashboard")
+    page.wait_for_selector("text=Krippendorff", timeout=20_000)
+    page.goto(f"/projects/{project}/queries?sort=agreement")
+
+
+@scene()
+def project_query(stage: Stage, page: Page) -> None:
+    project = busy_project(stage)
+    page.goto(f"/projects/{project}/queries?sort=judgments&descending=true")
+    page.locator("tbody a").first.click()
+    page.get_by_role("button", name="Withdraw Product").last.click()
+    page.wait_for_selector("text=withdrawn >> visible=true")
+    page.get_by_text("Correct", exact=True).first.click()
+    page.get_by_role("button", name="Discard").first.click()
+    page.wait_for_selector("text=discarded")
+
+
+@scene()
+def project_person(stage: Stage, page: Page) -> None:
+    project = busy_project(stage)
+    page.goto(f"/projects/{project}/dashboard")
+    page.wait_for_selector("text=Krippendorff", timeout=20_000)
+    page.goto(f"/projects/{project}/people/{stage.bob}")
+
+
+@scene()
+def project_document(stage: Stage, page: Page) -> None:
+    page.goto(f"/projects/{busy_project(stage)}/queries")
+    page.locator("tbody a").first.click()
+    page.get_by_role("link", name="Product 1", exact=True).first.click()
+
+
+@scene()
 def project_assessor(stage: Stage, page: Page) -> None:
     project = busy_project(stage)
     _become(stage, page, stage.bob)
     page.goto(f"/projects/{project}")
+
+
+@scene()
+def project_history(stage: Stage, page: Page) -> None:
+    page.goto(f"/projects/{busy_project(stage)}/history")
+
+
+@scene()
+def project_history_answer(stage: Stage, page: Page) -> None:
+    page.goto(f"/projects/{busy_project(stage)}/history")
+    page.get_by_role("link", name="Change").first.click()
 
 
 @scene()
@@ -149,6 +198,31 @@ def project_settings(stage: Stage, page: Page) -> None:
 @scene()
 def project_import(stage: Stage, page: Page) -> None:
     page.goto(f"/projects/{busy_project(stage)}/import")
+
+
+@scene()
+def project_import_preview(stage: Stage, page: Page) -> None:
+    page.goto(f"/projects/{busy_project(stage)}/import")
+    rows = ["Query Text,Doc ID,Doc Position,title", "shoes,sku1,1,Red shoes", "shoes,sku2,2,Boots"]
+    table = "\n".join(rows).encode()
+    file = {"name": "snapshot.csv", "mimeType": "text/csv", "buffer": table}
+    page.locator("input[name=table]").set_input_files(files=[file])
+    page.get_by_role("button", name="Choose columns").click()
+    page.wait_for_selector("text=Query description")
+
+
+@scene()
+def projects_archived(stage: Stage, page: Page) -> None:
+    project = busy_project(stage)
+    archive = update(Project).where(Project.id == project).values(archived=True, paused=True)
+    in_transaction(stage.engine, lambda c: c.execute(archive))
+    page.goto("/")
+    page.locator("summary").click()
+
+
+@scene()
+def help(_stage: Stage, page: Page) -> None:  # noqa: A001 - the page's name
+    page.goto("/help")
 
 
 @scene()

@@ -152,6 +152,11 @@ def judge_skip(stage: Stage, page: Page) -> None:
 
 
 @scene()
+def judge_comment(stage: Stage, page: Page) -> None:
+    _judge(stage, page).page.keyboard.press("c")
+
+
+@scene()
 def judge_still_there(stage: Stage, page: Page) -> None:
     page.clock.install()
     _judge(stage, page)

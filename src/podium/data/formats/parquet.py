@@ -95,6 +95,21 @@ def read_parquet(
         )
 
 
+def judgments_kind(source: Source) -> type[Judgments | Preferences | PreferenceLevels]:
+    """The kind of judgments that a Parquet file's columns are of: labels if they tell no other.
+
+    Example:
+        >>> import io
+        >>> write_parquet(Preferences.from_columns(["q"], ["a"], ["b"], [1]), file := io.BytesIO())
+        >>> judgments_kind(io.BytesIO(file.getvalue())).__name__
+        'Preferences'
+    """
+    with open_parquet(source) as file:
+        names = set(file.schema_arrow.names)
+    kinds: tuple[type[Preferences | PreferenceLevels], ...] = (Preferences, PreferenceLevels)
+    return next((kind for kind in kinds if _COLUMNS[kind].keys() <= names), Judgments)
+
+
 def iter_parquet(
     source: Source,
     *,

@@ -170,7 +170,8 @@ class StudioProject:
         Args:
             target: The file, or an open stream.
             content: ``labels``, ``grades``, ``preferences``, ``totals`` or ``log``.
-            format: One that fits: ``qrels``, ``prefs``, ``pairs``, ``jsonl`` or with ``-parquet``.
+            format: One that fits: ``qrels``, ``prefs``, ``pairs``, ``csv``, ``jsonl``, or one with
+                ``-parquet``.
             only_done: Whether to leave out queries that are not done yet.
             ties: Whether documents that were judged equal get equal labels.
 

@@ -35,6 +35,7 @@ class Worker:
         kinds: What it can do.
         metrics: Where jobs and failures are counted.
         execute: What does a job: by default the worker's own thread.
+        kept: Kinds of jobs whose rows are kept for good.
         cleanups: What removes expired rows of other packages, every hour; it is given the time.
     """
 
@@ -45,6 +46,7 @@ class Worker:
         metrics: Metrics | None = None,
         *,
         execute: Callable[[JobFunction, JobContext], JobOutcome] = execute,
+        kept: Sequence[str] = (),
         cleanups: Sequence[Callable[[Connection, float], object]] = (),
     ) -> None:
         self._settings = settings
@@ -57,6 +59,7 @@ class Worker:
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="podium-worker", daemon=True)
         self._log = structlog.get_logger("podium.studio")
+        self._kept = tuple(kept)
         self._cleanups = tuple(cleanups)
         self._cleaned_up_at = 0.0
 
@@ -132,7 +135,11 @@ class Worker:
         oldest = now - 86400 * _KEPT_DAYS
 
         def forget(connection: Connection) -> None:
-            connection.execute(delete(Job).where(Job.state.in_(ENDED), Job.created_at < oldest))
+            connection.execute(
+                delete(Job).where(
+                    Job.state.in_(ENDED), Job.created_at < oldest, Job.kind.not_in(self._kept)
+                )
+            )
             for cleanup in self._cleanups:
                 cleanup(connection, now)
 

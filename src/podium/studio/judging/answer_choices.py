@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from podium.judging import Outcome
 from podium.judging.entries import GRADES
-from podium.studio.judging.modes import NO_ITEM, JudgingTask
+from podium.studio.judging.modes import NO_ITEM, JudgingTask, QueryLogEntry
 from podium.studio.store.enums import Kind, Mode, Purpose
 
 SKIP = "skip"
+SAME = "keep"
+"""What an answer is changed to if only its comment changes."""
 _VERDICTS = {"left": Outcome.LEFT, "tie": Outcome.TIE, "right": Outcome.RIGHT}
 _MARKS = {"bad-left": (0,), "bad-right": (1,), "bad-both": (0, 1)}
 _GRADES = {name: grade for grade, name in enumerate(GRADES)}
@@ -65,3 +68,27 @@ def answer_entries(mode: Mode, task: JudgingTask, choice: str) -> list[AnswerEnt
         return [AnswerEntry(Kind.VERDICT, task.left, right, worth)]
     sides = (task.left, task.right)
     return [AnswerEntry(Kind.BAD, sides[side], None, None) for side in marked]
+
+
+def changed_entries(
+    mode: str, before: Sequence[QueryLogEntry], choice: str
+) -> list[AnswerEntry] | None:
+    """The log entries of an answer that replaces an earlier one, or None if it cannot.
+
+    A mark on one document does not tell with which other it was shown, so only its comment changes.
+
+    Args:
+        mode: The judging mode.
+        before: The entries of the earlier answer.
+        choice: The new answer; ``keep`` repeats the earlier one.
+    """
+    if choice == SAME:
+        return [AnswerEntry(each.kind, each.left or 0, each.right, each.value) for each in before]
+    positions = [each.left for each in before if each.left is not None]
+    if len(before) == 1 and before[0].right is not None:
+        positions.append(before[0].right)
+    if not positions or (before[0].kind is Kind.BAD and len(positions) == 1):
+        return None
+    right = positions[1] if len(positions) > 1 else NO_ITEM
+    task = JudgingTask(positions[0], right, before[0].purpose)
+    return answer_entries(Mode(mode), task, choice)

@@ -9,13 +9,13 @@ import numpy as np
 from sqlalchemy import Connection, Engine, select
 
 from podium.data import Judgments, Preferences
-from podium.judging import active_entries, log_preferences
+from podium.judging import Verdict, active_entries, log_preferences
 from podium.judging.agreement import inferred_verdicts
 from podium.studio.judging.modes import GradesMode, PairsMode, QueryLogEntry
 from podium.studio.judging.query_state import QueryState
 from podium.studio.judging.state_cache import new_query_state, read_log
 from podium.studio.store.database import reading
-from podium.studio.store.enums import Kind
+from podium.studio.store.enums import Kind, Purpose
 from podium.studio.store.rows import ProjectQueryRow, ProjectRow, fetch_all
 from podium.studio.store.tables import ProjectQuery
 
@@ -45,17 +45,31 @@ class JudgedQuery:
 
         If all were skipped or undone, the top k is that of the prior ranking.
         """
-        return bool(active_entries(self.state.mode.log))
+        return any(entry.is_judgment and entry.purpose is Purpose.MAIN for entry in self.standing)
+
+    @property
+    def standing(self) -> list[QueryLogEntry]:
+        """The answers that were not undone, oldest first."""
+        return [entry for entry in self.log if self.state.stands(entry.position)]
+
+    @property
+    def kept_items(self) -> list[str]:
+        """The documents that were not withdrawn."""
+        withdrawn = self.state.withdrawn_documents
+        return [item for at, item in enumerate(self.items) if at not in withdrawn]
 
     def labels(self, *, ties: bool) -> Judgments:
-        """The top k as labels, or the mean grades of the documents that have any."""
+        """The top k as labels, or the mean grades of the documents that have any.
+
+        Withdrawn documents have no label.
+        """
         mode = self.state.mode
-        items = self.items
+        items = self.kept_items
         if isinstance(mode, GradesMode):
             graded = mode.session.grades()
-            means = zip(items, mode.session.labels(), strict=True)
-            pairs = [(item, mean) for item, mean in means if graded[item]]
-            items, values = [item for item, _ in pairs], np.array([mean for _, mean in pairs])
+            mean_of = dict(zip(self.items, mode.session.labels(), strict=True))
+            items = [item for item in items if graded[item]]
+            values = np.array([mean_of[item] for item in items])
         else:
             assert isinstance(mode, PairsMode)
             values = mode.session.result().labels(items, ties=ties)
@@ -68,19 +82,33 @@ class JudgedQuery:
             log = tuple(inferred_verdicts(log))
         if not any(entry.kind in (Kind.VERDICT, Kind.GRADE) for entry in self.log) or not log:
             return None
-        try:
-            return log_preferences({self.query.name: log})
-        except ValueError:  # all were undone
-            return None
+        kept = set(self.kept_items)
+        verdicts = [log[position] for position in active_entries(log)]
+        verdicts = [
+            each
+            for each in verdicts
+            if isinstance(each, Verdict) and each.left in kept and each.right in kept
+        ]
+        return log_preferences({self.query.name: verdicts}) if verdicts else None
 
 
 def judged_queries(
-    engine: Engine, project: ProjectRow, *, only_done: bool
+    engine: Engine, project: ProjectRow, *, only_done: bool, withdrawn: bool = False
 ) -> Iterator[JudgedQuery]:
-    """Iterate over the queries of a project that have log entries, a page at a time."""
+    """Iterate over the queries of a project that have log entries, a page at a time.
+
+    Args:
+        engine: The database.
+        project: The project's row.
+        only_done: Whether to leave out queries that are not done.
+        withdrawn: Whether to include withdrawn queries.
+    """
     after = 0
     while True:
-        page = reading(engine, lambda c, after=after: _page(c, project, after, only_done))  # type: ignore[misc]
+        page = reading(
+            engine,
+            lambda c, after=after: _page(c, project, after, only_done, withdrawn),  # type: ignore[misc]
+        )
         if not page:
             return
         yield from page
@@ -88,7 +116,7 @@ def judged_queries(
 
 
 def _page(
-    connection: Connection, project: ProjectRow, after: int, only_done: bool
+    connection: Connection, project: ProjectRow, after: int, only_done: bool, withdrawn: bool
 ) -> list[JudgedQuery]:
     statement = (
         select(ProjectQuery.__table__)
@@ -100,6 +128,8 @@ def _page(
     )
     if only_done:
         statement = statement.where(ProjectQuery.done)
+    if not withdrawn:
+        statement = statement.where(ProjectQuery.withdrawn.is_(False))
     return [
         load_judged_query(connection, project, row)
         for row in fetch_all(connection, statement, ProjectQueryRow)

@@ -18,6 +18,7 @@ from podium.studio.store.enums import Kind, Purpose
 from podium.studio.store.prepared import PreparedWrite
 from podium.studio.store.rows import ProjectQueryRow
 from podium.studio.store.tables import LogEntry, ProjectQuery, QueryAssignment
+from podium.studio.store.tokens import new_token
 from podium.studio.store.transaction_ids import transaction_number
 
 _FORECAST_EVERY = 16
@@ -41,6 +42,7 @@ def _update_statement(
             lease_expiry=bindparam("expiry"),
             done=bindparam("is_done"),
             expected_left=bindparam("left"),
+            withdrawn=bindparam("is_withdrawn"),
         )
     )
 
@@ -88,23 +90,113 @@ def append_undo(
     token: UUID,
     at: float,
     reason: str | None = None,
+    manager_id: int | None = None,
 ) -> None:
-    """Append undo entries, each in the name of the entry's author, and apply them to the state."""
-    for number, entry in enumerate(undone):
+    """Append undo entries, each in the name of the entry's author, and apply them to the state.
+
+    Args:
+        connection: The transaction.
+        state: The query's state.
+        query: The query's row.
+        undone: The answers.
+        token: Identifies the undo.
+        at: When.
+        reason: Why.
+        manager_id: Who undoes them, if not their author.
+    """
+    targets = [(entry, entry.position) for entry in undone]
+    _append_undos(connection, state, query, targets, token, at, reason, manager_id)
+    _count(connection, state, query, undone, -1)
+
+
+def append_restoration(
+    connection: Connection,
+    state: QueryState,
+    query: ProjectQueryRow,
+    undone: list[QueryLogEntry],
+    token: UUID,
+    at: float,
+    manager_id: int,
+) -> None:
+    """Bring undone answers back: append undos of the entries that undid them."""
+    targets = [
+        (entry, undo) for entry in undone if (undo := state.undo_of(entry.position)) is not None
+    ]
+    _append_undos(connection, state, query, targets, token, at, None, manager_id)
+    _count(connection, state, query, undone, 1)
+
+
+def append_withdrawal(
+    connection: Connection,
+    state: QueryState,
+    query: ProjectQueryRow,
+    document: int | None,
+    manager_id: int,
+    at: float,
+    reason: str | None,
+) -> None:
+    """Append that a document, or the query, is withdrawn."""
+    entry = QueryLogEntry(
+        state.seen, manager_id, Kind.WITHDRAW, document, None, None,
+        None, Purpose.MAIN, True, new_token(), at, 0.0,
+    )  # fmt: skip
+    _INSERT.run(connection, **_row(entry, query.id, 0, False, reason, manager_id))
+    state.apply(entry)
+
+
+def append_readmission(
+    connection: Connection,
+    state: QueryState,
+    query: ProjectQueryRow,
+    withdrawal: int,
+    manager_id: int,
+    at: float,
+) -> None:
+    """Append that what an entry withdrew is back."""
+    undo = QueryLogEntry(
+        state.seen, manager_id, Kind.UNDO, None, None, None,
+        withdrawal, Purpose.MAIN, True, new_token(), at, 0.0,
+    )  # fmt: skip
+    _INSERT.run(connection, **_row(undo, query.id, 0, False, None, manager_id))
+    state.apply(undo)
+
+
+def _append_undos(
+    connection: Connection,
+    state: QueryState,
+    query: ProjectQueryRow,
+    targets: list[tuple[QueryLogEntry, int]],
+    token: UUID,
+    at: float,
+    reason: str | None,
+    manager_id: int | None,
+) -> None:
+    """Append undos of the entries at some positions, each in the name of an answer's author."""
+    for number, (entry, position) in enumerate(targets):
         undo = QueryLogEntry(
             state.seen, entry.user, Kind.UNDO, None, None, None,
-            entry.position, entry.purpose, True, token, at, 0.0,
+            position, entry.purpose, True, token, at, 0.0,
         )  # fmt: skip
-        _INSERT.run(connection, **_row(undo, query.id, number, False, reason))
+        _INSERT.run(connection, **_row(undo, query.id, number, False, reason, manager_id))
         state.apply(undo)
-    for user in {entry.user for entry in undone}:
-        judgments = [entry for entry in undone if entry.user == user and entry.is_judgment]
+
+
+def _count(
+    connection: Connection,
+    state: QueryState,
+    query: ProjectQueryRow,
+    entries: list[QueryLogEntry],
+    sign: int,
+) -> None:
+    """Add answers that were brought back to their authors' totals, or subtract undone ones."""
+    for user in {entry.user for entry in entries}:
+        judgments = [entry for entry in entries if entry.user == user and entry.is_judgment]
         count_judgment(
             connection,
             query,
             user,
-            judgments=-len({entry.token for entry in judgments}),
-            seconds=-sum(entry.seconds for entry in judgments),
+            judgments=sign * len({entry.token for entry in judgments}),
+            seconds=sign * sum(entry.seconds for entry in judgments),
             last_at=state.last_at(user),
         )
 
@@ -116,6 +208,7 @@ def update_query(
     query_leases: QueryLeases,
     *,
     opened: bool = False,
+    corrected: bool = False,
 ) -> float:
     """Update a query's row to its state; returns the estimated number of judgments left.
 
@@ -125,6 +218,7 @@ def update_query(
         state: The query's state.
         query_leases: Its active leases.
         opened: Whether tasks may have become available in a way that the state cannot tell.
+        corrected: Whether a manager changed it, so that what is left is to be estimated again.
     """
     missing = state.missing()
     done = not missing
@@ -133,6 +227,7 @@ def update_query(
         left = 0.0
     elif (
         query.done
+        or corrected
         or state.seen > query.entries + 1
         or state.seen // _FORECAST_EVERY != query.entries // _FORECAST_EVERY
     ):
@@ -155,6 +250,7 @@ def update_query(
         expiry=_look_again_at(query, query_leases),
         is_done=done,
         left=left,
+        is_withdrawn=state.withdrawn,
     )
     if done != query.done:
         _ASSIGNED_DONE.run(connection, query=query.id, is_done=done)
@@ -179,7 +275,12 @@ def _look_again_at(query: ProjectQueryRow, query_leases: QueryLeases) -> float |
 
 
 def _row(
-    entry: QueryLogEntry, query_id: int, part: int, late: bool, reason: str | None
+    entry: QueryLogEntry,
+    query_id: int,
+    part: int,
+    late: bool,
+    reason: str | None,
+    manager_id: int | None = None,
 ) -> JsonObject:
     return {
         "query_id": query_id,
@@ -198,4 +299,5 @@ def _row(
         "reason": reason,
         "at": entry.at,
         "seconds": entry.seconds,
+        "manager_id": manager_id,
     }

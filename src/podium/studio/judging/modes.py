@@ -17,6 +17,7 @@ from podium.judging import (
     Overlap,
     Session,
     SideBySide,
+    Undo,
     Verdict,
     active_entries,
 )
@@ -58,11 +59,13 @@ class QueryLogEntry:
     token: UUID
     at: float
     seconds: float
+    reason: str | None = None
+    manager: int | None = None
 
     @property
     def is_judgment(self) -> bool:
         """Whether it is a judgment that counts, checks included."""
-        return self.counts and self.kind not in (Kind.SKIP, Kind.UNDO)
+        return self.counts and self.kind not in (Kind.SKIP, Kind.UNDO, Kind.WITHDRAW)
 
 
 class JudgingMode(Protocol):
@@ -84,6 +87,12 @@ class JudgingMode(Protocol):
     def log(self) -> tuple[Entry, ...]:
         """All entries that count, oldest first."""
 
+    def withdraw(self, position: int) -> None:
+        """Leave a document out."""
+
+    def restore(self, position: int) -> None:
+        """Take a withdrawn document back in."""
+
     def expected_left(self) -> float:
         """About how many judgments are still needed."""
 
@@ -94,6 +103,7 @@ class PairsMode:
     def __init__(self, session: Session) -> None:
         self.session = session
         self._positions = {item: position for position, item in enumerate(session.items)}
+        self._marks: dict[int, int] = {}
 
     def tasks(self, assessor: str | None) -> list[JudgingTask]:
         """The session's open pairs."""
@@ -130,6 +140,14 @@ class PairsMode:
         """The session's log."""
         return self.session.log
 
+    def withdraw(self, position: int) -> None:
+        """Mark a document as bad, in nobody's name: it is asked no more, and not in the top k."""
+        self._marks[position] = self.session.add(Mark(self.session.items[position]))
+
+    def restore(self, position: int) -> None:
+        """Take the mark away."""
+        self.session.add(Undo(self._marks.pop(position)))
+
     def expected_left(self) -> float:
         """The session's forecast from few simulations, enough for a progress bar."""
         return self.session.expected_left(draws=2)
@@ -141,10 +159,12 @@ class GradesMode:
     def __init__(self, session: GradingSession) -> None:
         self.session = session
         self._positions = {item: position for position, item in enumerate(session.items)}
+        self._withdrawn: set[int] = set()
 
     def tasks(self, assessor: str | None) -> list[JudgingTask]:
         """The items that need more grades."""
-        return [JudgingTask(self._positions[item]) for item in self.session.open_items(assessor)]
+        positions = [self._positions[item] for item in self.session.open_items(assessor)]
+        return [JudgingTask(each) for each in positions if each not in self._withdrawn]
 
     def missing(self, task: JudgingTask) -> int:
         """The grades that the item still needs."""
@@ -165,17 +185,24 @@ class GradesMode:
         """The session's log."""
         return self.session.log
 
+    def withdraw(self, position: int) -> None:
+        """Ask for no more grades of a document."""
+        self._withdrawn.add(position)
+
+    def restore(self, position: int) -> None:
+        """Ask for grades of a document again."""
+        self._withdrawn.discard(position)
+
     def expected_left(self) -> float:
         """The grades that are missing."""
-        grades = self.session.grades().values()
-        return float(sum(max(self.session.people - len(each), 0) for each in grades))
+        return float(sum(self.missing(task) for task in self.tasks(None)))
 
 
 class RankingsMode:
     """Whole rankings side by side, every two of them."""
 
     def __init__(self, names: Sequence[str], people: int, seed: int) -> None:
-        self._names = tuple(names)
+        self.names = tuple(names)
         self._people = people
         self._seed = seed
         self._log: list[Entry] = []
@@ -184,11 +211,11 @@ class RankingsMode:
         """Pairs of rankings that need more verdicts, on random sides."""
         voters = self._voters()
         tasks = []
-        for one, other in combinations(range(len(self._names)), 2):
+        for one, other in combinations(range(len(self.names)), 2):
             who = voters.get((one, other), set())
             if len(who) < self._people and assessor not in who:
                 swapped = (
-                    hashed_uniform(self._seed, "side", self._names[one], self._names[other]) < 0.5
+                    hashed_uniform(self._seed, "side", self.names[one], self.names[other]) < 0.5
                 )
                 tasks.append(JudgingTask(other, one) if swapped else JudgingTask(one, other))
         return tasks
@@ -199,7 +226,7 @@ class RankingsMode:
 
     def entry(self, entry: QueryLogEntry) -> Entry:
         """A verdict of five points."""
-        left, right = self._names[entry.left or 0], self._names[entry.right or 0]
+        left, right = self.names[entry.left or 0], self.names[entry.right or 0]
         return SideBySide(left, right, entry.value or 0, str(entry.user), entry.at, entry.seconds)
 
     def add(self, entry: Entry) -> int:
@@ -212,12 +239,18 @@ class RankingsMode:
         """All verdicts."""
         return tuple(self._log)
 
+    def withdraw(self, position: int) -> None:
+        """Rankings are compared without it: see `QueryState.documents_shown`."""
+
+    def restore(self, position: int) -> None:
+        """Rankings are compared with it again."""
+
     def expected_left(self) -> float:
         """The verdicts that are missing."""
         return float(sum(self.missing(task) for task in self.tasks(None)))
 
     def _voters(self) -> dict[tuple[int, int], set[str]]:
-        positions = {name: position for position, name in enumerate(self._names)}
+        positions = {name: position for position, name in enumerate(self.names)}
         tasks: dict[tuple[int, int], set[str]] = {}
         for position in active_entries(self._log):
             entry = self._log[position]

@@ -6,6 +6,7 @@ on to `podium.judging`; checks (repeated and gold pairs) and skips it tracks its
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -52,6 +53,8 @@ class QueryState:
         documents: The documents, by position.
         seen: The number of log entries applied.
         judgments: The number of answers that count: not skips, not undone, not too late.
+        withdrawn: Whether the query was withdrawn: it has no open tasks then.
+        withdrawn_documents: The positions of documents that were withdrawn.
     """
 
     def __init__(
@@ -64,10 +67,15 @@ class QueryState:
         self.mode = mode
         self.seen = 0
         self.judgments = 0
+        self.withdrawn = False
+        self.withdrawn_documents: set[int] = set()
         self.documents = documents
         self._rankings = rankings
         self._indices: dict[int, int] = {}
         self._assessors: dict[int, _AssessorState] = {}
+        self._standing: set[int] = set()
+        self._undone: dict[int, QueryLogEntry] = {}
+        self._withdrawals: dict[int, int | None] = {}
         self._offered: tuple[int, dict[tuple[int, int], int]] | None = None
         for entry in log:
             self.apply(entry)
@@ -77,25 +85,33 @@ class QueryState:
         if entry.position != self.seen:
             raise AssertionError(f"log entry {entry.position} applied after {self.seen} entries")
         self.seen += 1
-        assessor = self._assessor(entry.user)
         if entry.kind is Kind.UNDO:
             self._apply_undo(entry)
-            return
-        self.judgments += entry.is_judgment and not self.answered(entry.user, entry.token)
-        assessor.answers.append(entry)
-        if entry.kind is Kind.SKIP:
-            assessor.skipped.add(_pair(entry))
-        elif entry.counts and entry.purpose is Purpose.MAIN:
-            self._indices[entry.position] = self.mode.add(self.mode.entry(entry))
+        elif entry.kind is Kind.WITHDRAW:
+            self._withdrawals[entry.position] = entry.left
+            self._set_withdrawn(entry.left, True)
+        else:
+            self._take(entry)
+            if entry.kind is not Kind.SKIP and entry.counts and entry.purpose is Purpose.MAIN:
+                self._indices[entry.position] = self.mode.add(self.mode.entry(entry))
 
     def documents_shown(self, task: JudgingTask) -> list[list[tuple[int, Document]]]:
         """The documents to show on each side, with their positions."""
         sides = [side for side in (task.left, task.right) if side != NO_ITEM]
         positions = [self._rankings[side] if self._rankings else (side,) for side in sides]
-        return [[(position, self.documents[position]) for position in side] for side in positions]
+        return [
+            [
+                (position, self.documents[position])
+                for position in side
+                if position not in self.withdrawn_documents
+            ]
+            for side in positions
+        ]
 
     def open(self, user: int | None) -> list[JudgingTask]:
         """Tasks that are open to one assessor, or to anyone if `user` is None."""
+        if self.withdrawn:
+            return []
         tasks = self.mode.tasks(None if user is None else str(user))
         skipped = self._assessors[user].skipped if user in self._assessors else ()
         return [task for task in tasks if task.pair not in skipped] if skipped else tasks
@@ -103,11 +119,11 @@ class QueryState:
     @property
     def done(self) -> bool:
         """Whether no task is left."""
-        return not self.mode.tasks(None)
+        return not self.open(None)
 
     def missing(self) -> dict[tuple[int, int], int]:
         """The number of judgments each open pair still needs."""
-        return {task.pair: self.mode.missing(task) for task in self.mode.tasks(None)}
+        return {task.pair: self.mode.missing(task) for task in self.open(None)}
 
     def opened_more(self, missing: dict[tuple[int, int], int], since: int) -> bool:
         """Whether more tasks are open than when the log had `since` entries.
@@ -122,6 +138,18 @@ class QueryState:
         if previous is None or previous[0] != since:
             return True
         return any(count > previous[1].get(pair, 0) for pair, count in missing.items())
+
+    def stands(self, position: int) -> bool:
+        """Whether the entry at a position is an answer that was not undone."""
+        return position in self._standing
+
+    def undo_of(self, position: int) -> int | None:
+        """The position of the entry that undid an answer; None if the answer stands."""
+        return next((at for at, each in self._undone.items() if each.position == position), None)
+
+    def withdrawal_of(self, document: int | None) -> int | None:
+        """The position of the entry that withdrew a document, or the query; None if none did."""
+        return next((at for at, what in self._withdrawals.items() if what == document), None)
 
     def has_answered(self, user: int, pair: tuple[int, int], parts: Sequence[AnswerEntry]) -> bool:
         """Whether someone has already answered this task, for example in another tab.
@@ -181,17 +209,49 @@ class QueryState:
     def _apply_undo(self, undo: QueryLogEntry) -> None:
         position = undo.undoes
         assert position is not None
-        assessor = self._assessor(undo.user)
-        undone = next((entry for entry in assessor.answers if entry.position == position), None)
-        if undone is None:
-            return  # already undone
-        assessor.answers.remove(undone)
-        self.judgments -= undone.is_judgment and not self.answered(undo.user, undone.token)
-        if undone.kind is Kind.SKIP:
-            assessor.skipped.discard(_pair(undone))
-        elif position in self._indices:
-            who = str(undo.user)
-            self.mode.add(Undo(self._indices[position], who, undo.at, undo.seconds))
+        if position in self._withdrawals:
+            self._set_withdrawn(self._withdrawals.pop(position), False)
+            return
+        if position in self._undone:
+            self._take(self._undone.pop(position))
+        else:
+            answers = self._assessor(undo.user).answers
+            undone = next((entry for entry in answers if entry.position == position), None)
+            if undone is None:
+                return  # already undone
+            self._undone[undo.position] = undone
+            self._drop(undone)
+        if position in self._indices:
+            entry = Undo(self._indices[position], str(undo.user), undo.at, undo.seconds)
+            self._indices[undo.position] = self.mode.add(entry)
+
+    def _take(self, entry: QueryLogEntry) -> None:
+        """Count an answer, new or brought back."""
+        assessor = self._assessor(entry.user)
+        self.judgments += entry.is_judgment and not self.answered(entry.user, entry.token)
+        insort(assessor.answers, entry, key=lambda each: each.position)
+        self._standing.add(entry.position)
+        if entry.kind is Kind.SKIP:
+            assessor.skipped.add(_pair(entry))
+
+    def _drop(self, entry: QueryLogEntry) -> None:
+        """Count an answer no more."""
+        assessor = self._assessor(entry.user)
+        assessor.answers.remove(entry)
+        self._standing.discard(entry.position)
+        self.judgments -= entry.is_judgment and not self.answered(entry.user, entry.token)
+        if entry.kind is Kind.SKIP:
+            assessor.skipped.discard(_pair(entry))
+
+    def _set_withdrawn(self, document: int | None, withdrawn: bool) -> None:
+        if document is None:
+            self.withdrawn = withdrawn
+        elif withdrawn:
+            self.withdrawn_documents.add(document)
+            self.mode.withdraw(document)
+        else:
+            self.withdrawn_documents.discard(document)
+            self.mode.restore(document)
 
 
 def _pair(entry: QueryLogEntry) -> tuple[int, int]:

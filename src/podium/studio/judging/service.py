@@ -19,11 +19,11 @@ from sqlalchemy.exc import IntegrityError
 
 from podium.studio.errors import RefusedError
 from podium.studio.judging import leases
-from podium.studio.judging.answer_choices import answer_entries
+from podium.studio.judging.answer_choices import AnswerEntry, answer_entries, changed_entries
 from podium.studio.judging.judgment_counts import count_judgment
 from podium.studio.judging.judgment_log import append, append_undo, update_query
 from podium.studio.judging.leases import HeldPair, LeaseHolder, active_leases
-from podium.studio.judging.modes import JudgingTask, QueryLogEntry
+from podium.studio.judging.modes import NO_ITEM, JudgingTask, QueryLogEntry
 from podium.studio.judging.next_task import LeasedTask as LeasedTask
 from podium.studio.judging.next_task import LockedQuery, NextTask, TaskDispatcher, UsedStates
 from podium.studio.judging.open_work import reset_if_restored
@@ -35,6 +35,7 @@ from podium.studio.store.enums import Kind, Mode, Purpose
 from podium.studio.store.prepared import Prepared
 from podium.studio.store.rows import ProjectQueryRow, ProjectRow
 from podium.studio.store.tables import Lease, LogEntry, ProjectQuery
+from podium.studio.store.tokens import new_token
 
 
 class _LeasedQuery:
@@ -107,6 +108,21 @@ class AnswerResult:
     repeated: bool
     late: bool
     counts: bool
+
+
+@dataclass(frozen=True)
+class AnswerChange:
+    """What an earlier answer is replaced by.
+
+    Attributes:
+        token: Identifies the new answer, so that sending it twice has no effect.
+        choice: The new answer; ``keep`` if only the comment changes, None to take it back.
+        reason: The comment.
+    """
+
+    token: UUID
+    choice: str | None
+    reason: str | None
 
 
 class JudgingService:
@@ -325,6 +341,64 @@ class JudgingService:
                 (query.id, state)
             ]
         return self._dispatcher.next_task(connection, project, who, locked)
+
+    def change_in(
+        self,
+        connection: Connection,
+        project: ProjectRow,
+        user_id: int,
+        answer: UUID,
+        change: AnswerChange,
+    ) -> tuple[None, UsedStates]:
+        """Replace an earlier answer by another one, or take it back.
+
+        The log gets an undo and the new answer. Its time is that of the earlier answer: how long
+        someone thought about the change is not known.
+
+        Args:
+            connection: The transaction.
+            project: The project's row.
+            user_id: Whose answer.
+            answer: The token of the earlier answer.
+            change: What to replace it by.
+        """
+        if _RECORDED.one(connection, key=change.token) is not None:
+            return None, []
+        query_id = query_to_undo(connection, project.id, user_id, answer)
+        if query_id is None:
+            raise RefusedError(404, "The answer does not exist.")
+        now = self._clock()
+        query = _QUERY.only(connection, query=query_id)
+        locked = self._dispatcher.load(connection, project, query, now)
+        state = locked.state
+        before = state.answered(user_id, answer)
+        parts: list[AnswerEntry] | None = []
+        if change.choice is not None:
+            parts = changed_entries(project.mode, before, change.choice)
+        if not before or parts is None or (parts and state.withdrawn):
+            self._cache.put(query.id, state)
+            if not before or state.withdrawn:
+                raise RefusedError(409, "This answer cannot be changed any more.")
+            raise RefusedError(422, f"{change.choice!r} is not a valid answer here.")
+        first = before[0]
+        counts = first.counts
+        append_undo(connection, state, query, before, new_token(), now, "changed")
+        if first.kind is Kind.SKIP and first.left is not None:
+            # Others may have judged it meanwhile, as a skip asks them to.
+            task = JudgingTask(first.left, NO_ITEM if first.right is None else first.right)
+            counts = _still_counts(state, task, user_id, locked.query_leases.held)
+        if parts:
+            append(
+                connection, state, query.id, user_id, parts, first.purpose, change.token,
+                late=False, counts=counts, reason=change.reason, at=now, seconds=first.seconds,
+            )  # fmt: skip
+            judged = counts and parts[0].kind is not Kind.SKIP
+            count_judgment(
+                connection, query, user_id,
+                judgments=int(judged), seconds=first.seconds if judged else 0.0, last_at=now,
+            )  # fmt: skip
+        update_query(connection, query, state, locked.query_leases, opened=True)
+        return None, [(query.id, state)]
 
     def renew_in(
         self, connection: Connection, project: ProjectRow, who: LeaseHolder, token: UUID

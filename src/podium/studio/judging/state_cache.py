@@ -33,6 +33,8 @@ _LATER = (
         LogEntry.token,
         LogEntry.at,
         LogEntry.seconds,
+        LogEntry.reason,
+        LogEntry.manager_id,
     )
     .where(LogEntry.query_id == bindparam("query"), LogEntry.place >= bindparam("seen"))
     .order_by(LogEntry.place)

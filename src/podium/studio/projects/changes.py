@@ -32,6 +32,8 @@ class ProjectChange(ProjectSettings):
 
     name: Annotated[str, Field(min_length=1, max_length=200)] = ""
     paused: bool = False
+    archived: bool = False
+    """An archived project is paused, cannot be changed, and is listed apart."""
 
 
 def settings_of(project: ProjectRow) -> ProjectSettings:
@@ -62,14 +64,21 @@ def change_project(
     """
     # An import refers to the project's row until it ends: a stronger lock would wait for it.
     project = project_row(connection, project_id, for_change=True)
-    before = {**settings_of(project).model_dump(mode="json"), "paused": project.paused}
+    before = {
+        **settings_of(project).model_dump(mode="json"),
+        "paused": project.paused,
+        "archived": project.archived,
+    }
     changed = {name: value for name, value in changes.items() if before[name] != value}
     if not changed:
         return project
-    paused = changed.get("paused", project.paused)
+    if project.archived and changed.get("archived", True):
+        raise RefusedError(409, "The project is archived: restore it first.")
+    archived = changed.get("archived", project.archived)
+    paused = archived or changed.get("paused", project.paused)
     # Checked as a whole, as a new project's are.
     updated = {**before, **changed}
-    del updated["paused"]
+    del updated["paused"], updated["archived"]
     try:
         values = ProjectSettings(**updated).model_dump(mode="json")
     except ValidationError as error:
@@ -96,7 +105,9 @@ def change_project(
             "fewer people may judge a pair, a smaller share of pairs, or a lower budget.",
         )
     connection.execute(
-        update(Project).where(Project.id == project_id).values(**values, paused=paused)
+        update(Project)
+        .where(Project.id == project_id)
+        .values(**values, paused=paused, archived=archived)
     )
     values_then = {name: [_short(before[name]), _short(changed[name])] for name in sorted(changed)}
     record(connection, user_id, project_id, "changed the settings", **values_then)

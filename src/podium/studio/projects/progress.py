@@ -14,7 +14,7 @@ from podium.studio.store.tables import Membership, Project, ProjectQuery
 
 @dataclass(frozen=True)
 class ProjectProgress:
-    """The progress of a project.
+    """The progress of a project. Withdrawn queries are left out.
 
     Attributes:
         queries: The number of queries.
@@ -55,7 +55,11 @@ _FIGURES = (
 
 def project_progress(connection: Connection, project_id: int) -> ProjectProgress:
     """The progress of a project."""
-    row = connection.execute(select(*_FIGURES).where(ProjectQuery.project_id == project_id)).one()
+    row = connection.execute(
+        select(*_FIGURES).where(
+            ProjectQuery.project_id == project_id, ProjectQuery.withdrawn.is_(False)
+        )
+    ).one()
     return _progress_of(row)
 
 
@@ -80,7 +84,10 @@ def projects_of(
         row[0]: _progress_of(row[1:])
         for row in connection.execute(
             select(ProjectQuery.project_id, *_FIGURES)
-            .where(ProjectQuery.project_id.in_([row.id for row in rows]))
+            .where(
+                ProjectQuery.project_id.in_([row.id for row in rows]),
+                ProjectQuery.withdrawn.is_(False),
+            )
             .group_by(ProjectQuery.project_id)
         )
     }

@@ -106,6 +106,7 @@ def create_project(connection: Connection, owner_id: int, settings: ProjectSetti
         .values(
             **settings.model_dump(mode="json"),
             paused=False,
+            archived=False,
             created_at=time.time(),
             incarnation=random.SystemRandom().getrandbits(62),
         )
@@ -186,6 +187,7 @@ def add_query(
             judgments=0,
             done=not mode.tasks(None),
             expected_left=mode.expected_left(),
+            withdrawn=False,
         )
         .returning(ProjectQuery.id)
     ).scalar_one()

@@ -65,17 +65,28 @@ def quality_flags(stats: AssessorStats) -> list[str]:
     return flags
 
 
-def wilson_upper(hits: int, tries: int, z: float = 1.96) -> float:
+def wilson_interval(hits: int, tries: int, z: float = 1.96) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share.
+
+    Example:
+        >>> [round(end, 2) for end in wilson_interval(5, 10)]
+        [0.24, 0.76]
+    """
+    share = hits / tries
+    middle = share + z**2 / (2 * tries)
+    swing = z * sqrt(share * (1 - share) / tries + z**2 / (4 * tries**2))
+    scale = 1 + z**2 / tries
+    return (middle - swing) / scale, (middle + swing) / scale
+
+
+def wilson_upper(hits: int, tries: int) -> float:
     """The upper end of Wilson's 95 % interval of a share.
 
     Example:
         >>> round(wilson_upper(5, 10), 2)
         0.76
     """
-    share = hits / tries
-    middle = share + z**2 / (2 * tries)
-    swing = z * sqrt(share * (1 - share) / tries + z**2 / (4 * tries**2))
-    return (middle + swing) / (1 + z**2 / tries)
+    return wilson_interval(hits, tries)[1]
 
 
 def _one_sided(left: int, ties: int, right: int) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 
 from podium.judging import Outcome, Verdict
 from podium.judging.agreement import self_consistency
@@ -28,12 +29,7 @@ def query_figures(
         gold: The known outcomes of pairs, lower position first.
         lengths: The length of each document's text.
     """
-    undone = {entry.undoes for entry in judged.log if entry.kind is Kind.UNDO}
-    entries = [
-        entry
-        for entry in judged.log
-        if entry.position not in undone and entry.kind is not Kind.UNDO
-    ]
+    entries = judged.standing
     return {
         "units": _units(entries),
         "again": _again(entries),
@@ -41,7 +37,23 @@ def query_figures(
         "sides": _sides(entries),
         "recent": _recent(judged.log, lengths),
         "loops": _loops(judged),
+        "skips": sum(entry.kind is Kind.SKIP for entry in entries),
     }
+
+
+def shared_agreement(figures: JsonObject) -> float | None:
+    """The share of every two votes on the same thing that are the same; None without any.
+
+    Example:
+        >>> shared_agreement({"units": [[0, 1, [[7, 1], [8, 1], [9, -1]]]]}) == 1 / 3
+        True
+    """
+    same = total = 0
+    for _, _, votes in figures["units"]:
+        for (_, one), (_, other) in combinations(votes, 2):
+            total += 1
+            same += one == other
+    return same / total if total else None
 
 
 def _units(entries: Sequence[QueryLogEntry]) -> list[list[object]]:

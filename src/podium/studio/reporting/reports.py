@@ -18,7 +18,8 @@ from podium.studio.json_types import JsonObject
 from podium.studio.judging.judged import load_judged_query
 from podium.studio.projects.progress import project_progress
 from podium.studio.projects.service import project_row
-from podium.studio.reporting.query_figures import query_figures
+from podium.studio.reporting.history import extended_history
+from podium.studio.reporting.query_figures import query_figures, shared_agreement
 from podium.studio.reporting.summary import ReportBuilder
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.rows import ProjectQueryRow, ProjectRow, ReportRow, fetch_all, fetch_one
@@ -38,8 +39,6 @@ _EVERY = 4.0
 """The fewest seconds between two reports of a project."""
 _PAGE = 50
 _SLOWEST = 20
-_POINTS = 200
-_POINT_EVERY = 60.0
 
 
 class _FiguresRow(NamedTuple):
@@ -94,10 +93,8 @@ def run_report(work: JobContext) -> None:
     content |= reading(work.engine, lambda c: _times(c, project.id))
     previous = reading(work.engine, lambda c: report_of(c, project.id))
     now = time.time()
-    history = list(previous.content.get("history", [])) if previous is not None else []
-    if not history or now - history[-1][0] >= _POINT_EVERY:
-        history.append([now, progress.judgments])
-    content["history"] = history[-_POINTS:]
+    history = previous.content.get("history", []) if previous is not None else []
+    content["history"] = extended_history(history, now, progress.judgments)
 
     def keep(connection: Connection) -> None:
         connection.execute(
@@ -162,7 +159,14 @@ def _refresh(connection: Connection, project: ProjectRow, query: ProjectQueryRow
         .where(QueryCandidate.query_id == query.id)
         .order_by(QueryCandidate.place)
     ).all()
-    values = {"entries": len(judged.log), "content": query_figures(judged, gold, lengths)}
+    figures = query_figures(judged, gold, lengths)
+    values = {
+        "entries": len(judged.log),
+        "content": figures,
+        "agreement": shared_agreement(figures),
+        "contradictions": len(figures["loops"]),
+        "skips": figures["skips"],
+    }
     changed = connection.execute(
         update(QueryFigures).where(QueryFigures.query_id == query.id).values(**values)
     )
@@ -185,7 +189,11 @@ def _figures_page(connection: Connection, project_id: int, after: int) -> list[_
         connection,
         select(QueryFigures.query_id, ProjectQuery.name, QueryFigures.content)
         .join(ProjectQuery, ProjectQuery.id == QueryFigures.query_id)
-        .where(ProjectQuery.project_id == project_id, QueryFigures.query_id > after)
+        .where(
+            ProjectQuery.project_id == project_id,
+            ProjectQuery.withdrawn.is_(False),
+            QueryFigures.query_id > after,
+        )
         .order_by(QueryFigures.query_id)
         .limit(500),
         _FiguresRow,

@@ -94,7 +94,7 @@ class ReportBuilder:
 
     def _agreement(self, mode: str) -> JsonObject:
         if not self._units:
-            return {"agreement": None, "couples": []}
+            return {"agreement": None, "couples": [], "peers": {}}
         people, raters = np.unique(np.array(self._raters, np.int64), return_inverse=True)
         values = np.array(self._values, float)
         units = np.array(self._units, np.int64)
@@ -120,7 +120,12 @@ class ReportBuilder:
                 "overall": table.overall,
                 "without_ties": table.without_ties if strict else None,
             }
-        return {"agreement": agreement, "couples": _couples(ballots)}
+        shared_votes = _shared_votes(ballots)
+        return {
+            "agreement": agreement,
+            "couples": _couples(ballots, shared_votes),
+            "peers": _peers(ballots, shared_votes),
+        }
 
 
 def _same_share(ballots: Ratings) -> float:
@@ -130,11 +135,14 @@ def _same_share(ballots: Ratings) -> float:
     return float((counts * (counts - 1)).sum() / (votes * (votes - 1)).sum())
 
 
-def _couples(ballots: Ratings) -> list[JsonObject]:
-    """Cohen's kappa of every two people who judged enough of the same things."""
+_SharedVotes = dict[tuple[int, int], tuple[list[float], list[float]]]
+
+
+def _shared_votes(ballots: Ratings) -> _SharedVotes:
+    """The votes of every two people on the things that both judged."""
     order = np.lexsort((ballots.raters, ballots.units))
     units, raters, values = ballots.units[order], ballots.raters[order], ballots.values[order]
-    shared_votes: dict[tuple[int, int], tuple[list[float], list[float]]] = {}
+    shared_votes: _SharedVotes = {}
     most = int(np.bincount(units).max())
     for shift in range(1, most):
         together = np.flatnonzero(units[shift:] == units[:-shift])
@@ -143,6 +151,23 @@ def _couples(ballots: Ratings) -> list[JsonObject]:
             one, other = shared_votes.setdefault(couple, ([], []))
             one.append(values[index])
             other.append(values[index + shift])
+    return shared_votes
+
+
+def _peers(ballots: Ratings, shared_votes: _SharedVotes) -> dict[str, list[int]]:
+    """For each person: votes of others on what they judged too, and how many are the same."""
+    counts: dict[str, list[int]] = {}
+    for couple, (one, other) in shared_votes.items():
+        same = sum(bool(mine == theirs) for mine, theirs in zip(one, other, strict=True))
+        for rater in couple:
+            totals = counts.setdefault(str(ballots.rater_names[rater]), [0, 0])
+            totals[0] += len(one)
+            totals[1] += same
+    return counts
+
+
+def _couples(ballots: Ratings, shared_votes: _SharedVotes) -> list[JsonObject]:
+    """Cohen's kappa of every two people who judged enough of the same things."""
     couples = [
         {
             "one": int(ballots.rater_names[first]),

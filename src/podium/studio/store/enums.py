@@ -30,7 +30,10 @@ class Purpose(StrEnum):
 
 
 class Kind(StrEnum):
-    """What an entry of the log says; as `podium.judging` names them, and a skip."""
+    """What an entry of the log says; as `podium.judging` names them, and what only the studio has.
+
+    Managers withdraw a query or one of its documents: `WITHDRAW` names the document, or none.
+    """
 
     VERDICT = "verdict"
     BAD = "bad"
@@ -38,3 +41,4 @@ class Kind(StrEnum):
     SIDE_BY_SIDE = "side-by-side"
     UNDO = "undo"
     SKIP = "skip"
+    WITHDRAW = "withdraw"

@@ -54,6 +54,7 @@ class ProjectRow(NamedTuple):
     paused: bool
     created_at: float
     incarnation: int
+    archived: bool
 
 
 class ProjectQueryRow(NamedTuple):
@@ -73,6 +74,7 @@ class ProjectQueryRow(NamedTuple):
     judgments: int
     done: bool
     expected_left: float
+    withdrawn: bool
 
 
 class LeaseRow(NamedTuple):

@@ -116,6 +116,8 @@ class Project(Base):
     incarnation: Mapped[int]
     """Drawn when it is made and when a backup is restored: what servers keep in memory of another
     state of the database is told from this one by it."""
+    archived: Mapped[bool] = mapped_column(default=False)
+    """Whether it is out of the way: paused, unchangeable, and listed apart."""
 
 
 class Membership(Base):
@@ -193,6 +195,8 @@ class ProjectQuery(Base):
     """How many answers stand: neither skipped, nor taken back, nor too late to count."""
     done: Mapped[bool] = mapped_column(default=False)
     expected_left: Mapped[float]
+    withdrawn: Mapped[bool] = mapped_column(default=False)
+    """Whether a manager took it out of the project, for the time being or for good."""
 
 
 class QueryCandidate(Base):
@@ -299,6 +303,8 @@ class LogEntry(Base):
     __table_args__ = (
         UniqueConstraint("query_id", "place"),
         UniqueConstraint("token", "part"),
+        # What someone answered, newest first.
+        Index("ix_log_user", "user_id", "id"),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -322,8 +328,11 @@ class LogEntry(Base):
     """The lease it answers, or what the browser named its undo: saying it twice changes nothing."""
     part: Mapped[int] = mapped_column(SmallInteger, default=0)
     reason: Mapped[str | None] = mapped_column(Text)
+    """Why it was skipped or undone, or a comment on the answer."""
     at: Mapped[float]
     seconds: Mapped[float]
+    manager_id: Mapped[int | None]
+    """Who undid someone else's entry, or brought it back."""
 
 
 class JudgmentCount(Base):
@@ -415,3 +424,7 @@ class QueryFigures(Base):
     )
     entries: Mapped[int]
     content: Mapped[JsonObject]
+    agreement: Mapped[float | None]
+    """The share of every two votes on the same thing that are the same; None without any."""
+    contradictions: Mapped[int]
+    skips: Mapped[int]

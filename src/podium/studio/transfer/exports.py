@@ -36,7 +36,7 @@ class ExportOptions(BaseModel):
     content: Literal["labels", "grades", "preferences", "totals", "log"] = "labels"
     """Top-k labels, mean grades, verdicts on pairs, side-by-side totals, or the whole log."""
     format: Literal[
-        "qrels", "qrels-parquet", "prefs", "prefs-parquet", "pairs", "pairs-parquet", "jsonl"
+        "qrels", "qrels-parquet", "prefs", "prefs-parquet", "pairs", "pairs-parquet", "jsonl", "csv"
     ] = "qrels"
     only_done: bool = False
     """Whether to leave out queries that are not done yet."""
@@ -65,7 +65,15 @@ def run_export(work: JobContext) -> None:
     path = new_file(work.settings, export_format.suffix)
     exported: list[str] = []
     queries = _with_progress(
-        work, judged_queries(work.engine, project, only_done=options.only_done), total, exported
+        work,
+        judged_queries(
+            work.engine,
+            project,
+            only_done=options.only_done,
+            withdrawn=options.content == "log",
+        ),
+        total,
+        exported,
     )
     try:
         with path.open("wb") as stream:

@@ -21,6 +21,7 @@ from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Mode
 from podium.studio.store.rows import JobRow, ProjectRow
 from podium.studio.store.tables import Job, ProjectQuery
+from podium.studio.transfer.project_copies import copied_gold, copied_queries
 from podium.studio.transfer.readers import (
     ImportedQuery,
     Upload,
@@ -29,13 +30,15 @@ from podium.studio.transfer.readers import (
     queries_of,
     read_candidates,
     read_runs,
+    without_empty,
 )
 from podium.studio.transfer.search_engines import EngineSearch, fetch
+from podium.studio.transfer.tables import TableColumns, read_table
 
 KIND = "import"
 ANALYZE_FROM = 500
 """From how many new queries on the database's statistics are renewed."""
-Source = Literal["candidates", "runs", "engine", "gold"]
+Source = Literal["candidates", "table", "runs", "engine", "gold", "project"]
 
 
 def store_upload(settings: Settings, stream: IO[bytes], name: str) -> list[str]:
@@ -102,10 +105,19 @@ def _import_all(
             result = {"gold": add_gold(connection, project, read_gold(stream))}
     else:
         result = _add_all(connection, project, work, fetched)
+    if job.parameters["source"] == "project" and project.mode == Mode.PAIRS:
+        result["gold"] = _copy_gold(connection, project, int(job.parameters["project"]))
     check_unchanged(connection, project)
     record(connection, job.user_id, job.project_id, "imported", **result)
     work.finish(connection, result)
     return result.get("added", 0)
+
+
+def _copy_gold(connection: Connection, project: ProjectRow, source: int) -> int:
+    names = set(
+        connection.scalars(select(ProjectQuery.name).where(ProjectQuery.project_id == project.id))
+    )
+    return add_gold(connection, project, copied_gold(connection, source, names))
 
 
 def _add_all(
@@ -152,20 +164,27 @@ def _fetch_from_engine(work: JobContext) -> list[ImportedQuery]:
 
 def _entries(work: JobContext) -> Iterator[ImportedQuery]:
     parameters = work.job.parameters
+    if parameters["source"] == "project":
+        return copied_queries(work.engine, int(parameters["project"]))
     files = {
         role: _uploads(work.settings, uploads) for role, uploads in parameters["files"].items()
     }
-    if parameters["source"] == "candidates":
-        return limit_size(read_candidates(files["candidates"][0]))
+    skip_empty = bool(parameters.get("skip_empty"))
     queries = files.get("queries", [])
-    return limit_size(
-        read_runs(
+    if parameters["source"] == "candidates":
+        entries = read_candidates(files["candidates"][0])
+    elif parameters["source"] == "table":
+        columns = TableColumns(**parameters["columns"]) if parameters.get("columns") else None
+        entries = read_table(files["table"][0], columns)
+    else:
+        entries = read_runs(
             files["runs"],
             files["documents"][0],
             queries[0] if queries else None,
             int(parameters["depth"]),
+            skip_missing=skip_empty,
         )
-    )
+    return limit_size(without_empty(entries) if skip_empty else entries)
 
 
 def _uploads(settings: Settings, kept: list[list[str]]) -> list[Upload]:

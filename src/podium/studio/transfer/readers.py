@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol
 
@@ -119,7 +119,12 @@ def read_candidates(upload: Upload) -> Iterator[ImportedQuery]:
 
 
 def read_runs(
-    runs: Sequence[Upload], documents: Upload, queries: Upload | None, depth: int
+    runs: Sequence[Upload],
+    documents: Upload,
+    queries: Upload | None,
+    depth: int,
+    *,
+    skip_missing: bool = False,
 ) -> Iterator[ImportedQuery]:
     """Queries from TREC runs and the texts of the documents in them.
 
@@ -130,6 +135,7 @@ def read_runs(
         queries: Lines of id, tab, words; or JSONL with query_id, query and description. Without
             it the ids are shown.
         depth: How many documents of each ranking to take.
+        skip_missing: Whether to leave out documents without a text, instead of refusing them.
     """
     if not 1 <= depth <= MAX_DEPTH:
         raise DataError(f"the depth is {depth}", hint=f"Give 1 to {MAX_DEPTH}.")
@@ -148,6 +154,14 @@ def read_runs(
         document for table in tables.values() for ranked in table.values() for document, _ in ranked
     }
     documents_by_id = _read_documents(documents, needed)
+    if skip_missing:
+        tables = {
+            name: {
+                query: [each for each in ranked if each[0] in documents_by_id]
+                for query, ranked in table.items()
+            }
+            for name, table in tables.items()
+        }
     for query in names:
         yield _from_runs(
             query_texts.get(query, QueryText(query, query)), tables, documents_by_id, documents.name
@@ -297,6 +311,19 @@ def _decoded(line: bytes, name: str | None, number: int) -> str:
 def _check_count(count: int) -> None:
     if count > MAX_QUERIES:
         raise DataError(f"there are more than {MAX_QUERIES} queries", hint="Split them.")
+
+
+def without_empty(entries: Iterable[ImportedQuery]) -> Iterator[ImportedQuery]:
+    """Leave out documents without title, text and HTML, and queries left with fewer than two."""
+    for read in entries:
+        kept = tuple(each for each in read.entry.candidates if each.title or each.text or each.html)
+        names = {each.document_id for each in kept}
+        rankings = {
+            name: [document for document in ranked if document in names]
+            for name, ranked in read.rankings.items()
+        }
+        if len(kept) > 1:
+            yield ImportedQuery(replace(read.entry, candidates=kept), rankings)
 
 
 def limit_size(entries: Iterable[ImportedQuery]) -> Iterator[ImportedQuery]:

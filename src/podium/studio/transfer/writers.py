@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, TypeVar
 
 import numpy as np
@@ -29,10 +31,13 @@ from podium.judging import side_by_side_totals
 from podium.judging.entries import entry_to_json
 from podium.studio.json_types import JsonObject
 from podium.studio.judging.judged import JudgedQuery
+from podium.studio.judging.modes import QueryLogEntry, RankingsMode
 from podium.studio.store.database import reading
 from podium.studio.store.enums import Kind, Mode
 from podium.studio.store.tables import QueryCandidate
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What a spreadsheet takes a cell for a formula by."""
 _Record = TypeVar("_Record")
 _Rows = TypeVar("_Rows", bound=QueryRows)
 
@@ -124,14 +129,84 @@ def log_lines(each: JudgedQuery) -> Iterator[JsonObject]:
     """The whole log of a query: what counts as `podium.judging` writes it, and the rest too."""
     for entry in each.log:
         line: JsonObject = {"query_id": each.query.name}
-        if entry.kind in (Kind.UNDO, Kind.SKIP):
+        if entry.kind in (Kind.UNDO, Kind.SKIP, Kind.WITHDRAW):
             line |= {"kind": entry.kind.value, "assessor": str(entry.user), "at": entry.at}
             if entry.kind is Kind.UNDO:
                 line["entry"] = entry.undoes
+            elif entry.kind is Kind.WITHDRAW and entry.left is not None:
+                line["document_id"] = each.items[entry.left]
         else:
             line |= entry_to_json(each.state.mode.entry(entry))
         line |= {"purpose": entry.purpose.value, "counts": entry.counts, "seconds": entry.seconds}
+        if entry.reason:
+            line["reason"] = entry.reason
+        if entry.manager is not None:
+            line["manager"] = str(entry.manager)
         yield line
+
+
+def _qrels(engine: Engine, each: JudgedQuery, ties: bool) -> Iterator[Judgments]:
+    """Labels as TREC's tools take them: mean grades are rounded, halves up."""
+    for labels in _labels(engine, each, ties):
+        yield replace(labels, labels=np.floor(labels.labels + 0.5))
+
+
+def _label_cells(engine: Engine, each: JudgedQuery, ties: bool) -> Iterator[list[object]]:
+    """The rows of a table of labels."""
+    if not each.is_judged:
+        return
+    for candidate in next(_candidates(engine, each, ties)).candidates:
+        if candidate.label is not None:
+            yield [
+                each.query.name, _cell(each.query.text), candidate.document_id,
+                _cell(candidate.title), f"{candidate.label:.6g}",
+            ]  # fmt: skip
+
+
+def _log_cells(_engine: Engine, each: JudgedQuery, _ties: bool) -> Iterator[list[object]]:
+    """The rows of a table of all answers, for spreadsheets."""
+    for entry in each.log:
+        if entry.kind is not Kind.UNDO:
+            undo = each.state.undo_of(entry.position)
+            yield [
+                each.query.name, _cell(each.query.text), f"{entry.at:.3f}", entry.user,
+                entry.kind.value, *_names(each, entry), "" if entry.value is None else entry.value,
+                entry.purpose.value, entry.counts, undo is None, f"{entry.seconds:.1f}",
+                _cell(entry.reason or ""),
+            ]  # fmt: skip
+
+
+def _names(each: JudgedQuery, entry: QueryLogEntry) -> list[str]:
+    """What an entry has on the left and on the right."""
+    items = each.items
+    if isinstance(each.state.mode, RankingsMode) and entry.kind is not Kind.WITHDRAW:
+        items = list(each.state.mode.names)
+    return ["" if at is None else items[at] for at in (entry.left, entry.right)]
+
+
+def _cell(text: str) -> str:
+    """A text that no spreadsheet takes for a formula.
+
+    Example:
+        >>> _cell("=HYPERLINK(1)"), _cell("shoes")
+        ("'=HYPERLINK(1)", 'shoes')
+    """
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _csv_writer(header: list[str]) -> Callable[[IO[bytes], Iterable[list[object]]], int]:
+    def write_all(stream: IO[bytes], records: Iterable[list[object]]) -> int:
+        text = io.TextIOWrapper(stream, "utf-8", newline="", write_through=True)
+        writer = csv.writer(text)
+        writer.writerow(header)
+        count = 0
+        for record in records:
+            writer.writerow(record)
+            count += 1
+        text.detach()  # whoever opened the stream closes it
+        return count
+
+    return write_all
 
 
 def _labels(_engine: Engine, each: JudgedQuery, ties: bool) -> Iterator[Judgments]:
@@ -184,12 +259,18 @@ def _with_texts(connection: Connection, each: JudgedQuery, ties: bool) -> Candid
             score=row.score, label=label_of.get(row.item),
         )
         for row in rows
+        if row.place not in each.state.withdrawn_documents
     )  # fmt: skip
     return CandidateList(each.query.name, each.query.text, candidates, each.query.description)
 
 
 _LABEL_FORMATS = {
-    "qrels": _export_format(".qrels", _labels, _text_writer(write_qrels)),
+    "qrels": _export_format(".qrels", _qrels, _text_writer(write_qrels)),
+    "csv": _export_format(
+        ".csv",
+        _label_cells,
+        _csv_writer(["query_id", "query", "document_id", "title", "label"]),
+    ),
     "qrels-parquet": _export_format(".parquet", _labels, _write_parquet),
     "prefs": _export_format(".prefs", _levels, _text_writer(write_prefs)),
     "prefs-parquet": _export_format(".parquet", _levels, _write_parquet),
@@ -203,9 +284,44 @@ EXPORT_FORMATS: dict[str, dict[str, ExportFormat]] = {
         "pairs-parquet": _export_format(".parquet", _preferences, _write_parquet),
     },
     "totals": {"jsonl": _export_format(".jsonl", _totals, _write_lines)},
-    "log": {"jsonl": _export_format(".jsonl", _log, _write_lines)},
+    "log": {
+        "jsonl": _export_format(".jsonl", _log, _write_lines),
+        "csv": _export_format(
+            ".csv",
+            _log_cells,
+            _csv_writer(
+                [
+                    *("query_id", "query", "at", "assessor", "kind", "left", "right", "value"),
+                    *("purpose", "counts", "stands", "seconds", "reason"),
+                ]
+            ),
+        ),
+    },
 }
 """The formats of each kind of content."""
+
+_LABELS = "The label of each document: k for the best down to 1, and 0 below the top k."
+_GRADES = "The mean grade of each document, from 0 (bad) to 4 (perfect)."
+DESCRIPTIONS: dict[tuple[str, str], str] = {
+    ("labels", "qrels"): f"{_LABELS} TREC qrels, for podium evaluate, podium train and trec_eval.",
+    ("labels", "csv"): f"{_LABELS} A table with the texts of queries, for spreadsheets and Podium.",
+    ("labels", "qrels-parquet"): f"{_LABELS} A table, for podium evaluate, train and data tools.",
+    ("labels", "prefs"): "The order of the documents as trec_eval's preferences (-R prefs).",
+    ("labels", "prefs-parquet"): "The order of the documents as preferences, as a table.",
+    ("labels", "jsonl"): f"{_LABELS} With the texts of queries and documents, one query per line.",
+    ("grades", "qrels"): "Mean grades rounded to integers: TREC qrels, for Podium and trec_eval.",
+    ("grades", "csv"): f"{_GRADES} A table with the texts of queries, for spreadsheets and Podium.",
+    ("grades", "qrels-parquet"): f"{_GRADES} A table, for podium evaluate, train and data tools.",
+    ("grades", "prefs"): "Preferences that the mean grades imply, as trec_eval takes them.",
+    ("grades", "prefs-parquet"): "Preferences that the mean grades imply, as a table.",
+    ("grades", "jsonl"): f"{_GRADES} With the texts of queries and documents, one query per line.",
+    ("preferences", "pairs"): "Every verdict that stands: query, two documents, which is better.",
+    ("preferences", "pairs-parquet"): "Every verdict that stands, as a table.",
+    ("totals", "jsonl"): "How often each answer was given on every two rankings of a query.",
+    ("log", "jsonl"): "Every answer, undo, skip and comment, people by ID: the complete archive.",
+    ("log", "csv"): "Every answer with its comment and whether it stands, for spreadsheets.",
+}
+"""What each file has, in a line."""
 
 EXPORT_CONTENTS: dict[Mode, tuple[str, ...]] = {
     Mode.PAIRS: ("labels", "preferences", "log"),

@@ -36,7 +36,7 @@ _HEADERS = {
 _BY_HTTPS = {"Strict-Transport-Security": "max-age=31536000"}
 LARGEST_BODY = 1 << 20
 """The largest body of most requests in bytes. It is read before anyone knows who sent it."""
-_IMPORTS = re.compile(r"(/api/v1)?/projects/\d+/imports?(/engine)?")
+_IMPORTS = re.compile(r"(/api/v1)?/projects/\d+/imports?(/(engine|preview))?")
 """Paths that take files. They look up who asks before they read the body: `UploadRoute`."""
 _FRAMED = "sandbox"
 """A document's own policy has this word; our pages may show such a document in a frame."""

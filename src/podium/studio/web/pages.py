@@ -8,6 +8,7 @@ from pathlib import Path
 import jinja2
 from fastapi import Request
 from fastapi.responses import HTMLResponse
+from markupsafe import Markup
 
 from podium.studio.accounts.identity import Person
 from podium.studio.json_types import JsonObject
@@ -23,14 +24,17 @@ _TEMPLATES = jinja2.Environment(
 _TEMPLATES.globals["asset"] = asset
 
 
-def moment(seconds: float) -> str:
-    """A time in words that sort, for everyone in the same zone.
+def moment(seconds: float) -> Markup:
+    """A time in UTC, which `web/page.ts` shows in the reader's zone.
 
     Example:
-        >>> moment(0)
-        '1970-01-01 00:00 UTC'
+        >>> str(moment(0))
+        '<time datetime="1970-01-01T00:00:00Z">1970-01-01 00:00 UTC</time>'
     """
-    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(seconds))
+    at = time.gmtime(seconds)
+    exact = time.strftime("%Y-%m-%dT%H:%M:%SZ", at)
+    words = time.strftime("%Y-%m-%d %H:%M UTC", at)
+    return Markup('<time datetime="{}">{}</time>').format(exact, words)
 
 
 _TEMPLATES.filters["moment"] = moment

@@ -12,10 +12,10 @@ from sqlalchemy import Connection
 from podium.studio.accounts.identity import Member
 from podium.studio.json_types import JsonObject
 from podium.studio.judging.blocked import BlockedQueries, blocked_work
-from podium.studio.judging.rejudge import rejudge
+from podium.studio.judging.corrections import rejudge
 from podium.studio.projects.progress import ProjectProgress, project_progress
 from podium.studio.reporting import reports
-from podium.studio.store.database import reading
+from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.rows import ReportRow
 from podium.studio.web.access import AManager
 
@@ -67,7 +67,9 @@ def report(request: Request, who: AManager) -> ReportOut:
 @router.post("/ask-again", operation_id="ask_again")
 def ask_again(request: Request, who: AManager, body: AskAgain) -> AskedAgain:
     """Take back everyone's verdicts on a pair, or of a loop, so that they are asked again."""
-    count = rejudge(request.app.state.engine, who, body.query, body.loop)
+    count = in_transaction(
+        request.app.state.engine, lambda c: rejudge(c, who, body.query, body.loop)
+    )
     return AskedAgain(verdicts=count)
 
 

@@ -6,6 +6,7 @@ import time
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import RedirectResponse, Response
+from markupsafe import Markup
 from pydantic import ValidationError
 from sqlalchemy import Connection, select
 
@@ -13,8 +14,11 @@ from podium.studio.accounts.identity import Member
 from podium.studio.accounts.members import members_of
 from podium.studio.errors import RefusedError, first_problem
 from podium.studio.json_types import JsonObject
+from podium.studio.reporting.agreement_words import agreement_words
+from podium.studio.reporting.history import history_chart
 from podium.studio.reporting.pace import Pace, pace_of
 from podium.studio.store.database import reading
+from podium.studio.store.rows import ReportRow
 from podium.studio.store.tables import QueryCandidate
 from podium.studio.web.access import AManager
 from podium.studio.web.forms import FormValues, read_csrf
@@ -69,12 +73,24 @@ def _values(request: Request, who: Member) -> JsonObject:
         "progress": progress,
         "report": content,
         "made_at": row.made_at if row is not None else None,
-        "age": int(now - row.made_at) if row is not None else None,
+        "chart": _chart(content, row),
+        "agreement_words": agreement_words(content["agreement"])
+        if content.get("agreement")
+        else "",
         "names": names,
         "titles": titles,
         "pace": pace,
         "blocked": blocked_now(request, who),
     }
+
+
+def _chart(content: JsonObject, row: ReportRow | None) -> Markup | None:
+    """The chart up to the report: the same until there is another, so that nothing flickers."""
+    history = content.get("history")
+    if row is None or not history:
+        return None
+    times = content.get("times", [])
+    return history_chart(history, row.made_at, sum(each["judgments"] for each in times))
 
 
 def _titles(connection: Connection, loops: list[JsonObject]) -> dict[tuple[int, int], str]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, File, Form, Request, UploadFile
 from fastapi.responses import FileResponse
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, select
 
 from podium.studio.accounts.audit import record
 from podium.studio.accounts.identity import Member
 from podium.studio.errors import RefusedError
-from podium.studio.jobs.queue import State, cancel, enqueue, files_folder
+from podium.studio.jobs.queue import State, cancel, enqueue, files_folder, is_ours
 from podium.studio.json_types import JsonObject
+from podium.studio.judging.bulk_discards import DISCARD, RESTORE
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Mode
 from podium.studio.store.rows import JobRow, fetch_all, fetch_one
@@ -22,8 +24,9 @@ from podium.studio.transfer.exports import KIND as EXPORT
 from podium.studio.transfer.exports import ExportOptions, download_name
 from podium.studio.transfer.imports import KIND as IMPORT
 from podium.studio.transfer.imports import Source, delete_uploads, store_upload
-from podium.studio.transfer.readers import MAX_DEPTH
+from podium.studio.transfer.readers import MAX_DEPTH, Upload
 from podium.studio.transfer.search_engines import EngineSearch, check_search
+from podium.studio.transfer.tables import TableColumns, preview_table
 from podium.studio.web.access import AManager, UploadRoute
 from podium.studio.web.routes.judging import Number
 
@@ -33,6 +36,7 @@ uploads = APIRouter(**_PLACE, route_class=UploadRoute)
 
 _NEEDED: dict[str, tuple[str, ...]] = {
     "candidates": ("candidates",),
+    "table": ("table",),
     "runs": ("runs", "documents"),
     "gold": ("gold",),
 }
@@ -52,6 +56,28 @@ class JobOut(BaseModel):
     created_at: float
 
 
+class PreviewOut(BaseModel):
+    """The beginning of a table, and a guess at what its columns are."""
+
+    upload: str
+    """Names the stored file for some days."""
+    name: str
+    columns: list[str]
+    rows: list[list[str]]
+    guess: TableColumns
+
+
+class TableImport(BaseModel):
+    """A table that was uploaded for a preview, and what its columns are."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    upload: str = Field(max_length=100)
+    name: str = Field(default="table", max_length=200)
+    columns: TableColumns
+    skip_empty: bool = False
+
+
 @uploads.post("/imports", status_code=202, operation_id="import_files")
 def import_files(
     request: Request,
@@ -63,16 +89,60 @@ def import_files(
     queries: Annotated[UploadFile | None, File(description="JSONL, or id, tab, words.")] = None,
     gold: Annotated[UploadFile | None, File(description="JSONL, one pair per line.")] = None,
     depth: Annotated[int, Form(ge=1, le=MAX_DEPTH, description="Of each run.")] = 50,
+    table: Annotated[UploadFile | None, File(description="CSV, TSV or JSON.")] = None,
+    skip_empty: Annotated[bool, Form(description="Leave out documents without text.")] = False,
 ) -> JobOut:
-    """Import queries and candidates (JSONL, or TREC runs with documents), or gold pairs."""
+    """Import queries and candidates (JSONL, a table, TREC runs with documents), or gold pairs.
+
+    The columns of a table are guessed by their names; a preview lets you choose them.
+    """
     files = {
         "candidates": _sent(candidates),
         "runs": [upload for each in runs or [] for upload in _sent(each)],
         "documents": _sent(documents),
         "queries": _sent(queries),
         "gold": _sent(gold),
+        "table": _sent(table),
     }
-    return start_import(request, who, source, files, depth)
+    return start_import(request, who, source, files, depth, skip_empty)
+
+
+@uploads.post("/imports/preview", operation_id="preview_table")
+def preview(
+    request: Request,
+    who: AManager,
+    table: Annotated[UploadFile, File(description="CSV, TSV or JSON.")],
+) -> PreviewOut:
+    """Store a table and show its beginning; `import_table` imports it."""
+    _check_takes_tables(who)
+    settings = request.app.state.settings
+    stored, name = store_upload(settings, table.file, table.filename or "table")
+    path = files_folder(settings) / stored
+    try:
+        shown = preview_table(Upload(path, name))
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return PreviewOut(
+        upload=stored, name=name, columns=shown.columns, rows=shown.rows, guess=shown.guess
+    )
+
+
+@router.post("/imports/table", status_code=202, operation_id="import_table")
+def import_table(request: Request, who: AManager, body: TableImport) -> JobOut:
+    """Import a table that `preview_table` stored."""
+    _check_takes_tables(who)
+    path = files_folder(request.app.state.settings) / body.upload
+    if not (is_ours(body.upload) and body.upload.endswith(".upload") and path.is_file()):
+        raise RefusedError(404, "The file has expired: upload it again.")
+    body.columns.check(preview_table(Upload(path, body.name)).columns)
+    parameters = {
+        "source": "table",
+        "files": {"table": [[body.upload, body.name]]},
+        "columns": body.columns.model_dump(),
+        "skip_empty": body.skip_empty,
+    }
+    return _queue(request, who, IMPORT, parameters)
 
 
 @uploads.post("/imports/engine", status_code=202, operation_id="import_from_engine")
@@ -99,8 +169,8 @@ def list_jobs(request: Request, who: AManager) -> list[JobOut]:
 
 @router.get("/jobs/{job}", operation_id="get_job")
 def get_job(request: Request, who: AManager, job: Number) -> JobOut:
-    """How far an import or export is."""
-    return _shown(_job(request, who, job))
+    """How far an import or export is, or a job that discards or restores judgments."""
+    return job_out(_job(request, who, job, (IMPORT, EXPORT, DISCARD, RESTORE)))
 
 
 @router.get(
@@ -138,7 +208,7 @@ def cancel_job(request: Request, who: AManager, job: Number) -> JobOut:
     in_transaction(request.app.state.engine, work)
     if row.kind == IMPORT and row.state == State.WAITING:
         delete_uploads(request.app.state.settings, row)
-    return _shown(_job(request, who, job))
+    return job_out(_job(request, who, job))
 
 
 def start_import(
@@ -147,9 +217,10 @@ def start_import(
     source: Source,
     files: dict[str, list[UploadFile]],
     depth: int,
+    skip_empty: bool = False,
 ) -> JobOut:
     """Store uploads, and queue a job that imports them."""
-    for role in _NEEDED.get(source, ("engine",)):
+    for role in _NEEDED.get(source, (source,)):
         if not files.get(role):
             raise RefusedError(422, f"{role}: Choose a file.")
     if who.project.mode == Mode.RANKINGS and source != "gold" and len(files["runs"]) < 2:
@@ -160,7 +231,8 @@ def start_import(
         for role, uploads in files.items()
         if uploads
     }
-    return _queue(request, who, IMPORT, {"source": source, "files": stored, "depth": depth})
+    parameters = {"source": source, "files": stored, "depth": depth, "skip_empty": skip_empty}
+    return _queue(request, who, IMPORT, parameters)
 
 
 def jobs_of(request: Request, who: Member, kinds: list[str]) -> list[JobOut]:
@@ -176,7 +248,12 @@ def jobs_of(request: Request, who: Member, kinds: list[str]) -> list[JobOut]:
             JobRow,
         ),
     )
-    return [_shown(row) for row in rows]
+    return [job_out(row) for row in rows]
+
+
+def _check_takes_tables(who: Member) -> None:
+    if who.project.mode == Mode.RANKINGS:
+        raise RefusedError(409, "This project compares rankings: import two runs or more.")
 
 
 def _sent(upload: UploadFile | None) -> list[UploadFile]:
@@ -185,6 +262,9 @@ def _sent(upload: UploadFile | None) -> list[UploadFile]:
 
 
 def _queue(request: Request, who: Member, kind: str, parameters: JsonObject) -> JobOut:
+    if kind == IMPORT and who.project.archived:
+        raise RefusedError(409, "The project is archived: restore it first.")
+
     def work(connection: Connection) -> JobRow:
         number = enqueue(connection, who.project.id, who.person.id, kind, parameters)
         record(connection, who.person.id, who.project.id, f"requested an {kind}", job=number)
@@ -192,16 +272,18 @@ def _queue(request: Request, who: Member, kind: str, parameters: JsonObject) -> 
 
     row = in_transaction(request.app.state.engine, work)
     request.app.state.worker.wake()
-    return _shown(row)
+    return job_out(row)
 
 
-def _job(request: Request, who: Member, job: int) -> JobRow:
+def _job(
+    request: Request, who: Member, job: int, kinds: Sequence[str] = (IMPORT, EXPORT)
+) -> JobRow:
     row = reading(
         request.app.state.engine,
         lambda c: fetch_one(
             c,
             select(Job.__table__).where(
-                Job.id == job, Job.project_id == who.project.id, Job.kind.in_([IMPORT, EXPORT])
+                Job.id == job, Job.project_id == who.project.id, Job.kind.in_(kinds)
             ),
             JobRow,
         ),
@@ -211,7 +293,8 @@ def _job(request: Request, who: Member, job: int) -> JobRow:
     return row
 
 
-def _shown(row: JobRow) -> JobOut:
+def job_out(row: JobRow) -> JobOut:
+    """A job as the API shows it."""
     return JobOut(
         id=row.id,
         kind=row.kind,

@@ -266,18 +266,20 @@ def released(request: Request, project: int, body: ReleaseRequest) -> bool:
 @router.get("/queries/{query}/documents/{place}")
 def document(request: Request, who: AnyMember, query: Number, place: int) -> DocumentOut:
     """A document's text."""
-    row = _document(request, who, query, place)
+    row = document_row(request, who, query, place)
     return DocumentOut(title=row.title, url=row.url, text=row.text, terms=terms_of(row.query_text))
 
 
 @router.get("/queries/{query}/documents/{place}/page", response_class=HTMLResponse)
 def document_html(request: Request, who: AnyMember, query: Number, place: int) -> HTMLResponse:
     """A document's HTML, sanitised, with the query's words marked; scripts run nowhere in it."""
-    row = _document(request, who, query, place)
+    row = document_row(request, who, query, place)
     return document_page(row.title, row.html, terms_of(row.query_text))
 
 
-class _DocumentRow(NamedTuple):
+class DocumentRow(NamedTuple):
+    """A document with the text of its query."""
+
     title: str
     url: str
     text: str
@@ -285,7 +287,8 @@ class _DocumentRow(NamedTuple):
     query_text: str
 
 
-def _document(request: Request, who: Member, query: int, place: int) -> _DocumentRow:
+def document_row(request: Request, who: Member, query: int, place: int) -> DocumentRow:
+    """A document of the project, by the number that names it to browsers."""
     statement = (
         select(
             QueryCandidate.title,
@@ -303,7 +306,7 @@ def _document(request: Request, who: Member, query: int, place: int) -> _Documen
     )
     row = None
     if 0 <= place < 2**31:
-        row = reading(request.app.state.engine, lambda c: fetch_one(c, statement, _DocumentRow))
+        row = reading(request.app.state.engine, lambda c: fetch_one(c, statement, DocumentRow))
     if row is None:
         raise RefusedError(404, "The document does not exist.")
     return row

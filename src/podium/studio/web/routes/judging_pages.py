@@ -14,7 +14,8 @@ from podium.studio.store.enums import Mode
 from podium.studio.web.access import AnyMember
 from podium.studio.web.forms import FormValues, read_csrf
 from podium.studio.web.pages import render
-from podium.studio.web.routes.judging import Number, ReleaseRequest, released
+from podium.studio.web.routes.judging import Number, ReleaseRequest, document_row, released
+from podium.studio.web.routes.project_pages import render_project
 
 router = APIRouter(include_in_schema=False)
 
@@ -69,6 +70,7 @@ ANSWERS: dict[Mode, tuple[Button, ...]] = {
 COMMANDS = (
     Button("undo", "Undo", "u", "U"),
     Button("skip", "Skip", "s", "S"),
+    Button("comment", "Comment", "c", "C"),
     Button("pause", "Pause", "p", "P"),
     Button("guidelines", "Guidelines", "g", "G"),
     Button("help", "Help", "?", "?"),
@@ -110,6 +112,15 @@ def judge(request: Request, who: AnyMember) -> HTMLResponse:
         },
         person=who.person,
     )
+
+
+@router.get("/projects/{project}/queries/{query}/documents/{place}")
+def document(request: Request, who: AnyMember, query: Number, place: int) -> Response:
+    """A document by itself."""
+    row = document_row(request, who, query, place)
+    frame = f"/api/v1/projects/{who.project.id}/queries/{query}/documents/{place}/page"
+    values = {"document": row, "frame": frame if row.html else ""}
+    return render_project(request, who, "document.html", values)
 
 
 @router.post("/projects/{project}/judge/leave", dependencies=[Depends(read_csrf)])

@@ -28,6 +28,7 @@ from podium.studio.store.enums import Mode, Role
 from podium.studio.web.access import AManager, AnAdmin, AnOwner, AnyMember, AnyPerson
 from podium.studio.web.forms import FormValues, read_csrf
 from podium.studio.web.pages import render
+from podium.studio.web.routes import projects
 
 router = APIRouter(dependencies=[Depends(read_csrf)], include_in_schema=False)
 
@@ -53,6 +54,12 @@ def home(request: Request, who: AnyPerson) -> Response:
     """One's projects."""
     rows = reading(request.app.state.engine, lambda c: projects_of(c, who.id, every=who.is_admin))
     return render(request, "projects.html", {"projects": rows}, person=who)
+
+
+@router.get("/help")
+def help_page(request: Request, who: AnyPerson) -> Response:
+    """What the studio does, in short."""
+    return render(request, "help.html", {}, person=who)
 
 
 @router.get("/projects/new")
@@ -97,7 +104,7 @@ def settings_page(request: Request, who: AManager) -> Response:
 def change(request: Request, who: AManager, form: FormValues) -> Response:
     """Change the settings."""
     try:
-        read = _read(form, ProjectChange.model_fields.keys() - {"paused"})
+        read = _read(form, ProjectChange.model_fields.keys() - {"paused", "archived"})
         changes = ProjectChange.model_validate(read).model_dump(mode="json", exclude_unset=True)
         in_transaction(
             request.app.state.engine,
@@ -114,13 +121,39 @@ def change(request: Request, who: AManager, form: FormValues) -> Response:
 @router.post("/projects/{project}/pause")
 def pause(request: Request, who: AManager) -> Response:
     """Hand nothing out for now."""
-    return _set_paused(request, who, True)
+    return _change(request, who, {"paused": True})
 
 
 @router.post("/projects/{project}/resume")
 def resume(request: Request, who: AManager) -> Response:
     """Hand out again."""
-    return _set_paused(request, who, False)
+    return _change(request, who, {"paused": False})
+
+
+@router.post("/projects/{project}/archive")
+def archive(request: Request, who: AManager) -> Response:
+    """Put the project away."""
+    return _change(request, who, {"archived": True})
+
+
+@router.post("/projects/{project}/unarchive")
+def unarchive(request: Request, who: AManager) -> Response:
+    """Bring an archived project back; it stays paused."""
+    return _change(request, who, {"archived": False})
+
+
+@router.post("/projects/{project}/copy")
+def copy(request: Request, who: AManager, form: FormValues) -> Response:
+    """Copy the project, and go to the copy."""
+    try:
+        body = projects.CopyRequest.model_validate({"name": form.get("name", "")})
+        copied = projects.copy(request, who, body)
+    except (ValidationError, RefusedError) as error:
+        problem = first_problem(error) if isinstance(error, ValidationError) else error.problem
+        status = 422 if isinstance(error, ValidationError) else error.status
+        values = settings_of(who.project).model_dump()
+        return _settings_page(request, who, values, problem, status)
+    return RedirectResponse(f"/projects/{copied.id}/import", 303)
 
 
 @router.post("/projects/{project}/delete")
@@ -138,10 +171,10 @@ def delete(request: Request, who: AnOwner, form: FormValues) -> Response:
     return RedirectResponse("/", 303)
 
 
-def _set_paused(request: Request, who: Member, paused: bool) -> Response:
+def _change(request: Request, who: Member, changes: JsonObject) -> Response:
     in_transaction(
         request.app.state.engine,
-        lambda c: change_project(c, who.person.id, who.project.id, {"paused": paused}),
+        lambda c: change_project(c, who.person.id, who.project.id, changes),
     )
     return RedirectResponse(f"/projects/{who.project.id}/settings", 303)
 

@@ -6,9 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Request
 from fastapi import Query as Parameter
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 from sqlalchemy import Connection, select
 
+from podium.studio.errors import RefusedError
 from podium.studio.projects.changes import (
     ProjectChange,
     change_project,
@@ -21,6 +22,8 @@ from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Mode, Role
 from podium.studio.store.rows import ProjectQueryRow, ProjectRow, fetch_all
 from podium.studio.store.tables import ProjectQuery
+from podium.studio.store.text import storable
+from podium.studio.transfer.project_copies import copy_project
 from podium.studio.web.access import AManager, AnAdmin, AnOwner, AnyMember, AnyPerson
 
 router = APIRouter(prefix="/api/v1", tags=["projects"])
@@ -53,6 +56,7 @@ class ProjectOut(BaseModel):
     id: int
     role: Role
     paused: bool
+    archived: bool
     created_at: float
     settings: ProjectSettings | AssessorSettings
     progress: ProjectProgressOut
@@ -67,6 +71,17 @@ class QueryOut(BaseModel):
     judgments: int
     expected_left: float
     done: bool
+
+
+class CopyRequest(BaseModel):
+    """The name of a project's copy."""
+
+    name: Annotated[
+        str,
+        Field(max_length=200),
+        AfterValidator(lambda text: storable(text).strip()),
+        Field(min_length=1),
+    ]
 
 
 class Confirmation(BaseModel):
@@ -122,6 +137,26 @@ def delete(request: Request, who: AnOwner, confirmation: Confirmation) -> None:
     )
 
 
+@router.post("/projects/{project}/copy", status_code=201, operation_id="copy_project")
+def copy(request: Request, who: AManager, body: CopyRequest) -> ProjectOut:
+    """Copy a project's settings, queries and gold pairs, without judgments and members.
+
+    The queries follow in the background, as an import of the new project. Only administrators of
+    the server can, as they create projects.
+    """
+    if not who.person.is_admin:
+        raise RefusedError(403, "Only administrators of this server may copy projects.")
+
+    def work(connection: Connection) -> ProjectOut:
+        project_id = copy_project(connection, who, body.name)
+        row = project_row(connection, project_id)
+        return _project_out(row, Role.OWNER, project_progress(connection, project_id))
+
+    copied = in_transaction(request.app.state.engine, work)
+    request.app.state.worker.wake()
+    return copied
+
+
 @router.get("/projects/{project}/queries", operation_id="list_queries")
 def list_queries(
     request: Request,
@@ -167,6 +202,7 @@ def _project_out(row: ProjectRow, role: str, progress: ProjectProgress) -> Proje
         id=row.id,
         role=Role(role),
         paused=row.paused,
+        archived=row.archived,
         created_at=row.created_at,
         settings=_settings(row, Role(role)),
         progress=ProjectProgressOut(

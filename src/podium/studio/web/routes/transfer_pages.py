@@ -19,7 +19,8 @@ from podium.studio.transfer.imports import KIND as IMPORT
 from podium.studio.transfer.imports import Source
 from podium.studio.transfer.readers import MAX_DEPTH
 from podium.studio.transfer.search_engines import DEFAULTS, EngineSearch
-from podium.studio.transfer.writers import EXPORT_CONTENTS, EXPORT_FORMATS
+from podium.studio.transfer.tables import TableColumns
+from podium.studio.transfer.writers import DESCRIPTIONS, EXPORT_CONTENTS, EXPORT_FORMATS
 from podium.studio.web.access import AManager, UploadRoute
 from podium.studio.web.forms import FormValues, read_csrf
 from podium.studio.web.routes import jobs
@@ -31,6 +32,19 @@ _PLACE: JsonObject = {
     "dependencies": [Depends(read_csrf)],
     "include_in_schema": False,
 }
+_FIELDS = (
+    ("query", "Query text", "What was searched for."),
+    ("query_id", "Query ID", "Without it, the query text is the ID."),
+    ("description", "Query description", "What the searcher wants to find."),
+    ("document_id", "Document ID", "Without it, the URL is the ID."),
+    ("title", "Title", "Shown above the document."),
+    ("text", "Text", "What assessors read."),
+    ("html", "HTML", "Shown instead of the text; scripts are removed."),
+    ("url", "URL", "Where the document comes from."),
+    ("score", "Score", "Of a prior ranking; larger is better. It saves judgments."),
+    ("rank", "Rank", "In a prior ranking, from 1; used where there is no score."),
+)
+"""What columns can be: the field, its label, and a hint."""
 router = APIRouter(**_PLACE)
 uploads = APIRouter(**_PLACE, route_class=UploadRoute)
 
@@ -52,10 +66,43 @@ def import_files(
     queries: Annotated[UploadFile | None, File()] = None,
     gold: Annotated[UploadFile | None, File()] = None,
     depth: Annotated[int, Form(ge=1, le=MAX_DEPTH)] = 50,
+    skip_empty: Annotated[bool, Form()] = False,
 ) -> Response:
     """Import what was sent."""
     try:
-        jobs.import_files(request, who, source, candidates, runs, documents, queries, gold, depth)
+        jobs.import_files(
+            request, who, source, candidates, runs, documents, queries, gold, depth,
+            skip_empty=skip_empty,
+        )  # fmt: skip
+    except PodiumError as error:
+        return _import_page(request, who, error.problem)
+    return RedirectResponse(f"/projects/{who.project.id}/import", 303)
+
+
+@uploads.post("/import/preview")
+def preview(request: Request, who: AManager, table: Annotated[UploadFile, File()]) -> Response:
+    """Show the beginning of a table, and ask what its columns are."""
+    try:
+        shown = jobs.preview(request, who, table)
+    except PodiumError as error:
+        return _import_page(request, who, error.problem)
+    return _preview_page(request, who, shown.model_dump())
+
+
+@router.post("/import/table")
+def import_table(request: Request, who: AManager, form: FormValues) -> Response:
+    """Import a table with the chosen columns."""
+    columns = {name: form.get(name, "") for name in TableColumns.model_fields}
+    values = {
+        "upload": form.get("upload", ""),
+        "name": form.get("name", "table"),
+        "columns": columns,
+        "skip_empty": "skip_empty" in form,
+    }
+    try:
+        jobs.import_table(request, who, jobs.TableImport.model_validate(values))
+    except ValidationError as error:
+        return _import_page(request, who, first_problem(error))
     except PodiumError as error:
         return _import_page(request, who, error.problem)
     return RedirectResponse(f"/projects/{who.project.id}/import", 303)
@@ -110,6 +157,10 @@ def jobs_fragment(request: Request, who: AManager, kind: str) -> Response:
     return render_project(request, who, "jobs.html", {"jobs": job, "kind": kind})
 
 
+def _preview_page(request: Request, who: Member, values: JsonObject) -> Response:
+    return render_project(request, who, "import_preview.html", values | {"fields": _FIELDS})
+
+
 def _import_page(request: Request, who: Member, problem: str = "") -> Response:
     values = {
         "problem": problem,
@@ -130,7 +181,7 @@ def _export_page(request: Request, who: Member, problem: str = "") -> Response:
         "kind": EXPORT,
         "jobs": jobs.jobs_of(request, who, [EXPORT]),
         "choices": [
-            (content, form)
+            (content, form, DESCRIPTIONS[content, form])
             for content in EXPORT_CONTENTS[Mode(who.project.mode)]
             for form in EXPORT_FORMATS[content]
         ],

@@ -1,0 +1,251 @@
+"""Corrections by managers: judgments are discarded and restored, queries and documents withdrawn.
+
+The log is append-only: a judgment is discarded by an undo in the name of its author, which names
+the manager, and restored by an undo of that undo. What was withdrawn is an entry too. The audit log
+records all of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, select, update
+
+from podium.studio.accounts.audit import record
+from podium.studio.accounts.identity import Member
+from podium.studio.errors import RefusedError
+from podium.studio.judging.judged import JudgedQuery, load_judged_query
+from podium.studio.judging.judgment_log import (
+    append_readmission,
+    append_restoration,
+    append_undo,
+    append_withdrawal,
+    update_query,
+)
+from podium.studio.judging.leases import active_leases
+from podium.studio.judging.modes import QueryLogEntry
+from podium.studio.store.enums import Kind, Mode, Purpose
+from podium.studio.store.rows import ProjectQueryRow, ProjectRow, fetch_one
+from podium.studio.store.tables import Lease, Project, ProjectQuery
+from podium.studio.store.tokens import new_token
+
+_JUDGMENTS = (Kind.VERDICT, Kind.BAD, Kind.GRADE, Kind.SIDE_BY_SIDE)
+
+
+@dataclass(frozen=True)
+class Correction:
+    """A query that a manager changes: its row is locked, its log replayed.
+
+    Attributes:
+        connection: The transaction.
+        judged: The query with its log and state.
+        manager_id: Who changes it.
+        now: When.
+    """
+
+    connection: Connection
+    judged: JudgedQuery
+    manager_id: int
+    now: float
+
+    def save(self) -> None:
+        """Update the query's row; others may find work in it."""
+        query_leases = active_leases(self.connection, self.judged.query.id, self.now)
+        update_query(
+            self.connection,
+            self.judged.query,
+            self.judged.state,
+            query_leases,
+            opened=True,
+            corrected=True,
+        )
+
+
+def correct_query(connection: Connection, who: Member, query_id: int) -> Correction:
+    """Lock a query of a manager's project, and replay its log."""
+    statement = select(ProjectQuery.__table__).where(
+        ProjectQuery.id == query_id, ProjectQuery.project_id == who.project.id
+    )
+    query = fetch_one(connection, statement.with_for_update(), ProjectQueryRow)
+    if query is None:
+        raise RefusedError(404, "The query does not exist.")
+    # Read after the lock: the settings may have changed since the request began.
+    row = connection.execute(select(Project.__table__).where(Project.id == who.project.id)).one()
+    judged = load_judged_query(connection, ProjectRow(*row), query)
+    return Correction(connection, judged, who.person.id, time.time())
+
+
+def rejudge(connection: Connection, who: Member, query_id: int, loop: Sequence[int]) -> int:
+    """Undo everyone's verdicts on neighbours in a loop; returns the number of verdicts.
+
+    All of them, because nobody knows which one is wrong: if one verdict of a loop is missing, the
+    others imply it, and it would not be asked.
+
+    Args:
+        connection: The transaction.
+        who: The manager who requests it.
+        query_id: The query.
+        loop: Positions of documents; the last one is a neighbour of the first. Two are a pair.
+    """
+    correction = correct_query(connection, who, query_id)
+    if who.project.mode != Mode.PAIRS:
+        raise RefusedError(409, "Only pairs can be judged again.")
+    pairs = {frozenset(pair) for pair in zip(loop, [*loop[1:], loop[0]], strict=True)}
+    verdicts = [
+        entry
+        for entry in correction.judged.standing
+        if entry.kind is Kind.VERDICT
+        and entry.purpose is Purpose.MAIN
+        and {entry.left, entry.right} in pairs
+    ]
+    if not verdicts:
+        raise RefusedError(404, "There are no verdicts on these documents to undo.")
+    _undo(correction, verdicts, "asked again")
+    record(
+        connection, who.person.id, who.project.id, "requested new judgments",
+        query=correction.judged.query.name, documents=list(loop), verdicts=len(verdicts),
+    )  # fmt: skip
+    return len(verdicts)
+
+
+def discard(
+    connection: Connection, who: Member, query_id: int, position: int, reason: str | None
+) -> None:
+    """Discard the judgment that the entry at a position of a query's log belongs to."""
+    correction = correct_query(connection, who, query_id)
+    state = correction.judged.state
+    answer = [each for each in _answer_at(correction, position) if state.stands(each.position)]
+    if not answer:
+        raise RefusedError(409, "This judgment does not stand any more.")
+    _undo(correction, answer, reason)
+    record(
+        connection, who.person.id, who.project.id, "discarded a judgment",
+        query=correction.judged.query.name, entry=position, person=answer[0].user,
+    )  # fmt: skip
+
+
+def restore(connection: Connection, who: Member, query_id: int, position: int) -> None:
+    """Restore a judgment that a manager discarded."""
+    correction = correct_query(connection, who, query_id)
+    answer = [
+        each for each in _answer_at(correction, position) if is_discarded(correction.judged, each)
+    ]
+    if not answer:
+        raise RefusedError(409, "No manager discarded this judgment.")
+    if not can_return(correction.judged, answer):
+        raise RefusedError(
+            409, "The same person has judged this again since: discard that judgment first."
+        )
+    bring_back(correction, answer)
+    record(
+        connection, who.person.id, who.project.id, "restored a judgment",
+        query=correction.judged.query.name, entry=position, person=answer[0].user,
+    )  # fmt: skip
+
+
+def withdraw(
+    connection: Connection,
+    who: Member,
+    query_id: int,
+    document: int | None,
+    reason: str | None = None,
+) -> None:
+    """Withdraw a query, or one of its documents by position; its open tasks go to nobody."""
+    correction = correct_query(connection, who, query_id)
+    state = correction.judged.state
+    _check_document(correction, document)
+    if state.withdrawal_of(document) is not None:
+        raise RefusedError(409, "It has been withdrawn already.")
+    if document is not None and len(state.documents) - len(state.withdrawn_documents) <= 2:
+        raise RefusedError(409, "A query needs two documents: withdraw the query instead.")
+    append_withdrawal(
+        connection, state, correction.judged.query, document, who.person.id, correction.now, reason
+    )
+    _release_leases(correction, document)
+    correction.save()
+    _record_withdrawal(correction, who, "withdrew", document)
+
+
+def readmit(connection: Connection, who: Member, query_id: int, document: int | None) -> None:
+    """Take a withdrawn query or document back in."""
+    correction = correct_query(connection, who, query_id)
+    _check_document(correction, document)
+    withdrawal = correction.judged.state.withdrawal_of(document)
+    if withdrawal is None:
+        raise RefusedError(409, "It is not withdrawn.")
+    append_readmission(
+        connection, correction.judged.state, correction.judged.query, withdrawal,
+        who.person.id, correction.now,
+    )  # fmt: skip
+    correction.save()
+    _record_withdrawal(correction, who, "restored", document)
+
+
+def is_discarded(judged: JudgedQuery, entry: QueryLogEntry) -> bool:
+    """Whether an entry is a judgment that a manager undid, and nobody brought back."""
+    undo = judged.state.undo_of(entry.position)
+    return undo is not None and judged.log[undo].manager is not None
+
+
+def can_return(judged: JudgedQuery, answer: Sequence[QueryLogEntry]) -> bool:
+    """Whether their author has not judged the same again since."""
+    return not any(
+        each.user == entry.user
+        and each.purpose is entry.purpose
+        and each.kind in _JUDGMENTS
+        and {each.left, each.right} == {entry.left, entry.right}
+        for entry in answer
+        for each in judged.standing
+    )
+
+
+def bring_back(correction: Correction, answer: list[QueryLogEntry]) -> None:
+    """Append that discarded answers are back."""
+    append_restoration(
+        correction.connection, correction.judged.state, correction.judged.query, answer,
+        new_token(), correction.now, correction.manager_id,
+    )  # fmt: skip
+    correction.save()
+
+
+def _undo(correction: Correction, answer: list[QueryLogEntry], reason: str | None) -> None:
+    append_undo(
+        correction.connection, correction.judged.state, correction.judged.query, answer,
+        new_token(), correction.now, reason, correction.manager_id,
+    )  # fmt: skip
+    correction.save()
+
+
+def _answer_at(correction: Correction, position: int) -> list[QueryLogEntry]:
+    """The entries of the judgment that an entry belongs to."""
+    log = correction.judged.log
+    if not 0 <= position < len(log) or log[position].kind not in _JUDGMENTS:
+        raise RefusedError(404, "The judgment does not exist.")
+    return [each for each in log if each.token == log[position].token]
+
+
+def _check_document(correction: Correction, document: int | None) -> None:
+    if document is not None and not 0 <= document < len(correction.judged.items):
+        raise RefusedError(404, "The document does not exist.")
+
+
+def _release_leases(correction: Correction, document: int | None) -> None:
+    """End the leases of tasks that are not asked any more."""
+    statement = update(Lease).where(Lease.query_id == correction.judged.query.id, ~Lease.released)
+    if document is not None:
+        statement = statement.where((Lease.left == document) | (Lease.right == document))
+    correction.connection.execute(
+        statement.values(released=True, expires_at=correction.now, tab="")
+    )
+
+
+def _record_withdrawal(
+    correction: Correction, who: Member, verb: str, document: int | None
+) -> None:
+    details = {"query": correction.judged.query.name}
+    if document is not None:
+        details["document"] = correction.judged.items[document]
+    noun = "a query" if document is None else "a document"
+    record(correction.connection, who.person.id, who.project.id, f"{verb} {noun}", **details)

@@ -1,0 +1,274 @@
+"""Log entries in words: who answered what about which documents, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Connection, select
+
+from podium.judging.entries import GRADES
+from podium.studio.store.enums import Kind, Mode
+from podium.studio.store.rows import ProjectRow, fetch_all
+from podium.studio.store.tables import LogEntry, ProjectQuery, QueryCandidate, Ranking, User
+
+_VERDICTS = {1: "better than", 0: "as good as", -1: "worse than"}
+_POINTS = {
+    2: "much better than", 1: "better than", 0: "about the same as", -1: "worse than",
+    -2: "much worse than",
+}  # fmt: skip
+ANSWERS = (Kind.VERDICT, Kind.BAD, Kind.GRADE, Kind.SIDE_BY_SIDE, Kind.SKIP)
+"""What people answer; undos and withdrawals are told with what they undo."""
+
+
+@dataclass(frozen=True)
+class NamedDocument:
+    """A document, or a ranking, as pages name it.
+
+    Attributes:
+        position: Where it is in its query.
+        title: Its title, or its id.
+        reference: Names the page of the document; None for a ranking.
+    """
+
+    position: int
+    title: str
+    reference: int | None
+
+
+@dataclass(frozen=True)
+class Undone:
+    """That an answer was undone.
+
+    Attributes:
+        at: When.
+        manager: The name of the manager who discarded it; None if its author undid it.
+        reason: Why, in the manager's words.
+    """
+
+    at: float
+    manager: str | None
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class LogRow:
+    """An answer, as pages show it.
+
+    Attributes:
+        id: Its number in the log of the whole server.
+        query_id: The query's number.
+        query_name: Its id in the project's data.
+        query: Its text.
+        position: The position in the query's log.
+        token: Names the answer.
+        user_id: Who answered.
+        user: Their name.
+        kind: The kind of entry.
+        relation: How left compares with right, the grade, ``bad`` or ``skipped``.
+        left: The document on the left, or the only one.
+        right: The document on the right.
+        purpose: Why it was asked: ``main``, ``repeat`` or ``gold``.
+        counts: Whether it was in time to count.
+        reason: Why it was skipped, or a comment.
+        at: When.
+        seconds: How long it took.
+        undone: That it was undone, if it was.
+    """
+
+    id: int
+    query_id: int
+    query_name: str
+    query: str
+    position: int
+    token: UUID
+    user_id: int
+    user: str
+    kind: Kind
+    relation: str
+    left: NamedDocument | None
+    right: NamedDocument | None
+    purpose: str
+    counts: bool
+    reason: str | None
+    at: float
+    seconds: float
+    undone: Undone | None
+
+    @property
+    def is_judgment(self) -> bool:
+        """Whether it is a judgment that can be discarded or restored."""
+        return self.kind is not Kind.SKIP
+
+    @property
+    def can_be_discarded(self) -> bool:
+        """Whether it is a judgment that stands."""
+        return self.is_judgment and self.undone is None
+
+    @property
+    def can_be_restored(self) -> bool:
+        """Whether it is a judgment that a manager discarded."""
+        return self.is_judgment and self.undone is not None and self.undone.manager is not None
+
+
+class _EntryRow(NamedTuple):
+    id: int
+    query_id: int
+    place: int
+    user_id: int
+    kind: str
+    left: int | None
+    right: int | None
+    value: int | None
+    purpose: str
+    counts: bool
+    token: UUID
+    reason: str | None
+    at: float
+    seconds: float
+    name: str
+    text: str
+    user_name: str
+
+
+class _UndoRow(NamedTuple):
+    query_id: int
+    place: int
+    undoes: int
+    at: float
+    reason: str | None
+    manager: str | None
+
+
+def log_rows(
+    connection: Connection,
+    project: ProjectRow,
+    *where: ColumnElement[bool],
+    limit: int,
+    before: int | None = None,
+) -> list[LogRow]:
+    """The answers of a project that meet conditions, newest first.
+
+    Args:
+        connection: Where to look.
+        project: The project's row.
+        where: Conditions on `LogEntry`.
+        limit: How many at most.
+        before: Only those with a lower number.
+    """
+    statement = (
+        select(
+            LogEntry.id, LogEntry.query_id, LogEntry.place, LogEntry.user_id, LogEntry.kind,
+            LogEntry.left, LogEntry.right, LogEntry.value, LogEntry.purpose, LogEntry.counts,
+            LogEntry.token, LogEntry.reason, LogEntry.at, LogEntry.seconds,
+            ProjectQuery.name, ProjectQuery.text, User.name,
+        )
+        .join(ProjectQuery, ProjectQuery.id == LogEntry.query_id)
+        .join(User, User.id == LogEntry.user_id)
+        .where(
+            ProjectQuery.project_id == project.id,
+            LogEntry.kind.in_([kind.value for kind in ANSWERS]),
+            *where,
+        )
+        .order_by(LogEntry.id.desc())
+        .limit(limit)
+    )  # fmt: skip
+    if before is not None:
+        statement = statement.where(LogEntry.id < before)
+    rows = fetch_all(connection, statement, _EntryRow)
+    documents = _documents(connection, Mode(project.mode), rows)
+    undone = _undone(connection, {row.query_id for row in rows})
+    return [
+        LogRow(
+            id=row.id,
+            query_id=row.query_id,
+            query_name=row.name,
+            query=row.text,
+            position=row.place,
+            token=row.token,
+            user_id=row.user_id,
+            user=row.user_name,
+            kind=Kind(row.kind),
+            relation=_relation(row),
+            left=documents.get((row.query_id, row.left)),
+            right=documents.get((row.query_id, row.right)),
+            purpose=row.purpose,
+            counts=row.counts,
+            reason=row.reason,
+            at=row.at,
+            seconds=row.seconds,
+            undone=undone.get((row.query_id, row.place)),
+        )
+        for row in rows
+    ]
+
+
+def _relation(row: _EntryRow) -> str:
+    value = row.value or 0
+    if row.kind == Kind.VERDICT:
+        return _VERDICTS[value]
+    if row.kind == Kind.SIDE_BY_SIDE:
+        return _POINTS[value]
+    if row.kind == Kind.GRADE:
+        return GRADES[value]
+    return "bad" if row.kind == Kind.BAD else "skipped"
+
+
+def _documents(
+    connection: Connection, mode: Mode, rows: Sequence[_EntryRow]
+) -> dict[tuple[int, int | None], NamedDocument]:
+    positions = {
+        (row.query_id, position)
+        for row in rows
+        for position in (row.left, row.right)
+        if position is not None
+    }
+    if mode is Mode.RANKINGS:
+        names = connection.execute(
+            select(Ranking.query_id, Ranking.place, Ranking.name).where(
+                Ranking.query_id.in_({query for query, _ in positions})
+            )
+        )
+        return {(query, place): NamedDocument(place, name, None) for query, place, name in names}
+    return named_documents(connection, positions)
+
+
+def named_documents(
+    connection: Connection, positions: Iterable[tuple[int, int]]
+) -> dict[tuple[int, int | None], NamedDocument]:
+    """Documents by query and position, as pages name them."""
+    keys = set(positions)
+    rows = connection.execute(
+        select(
+            QueryCandidate.query_id, QueryCandidate.place, QueryCandidate.item,
+            QueryCandidate.title, QueryCandidate.reference,
+        ).where(
+            QueryCandidate.query_id.in_({query for query, _ in keys}),
+            QueryCandidate.place.in_({place for _, place in keys}),
+        )
+    )  # fmt: skip
+    return {
+        (row.query_id, row.place): NamedDocument(row.place, row.title or row.item, row.reference)
+        for row in rows
+    }
+
+
+def _undone(connection: Connection, queries: set[int]) -> dict[tuple[int, int], Undone]:
+    """To each answer that is undone, by whom; undos that were undone do not count."""
+    statement = (
+        select(
+            LogEntry.query_id, LogEntry.place, LogEntry.undoes, LogEntry.at, LogEntry.reason,
+            User.name,
+        )
+        .outerjoin(User, User.id == LogEntry.manager_id)
+        .where(LogEntry.query_id.in_(queries), LogEntry.kind == Kind.UNDO.value)
+    )  # fmt: skip
+    undos = fetch_all(connection, statement, _UndoRow)
+    taken_back = {(undo.query_id, undo.undoes) for undo in undos}
+    return {
+        (undo.query_id, undo.undoes): Undone(undo.at, undo.manager, undo.reason)
+        for undo in undos
+        if (undo.query_id, undo.place) not in taken_back
+    }

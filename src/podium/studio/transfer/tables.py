@@ -1,0 +1,293 @@
+"""Reads queries and candidates from tables: CSV, TSV, and the JSON that Label Studio exports.
+
+One row per document of a query; which column is what is chosen by whoever imports it, from a guess
+by the columns' names. Exports of Quepid (ratings, snapshots) are such tables.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from podium.data import Candidate, CandidateList
+from podium.errors import DataError
+from podium.studio.transfer.readers import (
+    MAX_BYTES,
+    MAX_QUERIES,
+    ImportedQuery,
+    Upload,
+    open_upload,
+)
+
+PREVIEW_ROWS = 5
+_MAX_COLUMNS = 200
+_LONGEST_FIELD = 4 << 20
+_MAX_JSON_BYTES = 64 << 20
+"""JSON is read as a whole, which takes several times its size."""
+_DELIMITERS = (",", "\t", ";")
+_NAMES: dict[str, tuple[str, ...]] = {
+    "query_id": ("query_id", "qid", "query-id", "topic", "topic_id"),
+    "query": ("query", "query text", "query_text", "question", "prompt", "keywords", "text_query"),
+    "description": ("description", "information_need", "information need", "narrative"),
+    "document_id": (
+        *("document_id", "doc_id", "docid", "doc id", "docno", "item_id", "product_id", "sku"),
+        "id",
+    ),
+    "title": ("title", "name", "headline"),
+    "text": ("text", "body", "content", "passage", "document", "snippet"),
+    "html": ("html",),
+    "url": ("url", "link", "source"),
+    "score": ("score",),
+    "rank": ("rank", "position", "doc position", "doc_position"),
+}
+"""What columns are often called, in lower case."""
+
+
+class TableColumns(BaseModel):
+    """Which column of a table is what; an empty name is none.
+
+    Example:
+        >>> TableColumns(query="Query Text", document_id="Doc ID").title
+        ''
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    query_id: str = Field(default="", max_length=500)
+    """Without it, the query's text is its id."""
+    query: str = Field(default="", max_length=500)
+    description: str = Field(default="", max_length=500)
+    document_id: str = Field(default="", max_length=500)
+    """Without it, the document's URL is its id."""
+    title: str = Field(default="", max_length=500)
+    text: str = Field(default="", max_length=500)
+    html: str = Field(default="", max_length=500)
+    url: str = Field(default="", max_length=500)
+    score: str = Field(default="", max_length=500)
+    rank: str = Field(default="", max_length=500)
+    """The rank in a prior ranking, from 1; it stands for a score."""
+
+    def check(self, columns: list[str]) -> None:
+        """Refuse names that the table does not have, and choices that name no query."""
+        for what, name in self.model_dump().items():
+            if name and name not in columns:
+                raise DataError(
+                    f"there is no column {name!r} for {what}",
+                    hint=f"Its columns are {', '.join(columns[:12])}.",
+                )
+        if not (self.query_id or self.query):
+            raise DataError("no column has the query", hint="Choose one for query or query_id.")
+        if not (self.document_id or self.url):
+            raise DataError(
+                "no column has the document's id", hint="Choose one for document_id or url."
+            )
+
+
+@dataclass(frozen=True)
+class TablePreview:
+    """The beginning of a table, and a guess at what its columns are."""
+
+    columns: list[str]
+    rows: list[list[str]]
+    guess: TableColumns
+
+
+@dataclass
+class _Query:
+    text: str
+    description: str
+    candidates: dict[str, Candidate] = field(default_factory=dict)
+
+
+def preview_table(upload: Upload) -> TablePreview:
+    """Read the beginning of a table."""
+    rows = _rows(upload)
+    try:
+        first = list(islice(rows, PREVIEW_ROWS))
+    finally:
+        rows.close()
+    if not first:
+        raise DataError("has no rows", path=upload.name, hint="Is it the right file?")
+    columns = list(dict.fromkeys(name for row in first for name in row))
+    shown = [[row.get(name, "")[:200] for name in columns] for row in first]
+    return TablePreview(columns, shown, guess_columns(columns))
+
+
+def guess_columns(columns: list[str]) -> TableColumns:
+    """Guess which column is what by their names.
+
+    Example:
+        >>> guess_columns(["Query Text", "Doc ID", "Doc Position", "title"]).rank
+        'Doc Position'
+    """
+    lower = {name.strip().lower(): name for name in reversed(columns)}
+    guess = {
+        what: next((lower[name] for name in names if name in lower), "")
+        for what, names in _NAMES.items()
+    }
+    return TableColumns(**guess)
+
+
+def read_table(upload: Upload, columns: TableColumns | None = None) -> Iterator[ImportedQuery]:
+    """Queries with their candidates; rows of a query need not be together.
+
+    Args:
+        upload: The file.
+        columns: Which column is what; by default as `guess_columns` guesses.
+    """
+    columns = columns or preview_table(upload).guess
+    queries: dict[str, _Query] = {}
+    size = 0
+    checked = False
+    for number, row in enumerate(_rows(upload), start=1):
+        if not checked:
+            columns.check(list(row))
+            checked = True
+        size += sum(map(len, row.values()))
+        if size > MAX_BYTES:
+            raise DataError(f"the texts are longer than {MAX_BYTES >> 20} MiB", hint="Split them.")
+        try:
+            _add_row(queries, row, columns)
+        except DataError as error:
+            raise error.at(upload.name, None) from error
+        if len(queries) > MAX_QUERIES:
+            raise DataError(
+                f"row {number}: there are more than {MAX_QUERIES} queries", hint="Split them."
+            )
+    for name, query in queries.items():
+        candidates = tuple(query.candidates.values())
+        yield ImportedQuery(CandidateList(name, query.text, candidates, query.description))
+
+
+def _add_row(queries: dict[str, _Query], row: Mapping[str, str], columns: TableColumns) -> None:
+    cells = {
+        what: row.get(name, "").strip() if name else ""
+        for what, name in columns.model_dump().items()
+    }
+    query_id = cells["query_id"] or cells["query"]
+    document_id = cells["document_id"] or cells["url"]
+    if not query_id or not document_id:
+        raise DataError(
+            f"a row has no {'document' if query_id else 'query'}: {list(row.values())[:3]}",
+            hint="Fill the cell, or remove the row.",
+        )
+    query = queries.setdefault(query_id, _Query(cells["query"] or query_id, cells["description"]))
+    if document_id in query.candidates:
+        raise DataError(
+            f"document {document_id!r} of query {query_id!r} is listed twice",
+            hint="Keep one of its rows.",
+        )
+    query.candidates[document_id] = Candidate(
+        document_id,
+        title=cells["title"],
+        text=cells["text"],
+        html=cells["html"],
+        url=cells["url"],
+        score=_score(cells["score"], cells["rank"]),
+    )
+
+
+def _score(score: str, rank: str) -> float | None:
+    try:
+        value = float(score) if score else -float(rank) if rank else None
+    except ValueError as error:
+        raise DataError(
+            f"{score or rank!r} is not a number", hint="Choose another column for score or rank."
+        ) from error
+    if value is not None and not abs(value) < 1e300:
+        raise DataError(f"{score or rank!r} is not a finite number", hint="Correct it.")
+    return value
+
+
+def _rows(upload: Upload) -> Iterator[dict[str, str]]:
+    """The rows of a table by the names of their columns."""
+    with open_upload(upload) as stream:
+        head = stream.peek(1 << 16)  # type: ignore[attr-defined]
+        if head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith((b"[", b"{")):
+            yield from _json_rows(stream.read(_MAX_JSON_BYTES + 1), upload.name)
+            return
+        # Longer cells than Python's module takes by default: documents are.
+        csv.field_size_limit(_LONGEST_FIELD)
+        text = io.TextIOWrapper(stream, "utf-8-sig", newline="")
+        try:
+            yield from _separated_rows(text, _delimiter(head, upload.name), upload.name)
+        except UnicodeError as error:
+            raise DataError(
+                "is not UTF-8 text", path=upload.name, hint="Convert the file first."
+            ) from error
+        except csv.Error as error:
+            raise DataError(f"is not a valid table: {error}", path=upload.name) from error
+
+
+def _delimiter(head: bytes, name: str) -> str:
+    """What separates columns: of the candidates, the one that the first line has most often."""
+    line = head.split(b"\n", 1)[0].decode("utf-8", "replace")
+    if name.lower().endswith((".tsv", ".tsv.gz")):
+        return "\t"
+    return max(_DELIMITERS, key=line.count)
+
+
+def _separated_rows(text: io.TextIOWrapper, delimiter: str, name: str) -> Iterator[dict[str, str]]:
+    reader = csv.reader(text, delimiter=delimiter, strict=True)
+    header = next(reader, [])
+    columns = [column.strip() for column in header]
+    if len(set(columns)) < len(columns) or not all(columns):
+        raise DataError(
+            "two columns have the same name, or one has none", path=name, line=1,
+            hint="Give each column its own name in the first line.",
+        )  # fmt: skip
+    if len(columns) > _MAX_COLUMNS:
+        raise DataError(f"has {len(columns)} columns", path=name, hint=f"Keep {_MAX_COLUMNS}.")
+    for cells in reader:
+        if len(cells) > len(columns):
+            raise DataError(
+                f"has {len(cells)} cells, and the first line {len(columns)} names",
+                path=name,
+                line=reader.line_num,
+                hint="Quote cells that contain the separator.",
+            )
+        if any(cells):
+            yield dict(zip(columns, cells, strict=False))
+
+
+def _json_rows(content: bytes, name: str) -> Iterator[dict[str, str]]:
+    """The rows of a JSON array: objects, or Label Studio's tasks, whose ``data`` are the row.
+
+    A list of objects in a row (the items of Label Studio's lists) is a row for each of them.
+    """
+    if len(content) > _MAX_JSON_BYTES:
+        raise DataError(f"holds more than {_MAX_JSON_BYTES >> 20} MiB", path=name, hint="Split it.")
+    try:
+        tasks = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise DataError("is not valid JSON", path=name, hint="Export it again.") from error
+    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
+        raise DataError("is not a JSON array of objects", path=name, hint="Export it as JSON.")
+    for task in tasks:
+        row = task["data"] if isinstance(task.get("data"), dict) else task
+        plain = {str(key): _text(value) for key, value in row.items() if _is_plain(value)}
+        items = [value for value in row.values() if _is_items(value)]
+        if not items:
+            yield plain
+        for item in (each for value in items for each in value):
+            # The row's own id names the task, the item's its document.
+            kept = {key: value for key, value in plain.items() if key not in item}
+            yield kept | {str(key): _text(value) for key, value in item.items() if _is_plain(value)}
+
+
+def _is_plain(value: object) -> bool:
+    return value is None or isinstance(value, str | int | float | bool)
+
+
+def _is_items(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)

@@ -1,0 +1,136 @@
+"""Every exported file is read by the commands it is meant for, as it was downloaded."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from podium.studio.judging.judged import judged_queries
+from podium.studio.judging.service import JudgingService, LeasedTask
+from podium.studio.settings import Settings
+from podium.studio.store.database import connect
+from podium.studio.store.enums import Mode
+from podium.studio.store.migrate import upgrade
+from podium.studio.transfer.writers import DESCRIPTIONS, EXPORT_CONTENTS, EXPORT_FORMATS
+from tests.cli.run_podium import succeed
+from tests.studio.factories import make_people, make_project
+from tests.studio.http_client import row_of
+
+ITEMS = 5
+TRAINING = [
+    (mode, content, form)
+    for mode, content in [("pairs", "labels"), ("pairs", "preferences"), ("grades", "grades")]
+    for form in EXPORT_FORMATS[content]
+]
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory):
+    """One kind of database: what is exported does not depend on it."""
+    path = tmp_path_factory.mktemp("exports") / "studio.db"
+    engine = connect(Settings(database=f"sqlite:///{path}"))
+    upgrade(engine)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def people(engine):
+    return make_people(engine, 2)
+
+
+@pytest.fixture(scope="module")
+def projects(engine, people):
+    """A judged project of each mode."""
+    return {mode: judged_project(engine, people, mode) for mode in ("pairs", "grades")}
+
+
+def judged_project(engine, people, mode):
+    """Two queries that Ann and Bob judged to the end; Bob comments."""
+    ann, bob = people
+    overlap = {"overlap_share": 1.0, "overlap_assessors": 2}
+    project = make_project(engine, [ann, bob], queries=2, items=ITEMS, k=3, mode=mode, **overlap)
+    service, row = JudgingService(engine), row_of(engine, project)
+    for who in (ann, bob) * 8:  # each waits for the other's answers
+        given = service.next(row, who, f"t{who}")
+        while isinstance(given, LeasedTask):
+            task = given.task
+            choice = "left" if task.left < task.right else "right"
+            if mode == "grades":
+                choice = ("perfect", "excellent", "good", "fair", "bad")[task.left]
+                if who == bob and task.left == 1:
+                    choice = "good"
+            _, given = service.answer(
+                row, who, given.token, choice, seconds=1, tab=f"t{who}",
+                reason="=1+1" if who == bob else None,
+            )  # fmt: skip
+    return project
+
+
+def exported(engine, project, content, form, tmp_path):
+    entry = EXPORT_FORMATS[content][form]
+    path = tmp_path / f"export{entry.suffix}"
+    with path.open("wb") as stream:
+        queries = judged_queries(engine, row_of(engine, project), only_done=False)
+        entry.write(stream, engine, queries, False)
+    return path
+
+
+@pytest.mark.parametrize(("mode", "content", "form"), TRAINING)
+def test_evaluate_and_train_read_it(engine, projects, tmp_path, mode, content, form):
+    path = exported(engine, projects[mode], content, form, tmp_path)
+    runs = {"best": -1, "worst": 1}
+    rows = [(query, item) for query in ("q0", "q1") for item in range(ITEMS)]
+    means = {}
+    for name, sign in runs.items():
+        run = tmp_path / f"{name}.run"
+        lines = [f"{query} Q0 d{item:02} 1 {sign * item} x\n" for query, item in rows]
+        run.write_text("".join(lines))
+        (means[name],) = json.loads(succeed("evaluate", path, run, "--json")).values()
+    # The measure is that of the content: nDCG@10 of labels, ppref and rpref of preferences.
+    for measure, mean in means["best"]["means"].items():
+        assert mean == 1.0, measure
+        assert means["worst"]["means"][measure] < 1.0
+    assert means["best"]["queries"] == 2
+    features = tmp_path / "features.csv"
+    lines = [f"{query},d{item:02},{-item}" for query, item in rows]
+    features.write_text("\n".join(["query_id,document_id,f1", *lines]) + "\n")
+    ranker = tmp_path / "ranker.podium"
+    report = json.loads(
+        succeed("train", features, ranker, "--model", "RankSVM", "--labels", path, "--json")
+    )
+    assert report["training_labels"]["documents_labelled"] == 2 * ITEMS
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_every_export_has_a_line_that_tells_what_it_is(mode):
+    for content in EXPORT_CONTENTS[mode]:
+        for form in EXPORT_FORMATS[content]:
+            assert DESCRIPTIONS[content, form].endswith(".")
+
+
+def test_grades_are_integers_where_trec_expects_them(engine, projects, tmp_path):
+    project = projects["grades"]
+    lines = exported(engine, project, "grades", "qrels", tmp_path).read_text().splitlines()
+    # Ann gave 3 and Bob 2 to the second: the mean 2.5 is rounded up.
+    assert lines[:ITEMS] == [
+        f"q0 0 d{item:02} {grade}" for item, grade in enumerate([4, 3, 2, 1, 0])
+    ]
+    table = exported(engine, project, "grades", "csv", tmp_path).read_text()
+    rows = list(csv.DictReader(io.StringIO(table)))
+    assert [row["label"] for row in rows[:ITEMS]] == ["4", "2.5", "2", "1", "0"]
+    assert rows[0]["query"] == "the words of q0"
+
+
+def test_the_table_of_all_judgments_has_comments_and_no_formulas(engine, projects, tmp_path):
+    project = projects["pairs"]
+    table = exported(engine, project, "log", "csv", tmp_path).read_text()
+    rows = list(csv.DictReader(io.StringIO(table)))
+    assert {row["reason"] for row in rows} == {"", "'=1+1"}
+    assert {row["stands"] for row in rows} == {"True"}
+    better = [row["left"] if row["value"] == "1" else row["right"] for row in rows]
+    worse = [row["right"] if row["value"] == "1" else row["left"] for row in rows]
+    assert all(one < other for one, other in zip(better, worse, strict=True))

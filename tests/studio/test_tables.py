@@ -1,0 +1,253 @@
+"""Tables are imported with chosen columns: CSV, TSV, Quepid's and Label Studio's exports."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+
+import pytest
+from sqlalchemy import select
+
+from podium.errors import DataError
+from podium.studio.accounts.service import add_user
+from podium.studio.settings import Settings
+from podium.studio.store.database import connect, in_transaction, reading
+from podium.studio.store.migrate import upgrade
+from podium.studio.store.tables import ProjectQuery, QueryCandidate
+from podium.studio.transfer.readers import Upload, without_empty
+from podium.studio.transfer.tables import TableColumns, guess_columns, preview_table, read_table
+from tests.studio.factories import PASSWORD, make_people, make_project
+from tests.studio.http_client import Browser, ended, program
+from tests.studio.postgres import wait_until
+from tests.studio.server import serving
+
+SHOES = b"""qid,query,docid,title,body,score
+1,"red, shoes",a,Red shoes,"Quoted ""text""
+on two lines",2.5
+2,boots,b,Boots,,1
+1,"red, shoes",c,,Blue,0.5
+2,boots,d,,,3
+"""
+
+
+@pytest.fixture
+def upload(tmp_path):
+    def write(content, name="table.csv"):
+        path = tmp_path / name
+        path.write_bytes(content)
+        return Upload(path, name)
+
+    return write
+
+
+def content_of(upload, columns=None):
+    return {
+        read.entry.query_id: (
+            read.entry.query,
+            [(doc.document_id, doc.title, doc.text, doc.score) for doc in read.entry.candidates],
+        )
+        for read in read_table(upload, columns)
+    }
+
+
+SHOES_READ = {
+    "1": (
+        "red, shoes",
+        [("a", "Red shoes", 'Quoted "text"\non two lines', 2.5), ("c", "", "Blue", 0.5)],
+    ),
+    "2": ("boots", [("b", "Boots", "", 1.0), ("d", "", "", 3.0)]),
+}
+
+
+def test_columns_are_guessed_and_rows_of_a_query_need_not_be_together(upload):
+    assert content_of(upload(SHOES)) == SHOES_READ
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        (b"\xef\xbb\xbf" + SHOES, "bom.csv"),
+        (gzip.compress(SHOES), "shoes.csv.gz"),
+        (SHOES.replace(b"\n", b"\r\n").replace(b'text""\r\n', b'text""\n'), "crlf.csv"),
+    ],
+)
+def test_variants_of_csv(upload, content, name):
+    assert content_of(upload(content, name)) == SHOES_READ
+
+
+@pytest.mark.parametrize(("name", "separator"), [("t.tsv", "\t"), ("t.csv", ";"), ("t.txt", "\t")])
+def test_separators(upload, name, separator):
+    lines = [["query", "document_id", "text"], ["a", "x", "1"], ["a", "y", "2"]]
+    content = "\n".join(separator.join(line) for line in lines)
+    assert content_of(upload(content.encode(), name)) == {
+        "a": ("a", [("x", "", "1", None), ("y", "", "2", None)])
+    }
+
+
+def test_chosen_columns_win(upload):
+    columns = TableColumns(query="title", document_id="docid", text="query")
+    read = content_of(upload(b"query,docid,title\nx,1,T\ny,2,T\n"), columns)
+    assert read == {"T": ("T", [("1", "", "x", None), ("2", "", "y", None)])}
+
+
+def test_quepid(upload):
+    """Ratings, and a snapshot with its position and fields."""
+    ratings = upload(b"query,docid,rating\nrocky,1366,3\nrocky,1367,2\n", "ratings.csv")
+    assert content_of(ratings) == {
+        "rocky": ("rocky", [("1366", "", "", None), ("1367", "", "", None)])
+    }
+    header = "Snapshot Name,Snapshot Time,Case ID,Query Text,Doc ID,Doc Position,title"
+    rows = "(3/5) Weekly,2026-03-05,8,dog,d2,2,Great\n(3/5) Weekly,2026-03-05,8,dog,d1,1,Good"
+    assert content_of(upload(f"{header}\n{rows}\n".encode(), "snapshot.csv")) == {
+        "dog": ("dog", [("d2", "Great", "", -2.0), ("d1", "Good", "", -1.0)])
+    }
+
+
+def test_label_studio(upload):
+    """Tasks with one document each, and tasks with a list of items."""
+    single = [
+        {"id": 7, "data": {"query": "q", "doc_id": item, "text": item * 2}, "annotations": []}
+        for item in ("a", "b")
+    ]
+    assert content_of(upload(json.dumps(single).encode(), "export.json")) == {
+        "q": ("q", [("a", "", "aa", None), ("b", "", "bb", None)])
+    }
+    items = [{"id": "x", "title": "X", "body": "1"}, {"id": "y", "title": "Y", "body": "2"}]
+    lists = [{"id": 1, "data": {"query": "arrow", "id": 5, "items": items}}]
+    assert content_of(upload(json.dumps(lists).encode(), "export.json")) == {
+        "arrow": ("arrow", [("x", "X", "1", None), ("y", "Y", "2", None)])
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "has no rows"),
+        (b"query,query\na,b\n", "same name"),
+        (b"a,b\n1,2\n", "no column has the query"),
+        (b"query,b\n1,2\n", "no column has the document"),
+        (b"query,docid\n1,2,3\n", "3 cells"),
+        (b"query,docid\n1,\n", "has no document"),
+        (b"query,docid\n,1\n", "has no query"),
+        (b"query,docid\nq,1\nq,1\n", "listed twice"),
+        (b"query,docid,score\nq,1,good\n", "not a number"),
+        (b"query,docid,score\nq,1,nan\n", "not a finite"),
+        (b"query,docid\nq,\xff\n", "UTF-8"),
+        (b'query,docid\nq,"a\n', "not a valid table"),
+        (b'{"query": 1}', "array of objects"),
+        (b"[1]", "array of objects"),
+        (b"[" * 100_000, "not valid JSON"),
+        (gzip.compress(gzip.compress(SHOES)), "compressed twice"),
+    ],
+)
+def test_wrong_tables_are_refused_in_words(upload, content, problem):
+    with pytest.raises(DataError, match=problem):
+        content_of(upload(content))
+
+
+def test_the_preview_is_short(upload):
+    rows = [b"q,%d,%s" % (number, b"x" * 999) for number in range(9)]
+    wide = upload(b"\n".join([b"query,docid,text", *rows]))
+    shown = preview_table(wide)
+    assert (shown.columns, len(shown.rows)) == (["query", "docid", "text"], 5)
+    assert shown.rows[0] == ["q", "0", "x" * 200]
+    assert shown.guess == guess_columns(["query", "docid", "text"])
+
+
+def test_documents_without_text_are_passed_over(upload):
+    read = {each.entry.query_id: each for each in without_empty(read_table(upload(SHOES)))}
+    assert [each.document_id for each in read["1"].entry.candidates] == ["a", "c"]
+    assert set(read) == {"1"}  # of the other query one document is left, which nobody can compare
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tables")
+    settings = Settings(database=f"sqlite:///{folder / 'studio.db'}", exports=folder / "files")
+    engine = connect(settings)
+    upgrade(engine)
+    with serving(settings) as address:
+        yield engine, address, make_people(engine, 1)[0]
+    engine.dispose()
+
+
+def items_of(engine, project):
+    rows = reading(
+        engine,
+        lambda c: c.execute(
+            select(ProjectQuery.name, QueryCandidate.item)
+            .join(QueryCandidate, QueryCandidate.query_id == ProjectQuery.id)
+            .where(ProjectQuery.project_id == project)
+            .order_by(ProjectQuery.id, QueryCandidate.place)
+        ).all(),
+    )
+    return list(map(tuple, rows))
+
+
+def test_the_api(server):
+    engine, address, ann = server
+    project = make_project(engine, [ann], queries=0)
+    rankings = make_project(engine, [ann], queries=0, mode="rankings")
+    path = f"/api/v1/projects/{project}/imports"
+    with program(engine, address, ann) as client:
+        files = {"table": ("shoes.csv", SHOES)}
+        shown = client.post(f"{path}/preview", files=files).json()
+        assert shown["columns"] == ["qid", "query", "docid", "title", "body", "score"]
+        assert shown["guess"]["text"] == "body"
+        body = {"upload": shown["upload"], "columns": shown["guess"], "skip_empty": True}
+        wrong = body | {"columns": {"query": "nope", "document_id": "docid"}}
+        assert client.post(f"{path}/table", json=wrong).status_code == 422
+        for name in ("../studio.db", "studio.db", "x" * 43 + ".upload", ""):
+            assert client.post(f"{path}/table", json=body | {"upload": name}).status_code == 404
+        job = ended(client, project, client.post(f"{path}/table", json=body).json())
+        assert job["result"] == {"added": 1, "skipped": 0, "queries": 1}
+        assert items_of(engine, project) == [("1", "a"), ("1", "c")]
+        job = client.post(path, data={"source": "table"}, files=files).json()
+        assert ended(client, project, job)["result"] == {"added": 1, "skipped": 1, "queries": 2}
+        assert items_of(engine, project)[2:] == [("2", "d"), ("2", "b")]  # by score
+        large = b"query,docid,text\n" + b"q,1,x\n" * 300_000  # more than other requests may hold
+        assert client.post(f"{path}/preview", files={"table": ("l.csv", large)}).status_code == 200
+        refused = client.post(f"/api/v1/projects/{rankings}/imports/preview", files=files)
+        assert refused.status_code == 409
+
+
+def test_runs_with_documents_that_are_missing(server):
+    engine, address, ann = server
+    project = make_project(engine, [ann], queries=0)
+    files = {
+        "runs": ("a.run", b"".join(b"q Q0 d%d %d %d x\n" % (n, n, -n) for n in range(4))),
+        "documents": ("d.tsv", b"d0\tzero\nd2\ttwo\nd3\t\n"),
+    }
+    with program(engine, address, ann) as client:
+        path, data = f"/api/v1/projects/{project}/imports", {"source": "runs"}
+        job = ended(client, project, client.post(path, data=data, files=files).json())
+        assert (job["state"], "'d1'" in job["error"]) == ("failed", True)
+        data["skip_empty"] = "true"
+        job = ended(client, project, client.post(path, data=data, files=files).json())
+        assert job["result"]["added"] == 1
+    assert items_of(engine, project) == [("q", "d0"), ("q", "d2")]
+
+
+def test_the_pages(server):
+    engine, address, _ = server
+    bob = in_transaction(engine, lambda c: add_user(c, "bob@example.org", "Bob", PASSWORD))
+    project = make_project(engine, [bob], queries=0)
+    base = f"/projects/{project}/import"
+    with Browser(address) as browser:
+        browser.sign_in("bob@example.org")
+        hostile = SHOES.replace(b"Boots", b"<script>alert(1)</script>")
+        page = browser.submit(f"{base}/preview", files={"table": ("s.csv", hostile)}).text
+        assert "&lt;script&gt;" in page
+        assert '<option value="body" selected>' in page
+        values = {
+            name: re.search(rf'name="{name}" value="([^"]*)"', page).group(1)
+            for name in ("upload", "name")
+        }
+        values |= {"query_id": "qid", "query": "query", "document_id": "docid", "title": "title"}
+        assert browser.submit(f"{base}/table", values).status_code == 303
+        wait_until(lambda: len(items_of(engine, project)) == 4)
+        assert browser.submit(f"{base}/table", values | {"title": "x"}).status_code == 422
+        page = browser.submit(f"{base}/preview", files={"table": ("s.csv", b"[1]")})
+        assert page.status_code == 422
+        assert "array of objects" in page.text

@@ -1,0 +1,57 @@
+/** What every page does: times in the reader's zone, and refreshed parts that stay as they were. */
+
+/** The details of htmx's event before it swaps a response in. */
+interface SwapDetail {
+  target: HTMLElement;
+  serverResponse: string;
+  shouldSwap: boolean;
+}
+
+const FORMAT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+/** The last response for each part that refreshes itself, by id. */
+const lastResponses = new Map<string, string>();
+
+/** Show times in the zone and format of the reader's browser; the server writes UTC. */
+function localiseTimes(root: ParentNode): void {
+  for (const time of root.querySelectorAll<HTMLTimeElement>("time[datetime]")) {
+    const moment = new Date(time.dateTime);
+    if (Number.isNaN(moment.getTime())) continue;
+    time.title = time.textContent ?? "";
+    time.textContent = FORMAT.format(moment);
+  }
+}
+
+/** Leave a part alone if nothing in it changed; else keep open what the reader opened. */
+function beforeSwap(detail: SwapDetail): void {
+  const { target, serverResponse } = detail;
+  if (!target.id) return;
+  if (lastResponses.get(target.id) === serverResponse) {
+    detail.shouldSwap = false;
+    return;
+  }
+  lastResponses.set(target.id, serverResponse);
+  const fresh = new DOMParser().parseFromString(serverResponse, "text/html");
+  for (const open of target.querySelectorAll<HTMLDetailsElement>("details[id][open]")) {
+    fresh.getElementById(open.id)?.setAttribute("open", "");
+  }
+  localiseTimes(fresh);
+  detail.serverResponse = fresh.body.innerHTML;
+  const positions = [...target.querySelectorAll(".table")].map((table) => table.scrollLeft);
+  if (positions.some(Boolean)) {
+    addEventListener("htmx:afterSettle", () => restorePositions(target.id, positions), {
+      once: true,
+    });
+  }
+}
+
+/** Tables that were scrolled sideways stay where they were. */
+function restorePositions(id: string, positions: number[]): void {
+  document.querySelectorAll(`#${CSS.escape(id)} .table`).forEach((table, index) => {
+    table.scrollLeft = positions[index] ?? 0;
+  });
+}
+
+localiseTimes(document);
+addEventListener("htmx:beforeSwap", (event) =>
+  beforeSwap((event as CustomEvent<SwapDetail>).detail),
+);
