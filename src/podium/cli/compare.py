@@ -156,6 +156,7 @@ def _compare(
         )
         return
     with spinner("Comparing"):
+        systems = read_systems(runs)
         judged = reading.truth(truth)
         default = ["ppref"] if isinstance(judged, Preferences) else ["nDCG@10"]
         comparison = compare(

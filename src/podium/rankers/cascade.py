@@ -26,7 +26,6 @@ from podium.rankers.base import (
     nested_rankers,
 )
 from podium.rankers.explanation import Explanation, adding_up, query_documents
-from podium.rankers.feature_columns import aligned_dataset
 from podium.rankers.parameter_checks import check_integer, check_number
 from podium.rankers.sample_weights import FitWeights
 from podium.rankers.shapley import shapley_values
