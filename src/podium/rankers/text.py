@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,7 +14,6 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator
 
-import podium
 from podium.data.seeds import generator
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Floats
@@ -354,7 +354,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         self.encoder_.tokenizer.save_pretrained(path)
         content = {
             "kind": "TextRanker",
-            "podium": podium.__version__,
+            "podium": version("podium"),
             "parameters": self._plain_parameters(),
         }
         (path / PARAMETERS_FILE).write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
@@ -451,7 +451,7 @@ pipeline_tag: text-ranking
 # A cross-encoder for ranking
 
 Scores a query and a document: larger is better, comparable within a query only. Trained with Podium
-{podium.__version__}.
+{version("podium")}.
 
 | parameter | value |
 | --- | --- |
