@@ -98,6 +98,10 @@ def _one_process(
     with served(path) as (port, process):
         _latency(report, ranker, port, rows, repeats)
         _memory(report, port, process, rows, requests)
+        if has_wrk():
+            url, seconds = f"http://127.0.0.1:{port}/rank", max(1, repeats // 300)
+            rate = requests_per_second(url, rank_body(rows), {}, seconds=seconds)
+            report.note(f"rank: {rate:,.0f} requests per second, one process")
 
 
 def _latency(report: Report, ranker: Ranker, port: int, rows: Floats, repeats: int) -> None:
