@@ -18,7 +18,7 @@ from podium.cli.text import shown
 from podium.data import Judgments, Preferences, Rankings
 from podium.data.files import open_write
 from podium.data.pool import read_texts
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 from podium.measures import (
     Comparison,
     Details,
@@ -75,8 +75,12 @@ def compare_command(
         typer.Option(help="Texts of the documents for reports: id, title and text."),
     ] = None,
     level: Annotated[
-        float, typer.Option(help="How often runs may pass that do not meet the requirements.")
-    ] = 0.05,
+        float | None,
+        typer.Option(
+            help="How often runs may pass that do not meet the requirements; 0.05 by default.",
+            show_default=False,
+        ),
+    ] = None,
     look: Annotated[
         str | None,
         typer.Option(help="Which of several planned looks this is: 2/5 shares out the level."),
@@ -113,7 +117,7 @@ class _Asked:
     slices: str | None
     topics: str | None
     documents: str | None
-    level: float
+    level: float | None
     look: str | None
 
 
@@ -135,6 +139,8 @@ def _compare(
                 path=path,
                 hint=f"Name a file that ends with {', '.join(_WRITERS)}.",
             )
+    if not requirements and (asked.level is not None or asked.look is not None):
+        raise ArgumentError("--level and --look are of requirements. Give --require too.")
     with spinner("Comparing"):
         judged = reading.truth(truth)
         default = ["ppref"] if isinstance(judged, Preferences) else ["nDCG@10"]
@@ -171,7 +177,10 @@ def _details(comparison: Comparison, requirements: list[Requirement], asked: _As
     decision = None
     if requirements:
         decision = comparison.require(
-            *requirements, properties=properties, level=asked.level, look=asked.look
+            *requirements,
+            properties=properties,
+            level=0.05 if asked.level is None else asked.level,
+            look=asked.look,
         )
     if properties is None:
         return Details(decision)

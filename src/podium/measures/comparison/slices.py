@@ -125,6 +125,11 @@ def slices_of(columns: Mapping[str, Sequence[Any]]) -> list[Slice]:
 def column_slices(slices: Sequence[Slice], column: str, value: str = "") -> list[Slice]:
     """Return the slices of one column, or the one of a value."""
     known = list(dict.fromkeys(each.column for each in slices))
+    if not known:
+        raise DataError(
+            "no column of the queries has values to slice by",
+            hint="Give a column whose values are those of several queries.",
+        )
     if column not in known:
         raise unknown_name("column of queries", column, known)
     chosen = [each for each in slices if each.column == column and value in ("", each.value)]
