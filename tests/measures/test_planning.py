@@ -239,6 +239,18 @@ def test_a_document_that_both_rank_alike_tells_nothing() -> None:
     assert next_judgments("nDCG@3", {"q": {"a": 1}}, run, run).documents == ()
 
 
+def test_judgments_of_one_label_leave_a_better_one_possible() -> None:
+    old, new = {"q": {"a": 2, "u": 1}}, {"q": {"a": 1, "u": 2}}
+    plan = next_judgments("DCG@2", {"q": {"a": 0}}, old, new)
+    assert [each.document_id for each in plan.documents] == ["u"]
+    assert plan.expected > 0.0
+
+
+def test_measures_that_are_not_means_are_refused() -> None:
+    with pytest.raises(ArgumentError, match="not a mean"):
+        next_judgments("NumRet", TRUTH, OLD, NEW)
+
+
 def test_all_judged_is_decided() -> None:
     truth = {"q": {"a": 1, "b": 0}}
     plan = next_judgments("DCG@2", truth, {"q": {"a": 2, "b": 1}}, {"q": {"a": 1, "b": 2}})

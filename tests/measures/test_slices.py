@@ -72,6 +72,10 @@ def test_properties_are_a_table_or_a_mapping_in_any_order() -> None:
     table = pa.table({"qid": [2, 1, 3], "kind": ["b", "a", "c"]})
     assert property_columns(table, ["1", "2"]) == {"kind": ["a", "b"]}
     assert property_columns({"kind": {1: "a", 2: "b"}}, ["1", "2"]) == {"kind": ["a", "b"]}
+    numbers = [np.int64(3), np.float32(0.5), math.nan, math.inf, 10**400, True]
+    column = {"n": dict(enumerate(numbers))}
+    expected = {"n": [3, 0.5, None, None, str(10**400), True]}
+    assert property_columns(column, [*"012345"]) == expected
     with pytest.raises(DataError, match="list"):
         property_columns(["a"], ["1"])
     with pytest.raises(DataError, match="no properties"):
