@@ -8,7 +8,7 @@ import pytest
 
 from podium.data import Judgments, Rankings, write_qrels, write_run
 from podium.measures import compare
-from tests.cli.run_podium import podium, succeed
+from tests.cli.run_podium import fail, podium, succeed
 
 QUERIES = 40
 
@@ -61,7 +61,7 @@ def test_what_is_not_shown_exits_with_1_and_says_what_is_missing() -> None:
     (result,) = decision["results"]
     expected = compare("nDCG@10", "truth.qrels", {"a": "strong.run", "b": "weak.run"})
     assert result["value"] == pytest.approx(expected.verdicts["nDCG@10"]["b"].difference.mean)
-    assert result["missing"].startswith("the mean is on the wrong side")
+    assert result["missing"].startswith("the mean is not beyond the bound")
     told = podium(*arguments, "--require", "nDCG@10 >= baseline - 0.005").stderr.decode()
     assert told == f"nDCG@10 >= baseline - 0.005, weak: {result['missing']}.\n"
 
@@ -90,6 +90,9 @@ def test_errors_exit_with_2(arguments: tuple[str, ...], message: str) -> None:
 
 def test_without_requirements_errors_exit_with_1() -> None:
     assert podium("compare", "truth.qrels", "weak.run", "missing.run").returncode == 1
+    for option in (("--look", "2/5"), ("--level", "0.01")):
+        message = fail("compare", "truth.qrels", "weak.run", "strong.run", *option)
+        assert "Give --require" in message
 
 
 def test_slices_looks_and_levels_reach_the_decision() -> None:

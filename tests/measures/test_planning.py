@@ -9,7 +9,7 @@ from scipy import stats
 from statsmodels.stats.power import TTestPower
 
 from benchmarks import _gates as gates
-from podium.data import Dataset, as_judgments, as_rankings
+from podium.data import Dataset, Judgments, as_judgments, as_rankings
 from podium.errors import ArgumentError, DataError
 from podium.measures import (
     compare,
@@ -129,11 +129,15 @@ LEVELS = (0, 1, 2)
 UNJUDGED = {"p": ("u", "v"), "q": ("w", "y")}
 
 
+def judgments(truth: dict) -> Judgments:
+    return as_judgments(truth)
+
+
 def unjudged(name: str, truth: dict = TRUTH) -> Unjudged:
     return unjudged_documents(
         parse_measure(name),
         conventions_named("podium"),
-        as_judgments(truth),
+        judgments(truth),
         as_rankings(OLD),
         as_rankings(NEW),
     )
@@ -150,7 +154,7 @@ def bounds(name: str) -> UnjudgedBounds:
     return unjudged_bounds(
         parse_measure(name),
         conventions_named("podium"),
-        as_judgments(TRUTH),
+        judgments(TRUTH),
         as_rankings(OLD),
         as_rankings(NEW),
         name="new",
@@ -239,6 +243,18 @@ def test_a_document_that_both_rank_alike_tells_nothing() -> None:
     assert next_judgments("nDCG@3", {"q": {"a": 1}}, run, run).documents == ()
 
 
+def test_judgments_of_one_label_leave_a_better_one_possible() -> None:
+    old, new = {"q": {"a": 2, "u": 1}}, {"q": {"a": 1, "u": 2}}
+    plan = next_judgments("DCG@2", {"q": {"a": 0}}, old, new)
+    assert [each.document_id for each in plan.documents] == ["u"]
+    assert plan.expected > 0.0
+
+
+def test_measures_that_are_not_means_are_refused() -> None:
+    with pytest.raises(ArgumentError, match="not a mean"):
+        next_judgments("NumRet", TRUTH, OLD, NEW)
+
+
 def test_all_judged_is_decided() -> None:
     truth = {"q": {"a": 1, "b": 0}}
     plan = next_judgments("DCG@2", truth, {"q": {"a": 2, "b": 1}}, {"q": {"a": 1, "b": 2}})
@@ -267,12 +283,12 @@ def test_what_has_no_documents_by_id_is_refused() -> None:
 @needs_shared
 @pytest.mark.slow
 def test_chosen_documents_decide_a_comparison_with_fewer_judgments_than_random_ones() -> None:
-    judgments, runs = gates.dl21()
+    known, runs = gates.dl21()
     pair = runs["bcai_p_vbert"], runs["pash_f3"]
     counts = {}
     for by_plan in (True, False):
         counts[by_plan], right = gates.judgments_until_decided(
-            judgments, *pair, by_plan=by_plan, seed=3
+            known, *pair, by_plan=by_plan, seed=3
         )
         assert right
     assert counts[True] <= 0.7 * counts[False]

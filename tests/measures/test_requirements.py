@@ -156,7 +156,7 @@ def test_one_requirement_that_is_not_shown_stops_the_system() -> None:
     decision = comparison.require("nDCG@5 > baseline", "nDCG@5 >= 0.99")
     assert [result.shown for result in decision.results] == [True, False]
     assert not decision.shown
-    assert decision.results[1].missing.startswith("the mean is on the wrong side of the bound")
+    assert decision.results[1].missing.startswith("the mean is not beyond the bound")
 
 
 def test_of_losses_smaller_values_have_to_be_shown() -> None:
@@ -274,8 +274,8 @@ def test_a_slice_that_loses_stops_a_system_that_gains_over_all() -> None:
         ("kind=usual", True),
     ]
     assert decision.missing() == [
-        "nDCG@5 >= baseline - 0.05 in each kind, new, kind=rare: the mean is on the wrong side of "
-        "the bound: more queries will not show it."
+        "nDCG@5 >= baseline - 0.05 in each kind, new, kind=rare: the mean is not beyond the "
+        "bound: more queries alone will not show it."
     ]
 
 
@@ -292,6 +292,8 @@ def test_properties_that_do_not_fit_are_refused() -> None:
         comparison.require(wish, properties=table)
     with pytest.raises(ArgumentError, match="column of queries"):
         comparison.require(wish, properties={"kin": dict.fromkeys(truth, "a")})
+    with pytest.raises(DataError, match="no column of the queries has values"):
+        comparison.require(wish, properties={"kind": dict.fromkeys(truth)})
     with pytest.raises(ArgumentError, match="value of kind"):
         comparison.require(
             "nDCG@5 >= 0.1 in kind=b", properties={"kind": dict.fromkeys(truth, "a")}

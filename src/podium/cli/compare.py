@@ -76,8 +76,12 @@ def compare_command(
         typer.Option(help="Texts of the documents for reports: id, title and text."),
     ] = None,
     level: Annotated[
-        float, typer.Option(help="How often runs may pass that do not meet the requirements.")
-    ] = 0.05,
+        float | None,
+        typer.Option(
+            help="How often runs may pass that do not meet the requirements; 0.05 by default.",
+            show_default=False,
+        ),
+    ] = None,
     look: Annotated[
         str | None,
         typer.Option(help="Which of several planned looks this is: 2/5 shares out the level."),
@@ -115,7 +119,7 @@ class _Asked:
     slices: str | None
     topics: str | None
     documents: str | None
-    level: float
+    level: float | None
     look: str | None
     machine: str | None
 
@@ -155,6 +159,8 @@ def _compare(
             as_json=as_json_output,
         )
         return
+    if not requirements and (asked.level is not None or asked.look is not None):
+        raise ArgumentError("--level and --look are of requirements. Give --require too.")
     with spinner("Comparing"):
         systems = read_systems(runs)
         judged = reading.truth(truth)
@@ -188,7 +194,10 @@ def _details(comparison: Comparison, requirements: list[Requirement], asked: _As
     decision = None
     if requirements:
         decision = comparison.require(
-            *requirements, properties=properties, level=asked.level, look=asked.look
+            *requirements,
+            properties=properties,
+            level=0.05 if asked.level is None else asked.level,
+            look=asked.look,
         )
     if properties is None:
         return Details(decision)

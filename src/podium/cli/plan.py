@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from podium.cli.evaluate import ConventionName, Measure, Truth, unique_name
+from podium.cli.evaluate import ConventionName, Measure, Truth, read_systems
 from podium.cli.options import JsonOutput
 from podium.cli.printing import print_notes, print_table
 from podium.cli.progress import spinner
-from podium.cli.reading import Reading, read_rankings, reads_data
+from podium.cli.reading import Reading, reads_data
 from podium.data import Judgments, Preferences, Rankings
 from podium.errors import ArgumentError
 from podium.measures import (
@@ -53,10 +53,7 @@ def plan_command(
     """
     with spinner("Planning"):
         judged = reading.truth(truth)
-        systems: dict[str, Rankings] = {}
-        for path in runs:
-            run = read_rankings(path)
-            systems[unique_name(run, path, systems)] = run
+        systems = read_systems(runs)
         if next_count is not None:
             plan = _next(judged, systems, measures, conventions, next_count)
         else:

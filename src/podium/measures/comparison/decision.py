@@ -125,7 +125,7 @@ class RequirementResult:
         if self.queries < 2:
             return "a single query cannot show it: its variance is unknown"
         if self.needed is None:
-            return "the mean is on the wrong side of the bound: more queries will not show it"
+            return "the mean is not beyond the bound: more queries alone will not show it"
         return (
             f"about {self.needed:,} queries would show it (80 % power), there are {self.queries:,}"
         )
@@ -223,9 +223,9 @@ def decide(
     if not 0 < level < 1:
         raise ArgumentError(f"level is {level}", hint="Give a number in (0, 1), such as 0.05.")
     look = Look() if look is None else look
-    slices = (
-        [] if properties is None else slices_of(property_columns(properties, comparison.query_ids))
-    )
+    slices = None
+    if properties is not None:
+        slices = slices_of(property_columns(properties, comparison.query_ids))
     tests = [
         (requirement, system, part)
         for system in comparison.systems[1:]
@@ -245,11 +245,11 @@ def decide(
     return Decision(final, level, look, ships)
 
 
-def _parts(requirement: Requirement, slices: Sequence[Slice], queries: int) -> list[Slice]:
+def _parts(requirement: Requirement, slices: Sequence[Slice] | None, queries: int) -> list[Slice]:
     """The slices that a requirement is about; one without a name for all queries."""
     if not requirement.column:
         return [Slice("", "", np.ones(queries, np.bool_))]
-    if not slices:
+    if slices is None:
         raise ArgumentError(
             f"{requirement.text!r} is about slices, and none are known",
             hint="Give properties=, a table with a column query_id and this column.",

@@ -15,6 +15,7 @@ from podium.measures.conventions import Conventions
 from podium.measures.inputs import as_system, as_truth
 from podium.measures.names import parse_measure
 from podium.measures.presets import conventions_for
+from podium.measures.registry import definition_of
 from podium.measures.value import Measure
 
 
@@ -117,6 +118,10 @@ def next_judgments(
     if not all(isinstance(each, Rankings) for each in runs):
         raise ArgumentError("a system is not a run", hint="Give judgments and two runs.")
     parsed = parse_measure(measure)
+    if definition_of(parsed).aggregate != "mean":
+        raise ArgumentError(
+            f"{parsed!r} is not a mean over queries", hint="Choose a measure that is, such as AP."
+        )
     unjudged = unjudged_documents(
         parsed,
         conventions_for(measure, conventions),

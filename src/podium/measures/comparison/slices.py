@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ _MOST_VALUES = 8
 """A column of numbers with more values than this is cut into ranges."""
 _RANGES = 3
 _MOST_SLICES = 1_000
+_EXACT_INTEGERS = 2**53
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,9 @@ def property_columns(properties: QueryProperties, query_ids: Sequence[str]) -> d
                 f"query {missing!r} has no value of {name!r}",
                 hint="Give every compared query a row; leave the value empty if it has none.",
             )
-    return {name: [column[query] for query in query_ids] for name, column in columns.items()}
+    return {
+        name: [_plain(column[query]) for query in query_ids] for name, column in columns.items()
+    }
 
 
 def slices_of(columns: Mapping[str, Sequence[Any]]) -> list[Slice]:
@@ -125,6 +129,11 @@ def slices_of(columns: Mapping[str, Sequence[Any]]) -> list[Slice]:
 def column_slices(slices: Sequence[Slice], column: str, value: str = "") -> list[Slice]:
     """Return the slices of one column, or the one of a value."""
     known = list(dict.fromkeys(each.column for each in slices))
+    if not known:
+        raise DataError(
+            "no column of the queries has values to slice by",
+            hint="Give a column whose values are those of several queries.",
+        )
     if column not in known:
         raise unknown_name("column of queries", column, known)
     chosen = [each for each in slices if each.column == column and value in ("", each.value)]
@@ -142,6 +151,16 @@ def is_numeric(values: Sequence[Any]) -> bool:
         all(isinstance(value, int | float) and not isinstance(value, bool) for value in known)
         and len(set(known)) > _MOST_VALUES
     )
+
+
+def _plain(value: Any) -> Any:
+    """A number of Python's, None for one that is not finite, or the value as it is."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    # An id, not an amount, and beyond what a range could tell apart.
+    return str(value) if isinstance(value, int) and abs(value) > _EXACT_INTEGERS else value
 
 
 def _ranges(name: str, values: Sequence[Any]) -> list[Slice]:

@@ -331,8 +331,13 @@ class _List:
 
 
 def _levels(labels: NDArray[Any]) -> Doubles:
-    """The labels in use; of very many, a few from the least to the greatest."""
+    """The labels in use; of very many, a few from the least to the greatest.
+
+    Where all judged documents have one label, nothing would ever change: there is a better one.
+    """
     levels = np.unique(np.asarray(labels, np.float64))
+    if len(levels) == 1:
+        levels = np.array([levels[0], levels[0] + 1.0])
     if len(levels) > _MOST_LEVELS:
         levels = levels[np.linspace(0, len(levels) - 1, _MOST_LEVELS).round().astype(int)]
     return levels
