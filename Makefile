@@ -38,7 +38,7 @@ engines: $(BIN)/python ## OpenSearch and Solr for tests, in .engines
 install: ## make .venv and install Podium in it, editable, with every development tool
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet 'torch==2.13.0'
-	$(BIN)/python -m pip install --quiet --editable '.[dev,peers,rankers,cluster,export,serving]'
+	$(BIN)/python -m pip install --quiet --editable '.[dev,peers,rankers,cluster,export,serving,mlflow]'
 	@test -f $(WEB)/judge.js || { echo "The pages of Podium Studio have no scripts:" \
 	  "install Node.js 18 or later, then run 'make web'." >&2; exit 1; }
 

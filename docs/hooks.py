@@ -56,6 +56,7 @@ PACKAGES = (
     "cluster",
     "export",
     "explain",
+    "tracking",
     "monitoring",
     "serving",
 )
