@@ -10,6 +10,7 @@ same rows. Without the data sets, which the project does not hold, that part is 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -156,7 +157,10 @@ def _times(report: Report, quick: bool) -> None:
     trees = 100 if quick else 300
     for engine in ("lightgbm", "xgboost"):
         ranker = TreeRanker(engine=engine, n_estimators=trees).fit(data)
-        functions = {"own": partial(_own, ranker, rows), "explain": partial(ranker.explain, query)}
+        functions: dict[str, Callable[[], object]] = {
+            "own": partial(_own, ranker, rows),
+            "explain": partial(ranker.explain, query),
+        }
         median_seconds(functions, 2)
         seconds = median_seconds(functions, 11 if quick else 51)
         report.note(
@@ -180,10 +184,10 @@ def _planted_features(report: Report, quick: bool) -> None:
     report.check("what is constant in each query is unused", groups["constant"].unused, 1, unit="")
     samples = 200 if quick else 1000
     covered, truth = coverage(samples)
-    low, high = stats.binom.ppf([0.0005, 0.9995], samples, 0.95)
+    low, high = (float(stats.binom.ppf(share, samples, 0.95)) for share in (0.0005, 0.9995))
     what = f"95 % intervals of an importance of {truth:.3f} that contain it, of {samples}"
-    report.check(what, covered, float(low), unit="")
-    report.check(what, covered, float(high), at_least=False, unit="")
+    report.check(what, covered, low, unit="")
+    report.check(what, covered, high, at_least=False, unit="")
 
 
 if __name__ == "__main__":
