@@ -6,20 +6,15 @@ code or heavy dependencies that the others do not need.
 
 from __future__ import annotations
 
-import os
-import sys
 from importlib import import_module
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.text import Text
 from typer.core import TyperGroup
 
 import podium
-from podium.cli.hints import for_command_line
-from podium.cli.text import shown
-from podium.errors import ArgumentError, PodiumError
+from podium.cli.failing import one_line_errors
+from podium.errors import ArgumentError
 
 _COMMANDS = {
     "convert": "podium.cli.convert:convert_command",
@@ -31,6 +26,7 @@ _COMMANDS = {
     "tune": "podium.cli.tune:tune_command",
     "evaluate": "podium.cli.evaluate:evaluate_command",
     "compare": "podium.cli.compare:compare_command",
+    "plan": "podium.cli.plan:plan_command",
     "explain": "podium.cli.explain:explain_command",
     "importance": "podium.cli.importance:importance_command",
     "card": "podium.cli.card:card_command",
@@ -111,29 +107,7 @@ def _root(
             ) from error
 
 
-_TRACEBACK = "PODIUM_TRACEBACK"
-"""Environment variable that shows where an error that Podium did not expect comes from."""
-
-
 def main() -> None:
     """Run the command line; an error is one line, not a traceback."""
-    try:
+    with one_line_errors(1):
         app()
-    except (PodiumError, OSError) as error:
-        _fail(for_command_line(str(error)))
-    except MemoryError:
-        _fail("there is not enough memory. Convert the data to shards, which need not fit in it.")
-    except Exception as error:
-        if os.environ.get(_TRACEBACK):
-            raise
-        message = " ".join(str(error).split()) or "no message"
-        _fail(
-            f"{type(error).__name__}: {message[:500]}. Podium did not expect this error; "
-            f"{_TRACEBACK}=1 in the environment shows where it comes from."
-        )
-
-
-def _fail(message: str) -> NoReturn:
-    text = Text.assemble(("Error: ", "bold red"), shown(message))
-    Console(stderr=True).print(text, soft_wrap=True)
-    sys.exit(1)

@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from podium.cli.evaluate import ConventionName, Measure, Truth, unique_name
+from podium.cli.failing import one_line_errors
 from podium.cli.options import JsonOutput
-from podium.cli.printing import print_notes, print_table
+from podium.cli.printing import on_terminal, print_notes, print_table
 from podium.cli.progress import spinner
-from podium.cli.reading import Reading, read_rankings, reads_data
-from podium.data import Preferences, Rankings
+from podium.cli.reading import Reading, read_properties, read_rankings, reads_data
+from podium.cli.text import shown
+from podium.data import Judgments, Preferences, Rankings
 from podium.data.files import open_write
-from podium.errors import DataError
-from podium.measures import Comparison, as_html, as_json, as_latex, as_markdown, compare
+from podium.data.pool import read_texts
+from podium.errors import ArgumentError, DataError
+from podium.measures import (
+    Comparison,
+    Details,
+    Requirement,
+    as_html,
+    as_json,
+    as_latex,
+    as_markdown,
+    compare,
+)
 from podium.measures.comparison.formats import notes
 from podium.measures.comparison.result import HEADINGS
+from podium.measures.comparison.single_queries import hard_queries, moved_lists
+from podium.measures.comparison.statistics import TestName
+from podium.measures.comparison.unjudged import unjudged_bounds
+from podium.measures.presets import conventions_for
 
 _WRITERS = {".html": as_html, ".md": as_markdown, ".tex": as_latex, ".json": as_json}
 
@@ -37,6 +54,37 @@ def compare_command(
         typer.Option("--output", "-o", help="Also write a report: .html, .md, .tex or .json."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Random seed of the randomisation test.")] = 0,
+    require: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What every other run must be shown to reach: 'nDCG@10 >= baseline - 0.005', "
+            "'nDCG@10 > baseline', 'RR >= 0.4', with 'in each COLUMN' for slices; repeatable. "
+            "The exit status is 0 if all is shown, 1 if not, 2 for errors.",
+        ),
+    ] = None,
+    slices: Annotated[
+        str | None,
+        typer.Option(help="A table (.csv, .tsv, .parquet): query_id and columns to slice by."),
+    ] = None,
+    topics: Annotated[
+        str | None,
+        typer.Option(help="Texts of the queries for reports: id and text, .tsv or .jsonl."),
+    ] = None,
+    documents: Annotated[
+        str | None,
+        typer.Option(help="Texts of the documents for reports: id, title and text."),
+    ] = None,
+    level: Annotated[
+        float | None,
+        typer.Option(
+            help="How often runs may pass that do not meet the requirements; 0.05 by default.",
+            show_default=False,
+        ),
+    ] = None,
+    look: Annotated[
+        str | None,
+        typer.Option(help="Which of several planned looks this is: 2/5 shares out the level."),
+    ] = None,
     as_json_output: JsonOutput = False,
     *,
     reading: Reading,
@@ -45,13 +93,54 @@ def compare_command(
 
     A verdict is coherent if other sensible gains and discounts of DCG agree with it.
     """
-    for path in output or []:
+    # Where the exit status is a decision, an error must not look like one.
+    with one_line_errors(2 if require else 1):
+        _compare(
+            truth,
+            runs,
+            measures or [],
+            [Requirement.parse(text) for text in require or []],
+            output or [],
+            _Asked(conventions, test, seed, slices, topics, documents, level, look),
+            reading,
+            as_json_output=as_json_output,
+        )
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Options that are passed on as they are."""
+
+    conventions: str | None
+    test: TestName
+    seed: int
+    slices: str | None
+    topics: str | None
+    documents: str | None
+    level: float | None
+    look: str | None
+
+
+def _compare(
+    truth: str,
+    runs: list[str],
+    measures: list[str],
+    requirements: list[Requirement],
+    output: list[str],
+    asked: _Asked,
+    reading: Reading,
+    *,
+    as_json_output: bool,
+) -> None:
+    for path in output:
         if Path(path).suffix not in _WRITERS:
             raise DataError(
                 "cannot be written as a report",
                 path=path,
                 hint=f"Name a file that ends with {', '.join(_WRITERS)}.",
             )
+    if not requirements and (asked.level is not None or asked.look is not None):
+        raise ArgumentError("--level and --look are of requirements. Give --require too.")
     with spinner("Comparing"):
         judged = reading.truth(truth)
         default = ["ppref"] if isinstance(judged, Preferences) else ["nDCG@10"]
@@ -60,15 +149,80 @@ def compare_command(
             run = read_rankings(path)
             systems[unique_name(run, path, systems)] = run
         comparison = compare(
-            measures or default, judged, systems, conventions=conventions, test=test, seed=seed
+            [*measures, *(each.name for each in requirements)] or default,
+            judged,
+            systems,
+            conventions=asked.conventions,
+            test=asked.test,
+            seed=asked.seed,
         )
+        details = complete = _details(comparison, requirements, asked)
+        # Single queries are for whoever reads a report, not for a terminal.
+        if (output or as_json_output) and isinstance(judged, Judgments):
+            complete = _with_queries(details, comparison, judged, systems, asked)
     if as_json_output:
-        typer.echo(as_json(comparison))
+        typer.echo(as_json(comparison, complete))
     else:
         _print(comparison)
-    for path in output or []:
+        _print_details(details)
+    for path in output:
         with open_write(path) as write:
-            write(_WRITERS[Path(path).suffix](comparison).encode())
+            write(_WRITERS[Path(path).suffix](comparison, complete).encode())
+    if details.decision is not None and not details.decision.shown:
+        raise typer.Exit(1)
+
+
+def _details(comparison: Comparison, requirements: list[Requirement], asked: _Asked) -> Details:
+    properties = None if asked.slices is None else read_properties(asked.slices)
+    decision = None
+    if requirements:
+        decision = comparison.require(
+            *requirements,
+            properties=properties,
+            level=0.05 if asked.level is None else asked.level,
+            look=asked.look,
+        )
+    if properties is None:
+        return Details(decision)
+    return Details(
+        decision,
+        slices=comparison.slices(properties),
+        searched=comparison.search_slices(properties, seed=asked.seed),
+    )
+
+
+def _with_queries(
+    details: Details,
+    comparison: Comparison,
+    judgments: Judgments,
+    systems: dict[str, Rankings],
+    asked: _Asked,
+) -> Details:
+    """Add hard queries, unjudged documents, and lists with the texts that are known."""
+    texts = {}
+    if asked.topics is not None:
+        known = read_texts(asked.topics, set(comparison.query_ids))
+        texts = {identity: text for identity, _, text in known}
+    lists = moved_lists(comparison, judgments, systems, texts=texts)
+    if asked.documents is not None:
+        needed = {each.document_id for pair in lists for each in (*pair.baseline, *pair.ranked)}
+        known = read_texts(asked.documents, needed)
+        titles = {identity: title or text for identity, title, text in known}
+        lists = moved_lists(comparison, judgments, systems, texts=texts, titles=titles)
+    conventions = conventions_for(list(comparison.measures), asked.conventions)
+    baseline = systems[comparison.baseline]
+    return replace(
+        details,
+        hard=hard_queries(comparison, comparison.measures[0]),
+        unjudged=tuple(
+            unjudged_bounds(measure, conventions, judgments, baseline, systems[name], name=name)
+            for measure in comparison.measures
+            for name in comparison.systems[1:]
+        ),
+        lists=lists,
+        systems=comparison.systems,
+        texts=texts,
+    )
 
 
 def _print(comparison: Comparison) -> None:
@@ -81,3 +235,16 @@ def _print(comparison: Comparison) -> None:
         bold.append(cells["difference"].endswith("*"))
     print_table(columns, rows, names=2, bold=bold)
     print_notes(list(notes(comparison)))
+
+
+def _print_details(details: Details) -> None:
+    for section in details.sections():
+        typer.echo(f"\n{section.title}")
+        # A terminal of 80 columns has to do with the most important ones; a pipe gets all.
+        left_out = section.secondary if on_terminal() else ()
+        kept = [at for at, name in enumerate(section.headings) if name not in left_out]
+        rows = [[row[at] for at in kept] for row in section.rows]
+        print_table([section.headings[at] for at in kept], rows, names=section.names)
+        print_notes(section.notes)
+        for finding in section.findings:  # seen in the log of a pipeline, too
+            typer.echo(shown(finding).plain, err=True)

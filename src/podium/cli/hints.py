@@ -41,6 +41,7 @@ _OPTIONS: tuple[tuple[str, str], ...] = (
     (r"Name the conventions, such as (\w+),", r"Name them, as --conventions \1,"),
     (r"Give pairs=", "Give a file of preferences as TRUTH"),
     (r"Give labels=", "Give qrels as TRUTH, or choose -m ppref, rpref or wpref"),
+    (r"Give properties=, a table", "Give --slices, a table"),
     (r"Leave out change=", "Leave out --top-k and --normalise"),
     (r"has no option 'zero_based'", "has no option --zero-based"),
     (r"has no option 'keep_nonfinite'", "has no option --keep-nonfinite"),

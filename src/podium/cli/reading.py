@@ -9,15 +9,18 @@ from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
+import pyarrow as pa
 import typer
 
 from podium.data import Dataset, Format, Judgments, Preferences, Rankings, ShardSet, format_of
 from podium.data.convert import dataset_judgments, read_all
 from podium.data.files import Reporter, numbered_lines, plain_suffix
 from podium.data.formats.csv import ID_COLUMNS, read_table
+from podium.data.formats.parquet_file import open_parquet
 from podium.data.preferences import PreferenceLevels
 from podium.data.sources import as_judgments, as_rankings
 from podium.errors import ArgumentError, DataError
+from podium.measures.comparison.slices import QUERY_COLUMNS
 
 _PANEL = "Reading data"
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
@@ -186,6 +189,20 @@ def _is_letor(path: str) -> bool:
 def read_rankings(path: str) -> Rankings:
     """Read a run, whatever the file's extension is."""
     return as_rankings(path)
+
+
+def read_properties(path: str) -> pa.Table:
+    """Read a table of queries: a column of ids, which stay text, and others to slice by."""
+    suffix = plain_suffix(path)
+    if suffix == ".parquet":
+        with open_parquet(path) as file:
+            return file.read()
+    delimiter = _DELIMITERS.get(suffix.removeprefix("."))
+    if delimiter is None:
+        raise DataError(
+            "is not a table of queries", path=path, hint="Name a file .csv, .tsv or .parquet."
+        )
+    return read_table(path, delimiter=delimiter, strings=QUERY_COLUMNS)
 
 
 def reads_data(command: Callable[..., None]) -> Callable[..., None]:

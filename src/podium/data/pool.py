@@ -54,7 +54,7 @@ def run_candidates(
     """
     queries = run.query_ids.to_pylist()
     tops = [_top(run, query, depth) for query in range(len(queries))]
-    texts = {identity: text for identity, _, text in _texts(topics, set(queries))}
+    texts = {identity: text for identity, _, text in read_texts(topics, set(queries))}
     if not texts:
         raise DataError(
             f"has none of the run's {len(queries)} queries",
@@ -62,7 +62,7 @@ def run_candidates(
             hint="Compare the query ids of both.",
         )
     needed = {document for top in tops for document, _ in top}
-    contents = {identity: (title, text) for identity, title, text in _texts(documents, needed)}
+    contents = {identity: (title, text) for identity, title, text in read_texts(documents, needed)}
     if not contents:
         raise DataError(
             f"has none of the {len(needed)} documents of the run's top {depth}",
@@ -93,10 +93,10 @@ def _top(run: Rankings, query: int, depth: int) -> list[tuple[str, float]]:
     return [(run.document_ids[row].as_py(), float(run.scores[row])) for row in best]
 
 
-def _texts(
+def read_texts(
     source: str | os.PathLike[str], needed: Collection[str]
 ) -> Iterator[tuple[str, str, str]]:
-    """Return id, title and text of what is needed."""
+    """Read topics or documents: id, title and text of those that are needed."""
     if plain_suffix(source) in (".jsonl", ".json"):
         for entry in json_lines(source, _fields):
             if entry[0] in needed:

@@ -2,9 +2,20 @@
 
 from podium.measures.comparison.coherence import Coherence, coherence
 from podium.measures.comparison.compare import compare
+from podium.measures.comparison.decision import Decision, Look, RequirementResult
+from podium.measures.comparison.details import Details
 from podium.measures.comparison.formats import as_json, as_latex, as_markdown
 from podium.measures.comparison.html import as_html
+from podium.measures.comparison.next_judgments import JudgingPlan, next_judgments
+from podium.measures.comparison.power import (
+    detectable_difference,
+    difference_power,
+    queries_needed,
+)
+from podium.measures.comparison.query_plan import QueryPlan
+from podium.measures.comparison.requirement import Requirement
 from podium.measures.comparison.result import Comparison
+from podium.measures.comparison.slice_differences import SliceDifference
 from podium.measures.comparison.statistics import mean_interval, paired_difference
 from podium.measures.conventions import Conventions
 from podium.measures.definitions import (
@@ -81,13 +92,17 @@ __all__ = [
     "Comparison",
     "Compat",
     "Conventions",
+    "Decision",
+    "Details",
     "Evaluation",
     "GMbpref",
     "GradedRBP",
     "IPrec",
     "InfAP",
     "Judged",
+    "JudgingPlan",
     "LevelNDCG",
+    "Look",
     "Measure",
     "NGain",
     "NumNonrelRet",
@@ -98,13 +113,17 @@ __all__ = [
     "P",
     "Pairs",
     "Parameter",
+    "QueryPlan",
     "R",
     "RBPResidual",
     "RelNDCG",
     "RelP",
+    "Requirement",
+    "RequirementResult",
     "Rprec",
     "SetAP",
     "SetF",
+    "SliceDifference",
     "Success",
     "TopKLoss",
     "Unjudged",
@@ -120,6 +139,8 @@ __all__ = [
     "conventions_for",
     "conventions_named",
     "conventions_text",
+    "detectable_difference",
+    "difference_power",
     "evaluate",
     "evaluate_table",
     "integer_from",
@@ -128,10 +149,12 @@ __all__ = [
     "mean_interval",
     "measure",
     "nDCG",
+    "next_judgments",
     "number_between",
     "paired_difference",
     "parse_measure",
     "ppref",
+    "queries_needed",
     "reference_page",
     "rpref",
     "wpref",

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
-import math
+from collections.abc import Sequence
 from typing import Any
 
+from podium.measures.comparison.details import Details, json_number
 from podium.measures.comparison.result import HEADINGS, Comparison
 from podium.measures.value import Measure
 
 
-def as_markdown(comparison: Comparison) -> str:
+def as_markdown(comparison: Comparison, details: Details | None = None) -> str:
     """Format a comparison as a Markdown table with notes.
+
+    Args:
+        comparison: The comparison.
+        details: Requirements, slices and single queries, if they are to be in it.
 
     Example:
         >>> from podium.data import Dataset
@@ -21,16 +26,28 @@ def as_markdown(comparison: Comparison) -> str:
         >>> as_markdown(comparison).splitlines()[3][:23]
         '| RR | new | 1.0000 | 1'
     """
-    lines = ["| " + " | ".join(HEADINGS) + " |", "| " + " | ".join("---" for _ in HEADINGS) + " |"]
-    lines += [
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
-        for row in comparison.rows()
+    lines = [*_markdown_table(HEADINGS, comparison.rows()), "", *notes(comparison), ""]
+    for section in () if details is None else details.sections():
+        lines += [f"## {section.title}", ""]
+        if section.rows:
+            lines += [*_markdown_table(section.headings, section.rows), ""]
+        lines += [*section.findings, *section.notes, ""]
+    return "\n".join(lines)
+
+
+def _markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return [
+        "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) + " |"
+        for row in (headings, ["---"] * len(headings), *rows)
     ]
-    return "\n".join([*lines, "", *notes(comparison), ""])
 
 
-def as_latex(comparison: Comparison) -> str:
+def as_latex(comparison: Comparison, details: Details | None = None) -> str:
     r"""Format a comparison as a LaTeX table (booktabs).
+
+    Args:
+        comparison: The comparison.
+        details: Requirements, slices and single queries, each a table after it.
 
     Example:
         >>> from podium.data import Dataset
@@ -40,24 +57,36 @@ def as_latex(comparison: Comparison) -> str:
         >>> as_latex(comparison).splitlines()[1]
         '\\toprule'
     """
-    body = [" & ".join(map(_latex_escaped, row)) + r" \\" for row in comparison.rows()]
-    return "\n".join(
-        [
-            r"\begin{tabular}{ll" + "r" * (len(HEADINGS) - 2) + "}",
-            r"\toprule",
-            " & ".join(map(_latex_escaped, HEADINGS)) + r" \\",
-            r"\midrule",
-            *body,
-            r"\bottomrule",
-            r"\end{tabular}",
-            *(f"% {note}" for note in notes(comparison)),
-            "",
+    lines = _latex_table(HEADINGS, comparison.rows(), notes(comparison))
+    for section in () if details is None else details.sections():
+        lines += [
+            f"% {section.title}",
+            *_latex_table(section.headings, section.rows, [*section.findings, *section.notes]),
         ]
-    )
+    return "\n".join([*lines, ""])
 
 
-def as_json(comparison: Comparison) -> str:
+def _latex_table(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], remarks: Sequence[str]
+) -> list[str]:
+    return [
+        r"\begin{tabular}{ll" + "r" * (len(headings) - 2) + "}",
+        r"\toprule",
+        " & ".join(map(_latex_escaped, headings)) + r" \\",
+        r"\midrule",
+        *(" & ".join(map(_latex_escaped, row)) + r" \\" for row in rows),
+        r"\bottomrule",
+        r"\end{tabular}",
+        *("% " + " ".join(note.split()) for note in remarks),
+    ]
+
+
+def as_json(comparison: Comparison, details: Details | None = None) -> str:
     """Format a comparison as JSON, with the values of each query.
+
+    Args:
+        comparison: The comparison.
+        details: Requirements, slices and single queries, if they are to be in it.
 
     Example:
         >>> from podium.data import Dataset
@@ -84,14 +113,16 @@ def as_json(comparison: Comparison) -> str:
             system: {
                 "mean": comparison.summaries[measure][system].mean,
                 "interval": [
-                    _number(comparison.summaries[measure][system].low),
-                    _number(comparison.summaries[measure][system].high),
+                    json_number(comparison.summaries[measure][system].low),
+                    json_number(comparison.summaries[measure][system].high),
                 ],
                 "values": comparison.values[measure][:, column].tolist(),
                 **_verdict_json(comparison, measure, system),
             }
             for column, system in enumerate(comparison.systems)
         }
+    if details is not None:
+        content |= details.to_json()
     return json.dumps(content, indent=1, ensure_ascii=False)
 
 
@@ -138,11 +169,6 @@ def _test_in_words(comparison: Comparison) -> str:
     }[comparison.test]
 
 
-def _number(value: float) -> float | None:
-    """Return None for NaN and infinity, which JSON does not have."""
-    return value if math.isfinite(value) else None
-
-
 def _verdict_json(comparison: Comparison, measure: Measure, system: str) -> dict[str, Any]:
     verdict = comparison.verdicts[measure].get(system)
     if verdict is None:
@@ -150,12 +176,12 @@ def _verdict_json(comparison: Comparison, measure: Measure, system: str) -> dict
     difference, coherence = verdict.difference, verdict.coherence
     return {
         "difference": difference.mean,
-        "difference_interval": [_number(difference.low), _number(difference.high)],
-        "effect": _number(difference.effect),
+        "difference_interval": [json_number(difference.low), json_number(difference.high)],
+        "effect": json_number(difference.effect),
         "wins_ties_losses": [difference.wins, difference.ties, difference.losses],
         "p_values": dict(difference.p_values),
         "p_values_holm": dict(verdict.corrected),
-        "p_value_tukey": _number(verdict.tukey),
+        "p_value_tukey": json_number(verdict.tukey),
         "coherence": None
         if coherence is None
         else {

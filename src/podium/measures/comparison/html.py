@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
 import numpy as np
 
 from podium.measures.comparison.coherence import BASES, STEEPNESS
+from podium.measures.comparison.details import Details, Section
 from podium.measures.comparison.formats import notes
+from podium.measures.comparison.list_html import LIST_STYLE, list_pair
 from podium.measures.comparison.result import HEADINGS, BaselineComparison, Comparison
 from podium.measures.value import Measure
 from podium.reports.charts import curve_chart, difference_chart, grid_chart
 from podium.reports.page import report_page
 
-_STYLE = "th:nth-child(-n+2), td:nth-child(-n+2) { text-align: left; }"
+_TONES = {"yes": " class='up'", "no": " class='down'", "could turn": " class='down'"}
+_STYLE = """
+th:nth-child(-n+2), td:nth-child(-n+2), th.name, td.name { text-align: left; }
+.cards svg { max-width: 560px; }
+"""
 
 
-def as_html(comparison: Comparison) -> str:
+def as_html(comparison: Comparison, details: Details | None = None) -> str:
     """Format a comparison as a self-contained HTML page.
+
+    Args:
+        comparison: The comparison.
+        details: Requirements, slices and single queries, if they are to be in it.
 
     Example:
         >>> from podium.data import Dataset
@@ -36,8 +47,14 @@ def as_html(comparison: Comparison) -> str:
         f"<p>{len(comparison.query_ids)} queries, "
         f"baseline <b>{escape(comparison.baseline)}</b>.</p>",
         _main_table(comparison),
-        "<ul>" + "".join(f"<li>{escape(note)}</li>" for note in notes(comparison)) + "</ul>",
+        _list(notes(comparison)),
     ]
+    for section in () if details is None else details.sections():
+        parts += [
+            f"<h2>{escape(section.title)}</h2>",
+            _section_table(section),
+            _list([*section.findings, *section.notes]),
+        ]
     if comparison.curves:
         parts += [
             f"<h2>{escape(comparison.curve_of)} over the cut-off</h2>",
@@ -55,7 +72,43 @@ def as_html(comparison: Comparison) -> str:
                 for system, verdict in comparison.verdicts[measure].items()
             ]
             parts.append("</div>")
-    return report_page(f"Comparison of {title}", parts, style=_STYLE)
+    if details is not None and details.lists:
+        parts += [
+            "<h2>Lists of the queries that moved most</h2>",
+            "<p>label: ? where nobody judged; other: the rank in the other list, if it is in "
+            "it.</p>",
+            *(
+                list_pair(pair, comparison.baseline, is_open=at == 0)
+                for at, pair in enumerate(details.lists)
+            ),
+        ]
+    return report_page(f"Comparison of {title}", parts, style=_STYLE + LIST_STYLE)
+
+
+def _list(remarks: Sequence[str]) -> str:
+    return "<ul>" + "".join(f"<li>{escape(note)}</li>" for note in remarks) + "</ul>"
+
+
+def _section_table(section: Section) -> str:
+    if not section.rows:
+        return ""
+    head = "".join(
+        f"<th{' class=name' if at < section.names else ''}>{escape(name)}</th>"
+        for at, name in enumerate(section.headings)
+    )
+    rows = [
+        "".join(_cell(cell, section.names > at) for at, cell in enumerate(row))
+        for row in section.rows
+    ]
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f"<div class='wide'><table><tr>{head}</tr>{body}</table></div>"
+
+
+def _cell(text: str, is_name: bool) -> str:
+    tone = _TONES.get(text, "")
+    if text.endswith("*") and not is_name:
+        tone = _TONES["yes"] if text.startswith("+") else _TONES["no"]
+    return f"<td{' class=name' if is_name else tone}>{escape(text)}</td>"
 
 
 def _main_table(comparison: Comparison) -> str:

@@ -21,6 +21,11 @@ from podium.measures.value import Measure
 from podium.registry import unknown_name
 
 if TYPE_CHECKING:
+    from podium.measures.comparison.decision import Decision, Look
+    from podium.measures.comparison.query_plan import QueryPlan
+    from podium.measures.comparison.requirement import Requirement
+    from podium.measures.comparison.slice_differences import SliceDifference
+    from podium.measures.comparison.slices import QueryProperties
     from podium.reports.figure import Figure
 
 
@@ -137,6 +142,127 @@ class Comparison:
         differences = table[:, self.systems.index(name)] - table[:, 0]
         title = f"{chosen}: {name} against {self.baseline}"
         return Figure.of_chart(title, difference_chart(differences, self.query_ids))
+
+    def require(
+        self,
+        *requirements: Requirement | str,
+        properties: QueryProperties | None = None,
+        level: float = 0.05,
+        look: Look | str | None = None,
+    ) -> Decision:
+        """Test whether each system may ship: whether all requirements are shown.
+
+        A requirement is not met until a one-sided test shows it, so a small or noisy comparison
+        does not ship by default; the result tells how many queries would be enough.
+
+        Args:
+            requirements: Such as ``"nDCG@10 >= baseline - 0.005"`` (no loss beyond a margin),
+                ``"nDCG@10 > baseline"`` (a gain), ``"nDCG@10 >= baseline - 1%"`` or
+                ``"RR >= 0.4"``; for losses with ``<=``, ``<`` and ``+``. After it
+                ``in each COLUMN`` asks for every slice of a column, ``in COLUMN=VALUE`` for one.
+            properties: The columns of the queries, for slices: ``{column: {query id: value}}``, or
+                a table with a column ``query_id``. A column with more than 8 different numbers
+                is cut into three ranges.
+            level: How often systems that do not meet the requirements may pass, at most.
+            look: Which of several planned looks at this comparison this is, such as ``"2/5"``.
+
+        Example:
+            >>> from podium.measures import compare
+            >>> truth = {f"q{query}": {"a": 1} for query in range(20)}
+            >>> old = {query: {"b": 2, "a": 1} for query in truth}
+            >>> new = {query: {"a": 1 + (query != "q0"), "b": 1.5} for query in truth}
+            >>> decision = compare("RR", truth, {"old": old, "new": new}).require("RR > baseline")
+            >>> decision.shown, round(decision.results[0].value, 3)
+            (True, 0.475)
+        """
+        from podium.measures.comparison.decision import Look, decide
+        from podium.measures.comparison.requirement import Requirement
+
+        return decide(
+            self,
+            [Requirement.parse(each) if isinstance(each, str) else each for each in requirements],
+            properties=properties,
+            level=level,
+            look=Look.parse(look) if isinstance(look, str) else look,
+        )
+
+    def slices(self, properties: QueryProperties) -> tuple[SliceDifference, ...]:
+        """Compare on the slices of each column of the queries' properties.
+
+        P-values are those of the comparison's test, corrected over all slices by Benjamini and
+        Hochberg (``q_value``).
+
+        Args:
+            properties: As ``require`` takes them.
+
+        Example:
+            >>> from podium.measures import compare
+            >>> truth = {f"q{query}": {"a": 1} for query in range(8)}
+            >>> old = {query: {"b": 2, "a": 1} for query in truth}
+            >>> new = {query: {"a": 2, "b": 1} for query in truth}
+            >>> kinds = {query: "new" if query > "q5" else "known" for query in truth}
+            >>> rows = compare("RR", truth, {"old": old, "new": new}).slices({"kind": kinds})
+            >>> [(row.name, row.queries, row.mean) for row in rows]
+            [('kind=known', 6, 0.5), ('kind=new', 2, 0.5)]
+        """
+        from podium.measures.comparison.slice_differences import slice_differences
+        from podium.measures.comparison.slices import property_columns, slices_of
+
+        return slice_differences(self, slices_of(property_columns(properties, self.query_ids)))
+
+    def search_slices(
+        self, properties: QueryProperties, *, seed: int = 0
+    ) -> tuple[SliceDifference, ...]:
+        """Search for slices that gain or lose, and test them on queries that took no part in it.
+
+        A tree of at most two conditions on the properties is grown on one half of the queries,
+        drawn at random; its slices are tested on the other half. With fewer than 32 queries there
+        is nothing to split.
+
+        Args:
+            properties: As ``require`` takes them.
+            seed: Of the two halves.
+
+        Example:
+            >>> from podium.measures import compare
+            >>> truth = {f"q{query}": {"a": 1} for query in range(80)}
+            >>> kind = {f"q{query}": "odd" if query % 2 else "even" for query in range(80)}
+            >>> old = {query: {"b": 2, "a": 1} for query in truth}
+            >>> new = {query: {"a": 3 if kind[query] == "odd" else 1, "b": 2} for query in truth}
+            >>> comparison = compare("RR", truth, {"old": old, "new": new})
+            >>> [(row.name, row.mean) for row in comparison.search_slices({"kind": kind})]
+            [('kind = even', 0.0), ('kind = odd', 0.5)]
+        """
+        from podium.measures.comparison.slice_search import search_slices
+        from podium.measures.comparison.slices import property_columns
+
+        return search_slices(self, property_columns(properties, self.query_ids), seed=seed)
+
+    def plan(
+        self, *, difference: float = 0.01, power: float = 0.8, level: float = 0.05
+    ) -> tuple[QueryPlan, ...]:
+        """Tell how many queries show a difference, by how the differences here vary.
+
+        Args:
+            difference: The true mean difference to show, above 0.
+            power: The chance to show it.
+            level: The level of the two-sided paired t-test.
+
+        Returns:
+            A plan for each measure and system.
+
+        Example:
+            >>> from podium.measures import compare
+            >>> truth = {"p": {"a": 1}, "q": {"b": 1}, "r": {"b": 1}}
+            >>> old = {query: {"b": 2, "a": 1} for query in truth}
+            >>> new = {query: {"a": 2, "b": 1} for query in truth}
+            >>> (plan,) = compare("RR", truth, {"old": old, "new": new}).plan(difference=0.1)
+            >>> round(plan.deviation, 4), plan.needed
+            (0.5774, 264)
+        """
+        from podium.measures.comparison.query_plan import plan_queries
+
+        return plan_queries(self, difference=difference, power=power, level=level)
 
     def rows(self) -> list[list[str]]:
         """The main table as strings: one row per system and measure, as every report shows it."""

@@ -84,9 +84,7 @@ def paired_difference(
         )
     unit = _unit(one, other)
     one, other = one / unit, other / unit
-    differences = one - other
-    rounding = _TIE * np.maximum(np.abs(one), np.abs(other))
-    differences = np.where(np.abs(differences) <= rounding, 0.0, differences)
+    differences = differences_of(one, other)
     if weights is None:
         mean, low, high = mean_interval(differences)
         effect = _effect(differences, mean)
@@ -106,6 +104,18 @@ def paired_difference(
         losses=int(np.sum(differences < 0)),
         p_values=p_values,
     )
+
+
+def differences_of(one: Doubles, other: Doubles) -> Doubles:
+    """Return the differences of values, query by query; those that are rounding are 0.
+
+    Example:
+        >>> differences_of(np.array([0.1 + 0.2, 0.5]), np.array([0.3, 0.25])).tolist()
+        [0.0, 0.25]
+    """
+    differences = one - other
+    rounding = _TIE * np.maximum(np.abs(one), np.abs(other))
+    return np.where(np.abs(differences) <= rounding, 0.0, differences)
 
 
 def mean_interval(values: Doubles, level: float = 0.95) -> tuple[float, float, float]:

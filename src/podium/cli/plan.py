@@ -1,0 +1,154 @@
+"""``podium plan``: how many queries, and which judgments, a comparison needs."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from podium.cli.evaluate import ConventionName, Measure, Truth, unique_name
+from podium.cli.options import JsonOutput
+from podium.cli.printing import print_notes, print_table
+from podium.cli.progress import spinner
+from podium.cli.reading import Reading, read_rankings, reads_data
+from podium.data import Judgments, Preferences, Rankings
+from podium.errors import ArgumentError
+from podium.measures import (
+    JudgingPlan,
+    QueryPlan,
+    compare,
+    next_judgments,
+)
+
+
+@reads_data
+def plan_command(
+    truth: Truth,
+    runs: Annotated[list[str], typer.Argument(help="Two runs or more; the first is the baseline.")],
+    measures: Measure = None,
+    conventions: ConventionName = None,
+    difference: Annotated[
+        float, typer.Option(help="The true difference that a test is to show.")
+    ] = 0.01,
+    power: Annotated[float, typer.Option(help="The chance to show it.")] = 0.8,
+    level: Annotated[float, typer.Option(help="The level of the two-sided test.")] = 0.05,
+    next_count: Annotated[
+        int | None,
+        typer.Option(
+            "--next",
+            metavar="COUNT",
+            help="Print instead the unjudged documents to judge next, those that tell most about "
+            "the difference of two runs first.",
+        ),
+    ] = None,
+    as_json: JsonOutput = False,
+    *,
+    reading: Reading,
+) -> None:
+    """Plan a comparison: how many queries show a difference, or which documents to judge next.
+
+    The deviation of the differences between the runs, query by query, is taken from the queries
+    at hand.
+    """
+    with spinner("Planning"):
+        judged = reading.truth(truth)
+        systems: dict[str, Rankings] = {}
+        for path in runs:
+            run = read_rankings(path)
+            systems[unique_name(run, path, systems)] = run
+        if next_count is not None:
+            plan = _next(judged, systems, measures, conventions, next_count)
+        else:
+            default = ["ppref"] if isinstance(judged, Preferences) else ["nDCG@10"]
+            comparison = compare(measures or default, judged, systems, conventions=conventions)
+            plans = comparison.plan(difference=difference, power=power, level=level)
+    if next_count is not None:
+        _print_next(plan, as_json=as_json)
+    else:
+        _print(plans, difference, power, level, as_json=as_json)
+
+
+def _next(
+    judged: Judgments | Preferences,
+    systems: dict[str, Rankings],
+    measures: list[str] | None,
+    conventions: str | None,
+    count: int,
+) -> JudgingPlan:
+    if len(systems) != 2 or len(measures or []) > 1:
+        raise ArgumentError(
+            f"{len(systems)} runs and {len(measures or []) or 1} measures to choose documents for",
+            hint="Give two runs and one measure with --next.",
+        )
+    if isinstance(judged, Preferences):
+        raise ArgumentError("--next chooses documents to label. Give qrels as TRUTH.")
+    measure = measures[0] if measures else "nDCG@10"
+    return next_judgments(measure, judged, *systems.values(), count=count, conventions=conventions)
+
+
+def _print(
+    plans: tuple[QueryPlan, ...], difference: float, power: float, level: float, *, as_json: bool
+) -> None:
+    if as_json:
+        content = [{**vars(plan), "measure": repr(plan.measure)} for plan in plans]
+        typer.echo(json.dumps(content))
+        return
+    headings = ("measure", "system", "deviation", "queries", "power", "needed", "detectable")
+    rows = [
+        [
+            repr(plan.measure),
+            plan.system,
+            f"{plan.deviation:.4f}",
+            f"{plan.queries:,}",
+            f"{plan.power:.1%}",
+            "-" if plan.needed is None else f"{plan.needed:,}",
+            f"{plan.detectable:.4f}",
+        ]
+        for plan in plans
+    ]
+    print_table(headings, rows, names=2)
+    print_notes(
+        [
+            f"needed: queries that show a true difference of {difference:g} with {power:.0%} "
+            f"power, by a two-sided paired t-test at level {level:g}, if they vary as those at "
+            "hand.",
+            f"power: the chance that the queries at hand show it; detectable: the difference that "
+            f"they show with {power:.0%} power.",
+        ]
+    )
+
+
+def _print_next(plan: JudgingPlan, *, as_json: bool) -> None:
+    if as_json:
+        content: dict[str, Any] = {
+            "measure": repr(plan.measure),
+            "difference": plan.difference,
+            "expected": plan.expected,
+            "deviation": plan.deviation,
+            "chance_to_turn": plan.chance_to_turn,
+            "unjudged": plan.unjudged,
+            "documents": [vars(each) for each in plan.documents],
+        }
+        typer.echo(json.dumps(content, ensure_ascii=False))
+        return
+    rows = [
+        [
+            each.query_id,
+            each.document_id,
+            "-" if each.baseline_rank is None else str(each.baseline_rank),
+            "-" if each.system_rank is None else str(each.system_rank),
+            f"{each.swing:.5f}",
+        ]
+        for each in plan.documents
+    ]
+    print_table(("query", "document", "baseline rank", "rank", "swing"), rows, names=2)
+    print_notes(
+        [
+            f"{plan.measure!r}: the difference is {plan.difference:+.4f} as judged, and "
+            f"{plan.expected:+.4f} ± {plan.deviation:.4f} once the {plan.unjudged:,} unjudged "
+            f"documents among the first are judged; the chance that its sign turns is "
+            f"{plan.chance_to_turn:.1%}.",
+            "swing: the standard deviation of the mean difference that is due to this document.",
+        ]
+    )

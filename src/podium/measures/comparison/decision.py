@@ -1,0 +1,323 @@
+"""Whether systems may ship: each requirement tested, and all of them together."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from podium.errors import ArgumentError
+from podium.kernels import Doubles
+from podium.measures.comparison.one_sided import mean_above
+from podium.measures.comparison.power import queries_needed
+from podium.measures.comparison.requirement import Requirement
+from podium.measures.comparison.slices import (
+    QueryProperties,
+    Slice,
+    column_slices,
+    property_columns,
+    slices_of,
+)
+from podium.measures.comparison.statistics import differences_of
+
+if TYPE_CHECKING:
+    from podium.measures.comparison.result import Comparison
+
+DECISION_HEADINGS = (
+    "requirement", "system", "slice", "queries", "value", "limit", "p", "shown",
+)  # fmt: skip
+
+_LOOK = re.compile(r"\s*(\d{1,4})\s*/\s*(\d{1,4})\s*")
+_MOST_LOOKS = 1000
+
+
+@dataclass(frozen=True)
+class Look:
+    """One of several planned looks at the same comparison while queries are being judged.
+
+    Every look but one at the end is another chance to be wrong. Each of the planned looks is
+    tested at its share of the level; by the union bound all of them together show something false
+    at most as often as the level says, however their data overlap. The number of looks has to be
+    fixed before the first.
+
+    Attributes:
+        number: Which look this is, from 1.
+        planned: How many looks there are to be.
+
+    Example:
+        >>> Look.parse("2/5").level(0.05)
+        0.01
+    """
+
+    number: int = 1
+    planned: int = 1
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.number <= self.planned <= _MOST_LOOKS:
+            raise ArgumentError(
+                f"look {self.number} of {self.planned}",
+                hint=f"Give a look from 1 on, of at most {_MOST_LOOKS}, such as 2/5.",
+            )
+
+    @classmethod
+    def parse(cls, text: str) -> Look:
+        """Read ``2/5``: the second of five planned looks."""
+        match = _LOOK.fullmatch(text)
+        if match is None:
+            raise ArgumentError(
+                f"{text[:40]!r} is not a look", hint="Write the second of five as 2/5."
+            )
+        return cls(int(match[1]), int(match[2]))
+
+    def level(self, level: float) -> float:
+        """The level of this look's tests."""
+        return level / self.planned
+
+
+@dataclass(frozen=True)
+class RequirementResult:
+    """One requirement of one system, over all queries or those of a slice.
+
+    Attributes:
+        requirement: What was asked for.
+        system: The system.
+        slice_name: The slice; empty for all queries.
+        queries: How many queries were tested.
+        value: The mean of what is compared with ``bound``: the difference from the baseline (from
+            that share of it which a percentage leaves), or the mean itself.
+        bound: What it must be shown to be beyond.
+        limit: The end of the one-sided interval of ``value``, at the level of the test, which has
+            to be beyond the bound; NaN for a single query.
+        p_value: Of the one-sided test.
+        corrected: The p-value after Holm's correction over systems.
+        shown: Whether that is below the level.
+        needed: If it is not shown, how many queries would show it with 80 % power, were the true
+            mean and the deviation what they are here; None if it is shown, or if no number of
+            queries would, because the mean is on the wrong side of the bound.
+    """
+
+    requirement: Requirement
+    system: str
+    slice_name: str
+    queries: int
+    value: float
+    bound: float
+    limit: float
+    p_value: float
+    corrected: float
+    shown: bool
+    needed: int | None
+
+    def written(self, value: float) -> str:
+        """A value as tables show it: differences with their sign."""
+        sign = "+" if self.requirement.against_baseline else ""
+        return "-" if math.isnan(value) else f"{value:{sign}.4f}"
+
+    @property
+    def missing(self) -> str:
+        """What is missing, in words; empty if it is shown."""
+        if self.shown:
+            return ""
+        if self.queries < 2:
+            return "a single query cannot show it: its variance is unknown"
+        if self.needed is None:
+            return "the mean is not beyond the bound: more queries alone will not show it"
+        return (
+            f"about {self.needed:,} queries would show it (80 % power), there are {self.queries:,}"
+        )
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Which systems were shown to meet all requirements.
+
+    A system is falsely said to meet all of them only if one that it does not meet is falsely
+    shown, so testing each at the level keeps the level for the joint claim (intersection-union
+    test), however many requirements and slices there are. Several systems are several claims, which
+    Holm's correction keeps to the level together.
+
+    Attributes:
+        results: One per requirement, slice and system.
+        level: The level of all looks together.
+        look: The look that this is.
+        ships: For each system, whether all its requirements are shown.
+    """
+
+    results: tuple[RequirementResult, ...]
+    level: float
+    look: Look
+    ships: dict[str, bool]
+
+    @property
+    def shown(self) -> bool:
+        """Whether every system was shown to meet every requirement."""
+        return all(self.ships.values())
+
+    def rows(self) -> list[list[str]]:
+        """The results as strings, as every report shows them."""
+        return [
+            [
+                each.requirement.text,
+                each.system,
+                each.slice_name,
+                f"{each.queries:,}",
+                each.written(each.value),
+                each.written(each.limit),
+                f"{each.corrected:.3g}",
+                "yes" if each.shown else "no",
+            ]
+            for each in self.results
+        ]
+
+    def missing(self) -> list[str]:
+        """What each requirement that is not shown lacks, one sentence each."""
+        return [
+            f"{each.requirement.text}, {each.system}"
+            + (f", {each.slice_name}" if each.slice_name else "")
+            + f": {each.missing}."
+            for each in self.results
+            if not each.shown
+        ]
+
+    def notes(self) -> list[str]:
+        """How to read the results, one sentence each."""
+        level = self.look.level(self.level)
+        sentences = [
+            f"Each requirement is a one-sided t-test at level {level:g}, corrected where rare "
+            "large losses would make it too optimistic; all must be shown, so they need no further "
+            "correction (intersection-union test)."
+        ]
+        if len(self.ships) > 1:
+            sentences.append(f"p is Holm-corrected over the {len(self.ships)} systems.")
+        if self.look.planned > 1:
+            sentences.append(
+                f"Look {self.look.number} of {self.look.planned} planned ones, each at its share "
+                f"of the level {self.level:g}."
+            )
+        fewest = min(result.queries for result in self.results)
+        if fewest > 1:
+            # The largest share of queries that so many draws all miss with a chance of the level.
+            share = 1.0 - level ** (1.0 / fewest)
+            sentences.append(
+                f"Losses on fewer than {share:.1%} of queries may be in none of {fewest:,}, where "
+                "no test sees them."
+            )
+        return sentences
+
+
+def decide(
+    comparison: Comparison,
+    requirements: Sequence[Requirement],
+    *,
+    properties: QueryProperties | None = None,
+    level: float = 0.05,
+    look: Look | None = None,
+) -> Decision:
+    """Test requirements; ``Comparison.require`` documents it."""
+    if not requirements:
+        raise ArgumentError("there are no requirements", hint="Give at least one.")
+    if not 0 < level < 1:
+        raise ArgumentError(f"level is {level}", hint="Give a number in (0, 1), such as 0.05.")
+    look = Look() if look is None else look
+    slices = None
+    if properties is not None:
+        slices = slices_of(property_columns(properties, comparison.query_ids))
+    tests = [
+        (requirement, system, part)
+        for system in comparison.systems[1:]
+        for requirement in requirements
+        for part in _parts(requirement, slices, len(comparison.query_ids))
+    ]
+    here = look.level(level)
+    results = [_tested(comparison, *test, level=here) for test in tests]
+    corrected = _corrected_over_systems(results, comparison.systems[1:])
+    final = tuple(
+        _decided(result, p_value, here) for result, p_value in zip(results, corrected, strict=True)
+    )
+    ships = {
+        system: all(result.shown for result in final if result.system == system)
+        for system in comparison.systems[1:]
+    }
+    return Decision(final, level, look, ships)
+
+
+def _parts(requirement: Requirement, slices: Sequence[Slice] | None, queries: int) -> list[Slice]:
+    """The slices that a requirement is about; one without a name for all queries."""
+    if not requirement.column:
+        return [Slice("", "", np.ones(queries, np.bool_))]
+    if slices is None:
+        raise ArgumentError(
+            f"{requirement.text!r} is about slices, and none are known",
+            hint="Give properties=, a table with a column query_id and this column.",
+        )
+    return column_slices(slices, requirement.column, requirement.value)
+
+
+def _tested(
+    comparison: Comparison, requirement: Requirement, system: str, part: Slice, *, level: float
+) -> RequirementResult:
+    if requirement.measure not in comparison.values:
+        known = ", ".join(map(repr, comparison.measures))
+        raise ArgumentError(
+            f"{requirement.measure!r} was not compared", hint=f"There are: {known}."
+        )
+    table = comparison.values[requirement.measure][part.members]
+    values: Doubles = table[:, comparison.systems.index(system)]
+    if requirement.against_baseline:
+        values = differences_of(values, requirement.factor * table[:, 0])
+    weights = comparison.query_weights
+    # Of losses, smaller values are better: their negative has to be above the bound's.
+    sign = 1.0 if requirement.measure.larger_is_better else -1.0
+    test = mean_above(
+        sign * values,
+        sign * requirement.offset,
+        level,
+        None if weights is None else weights[part.members],
+    )
+    gap = test.mean - sign * requirement.offset
+    needed = None
+    if gap > 0 and len(values) > 1:
+        needed = queries_needed(gap, test.deviation, level=level, one_sided=True)
+    return RequirementResult(
+        requirement=requirement,
+        system=system,
+        slice_name=part.name if part.column else "",
+        queries=len(values),
+        value=sign * test.mean,
+        bound=requirement.offset,
+        limit=sign * test.low,
+        p_value=test.p_value,
+        corrected=test.p_value,
+        shown=False,
+        needed=needed,
+    )
+
+
+def _decided(result: RequirementResult, p_value: float, level: float) -> RequirementResult:
+    shown = p_value < level
+    return replace(result, corrected=p_value, shown=shown, needed=None if shown else result.needed)
+
+
+def _corrected_over_systems(
+    results: Sequence[RequirementResult], systems: Sequence[str]
+) -> list[float]:
+    """Holm's correction of each system's joint p-value, the largest of its requirements'.
+
+    Each p-value is multiplied as its system's joint one is, and is at least the corrected joint
+    p-value of the systems before it, so the largest of a system's is its corrected joint p-value.
+    """
+    joint = np.array(
+        [max(each.p_value for each in results if each.system == system) for system in systems]
+    )
+    order = np.argsort(joint, kind="stable")
+    before, least, factors = 0.0, {}, {}
+    for rank, index in enumerate(order.tolist()):
+        least[systems[index]], factors[systems[index]] = before, len(systems) - rank
+        before = max(before, joint[index] * (len(systems) - rank))
+    return [
+        min(1.0, max(least[each.system], factors[each.system] * each.p_value)) for each in results
+    ]

@@ -1,0 +1,157 @@
+"""Which documents to judge next, so that a comparison is decided by few judgments."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from podium.data import Dataset, Judgments, Rankings, TableSource
+from podium.errors import ArgumentError
+from podium.measures.comparison.unjudged import Unjudged, unjudged_documents
+from podium.measures.conventions import Conventions
+from podium.measures.inputs import as_system, as_truth
+from podium.measures.names import parse_measure
+from podium.measures.presets import conventions_for
+from podium.measures.registry import definition_of
+from podium.measures.value import Measure
+
+
+@dataclass(frozen=True)
+class UnjudgedDocument:
+    """A document to judge.
+
+    Attributes:
+        query_id: Its query.
+        document_id: Its id.
+        swing: The standard deviation of the mean difference that is due to its label.
+        baseline_rank: Its rank in the baseline from 1, None if it is not among the first.
+        system_rank: Its rank in the other system.
+    """
+
+    query_id: str
+    document_id: str
+    swing: float
+    baseline_rank: int | None
+    system_rank: int | None
+
+
+@dataclass(frozen=True)
+class JudgingPlan:
+    """What is undecided about a comparison, and what to judge.
+
+    Attributes:
+        measure: The measure.
+        difference: The mean difference, system minus baseline, as judged so far.
+        expected: The mean difference to expect once the unjudged documents are judged.
+        deviation: The standard deviation of that difference, due to their labels.
+        bound: What the difference is held against.
+        unjudged: How many documents among the first results are not judged.
+        documents: Those to judge next, the one that matters most first.
+    """
+
+    measure: Measure
+    difference: float
+    expected: float
+    deviation: float
+    bound: float
+    unjudged: int
+    documents: tuple[UnjudgedDocument, ...] = field(repr=False)
+
+    @property
+    def chance_to_turn(self) -> float:
+        """The chance that the difference is on the other side of the bound once all are judged."""
+        distance = abs(self.expected - self.bound)
+        if self.deviation == 0.0:
+            return 0.0
+        return 0.5 * math.erfc(distance / self.deviation / math.sqrt(2.0))
+
+
+def next_judgments(
+    measure: Measure | str,
+    truth: Judgments | Dataset | TableSource,
+    baseline: Rankings | TableSource | ArrayLike,
+    system: Rankings | TableSource | ArrayLike,
+    *,
+    count: int = 20,
+    bound: float = 0.0,
+    conventions: Conventions | str | None = None,
+) -> JudgingPlan:
+    """Choose the documents whose labels would tell most about a difference of two systems.
+
+    Every label is tried on every unjudged document among the first results, and the measure
+    evaluated. A document matters as much as the variance that its label gives the mean difference:
+    nothing where both systems rank it alike, most where one has it at the top and the other does
+    not. This is the idea of minimal test collections (Carterette, Allan and Sitaraman, SIGIR
+    2006), for any measure of labels.
+
+    Args:
+        measure: The measure.
+        truth: Judgments so far, in any form that ``evaluate`` takes.
+        baseline: The rankings of the one system.
+        system: Those of the other.
+        count: How many documents to return.
+        bound: The difference to decide about, such as the margin of a requirement.
+        conventions: As ``evaluate`` takes them.
+
+    Example:
+        >>> truth = {"q": {"a": 1, "b": 0}}
+        >>> old = {"q": {"a": 3.0, "b": 2.0, "c": 1.0}}
+        >>> new = {"q": {"a": 3.0, "c": 2.0, "b": 1.0}}
+        >>> plan = next_judgments("DCG@3", truth, old, new)
+        >>> [(each.document_id, each.baseline_rank, each.system_rank) for each in plan.documents]
+        [('c', 3, 2)]
+    """
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise ArgumentError(f"count is {count!r}", hint="Give an integer of at least 1.")
+    if not math.isfinite(bound):
+        raise ArgumentError(f"bound is {bound}", hint="Give a number.")
+    reference = as_truth(truth, baseline)
+    if not isinstance(reference, Judgments):
+        raise ArgumentError(
+            f"next judgments are of documents by id, not of a {type(reference).__name__}",
+            hint="Give judgments and two runs.",
+        )
+    runs = [as_system(reference, each) for each in (baseline, system)]
+    if not all(isinstance(each, Rankings) for each in runs):
+        raise ArgumentError("a system is not a run", hint="Give judgments and two runs.")
+    parsed = parse_measure(measure)
+    if definition_of(parsed).aggregate != "mean":
+        raise ArgumentError(
+            f"{parsed!r} is not a mean over queries", hint="Choose a measure that is, such as AP."
+        )
+    unjudged = unjudged_documents(
+        parsed,
+        conventions_for(measure, conventions),
+        reference,
+        *runs,  # type: ignore[arg-type]
+    )
+    return judging_plan(parsed, unjudged, count=count, bound=bound)
+
+
+def judging_plan(measure: Measure, unjudged: Unjudged, *, count: int, bound: float) -> JudgingPlan:
+    """Make the plan of unjudged documents that are known."""
+    queries = len(unjudged.differences)
+    order = np.argsort(-unjudged.swings, kind="stable")[:count]
+    documents = tuple(
+        UnjudgedDocument(
+            query_id=unjudged.query_ids[unjudged.query[row]],
+            document_id=unjudged.document_ids[row],
+            swing=math.sqrt(unjudged.swings[row]) / queries,
+            baseline_rank=int(unjudged.ranks[row, 0]) or None,
+            system_rank=int(unjudged.ranks[row, 1]) or None,
+        )
+        for row in order.tolist()
+        if unjudged.swings[row] > 0.0
+    )
+    return JudgingPlan(
+        measure=measure,
+        difference=float(unjudged.differences.mean()),
+        expected=float(unjudged.expected.mean()),
+        deviation=math.sqrt(float(unjudged.variances.sum())) / queries,
+        bound=bound,
+        unjudged=len(unjudged.swings),
+        documents=documents,
+    )

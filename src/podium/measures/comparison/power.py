@@ -1,0 +1,145 @@
+"""Power: how many queries show a difference, and which difference a number of queries shows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from podium.errors import ArgumentError
+
+MOST_QUERIES = 10**9
+"""Needed queries beyond this are not counted."""
+
+
+def difference_power(
+    difference: float,
+    deviation: float,
+    queries: int,
+    *,
+    level: float = 0.05,
+    one_sided: bool = False,
+) -> float:
+    """The chance that a paired t-test of so many queries shows a true mean difference.
+
+    The test statistic has a noncentral t distribution if differences are normal, and nearly so for
+    the mean of many that are not. With two sides, a significant difference of the wrong sign does
+    not count.
+
+    Args:
+        difference: The true mean difference; for a margin, the distance from it.
+        deviation: The standard deviation of the differences, query by query.
+        queries: How many queries.
+        level: The level of the test.
+        one_sided: Whether the test has one side, as those of requirements have.
+
+    Example:
+        >>> round(difference_power(0.01, 0.1, 787), 3)
+        0.8
+    """
+    from scipy import special
+
+    _check(deviation=deviation, level=level)
+    if queries < 2 or difference <= 0:
+        # Of no difference, or one of the wrong sign, nothing is rightly shown.
+        return 0.0
+    if deviation == 0:
+        return 1.0
+    freedom = queries - 1
+    critical = -float(special.stdtrit(freedom, level if one_sided else level / 2))
+    shift = difference / deviation * math.sqrt(queries)
+    if shift > critical + 40:  # where the noncentral distribution is not computed
+        return 1.0
+    return 1.0 - float(special.nctdtr(freedom, shift, critical))
+
+
+def queries_needed(
+    difference: float,
+    deviation: float,
+    *,
+    power: float = 0.8,
+    level: float = 0.05,
+    one_sided: bool = False,
+) -> int | None:
+    """The fewest queries that show a true difference with some power.
+
+    Args:
+        difference: The true mean difference, above 0; for a margin, the distance from it.
+        deviation: The standard deviation of the differences, query by query.
+        power: The chance to show it.
+        level: The level of the test.
+        one_sided: Whether the test has one side.
+
+    Returns:
+        The number of queries, None if there would have to be more than ``MOST_QUERIES``.
+
+    Example:
+        >>> queries_needed(0.01, 0.1), queries_needed(0.01, 0.1, one_sided=True)
+        (787, 620)
+    """
+    _check(power=power, level=level, deviation=deviation)
+    if not (math.isfinite(difference) and difference > 0):
+        raise ArgumentError(f"the difference is {difference}", hint="Give a number above 0.")
+
+    def enough(queries: int) -> bool:
+        reached = difference_power(difference, deviation, queries, level=level, one_sided=one_sided)
+        return reached >= power
+
+    return _first(enough)
+
+
+def detectable_difference(
+    deviation: float,
+    queries: int,
+    *,
+    power: float = 0.8,
+    level: float = 0.05,
+    one_sided: bool = False,
+) -> float:
+    """The smallest true difference that so many queries show with some power.
+
+    Example:
+        >>> round(detectable_difference(0.1, 787), 4)
+        0.01
+    """
+    from scipy import optimize
+
+    _check(power=power, level=level, deviation=deviation)
+    if queries < 2:
+        return math.inf
+    if deviation == 0:
+        return 0.0
+
+    def excess(difference: float) -> float:
+        reached = difference_power(difference, 1.0, queries, level=level, one_sided=one_sided)
+        return reached - power
+
+    high = 1.0 / math.sqrt(queries)
+    while excess(high) < 0:
+        high *= 2.0
+    return float(optimize.brentq(excess, 0.0, high)) * deviation
+
+
+def _first(enough: Callable[[int], bool]) -> int | None:
+    """The first of the numbers from 2 on that is enough, if all after it are."""
+    high = 2
+    while not enough(high):
+        high *= 2
+        if high > MOST_QUERIES:
+            return None
+    low = high // 2
+    while low + 1 < high:
+        middle = (low + high) // 2
+        if enough(middle):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _check(**numbers: float) -> None:
+    for name, number in numbers.items():
+        if name == "deviation":
+            if not (math.isfinite(number) and number >= 0):
+                raise ArgumentError(f"the deviation is {number}", hint="Give a number from 0 on.")
+        elif not 0 < number < 1:
+            raise ArgumentError(f"{name} is {number}", hint="Give a number in (0, 1).")

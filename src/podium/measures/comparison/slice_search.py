@@ -1,0 +1,135 @@
+"""A search for slices that gain or lose, by a shallow tree that is tested on other queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.data.seeds import generator
+from podium.kernels import Doubles
+from podium.measures.comparison.slice_differences import SliceDifference, corrected, sliced
+from podium.measures.comparison.slices import is_numeric
+from podium.measures.comparison.statistics import differences_of
+
+if TYPE_CHECKING:
+    from podium.measures.comparison.result import Comparison
+
+_DEPTH = 2
+_LEAST = 8
+"""Queries of each half that a slice has at least."""
+_THRESHOLDS = 8
+"""Of a column of numbers."""
+_MOST_VALUES = 50
+"""Of another column: the most frequent ones are tried."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Condition:
+    """Something that is true of some queries and not of the others."""
+
+    holds: NDArray[np.bool_]
+    name: str
+    opposite: str
+
+
+def search_slices(
+    comparison: Comparison, columns: Mapping[str, Sequence[Any]], *, seed: int = 0
+) -> tuple[SliceDifference, ...]:
+    """Find conditions on the queries' properties that tell gains from losses.
+
+    Whoever looks for the worst slice finds one in noise, too. So the queries are split in two at
+    random: a tree of at most two conditions is grown on one half, where it explains the differences
+    best, and its slices are tested on the other half only, which took no part in the choice. The
+    p-values of all of them are corrected together by Benjamini and Hochberg.
+
+    Args:
+        comparison: The comparison.
+        columns: The values of each property, in the order of the comparison's queries.
+        seed: Of the split.
+
+    Returns:
+        The slices, with the differences of the second half.
+    """
+    queries = len(comparison.query_ids)
+    order = generator(seed).permutation(queries)
+    first = np.zeros(queries, np.bool_)
+    first[order[: queries // 2]] = True
+    conditions = list(_conditions(columns))
+    rows = []
+    for measure in comparison.measures:
+        table = comparison.values[measure]
+        for column, system in enumerate(comparison.systems[1:], start=1):
+            differences = differences_of(table[:, column], table[:, 0])
+            everything = np.ones(queries, np.bool_)
+            for name, members in _leaves(differences, everything, first, conditions, _DEPTH):
+                if name:
+                    rows.append(sliced(comparison, measure, system, name, members & ~first))
+    return corrected(rows)
+
+
+def _leaves(
+    differences: Doubles,
+    members: NDArray[np.bool_],
+    first: NDArray[np.bool_],
+    conditions: Sequence[_Condition],
+    depth: int,
+    name: str = "",
+) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """Split queries by the condition that explains most, and again."""
+    best = _best(differences, members, first, conditions) if depth else None
+    if best is None:
+        yield name, members
+        return
+    for holds, words in ((best.holds, best.name), (~best.holds, best.opposite)):
+        longer = f"{name} and {words}" if name else words
+        yield from _leaves(differences, members & holds, first, conditions, depth - 1, longer)
+
+
+def _best(
+    differences: Doubles,
+    members: NDArray[np.bool_],
+    first: NDArray[np.bool_],
+    conditions: Sequence[_Condition],
+) -> _Condition | None:
+    """The condition whose two sides differ most for their sizes, in the first half."""
+    best, most = None, 0.0
+    here = members & first
+    for condition in conditions:
+        inside, outside = here & condition.holds, here & ~condition.holds
+        sizes = int(inside.sum()), int(outside.sum())
+        other = members & ~first
+        tested = int((other & condition.holds).sum()), int((other & ~condition.holds).sum())
+        if min(*sizes, *tested) < _LEAST:
+            continue
+        gap = float(differences[inside].mean() - differences[outside].mean())
+        explained = gap**2 * sizes[0] * sizes[1] / sum(sizes)
+        if explained > most:
+            best, most = condition, explained
+    return best
+
+
+def _conditions(columns: Mapping[str, Sequence[Any]]) -> Iterator[_Condition]:
+    for name, values in columns.items():
+        if is_numeric(values):
+            numbers = np.array([np.nan if value is None else value for value in values], np.float64)
+            levels = np.arange(1, _THRESHOLDS) / _THRESHOLDS
+            for threshold in np.unique(np.nanquantile(numbers, levels, method="lower")).tolist():
+                yield _Condition(
+                    numbers <= threshold, f"{name} <= {threshold:g}", f"{name} > {threshold:g}"
+                )
+        else:
+            labels = np.array(
+                ["" if value is None else " ".join(str(value).split()) for value in values], object
+            )
+            kinds, counts = np.unique(labels.astype(str), return_counts=True)
+            frequent = kinds[np.argsort(-counts, kind="stable")][:_MOST_VALUES].tolist()
+            if len(frequent) == 2 and "" not in frequent:  # each is the opposite of the other
+                one, other = frequent
+                yield _Condition(labels == one, f"{name} = {one}", f"{name} = {other}")
+                continue
+            for kind in filter(None, frequent):
+                yield _Condition(labels == kind, f"{name} = {kind}", f"{name} is not {kind}")

@@ -1,0 +1,78 @@
+"""``podium plan``."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from podium.data import Judgments, Rankings, write_qrels, write_run
+from podium.measures import compare, next_judgments
+from tests.cli.run_podium import fail, succeed
+
+FILES = ("plan", "truth.qrels", "old.run", "new.run")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("plan")
+    random = np.random.default_rng(0)
+    ids = np.repeat([f"{query:03d}" for query in range(30)], 10)
+    documents = np.array([f"d{row}" for row in range(len(ids))])
+    labels = random.integers(0, 4, len(ids))
+    judged = random.random(len(ids)) < 0.6
+    judgments = Judgments.from_columns(ids[judged], documents[judged], labels[judged])
+    write_qrels(judgments, path / "truth.qrels")
+    for name, noise in (("old", 2.0), ("new", 1.5)):
+        scores = labels + noise * random.normal(size=len(ids))
+        write_run(Rankings.from_columns(ids, documents, scores, name=name), path / f"{name}.run")
+    (path / "human.pref").write_text("000 d0 d1 d0\n")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _inside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+
+
+def test_queries_are_those_of_the_comparison() -> None:
+    options = ("-m", "AP", "--difference", "0.03", "--power", "0.9", "--level", "0.1")
+    (printed,) = json.loads(succeed(*FILES, *options, "--json"))
+    runs = {"old": "old.run", "new": "new.run"}
+    (plan,) = compare("AP", "truth.qrels", runs).plan(difference=0.03, power=0.9, level=0.1)
+    assert printed == {**vars(plan), "measure": "AP"}
+    table = [line.split("\t") for line in succeed(*FILES, *options).splitlines()]
+    assert table[0] == [
+        *("measure", "system", "deviation", "queries", "power", "needed", "detectable")
+    ]
+    assert table[1][:2] == ["AP", "new"]
+    assert table[1][5] == f"{plan.needed:,}"
+
+
+def test_next_documents_are_those_of_the_function() -> None:
+    printed = json.loads(succeed(*FILES, "--next", "7", "--json"))
+    plan = next_judgments("nDCG@10", "truth.qrels", "old.run", "new.run", count=7)
+    assert printed["documents"] == [vars(each) for each in plan.documents]
+    assert len(printed["documents"]) == 7
+    assert printed["chance_to_turn"] == plan.chance_to_turn
+    table = [line.split("\t") for line in succeed(*FILES, "--next", "7").splitlines()]
+    assert [row[:2] for row in table[1:]] == [
+        [each.query_id, each.document_id] for each in plan.documents
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--difference", "0"), "difference is 0"),
+        (("--power", "1"), "power is 1"),
+        (("--next", "0"), "count is 0"),
+        (("--next", "3", "-m", "AP", "-m", "RR"), "two runs and one measure"),
+    ],
+)
+def test_other_options_are_refused(arguments: tuple[str, ...], message: str) -> None:
+    assert message in fail(*FILES, *arguments)
+
+
+def test_preferences_have_no_documents_to_label() -> None:
+    assert "qrels" in fail("plan", "human.pref", *FILES[2:], "--next", "3")

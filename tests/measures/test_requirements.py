@@ -1,0 +1,347 @@
+"""Requirements: what they mean, what shows them, and how often systems pass that should not."""
+
+import math
+import re
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy import stats
+
+from benchmarks._null_queries import ndcg, reciprocal_rank
+from podium.errors import ArgumentError, DataError
+from podium.measures import Look, Requirement, TopKLoss, compare, nDCG
+from podium.measures.comparison.one_sided import mean_above
+from podium.measures.comparison.statistics import holm
+
+
+@pytest.mark.parametrize(
+    ("text", "measure", "factor", "offset", "column", "value"),
+    [
+        ("nDCG@10 >= baseline - 0.005", nDCG @ 10, 1.0, -0.005, "", ""),
+        (" ndcg_cut_10>=baseline-.5e-2 ", nDCG @ 10, 1.0, -0.005, "", ""),
+        ("nDCG@10 > baseline", nDCG @ 10, 1.0, 0.0, "", ""),
+        ("nDCG@10 > baseline + 0.01", nDCG @ 10, 1.0, 0.01, "", ""),
+        ("nDCG@10 >= baseline - 1 %", nDCG @ 10, 0.99, 0.0, "", ""),
+        ("nDCG@10 >= 0.4", nDCG @ 10, 0.0, 0.4, "", ""),
+        ("TopKLoss(k=3) <= baseline + 0.1", TopKLoss(k=3), 1.0, 0.1, "", ""),
+        ("TopKLoss(k=3) < 2", TopKLoss(k=3), 0.0, 2.0, "", ""),
+        ("nDCG@10 >= baseline - 0.02 in each language", nDCG @ 10, 1.0, -0.02, "language", ""),
+        ("nDCG@10 >= 0.4 in query type = how to", nDCG @ 10, 0.0, 0.4, "query type", "how to"),
+    ],
+)
+def test_text_stands_for_a_requirement(text, measure, factor, offset, column, value) -> None:
+    requirement = Requirement.parse(text)
+    assert requirement.measure == measure
+    assert (requirement.factor, requirement.offset) == pytest.approx((factor, offset))
+    assert (requirement.column, requirement.value) == (column, value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("nDCG@10", "is not a requirement"),
+        ("nDCG@10 >= baseline - 0.005 - 0.1", "is not a requirement"),
+        ("nDCG@10 >= __import__('os')", "is not a requirement"),
+        ("nDCG@10 >= " + "1" * 1000, "is not a requirement"),
+        ("nDCG@10 >= 1e999", "infinite"),
+        ("nDCG@10 >= baseline", "cannot be shown"),
+        ("nDCG@10 <= baseline + 0.1", "larger values are better"),
+        ("TopKLoss(k=3) >= baseline - 0.1", "smaller values are better"),
+        ("nDGC@10 > baseline", "Did you mean"),
+        ("nDCG@10 >= baseline - 100%", "nothing of the baseline"),
+    ],
+)
+def test_other_text_is_refused_with_a_remedy(text: str, message: str) -> None:
+    with pytest.raises(ArgumentError, match=re.escape(message)):
+        Requirement.parse(text)
+
+
+def by_hall(values: np.ndarray, bound: float, share: float | None = None) -> float:
+    """The p-value as the formulas have it; ``share`` is that of the variance in the mean's."""
+    count = len(values)
+    root = math.sqrt(1 / count if share is None else share)
+    t = (float(values.mean()) - bound) / (float(np.std(values, ddof=1)) * root)
+    skew = min(float(stats.skew(values)) - math.sqrt(6 / count), 0.0) * root
+    return float(stats.t.sf(t + skew * t**2 / 3 + skew**2 * t**3 / 27 + skew / 6, count - 1))
+
+
+def test_it_is_the_t_test_corrected_for_skewness() -> None:
+    values = np.array([-0.3, -0.1, 0.1, 0.3, 0.2, 0.4])
+    tested = mean_above(values, 0.05, 0.05)
+    assert tested.p_value == pytest.approx(by_hall(values, 0.05))
+    assert tested.p_value > stats.ttest_1samp(values, 0.05, alternative="greater").pvalue
+    assert tested.mean == pytest.approx(float(values.mean()))
+    assert tested.deviation == pytest.approx(float(np.std(values, ddof=1)))
+
+
+def test_rare_losses_make_it_cautious_and_rare_gains_leave_the_t_test() -> None:
+    losses = np.array([0.1] * 19 + [-1.0])
+    assert mean_above(losses, 0.0, 0.05).p_value == pytest.approx(by_hall(losses, 0.0))
+    gains = np.array([-0.1] * 19 + [3.0])
+    expected = stats.ttest_1samp(gains, -0.2, alternative="greater")
+    tested = mean_above(gains, -0.2, 0.05)
+    assert tested.p_value == pytest.approx(float(expected.pvalue))
+    assert tested.low == pytest.approx(float(expected.confidence_interval(0.95).low))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_limit_is_beyond_the_bound_exactly_if_it_is_shown(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    values = random.exponential(1.0, 12) * random.choice([-1.0, 1.0])
+    tested = mean_above(values, 0.0, 0.05)
+    # At the limit the p-value is the level.
+    assert mean_above(values, tested.low, 0.05).p_value == pytest.approx(0.05)
+
+
+def test_equal_weights_change_nothing_and_weights_are_counts() -> None:
+    values = np.array([0.1, -0.2, 0.4, 0.3, 0.2])
+    plain = mean_above(values, 0.0, 0.05)
+    assert mean_above(values, 0.0, 0.05, np.full(5, 2.0)) == plain
+    weights = np.array([1.0, 1.0, 1.0, 3.0, 1.0])
+    weighted = mean_above(values, 0.0, 0.05, weights)
+    assert weighted.mean == pytest.approx(np.average(values, weights=weights))
+    share = float(np.sum(weights**2)) / float(weights.sum()) ** 2
+    shifted = values + (weighted.mean - values.mean())  # the same deviation and skewness
+    assert weighted.p_value == pytest.approx(by_hall(shifted, 0.0, share))
+
+
+def test_values_without_spread() -> None:
+    assert mean_above(np.full(5, 0.2), 0.1, 0.05).p_value == 0.0
+    assert mean_above(np.full(5, 0.1), 0.1, 0.05).p_value == 1.0
+    assert mean_above(np.full(5, 0.0), 0.1, 0.05).p_value == 1.0
+    single = mean_above(np.array([0.3]), 0.1, 0.05)
+    assert (single.mean, single.p_value) == (0.3, 1.0)
+    assert math.isnan(single.low)
+
+
+def made_up(queries: int = 60, gain: float = 0.8, *, systems: int = 2, seed: int = 3):
+    """Judgments and runs of random documents, the later systems with more of the label."""
+    random = np.random.default_rng(seed)
+    truth, runs = {}, {f"s{system}": {} for system in range(systems)}
+    for query in range(queries):
+        labels = random.integers(0, 3, 8)
+        truth[f"q{query}"] = {f"d{row}": int(label) for row, label in enumerate(labels)}
+        for system, run in enumerate(runs.values()):
+            scores = labels * (0.3 + gain * (system > 0)) + random.normal(size=8)
+            run[f"q{query}"] = {f"d{row}": float(score) for row, score in enumerate(scores)}
+    return truth, runs
+
+
+def test_each_requirement_is_the_one_sided_test_of_its_differences() -> None:
+    truth, runs = made_up()
+    comparison = compare(["nDCG@5", "AP"], truth, runs)
+    decision = comparison.require(
+        "nDCG@5 >= baseline - 0.01", "AP > baseline + 0.02", "nDCG@5 >= baseline - 5%", "AP >= 0.6"
+    )
+    ndcg5, ap = comparison.values["nDCG@5"], comparison.values["AP"]
+    expected = [
+        mean_above(ndcg5[:, 1] - ndcg5[:, 0], -0.01, 0.05),
+        mean_above(ap[:, 1] - ap[:, 0], 0.02, 0.05),
+        mean_above(ndcg5[:, 1] - 0.95 * ndcg5[:, 0], 0.0, 0.05),
+        mean_above(ap[:, 1], 0.6, 0.05),
+    ]
+    for result, test in zip(decision.results, expected, strict=True):
+        assert result.value == pytest.approx(test.mean)
+        assert result.limit == pytest.approx(test.low)
+        assert result.p_value == result.corrected == pytest.approx(test.p_value)
+        assert result.shown == (test.p_value < 0.05)
+    assert decision.ships == {"s1": True}
+    assert decision.shown
+
+
+def test_one_requirement_that_is_not_shown_stops_the_system() -> None:
+    truth, runs = made_up()
+    comparison = compare("nDCG@5", truth, runs)
+    decision = comparison.require("nDCG@5 > baseline", "nDCG@5 >= 0.99")
+    assert [result.shown for result in decision.results] == [True, False]
+    assert not decision.shown
+    assert decision.results[1].missing.startswith("the mean is not beyond the bound")
+
+
+def test_of_losses_smaller_values_have_to_be_shown() -> None:
+    truth, runs = made_up()
+    comparison = compare("TopKLoss(k=3)", truth, runs)
+    better = comparison.require("TopKLoss(k=3) < baseline").results[0]
+    values = comparison.values["TopKLoss(k=3)"]
+    test = mean_above(values[:, 0] - values[:, 1], 0.0, 0.05)
+    assert (better.value, better.limit) == pytest.approx((-test.mean, -test.low))
+    assert better.shown
+    assert better.limit < better.bound
+    turned = dict(reversed(runs.items()))
+    worse = compare("TopKLoss(k=3)", truth, turned).require("TopKLoss(k=3) <= baseline + 0.001")
+    assert not worse.shown
+
+
+def test_what_is_missing_is_a_number_of_queries() -> None:
+    truth, runs = made_up(queries=30, gain=0.15)
+    result = compare("nDCG@5", truth, runs).require("nDCG@5 > baseline").results[0]
+    assert not result.shown
+    assert result.needed is not None
+    assert result.needed > 30
+    assert result.missing == (
+        f"about {result.needed:,} queries would show it (80 % power), there are 30"
+    )
+
+
+def test_the_same_run_twice_is_not_inferior_and_not_superior() -> None:
+    truth, runs = made_up()
+    comparison = compare("nDCG@5", truth, {"old": runs["s0"], "new": runs["s0"]})
+    assert comparison.require("nDCG@5 >= baseline - 0.001").shown
+    assert not comparison.require("nDCG@5 > baseline").shown
+
+
+def test_several_systems_are_corrected_by_holm_over_their_joint_claims() -> None:
+    truth, runs = made_up(systems=4, gain=0.2)
+    comparison = compare(["nDCG@5", "AP"], truth, runs)
+    decision = comparison.require("nDCG@5 > baseline", "AP > baseline")
+    systems = comparison.systems[1:]
+    joint = [
+        max(each.p_value for each in decision.results if each.system == name) for name in systems
+    ]
+    corrected = [
+        max(each.corrected for each in decision.results if each.system == name) for name in systems
+    ]
+    assert corrected == pytest.approx(holm(np.array(joint)).tolist())
+    assert decision.ships == {
+        name: bool(p_value < 0.05) for name, p_value in zip(systems, corrected, strict=True)
+    }
+    assert "Holm" in " ".join(decision.notes())
+
+
+def test_a_look_has_its_share_of_the_level() -> None:
+    truth, runs = made_up(gain=0.25)
+    comparison = compare("nDCG@5", truth, runs)
+    alone = comparison.require("nDCG@5 > baseline").results[0]
+    assert 0.01 < alone.p_value < 0.05
+    assert alone.shown
+    second = comparison.require("nDCG@5 > baseline", look="2/5").results[0]
+    assert not second.shown
+    assert second.p_value == alone.p_value
+    values = comparison.values["nDCG@5"]
+    assert second.limit == pytest.approx(mean_above(values[:, 1] - values[:, 0], 0.0, 0.01).low)
+    assert Look(2, 5).level(0.05) == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize("look", ["0/5", "6/5", "2", "2/0", "-1/5", "1/1001", "2/5x"])
+def test_other_looks_are_refused(look: str) -> None:
+    truth, runs = made_up(queries=5)
+    with pytest.raises(ArgumentError, match="look"):
+        compare("nDCG@5", truth, runs).require("nDCG@5 > baseline", look=look)
+
+
+def test_slices_are_tested_one_by_one() -> None:
+    truth, runs = made_up()
+    comparison = compare("nDCG@5", truth, runs)
+    language = {query: "de" if index % 3 else "en" for index, query in enumerate(truth)}
+    decision = comparison.require(
+        "nDCG@5 >= baseline - 0.05 in each language",
+        "nDCG@5 >= baseline - 0.05 in language=en",
+        properties={"language": language},
+    )
+    values = comparison.values["nDCG@5"]
+    differences = values[:, 1] - values[:, 0]
+    german = np.array([language[query] == "de" for query in comparison.query_ids])
+    assert [(each.slice_name, each.queries) for each in decision.results] == [
+        ("language=de", 40),
+        ("language=en", 20),
+        ("language=en", 20),
+    ]
+    expected = [mean_above(differences[part], -0.05, 0.05) for part in (german, ~german, ~german)]
+    assert [each.p_value for each in decision.results] == pytest.approx(
+        [each.p_value for each in expected]
+    )
+
+
+def test_a_slice_that_loses_stops_a_system_that_gains_over_all() -> None:
+    truth, runs = made_up(queries=100)
+    bad = {f"q{query}" for query in range(12)}
+    new = {
+        query: {document: -score for document, score in ranked.items()} if query in bad else ranked
+        for query, ranked in runs["s1"].items()
+    }
+    comparison = compare("nDCG@5", truth, {"old": runs["s0"], "new": new})
+    properties = pa.table(
+        {"query_id": list(truth), "kind": ["rare" if query in bad else "usual" for query in truth]}
+    )
+    assert comparison.require("nDCG@5 > baseline").shown
+    decision = comparison.require(
+        "nDCG@5 > baseline", "nDCG@5 >= baseline - 0.05 in each kind", properties=properties
+    )
+    assert [(each.slice_name, each.shown) for each in decision.results] == [
+        ("", True),
+        ("kind=rare", False),
+        ("kind=usual", True),
+    ]
+    assert decision.missing() == [
+        "nDCG@5 >= baseline - 0.05 in each kind, new, kind=rare: the mean is not beyond the "
+        "bound: more queries alone will not show it."
+    ]
+
+
+def test_properties_that_do_not_fit_are_refused() -> None:
+    truth, runs = made_up(queries=6)
+    comparison = compare("nDCG@5", truth, runs)
+    wish = "nDCG@5 >= baseline - 0.05 in each kind"
+    with pytest.raises(ArgumentError, match="properties="):
+        comparison.require(wish)
+    with pytest.raises(DataError, match="'q5' has no value of 'kind'"):
+        comparison.require(wish, properties={"kind": {f"q{query}": "a" for query in range(5)}})
+    table = pa.table({"qid": ["q0", *truth], "kind": ["a"] * 7})
+    with pytest.raises(DataError, match="'q0' has 2 rows"):
+        comparison.require(wish, properties=table)
+    with pytest.raises(ArgumentError, match="column of queries"):
+        comparison.require(wish, properties={"kin": dict.fromkeys(truth, "a")})
+    with pytest.raises(DataError, match="no column of the queries has values"):
+        comparison.require(wish, properties={"kind": dict.fromkeys(truth)})
+    with pytest.raises(ArgumentError, match="value of kind"):
+        comparison.require(
+            "nDCG@5 >= 0.1 in kind=b", properties={"kind": dict.fromkeys(truth, "a")}
+        )
+    with pytest.raises(ArgumentError, match="was not compared"):
+        comparison.require("AP > baseline")
+    with pytest.raises(ArgumentError, match="level is 1"):
+        comparison.require("nDCG@5 > baseline", level=1)
+    with pytest.raises(ArgumentError, match="no requirements"):
+        comparison.require()
+
+
+def most(share: float, repeats: int) -> int:
+    """What a count with this chance does not exceed in 999 of 1,000 cases."""
+    return int(stats.binom.ppf(0.999, repeats, share))
+
+
+@pytest.mark.parametrize("draw", [ndcg, reciprocal_rank], ids=["nDCG", "RR"])
+@pytest.mark.parametrize("queries", [25, 100])
+def test_a_system_at_the_margin_passes_at_most_at_the_level(draw, queries: int) -> None:
+    repeats, margin = 2000, 0.02
+    random = np.random.default_rng(queries)
+    passed = 0
+    for _ in range(repeats):
+        values = draw(random, queries, 2)
+        # The true difference is exactly the margin: shipping it is a false alarm.
+        passed += mean_above(values[:, 1] - values[:, 0] - margin, -margin, 0.05).p_value < 0.05
+    assert passed <= most(0.05, repeats)
+
+
+def test_skewed_losses_pass_at_most_at_the_level_where_the_t_test_does_not() -> None:
+    repeats, queries = 2000, 100
+    # Most queries gain a little and a few lose much; the mean is 0.
+    draws = 1.0 - np.random.default_rng(1).exponential(1.0, (repeats, queries))
+    passed = sum(mean_above(values, 0.0, 0.05).p_value < 0.05 for values in draws)
+    by_t = np.sum(stats.ttest_1samp(draws, 0.0, axis=1, alternative="greater").pvalue < 0.05)
+    assert passed <= most(0.05, repeats)
+    assert by_t > most(0.05, repeats)
+
+
+def test_five_looks_pass_at_most_at_the_level_together_and_unplanned_ones_do_not() -> None:
+    repeats, looks = 1000, (20, 40, 60, 80, 100)
+    random = np.random.default_rng(2)
+    planned = unplanned = 0
+    for _ in range(repeats):
+        values = random.normal(size=looks[-1])
+        p_values = [mean_above(values[:count], 0.0, 0.05).p_value for count in looks]
+        planned += min(p_values) < Look(1, len(looks)).level(0.05)
+        unplanned += min(p_values) < 0.05
+    assert planned <= most(0.05, repeats)
+    assert unplanned > most(0.05, repeats)
