@@ -41,7 +41,7 @@ install: ## make .venv and install Podium in it, editable, with every developmen
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip install --quiet --python $(BIN)/python 'torch==2.13.0' \
-	  --editable '.[dev,peers,rankers,text,cluster,export,serving]'
+	  --editable '.[dev,peers,rankers,text,cluster,export,serving,mlflow]'
 	@test -f $(WEB)/judge.js || { echo "The pages of Podium Studio have no scripts:" \
 	  "install Node.js 18 or later, then run 'make web'." >&2; exit 1; }
 

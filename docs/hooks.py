@@ -57,6 +57,7 @@ PACKAGES = (
     "export",
     "features",
     "explain",
+    "tracking",
     "monitoring",
     "serving",
 )

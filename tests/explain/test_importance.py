@@ -110,6 +110,7 @@ def test_intervals_contain_what_they_estimate() -> None:
     ("options", "message"),
     [
         ({"repeats": 0}, "repeats is 0"),
+        ({"repeats": 2.5}, "repeats is 2.5"),
         ({"level": 1.0}, "level is 1.0"),
         ({"correlation": 0.0}, "a correlation of 0.0"),
         ({"groups": [["strong"], ["strong"]]}, "in two groups"),

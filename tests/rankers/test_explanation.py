@@ -261,6 +261,8 @@ def test_documents_are_named_and_ordered() -> None:
         (("a",), "2 documents have the id 'a'"),
         ((3,), "there is no document at position 3. Query 'q' has 3 documents."),
         ((-1,), "there is no document at position -1"),
+        ((1.5,), "there is no document at position 1.5"),
+        ((True,), "there is no document at position True"),
         (("b", 1), "both documents are the same. Give two."),
         ((0,), "'a' is the last document"),
     ],
@@ -273,6 +275,14 @@ def test_wrong_documents(arguments: Any, message: str) -> None:
     with pytest.raises(ArgumentError) as error:
         explanation.pair(*arguments)
     assert message in str(error.value)
+
+
+def test_a_query_is_named_by_its_id() -> None:
+    data = Dataset.from_arrays([[1.0], [2.0], [3.0], [5.0]], [0, 1, 0, 1], qid=[7, 7, 1, 1])
+    ranker = LinearRanker("ListNet()").fit(data)
+    number: Any = 1
+    assert ranker.explain(data, query=number).query_id == "1"
+    assert ranker.explain(data, query="7").values.tolist() == [[1.0], [2.0]]
 
 
 def test_wrong_queries(fitted: dict[str, Ranker], tmp_path: Any) -> None:

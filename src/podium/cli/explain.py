@@ -12,8 +12,8 @@ from podium.cli.printing import on_terminal, print_facts, print_notes, print_tab
 from podium.cli.progress import byte_progress
 from podium.cli.reading import Reading, reads_data
 from podium.data.files import open_write
-from podium.data.numbers import finite_or_none
 from podium.errors import ArgumentError
+from podium.measures.comparison.details import json_number
 
 if TYPE_CHECKING:
     from podium.explain import FeatureChange
@@ -99,7 +99,7 @@ def _as_json(
                 "feature": change.feature,
                 "value": change.value,
                 "changed": change.changed,
-                "deviations": finite_or_none(change.deviations),
+                "deviations": json_number(change.deviations),
                 "score": change.score,
                 "observed": change.observed,
             }

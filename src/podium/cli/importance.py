@@ -12,7 +12,7 @@ from podium.cli.printing import print_notes, print_table
 from podium.cli.progress import byte_progress, spinner
 from podium.cli.reading import Reading, reads_data
 from podium.data.files import open_write
-from podium.data.numbers import finite_or_none
+from podium.measures.comparison.details import json_number
 
 if TYPE_CHECKING:
     from podium.explain import Importance, PartialDependence
@@ -99,8 +99,8 @@ def _as_json(result: Importance) -> dict[str, Any]:
             {
                 "features": list(group.features),
                 "importance": group.importance,
-                "low": finite_or_none(group.low),
-                "high": finite_or_none(group.high),
+                "low": json_number(group.low),
+                "high": json_number(group.high),
                 "unused": group.unused,
             }
             for group in result.groups

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -33,16 +32,6 @@ def as_numbers(values: ArrayLike, dtype: DTypeLike, what: str, *, dimensions: in
             f"{what} have {array.ndim} dimensions", hint=f"Give {_DIMENSIONS[dimensions]}."
         )
     return array
-
-
-def finite_or_none(value: float) -> float | None:
-    """Return a number, or None for what JSON has no number for.
-
-    Example:
-        >>> finite_or_none(0.5), finite_or_none(float("nan"))
-        (0.5, None)
-    """
-    return value if math.isfinite(value) else None
 
 
 def infinite_feature() -> DataError:

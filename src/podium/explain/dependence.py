@@ -15,6 +15,7 @@ from podium.kernels import Doubles, Floats
 from podium.measures.comparison.statistics import mean_interval
 from podium.rankers import CascadeRanker, Ranker
 from podium.rankers.feature_columns import aligned_dataset
+from podium.rankers.parameter_checks import check_integer
 from podium.registry import unknown_name
 
 
@@ -90,8 +91,7 @@ def partial_dependence(
             "the rank in a cascade depends on the other documents, too",
             hint="Give its base or one of its rerankers.",
         )
-    if points < 2:
-        raise ArgumentError(f"points is {points}", hint="Give at least 2.")
+    check_integer("points", points, minimum=2)
     if feature not in ranker.feature_names_:
         raise unknown_name("feature", feature, ranker.feature_names_)
     rows = aligned_dataset(data, ranker.feature_names_)

@@ -13,6 +13,10 @@ from podium.reports.charts import Bar, signed_bar_chart
 from podium.reports.page import report_page
 from podium.reports.table import report_table
 
+_STYLE = (
+    ".bars { max-width: 560px; } .list td { text-align: left; } "
+    ".list td:last-child { white-space: normal; }"
+)
 _MOST_DOCUMENTS = 100
 _MOST_BARS = 15
 _REASONS = 3
@@ -45,7 +49,7 @@ def explanation_html(
         own = part.pair(pair.above_position, pair.below_position)
         parts += [f"<h2>{escape(name)}</h2>", *_pair_parts(own, part.method, heading="h3")]
     parts += _list_parts(explanation)
-    return report_page(f"Query {explanation.query_id}", parts)
+    return report_page(f"Query {explanation.query_id}", parts, style=_STYLE)
 
 
 def _pair_parts(pair: PairExplanation, method: str, heading: str = "h2") -> list[str]:
@@ -72,7 +76,7 @@ def _pair_parts(pair: PairExplanation, method: str, heading: str = "h2") -> list
         f"<{heading}>{escape(title)}</{heading}>",
         f"<p>Scores {pair.score_above:.6g} and {pair.score_below:.6g}: the contributions add up to "
         f"the difference, {pair.difference:+.6g}. A contribution is {escape(method)}.</p>",
-        f"<div class='card'>{signed_bar_chart(title, bars)}</div>",
+        f"<div class='card bars'>{signed_bar_chart(title, bars)}</div>",
         "<details><summary>Values and contributions</summary>",
         report_table(["", pair.above, pair.below, "contribution"], rows),
         "</details>",
@@ -114,11 +118,12 @@ def _list_parts(explanation: Explanation) -> list[str]:
                 reasons(explanation, row),
             ]
         )
+    headings = ["rank", "document", "score", "because of"]
     note = f"The first {len(rows)} of {len(order)} documents. " if len(order) > len(rows) else ""
     return [
         "<h2>What puts each document where it is</h2>",
         f"<p>{note}The largest contributions, against the query's mean document.</p>",
-        report_table(["rank", "document", "score", "because of"], rows),
+        f"<div class='list'>{report_table(headings, rows)}</div>",
     ]
 
 

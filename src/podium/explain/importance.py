@@ -25,6 +25,7 @@ from podium.measures import Conventions, Measure, evaluate, parse_measure
 from podium.measures.comparison.statistics import mean_interval
 from podium.rankers import Ranker
 from podium.rankers.feature_columns import aligned_dataset
+from podium.rankers.parameter_checks import check_integer
 from podium.registry import unknown_name
 
 
@@ -143,8 +144,7 @@ def permutation_importance(
         >>> bool(result.groups[0].low > 0.1), bool(abs(result.groups[1].importance) < 0.02)
         (True, True)
     """
-    if repeats < 1:
-        raise ArgumentError(f"repeats is {repeats}", hint="Give at least 1.")
+    check_integer("repeats", repeats)
     if not 0 < level < 1:
         raise ArgumentError(f"level is {level}", hint="Give a number between 0 and 1.")
     rows = aligned_dataset(data, ranker.feature_names_)

@@ -12,6 +12,10 @@ from podium.reports.page import report_page
 from podium.reports.table import report_table
 
 _MOST_BARS = 25
+_STYLE = (
+    ".bars { max-width: 560px; } "
+    "td:first-child { white-space: normal; overflow-wrap: anywhere; min-width: 8em; }"
+)
 
 
 def importance_html(importance: Importance, dependences: Sequence[PartialDependence] = ()) -> str:
@@ -45,7 +49,7 @@ def importance_html(importance: Importance, dependences: Sequence[PartialDepende
         f"permuted within queries, with {importance.level:.0%} intervals over queries and "
         f"{importance.repeats} permutations of each.</p>",
         f"<p>{first}Features that repeat each other are permuted together.</p>",
-        f"<div class='card'>{signed_bar_chart('Importance of features', bars)}</div>",
+        f"<div class='card bars'>{signed_bar_chart('Importance of features', bars)}</div>",
         report_table(
             ["features", "importance", f"{importance.level:.0%} interval", "unused"], rows
         ),
@@ -70,7 +74,7 @@ def importance_html(importance: Importance, dependences: Sequence[PartialDepende
             *(_dependence_card(each) for each in dependences),
             "</div>",
         ]
-    return report_page(f"What {importance.measure} depends on", parts)
+    return report_page(f"What {importance.measure} depends on", parts, style=_STYLE)
 
 
 def _dependence_card(dependence: PartialDependence) -> str:

@@ -357,7 +357,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             (True, 0.0)
         """
         self._require_fitted()
-        return self._explain(self._one_query(X, query))
+        # A number would be taken for the position of a query.
+        return self._explain(self._one_query(X, None if query is None else str(query)))
 
     def _one_query(self, X: Any, query: str | None) -> Dataset:
         """Return the rows of one query, with features in the order of the fit."""

@@ -131,7 +131,8 @@ class Explanation:
     def position(self, document: str | int) -> int:
         """Return a document's position in the data, from its id or from the position itself."""
         if not isinstance(document, str):
-            if not 0 <= document < len(self.document_ids):
+            integer = isinstance(document, int | np.integer) and not isinstance(document, bool)
+            if not integer or not 0 <= document < len(self.document_ids):
                 raise ArgumentError(
                     f"there is no document at position {document}",
                     hint=f"Query {self.query_id!r} has {len(self.document_ids)} documents.",

@@ -261,10 +261,10 @@ def signed_bar_chart(title: str, bars: Sequence[Bar]) -> str:
         >>> "0.5" in signed_bar_chart("Importance", [Bar("bm25", 0.5, 0.4, 0.6, "0.5")])
         True
     """
-    row_height, width, top = 24, 460, 4
-    shown = [_shortened(bar.name, 22) for bar in bars]
-    left = 14 + 6 * max((len(text) for text in shown), default=0)
-    right = 10 + 6 * max((len(bar.note) for bar in bars), default=0)
+    row_height, width, top = 22, _NARROW, 4
+    shown = [_shortened(bar.name, 18) for bar in bars]
+    left = 12 + 7 * max((len(text) for text in shown), default=0)
+    right = 14 + 7 * max((len(bar.note) for bar in bars), default=0)
     ends = [end for bar in bars for end in (bar.value, bar.low, bar.high) if math.isfinite(end)]
     lowest, highest = min(0.0, *ends, 0.0), max(0.0, *ends, 0.0)
     scale = (width - left - right) / ((highest - lowest) or 1.0)
@@ -283,8 +283,8 @@ def signed_bar_chart(title: str, bars: Sequence[Bar]) -> str:
         tone = "var(--up)" if bar.value >= 0 else "var(--down)"
         marks += [
             _text(left - 8, middle + 4, text, "end"),
-            f"<rect x='{first:.1f}' y='{middle - 8}' width='{max(last - first, 0.6):.1f}' "
-            f"height='16' fill='{tone}'><title>{escape(bar.name)}: {bar.value:+.6g}</title></rect>",
+            f"<rect x='{first:.1f}' y='{middle - 7}' width='{max(last - first, 0.6):.1f}' "
+            f"height='14' fill='{tone}'><title>{escape(bar.name)}: {bar.value:+.6g}</title></rect>",
             _text(width - right + 8, middle + 4, bar.note, "start"),
         ]
         if math.isfinite(bar.low) and bar.low < bar.high:

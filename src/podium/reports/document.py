@@ -10,6 +10,9 @@ from html import escape
 from podium.reports.page import report_page
 from podium.reports.table import report_table
 
+_STYLE = "th, td { text-align: left; white-space: normal; overflow-wrap: anywhere; }"
+"""Cells are text."""
+
 
 @dataclass(frozen=True)
 class ReportSection:
@@ -74,7 +77,7 @@ class ReportDocument:
             if section.bullets:
                 items = "".join(f"<li>{escape(text)}</li>" for text in section.bullets)
                 parts.append(f"<ul>{items}</ul>")
-        return report_page(self.title, parts)
+        return report_page(self.title, parts, style=_STYLE)
 
 
 def _row(cells: Sequence[str], index: int) -> str:

@@ -47,7 +47,7 @@ def log_evaluation(
                 metrics[name + ending] = float(value)
     card = model_card(ranker, data, measures, conventions=conventions)
     parameters = {"ranker": type(ranker).__name__, **ranker.get_params(deep=False)}
-    mlflow.log_params({name: repr(value)[:500] for name, value in parameters.items()})
+    mlflow.log_params({name: str(value)[:500] for name, value in parameters.items()})
     mlflow.log_metrics(metrics)
     mlflow.log_text(card.as_markdown(), "model_card.md")
     return metrics

@@ -133,16 +133,17 @@ class RankerFunction:
                 hint="Add the id of each row's query.",
             )
         table = arrow_table(model_input)
-        rows = np.arange(table.num_rows)
+        rows = [str(row) for row in range(table.num_rows)]
         data = Dataset.from_frame(
             table.append_column("podium label", [np.zeros(table.num_rows)]).append_column(
-                "podium row", [rows.astype(str)]
+                "podium row", [rows]
             ),
             label="podium label",
             document_id="podium row",
             features=self.ranker.feature_names_,
         )
         scores = np.empty(table.num_rows)
+        assert data.document_ids is not None  # they are the numbers of the rows
         scores[np.array(data.document_ids.to_pylist(), np.int64)] = self.ranker.predict(data)
         return scores
 
@@ -150,7 +151,7 @@ class RankerFunction:
 def _signature(ranker: Ranker) -> ModelSignature | None:
     if ranker.categories_ or not hasattr(ranker, "feature_names_in_"):
         return None
-    columns = [ColSpec(DataType.double, name) for name in ranker.feature_names_]
+    columns: list[Any] = [ColSpec(DataType.double, name) for name in ranker.feature_names_]
     if QUERY_COLUMN not in ranker.feature_names_:
         required = isinstance(ranker, CascadeRanker)
         columns.append(ColSpec(DataType.string, QUERY_COLUMN, required=required))
