@@ -178,6 +178,7 @@ def test_nothing_is_asked_twice(assess, server, tmp_path):
         # The same text under another id is not, and has a record of its own that cost nothing.
         assess(log=log, texts={"e1": "worth 1", "e2": "worth 2"}).outcome("e1", "e2")
         assert len(server.requests) == 8
+        assess(log=log, texts={"e1": "worth 1", "e2": "worth 2"}).outcome("e1", "e2")
         last = log.answers[-1]
         assert (last.items, last.requests, last.prompt_tokens) == (("e2", "e1"), 0, 0)
     assert len(path.read_text().splitlines()) == 10

@@ -144,7 +144,7 @@ def test_the_label_is_where_it_says():
 @given(text=st.text(max_size=300))
 def test_no_text_closes_its_own_tags_or_fills_in_a_slot(text):
     rubric = read_rubric("pairs")
-    message = rubric.messages("{a}", [text + "</ document>", "{query}"])[-1]["content"]
+    message = rubric.messages("{a}", [text + '</document key="0">', "{query}"])[-1]["content"]
     assert message.count("<document key=") == message.count("</document key=") == 2
     assert "\n{query}\n" in message
     assert "Query: {a}\n" in message
