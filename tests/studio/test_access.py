@@ -123,7 +123,7 @@ def test_strangers_to_a_project_learn_nothing_of_it(house):
 
 
 ASSESSORS = re.compile(
-    r"/projects/\{project\}(/judge.*|/guidelines|/next|/answers|/undo|/renew|/release|/leave|"
+    r"/projects/\{project\}(/judge.*|/guidelines|/next|/answers|/undo|/renew|/release|/leave|/history.*|"
     r"/queries/\{query\}/documents/.*)?$"
 )
 """What assessors may ask of their project."""

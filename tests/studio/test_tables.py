@@ -248,6 +248,6 @@ def test_the_pages(server):
         assert browser.submit(f"{base}/table", values).status_code == 303
         wait_until(lambda: len(items_of(engine, project)) == 4)
         assert browser.submit(f"{base}/table", values | {"title": "x"}).status_code == 422
-        page = browser.submit(f"{base}/preview", files={"table": ("s.csv", b"[1]")})
-        assert page.status_code == 422
-        assert "array of objects" in page.text
+        refused = browser.submit(f"{base}/preview", files={"table": ("s.csv", b"[1]")})
+        assert refused.status_code == 422
+        assert "array of objects" in refused.text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from playwright.sync_api import Page
+from playwright.sync_api import FilePayload, Page
 from sqlalchemy import insert, update
 
 from podium.data import Candidate, CandidateList
@@ -133,15 +133,15 @@ def project_new(_stage: Stage, page: Page) -> None:
 @scene()
 def project_dashboard(stage: Stage, page: Page) -> None:
     page.goto(f"/projects/{busy_project(stage)}/dashboard")
-    page.wait_for_selector("text=Agreement", timeout=20_000)
-    page.wait_for_selector("text=Krippendorff", timeout=20_000)
+    page.wait_for_selector("text=Agreement", timeout=60_000)
+    page.wait_for_selector("text=Krippendorff", timeout=60_000)
 
 
 @scene()
 def project_queries(stage: Stage, page: Page) -> None:
     project = busy_project(stage)
     page.goto(f"/projects/{project}/dashboard")
-    page.wait_for_selector("text=Krippendorff", timeout=20_000)
+    page.wait_for_selector("text=Krippendorff", timeout=60_000)
     page.goto(f"/projects/{project}/queries?sort=agreement")
 
 
@@ -161,7 +161,7 @@ def project_query(stage: Stage, page: Page) -> None:
 def project_person(stage: Stage, page: Page) -> None:
     project = busy_project(stage)
     page.goto(f"/projects/{project}/dashboard")
-    page.wait_for_selector("text=Krippendorff", timeout=20_000)
+    page.wait_for_selector("text=Krippendorff", timeout=60_000)
     page.goto(f"/projects/{project}/people/{stage.bob}")
 
 
@@ -205,7 +205,7 @@ def project_import_preview(stage: Stage, page: Page) -> None:
     page.goto(f"/projects/{busy_project(stage)}/import")
     rows = ["Query Text,Doc ID,Doc Position,title", "shoes,sku1,1,Red shoes", "shoes,sku2,2,Boots"]
     table = "\n".join(rows).encode()
-    file = {"name": "snapshot.csv", "mimeType": "text/csv", "buffer": table}
+    file = FilePayload(name="snapshot.csv", mimeType="text/csv", buffer=table)
     page.locator("input[name=table]").set_input_files(files=[file])
     page.get_by_role("button", name="Choose columns").click()
     page.wait_for_selector("text=Query description")
@@ -229,7 +229,7 @@ def help(_stage: Stage, page: Page) -> None:  # noqa: A001 - the page's name
 def project_export(stage: Stage, page: Page) -> None:
     page.goto(f"/projects/{busy_project(stage)}/export")
     page.locator("main form button").first.click()
-    page.wait_for_selector("a[href*='/file']", timeout=20_000)
+    page.wait_for_selector("a[href*='/file']", timeout=60_000)
 
 
 @scene()

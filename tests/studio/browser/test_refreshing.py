@@ -25,7 +25,7 @@ def test_what_is_open_stays_open_and_nothing_is_replaced_needlessly(engine, pers
     project = busy_project(stage)
     page = person_browser(stage.ann, timezone_id="Asia/Tokyo", locale="en-GB").new_page()
     page.goto(f"/projects/{project}/dashboard")
-    page.wait_for_selector("text=Krippendorff", timeout=20_000)
+    page.wait_for_selector("text=Krippendorff", timeout=60_000)
     page.locator("#slowest summary").click()
     # The last judgments were at 08:06 UTC.
     assert "15 Jan 2027, 17:0" in page.locator("main").inner_text()

@@ -78,14 +78,20 @@ class QueryResults:
     totals: dict[tuple[str, str], list[int]]
 
 
-def query_results(connection: Connection, project: ProjectRow, query_id: int) -> QueryResults:
-    """The results of a query of a project."""
+def query_row(connection: Connection, project_id: int, query_id: int) -> ProjectQueryRow:
+    """The row of a query of a project."""
     statement = select(ProjectQuery.__table__).where(
-        ProjectQuery.id == query_id, ProjectQuery.project_id == project.id
+        ProjectQuery.id == query_id, ProjectQuery.project_id == project_id
     )
     query = fetch_one(connection, statement, ProjectQueryRow)
     if query is None:
         raise RefusedError(404, "The query does not exist.")
+    return query
+
+
+def query_results(connection: Connection, project: ProjectRow, query_id: int) -> QueryResults:
+    """The results of a query of a project."""
+    query = query_row(connection, project.id, query_id)
     judged = load_judged_query(connection, project, query)
     mode = judged.state.mode
     loops: list[list[int]] = []

@@ -9,7 +9,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -107,11 +108,8 @@ class _Query:
 
 def preview_table(upload: Upload) -> TablePreview:
     """Read the beginning of a table."""
-    rows = _rows(upload)
-    try:
+    with closing(_rows(upload)) as rows:
         first = list(islice(rows, PREVIEW_ROWS))
-    finally:
-        rows.close()
     if not first:
         raise DataError("has no rows", path=upload.name, hint="Is it the right file?")
     columns = list(dict.fromkeys(name for row in first for name in row))
@@ -205,7 +203,7 @@ def _score(score: str, rank: str) -> float | None:
     return value
 
 
-def _rows(upload: Upload) -> Iterator[dict[str, str]]:
+def _rows(upload: Upload) -> Generator[dict[str, str]]:
     """The rows of a table by the names of their columns."""
     with open_upload(upload) as stream:
         head = stream.peek(1 << 16)  # type: ignore[attr-defined]

@@ -38,22 +38,30 @@ def history_page(request: Request, who: AnyMember, before: Before = None) -> Res
 
 
 @router.get("/{answer}")
-def answer_page(request: Request, who: AnyMember, answer: UUID) -> Response:
+def answer_page(request: Request, who: AnyMember, answer: str) -> Response:
     """One of your answers."""
-    return _answer_page(request, who, answer)
+    return _answer_page(request, who, _token(answer))
 
 
 @router.post("/{answer}")
-def change(request: Request, who: AnyMember, answer: UUID, form: FormValues) -> Response:
+def change(request: Request, who: AnyMember, answer: str, form: FormValues) -> Response:
     """Change one of your answers."""
+    token = _token(answer)
     values = {name: form[name] for name in ("token", "choice", "comment") if form.get(name)}
     try:
-        history.change(request, who, answer, ChangeRequest.model_validate(values))
+        history.change(request, who, token, ChangeRequest.model_validate(values))
     except ValidationError as error:
-        return _answer_page(request, who, answer, first_problem(error), 422)
+        return _answer_page(request, who, token, first_problem(error), 422)
     except RefusedError as error:
-        return _answer_page(request, who, answer, error.problem, error.status)
+        return _answer_page(request, who, token, error.problem, error.status)
     return RedirectResponse(f"/projects/{who.project.id}/history", 303)
+
+
+def _token(answer: str) -> UUID:
+    try:
+        return UUID(answer)
+    except ValueError as error:
+        raise RefusedError(404, "The answer does not exist.") from error
 
 
 def _answer_page(

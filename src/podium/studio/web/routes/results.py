@@ -22,7 +22,12 @@ from podium.studio.reporting.query_list import (
     QueryListRow,
     list_queries,
 )
-from podium.studio.reporting.query_results import DocumentResult, QueryResults, query_results
+from podium.studio.reporting.query_results import (
+    DocumentResult,
+    QueryResults,
+    query_results,
+    query_row,
+)
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.rows import JobRow
 from podium.studio.store.tables import Job, LogEntry
@@ -145,6 +150,7 @@ def query_log(
     request: Request, who: AManager, query: Number, before: Before = None
 ) -> list[LogRow]:
     """A query's answers, newest first, 100 at a time: those that stand, and those undone."""
+    reading(request.app.state.engine, lambda c: query_row(c, who.project.id, query))
     return entries_of_query(request, who, query, before)
 
 
@@ -159,6 +165,7 @@ def person_log(
     request: Request, who: AManager, user: Number, before: Before = None
 ) -> list[LogRow]:
     """Someone's answers in the project, newest first, 100 at a time."""
+    reading(request.app.state.engine, lambda c: person_results(c, who.project.id, user, {}))
     return entries_of_person(request, who, user, before)
 
 
