@@ -13,7 +13,6 @@ from podium.features.definitions import FeatureDefinitions
 from podium.features.feature_log import (
     FeatureLog,
     LogSettings,
-    check_feature_set,
     log_features,
     upload_feature_set,
 )
@@ -40,7 +39,6 @@ __all__ = [
     "RankerSource",
     "SearchQuery",
     "check_definitions",
-    "check_feature_set",
     "check_features",
     "detect_target",
     "feature_search",
