@@ -33,6 +33,7 @@ from podium.features import (
     upload_feature_set,
 )
 from tests.cli.run_podium import PODIUM, fail, podium
+from tests.engines.servers import SolrServer
 from tests.features.collection import DEFINITIONS, MORE, collection, fill_opensearch, fill_solr
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engines")]
@@ -48,12 +49,13 @@ def shop(opensearch_ltr) -> str:
     return fill_opensearch(opensearch_ltr.url, "feature-log", COLLECTION.documents)
 
 
-@pytest.fixture(scope="module")
-def core(solr_9) -> Iterator[str]:
-    """The address of a core with the collection."""
-    yield fill_solr(solr_9.core, COLLECTION.documents)
+@pytest.fixture(scope="module", params=["solr", "solr_9"])
+def core(request) -> Iterator[str]:
+    """The address of a core of Solr 8 or 9 with the collection."""
+    server: SolrServer = request.getfixturevalue(request.param)
+    yield fill_solr(server.core, COLLECTION.documents)
     delete = {"delete": {"query": "*:*"}}
-    httpx.post(f"{solr_9.core}/update?commit=true", json=delete, trust_env=False)
+    httpx.post(f"{server.core}/update?commit=true", json=delete, trust_env=False)
 
 
 @pytest.fixture
@@ -221,9 +223,7 @@ def test_solr_logs_what_documents_and_queries_say(core, files):
     check_log(read_parquet(files / "data.parquet", Dataset), definitions)
 
 
-@pytest.mark.parametrize("engine", ["opensearch", "solr"])
-def test_a_feature_set_of_other_definitions_is_refused(engine, request, files):
-    address = request.getfixturevalue("shop" if engine == "opensearch" else "core")
+def check_other_feature_set(engine: str, address: str, files: Path) -> None:
     path = files / "features.toml"
     upload_feature_set(
         feature_search(FeatureDefinitions.read(path), engine, address, "changed_features")
@@ -234,6 +234,14 @@ def test_a_feature_set_of_other_definitions_is_refused(engine, request, files):
         log_features(search, read_queries(files / "queries.jsonl"), files / "data.parquet")
 
 
+def test_another_feature_set_in_opensearch_is_refused(shop, files):
+    check_other_feature_set("opensearch", shop, files)
+
+
+def test_another_feature_store_in_solr_is_refused(core, files):
+    check_other_feature_set("solr", core, files)
+
+
 HOSTILE = [
     '"}}, "x": {{"', "{{place}}", "${podium_query}", "${x:y}", "{!xmlparser}<a/>", "title:w1 OR",
     "w1\\", "((((", "_query_:\"{!func}1\"", "w1\n\tw2\u0000\u2028", "*:*", "w1 +-&|!(){}[]^~?:/",
@@ -241,10 +249,8 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("engine", ["opensearch", "solr"])
-def test_words_of_a_query_are_only_words(engine, request, files):
+def check_hostile_words(engine: str, address: str, files: Path) -> None:
     """Whatever a query has, it is answered, and finds nothing that its words do not name."""
-    address = request.getfixturevalue("shop" if engine == "opensearch" else "core")
     definitions = FeatureDefinitions.read(files / "features.toml")
     search = feature_search(definitions, engine, address, "hostile_features")
     upload_feature_set(search)
@@ -263,6 +269,14 @@ def test_words_of_a_query_are_only_words(engine, request, files):
             if known & {*document["title"].split(), *document["body"].split()}
         }
         assert set(query.document_ids.to_pylist()) <= names  # type: ignore[union-attr]
+
+
+def test_words_of_a_query_are_only_words_in_opensearch(shop, files):
+    check_hostile_words("opensearch", shop, files)
+
+
+def test_words_of_a_query_are_only_words_in_solr(core, files):
+    check_hostile_words("solr", core, files)
 
 
 def test_a_killed_log_goes_on_where_it_was(shop, files):

@@ -25,6 +25,7 @@ from podium.data import (
 from podium.errors import DataError
 from podium.export import ExportFolder, export_ranker
 from podium.features import FeatureDefinitions
+from podium.monitoring import read_ranking_log
 from podium.rankers import CascadeRanker, LinearRanker, TreeRanker, load_ranker
 from podium.serving import ModelSpec, ServingSettings
 from podium.serving.repository import Repository
@@ -228,11 +229,11 @@ def test_a_malformed_hash_in_a_manifest_is_refused(tmp_path: Path):
         ExportFolder.open(tmp_path)
 
 
-def test_a_service_refuses_requests_by_other_definitions(folder: Path):
+def test_a_service_refuses_requests_by_other_definitions(folder: Path, tmp_path: Path):
     known = FeatureDefinitions.read(folder / "features.toml").hash
     document = {"id": "d", "features": {"a": 0.5, "b": 0.5}}
     models = (ModelSpec("web", 1, str(folder / "ranker.podium")),)
-    with serving(ServingSettings(models=models)) as url:
+    with serving(ServingSettings(models=models, ranking_log=str(tmp_path))) as url:
         metadata = httpx.get(f"{url}/v2/models/web").json()
         assert metadata["parameters"]["definitions"] == known
         for definitions, status in ((known, 200), (None, 200), (OTHER, 400), ("x", 400)):
@@ -242,6 +243,28 @@ def test_a_service_refuses_requests_by_other_definitions(folder: Path):
             if definitions == OTHER:
                 assert known[:12] in answer.json()["error"]
                 assert OTHER[:12] in answer.json()["error"]
+    rankings = read_ranking_log(tmp_path)
+    assert (len(rankings.queries), rankings.dataset().definitions_hash) == (2, known)
+
+
+def ranking_line(definitions: str | None) -> str:
+    content = {"query": "q", "ids": ["d"], "scores": [0.5], "features": {"a": [2]}}
+    return json.dumps(content | ({"definitions": definitions} if definitions else {})) + "\n"
+
+
+def test_a_ranking_log_passes_the_hash_on(tmp_path: Path):
+    log, output = tmp_path / "rankings-1.jsonl", tmp_path / "data.parquet"
+    log.write_text(ranking_line(ONE) * 2)
+    assert podium("features", "from-log", log, output).returncode == 0
+    assert read_parquet(output, Dataset).definitions_hash == ONE
+    log.write_text(ranking_line(ONE) + ranking_line(None))
+    assert read_ranking_log(log).definitions_hash is None
+    log.write_text(ranking_line(ONE) + ranking_line(OTHER))
+    assert both(fail("features", "from-log", log, output))
+    log.write_text(ranking_line("x"))
+    assert "rankings-1.jsonl, line 1: has a malformed hash" in fail(
+        "features", "from-log", log, output
+    )
 
 
 def test_a_shadow_of_other_definitions_is_refused(folder: Path, tmp_path: Path):

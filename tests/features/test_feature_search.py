@@ -1,0 +1,207 @@
+"""Requests to engines that log features, and what their answers mean."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from podium.errors import ArgumentError, DataError
+from podium.features import (
+    EngineRequest,
+    EngineSource,
+    FeatureDefinition,
+    FeatureDefinitions,
+    FeatureSearch,
+    FieldSource,
+    FunctionSource,
+    LoggedDocument,
+    SearchQuery,
+    feature_search,
+)
+
+MATCH = {"match": {"title": "{{query}}"}}
+CANDIDATES = EngineSource({"match": {"body": "{{query}} {{place}}"}}, "{!dismax qf=body}{{query}}")
+DEFINITIONS = FeatureDefinitions(
+    (
+        FeatureDefinition("title", EngineSource(MATCH, "{!field f=title}{{query}}")),
+        FeatureDefinition("clicks", FieldSource("clicks")),
+        FeatureDefinition("overlap", FunctionSource("term_overlap", "title")),
+    ),
+    CANDIDATES,
+)
+QUERY = SearchQuery("q", 'red "shoes" ${x}', {"place": "wien"})
+
+
+def opensearch(definitions: FeatureDefinitions = DEFINITIONS) -> FeatureSearch:
+    return feature_search(definitions, "opensearch", "http://host:9200/shop/", "set_1")
+
+
+def solr(definitions: FeatureDefinitions = DEFINITIONS) -> FeatureSearch:
+    return feature_search(definitions, "solr", "http://host:8983/solr/shop", "set_1")
+
+
+def test_opensearch_is_asked_with_words_as_values():
+    search = opensearch()
+    request = search.search(QUERY, 20, start=10, fields=["url"])
+    assert search.address == "http://host:9200"
+    assert (request.method, request.path) == ("POST", "shop/_search")
+    assert request.content == {
+        "size": 20,
+        "from": 10,
+        "_source": ["title", "url"],
+        "query": {
+            "bool": {
+                "must": [{"match": {"body": 'red "shoes" ${x} wien'}}],
+                "filter": [
+                    {
+                        "sltr": {
+                            "_name": "podium",
+                            "featureset": "set_1",
+                            "params": {"query": 'red "shoes" ${x}'},
+                        }
+                    }
+                ],
+            }
+        },
+        "ext": {"ltr_log": {"log_specs": {"name": "podium", "named_query": "podium"}}},
+    }
+
+
+def test_solr_is_asked_with_words_as_parameters():
+    request = solr().search(QUERY, 20, start=10, fields=["url"])
+    assert (request.method, request.path) == ("POST", "select?wt=json&expandMacros=false")
+    assert request.content == {
+        "query": "{!dismax qf=body v=$podium_query}",
+        "limit": 20,
+        "offset": 10,
+        "fields": [
+            "id",
+            "score",
+            "title",
+            "url",
+            "podium:[features store=set_1 format=dense logAll=true efi.query=$podium_query]",
+        ],
+        "params": {"podium_query": 'red "shoes" $ {x}'},
+    }
+
+
+def test_an_engine_without_features_of_its_own_is_only_searched():
+    words = FeatureDefinitions(DEFINITIONS.features[2:], CANDIDATES)
+    body = opensearch(words).search(QUERY, 5).content
+    assert (list(body["query"]["bool"]), "ext" in body) == (["must"], False)
+    assert solr(words).search(QUERY, 5).content["fields"] == ["id", "score", "title"]
+    assert opensearch(words).stored() is None
+    answer = hits({"_id": "a", "_score": 2.0, "_source": {"title": "red"}})
+    assert opensearch(words).documents(answer) == [LoggedDocument("a", 2.0, {}, {"title": "red"})]
+
+
+def test_feature_sets_are_replaced():
+    sent = opensearch().uploads()
+    assert [(each.method, each.path, each.may_be) for each in sent] == [
+        ("PUT", "_ltr", (400,)),
+        ("DELETE", "_ltr/_featureset/set_1", (404,)),
+        ("POST", "_ltr/_featureset/set_1", ()),
+    ]
+    names = [each["name"] for each in sent[2].content["featureset"]["features"]]
+    assert names == ["title", "clicks"]
+    assert [(each.method, each.path) for each in solr().uploads()] == [
+        ("DELETE", "schema/feature-store/set_1"),
+        ("PUT", "schema/feature-store"),
+    ]
+    assert solr().stored() == EngineRequest("GET", "schema/feature-store/set_1", may_be=(400, 404))
+
+
+def hits(*listed: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"timed_out": False, "_shards": {"failed": 0}, "hits": {"hits": list(listed)}, **more}
+
+
+def hit(*entries: dict[str, Any]) -> dict[str, Any]:
+    return {"_id": "a", "_score": 2.0, "fields": {"_ltrlog": [{"podium": list(entries)}]}}
+
+
+def test_opensearch_leaves_out_the_value_of_an_absent_feature():
+    answer = hits(hit({"name": "title", "value": 0.5}, {"name": "clicks"}))
+    assert opensearch().documents(answer) == [LoggedDocument("a", 2.0, {"title": 0.5}, {})]
+    answer = hits(hit({"name": "title", "value": "NaN"}, {"name": "clicks", "value": 0}))
+    assert opensearch().documents(answer)[0].values == {"clicks": 0.0}
+
+
+def solr_answer(**fields: Any) -> dict[str, Any]:
+    return {"responseHeader": {}, "response": {"docs": [{"id": "a", "score": 2.0, **fields}]}}
+
+
+def test_solr_says_nan_for_an_absent_feature():
+    answer = solr_answer(podium="title=0.5,clicks=NaN", title="red")
+    expected = [LoggedDocument("a", 2.0, {"title": 0.5}, {"title": "red"})]
+    assert solr().documents(answer) == expected
+
+
+@pytest.mark.parametrize(
+    ("search", "answer", "message"),
+    [
+        (opensearch(), hits(hit({"name": "title"})), "'set_1' in OpenSearch has other features"),
+        (solr(), solr_answer(podium="title=1,clicks=2,x=3"), "'set_1' in Solr has other features"),
+        (opensearch(), hits(timed_out=True), "answers with a part of its results"),
+        (opensearch(), hits(_shards={"failed": 1}), "answers with a part of its results"),
+        (solr(), {"responseHeader": {"partialResults": True}}, "answers with a part of its"),
+        (opensearch(), hits({"_id": "a", "_score": 1.0}), "OpenSearch answers in another form"),
+        (opensearch(), {"error": "x"}, "OpenSearch answers in another form"),
+        (opensearch(), None, "OpenSearch answers in another form"),
+        (solr(), solr_answer(), "Solr answers in another form"),
+        (solr(), solr_answer(podium="x"), "Solr answers in another form"),
+        (solr(), [], "Solr answers in another form"),
+    ],
+)
+def test_other_answers_are_refused(search, answer, message):
+    with pytest.raises(DataError, match=re.escape(message)):
+        search.documents(answer)
+
+
+def test_a_stored_feature_set_is_compared_by_name_and_content():
+    search = opensearch()
+    features = search.uploads()[2].content["featureset"]["features"]
+
+    def answer(*listed: Any) -> dict[str, Any]:
+        return {"_source": {"featureset": {"features": list(listed)}}}
+
+    search.check_stored(200, answer(*reversed(features)))
+    with pytest.raises(DataError, match="has no feature set 'set_1'"):
+        search.check_stored(404, None)
+    with pytest.raises(DataError, match="differs from the definitions in 'clicks'"):
+        search.check_stored(200, answer(features[0]))
+    changed = {**features[0], "template": '{"match_all": {}}'}
+    with pytest.raises(DataError, match="differs from the definitions in 'title'"):
+        search.check_stored(200, answer(changed, features[1]))
+    with pytest.raises(DataError, match="answers in another form"):
+        search.check_stored(200, {"x": 1})
+
+
+@pytest.mark.parametrize(
+    ("target", "url", "name", "message"),
+    [
+        ("opensearch", "http://host:9200/_all", "a", "does not name an index"),
+        ("opensearch", "http://host:9200", "a", "does not name an index"),
+        ("opensearch", "http://host:9200/a", "../b", "cannot be the name of a feature set"),
+        ("elasticsearch", "http://host:9200/a", "a", "'elasticsearch' does not log features"),
+    ],
+)
+def test_other_addresses_and_names_are_refused(target, url, name, message):
+    with pytest.raises(ArgumentError, match=message):
+        feature_search(DEFINITIONS, target, url, name)
+
+
+def test_an_engine_needs_a_query_for_candidates():
+    without = FeatureDefinitions(DEFINITIONS.features)
+    with pytest.raises(ArgumentError, match="do not say how OpenSearch finds candidates"):
+        opensearch(without)
+    only = FeatureDefinitions(DEFINITIONS.features, EngineSource(MATCH))
+    with pytest.raises(ArgumentError, match=r"how Solr finds candidates.* solr = "):
+        solr(only)
+
+
+def test_a_query_without_a_column_is_refused():
+    with pytest.raises(DataError, match="query 'q' has no column 'place'"):
+        opensearch().search(SearchQuery("q", "red"), 5)
+    assert solr().search(SearchQuery("q", "red"), 5).content["params"] == {"podium_query": "red"}
