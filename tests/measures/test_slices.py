@@ -154,7 +154,7 @@ def test_searched_slices_of_systems_that_do_not_differ_are_seldom_discoveries() 
 
 
 def test_hard_queries_are_those_whose_best_system_is_worst() -> None:
-    values = np.array([[0.9, 0.8], [0.1, 0.2], [0.9, 0.1], [0.0, 0.1], [0.9, 0.9]])
+    values = np.array([[0.9, 0.8], [0.1, 0.2], [0.9, 0.1], [0.0, 0.1], [0.9, 0.9], [0.4, 0.3]])
     comparison = comparison_of(values)
     hard = hard_queries(comparison, comparison.measures[0])
     assert [(each.query_id, each.values) for each in hard] == [
