@@ -170,7 +170,16 @@ def test_features_are_chosen(data: Dataset) -> None:
 
 
 def test_every_command_that_reads_data_has_the_same_options() -> None:
-    for command in ("convert", "describe", "train", "tune", "predict", "evaluate", "compare"):
+    for command in (
+        "convert",
+        "describe",
+        "train",
+        "tune",
+        "predict",
+        "evaluate",
+        "compare",
+        "plan",
+    ):
         printed = succeed(command, "-h")
         for option in ("--format", "--query-column", "--label-column", "--feature-columns"):
             assert option[:12] in printed, (command, option)

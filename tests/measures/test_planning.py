@@ -9,7 +9,7 @@ from scipy import stats
 from statsmodels.stats.power import TTestPower
 
 from benchmarks import _gates as gates
-from podium.data import Dataset, as_judgments, as_rankings
+from podium.data import Dataset, Judgments, as_judgments, as_rankings
 from podium.errors import ArgumentError, DataError
 from podium.measures import (
     compare,
@@ -129,11 +129,15 @@ LEVELS = (0, 1, 2)
 UNJUDGED = {"p": ("u", "v"), "q": ("w", "y")}
 
 
+def judgments(truth: dict) -> Judgments:
+    return as_judgments(truth)
+
+
 def unjudged(name: str, truth: dict = TRUTH) -> Unjudged:
     return unjudged_documents(
         parse_measure(name),
         conventions_named("podium"),
-        as_judgments(truth),
+        judgments(truth),
         as_rankings(OLD),
         as_rankings(NEW),
     )
@@ -150,7 +154,7 @@ def bounds(name: str) -> UnjudgedBounds:
     return unjudged_bounds(
         parse_measure(name),
         conventions_named("podium"),
-        as_judgments(TRUTH),
+        judgments(TRUTH),
         as_rankings(OLD),
         as_rankings(NEW),
         name="new",
@@ -279,12 +283,12 @@ def test_what_has_no_documents_by_id_is_refused() -> None:
 @needs_shared
 @pytest.mark.slow
 def test_chosen_documents_decide_a_comparison_with_fewer_judgments_than_random_ones() -> None:
-    judgments, runs = gates.dl21()
+    known, runs = gates.dl21()
     pair = runs["bcai_p_vbert"], runs["pash_f3"]
     counts = {}
     for by_plan in (True, False):
         counts[by_plan], right = gates.judgments_until_decided(
-            judgments, *pair, by_plan=by_plan, seed=3
+            known, *pair, by_plan=by_plan, seed=3
         )
         assert right
     assert counts[True] <= 0.7 * counts[False]

@@ -49,7 +49,7 @@ def comparison_of(values: np.ndarray) -> Comparison:
 
 
 def test_a_column_is_sliced_by_its_values_or_in_three_ranges() -> None:
-    columns = {
+    columns: dict[str, list] = {
         "kind": ["a", "b", "a", None, "b", "a", "a", "a", "a", "b", "b", "b"],
         "words": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, None],
         "few": [1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2],
@@ -249,6 +249,7 @@ def test_every_report_has_the_details_escaped() -> None:
     assert content["decision"]["ships"] == {"<new>": False}
     assert content["lists"][0]["ranked"][0]["label"] in (None, 1.0, 2.0)
     assert content["unjudged"][0]["unjudged"] == 4
+    assert "| kind=&lt;b> |" in as_markdown(comparison, details)
     for text in (as_markdown(comparison, details), as_latex(comparison, details)):
         assert "Requirements: 1 of 1 not shown" in text
         assert "Unjudged results" in text

@@ -31,15 +31,20 @@ def as_markdown(comparison: Comparison, details: Details | None = None) -> str:
         lines += [f"## {section.title}", ""]
         if section.rows:
             lines += [*_markdown_table(section.headings, section.rows), ""]
-        lines += [*section.findings, *section.notes, ""]
+        lines += [*map(_markdown_escaped, section.findings), *section.notes, ""]
     return "\n".join(lines)
 
 
 def _markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [
-        "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) + " |"
+        "| " + " | ".join(map(_markdown_escaped, row)) + " |"
         for row in (headings, ["---"] * len(headings), *rows)
     ]
+
+
+def _markdown_escaped(text: str) -> str:
+    """Keep text in its cell, and what looks like HTML from being it."""
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
 
 
 def as_latex(comparison: Comparison, details: Details | None = None) -> str:
