@@ -166,7 +166,7 @@ def _times(report: Report, quick: bool) -> None:
             "explain": partial(ranker.explain, query),
         }
         median_seconds(functions, 2)
-        seconds = median_seconds(functions, 11 if quick else 51)
+        seconds = median_seconds(functions, 15 if quick else 51)
         report.note(
             f"{engine}, {trees} trees, 100 documents: pred_contrib {1e3 * seconds['own']:.1f} ms, "
             f"explain {1e3 * seconds['explain']:.1f} ms (medians)"

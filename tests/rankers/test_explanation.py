@@ -278,11 +278,11 @@ def test_wrong_documents(arguments: Any, message: str) -> None:
 
 
 def test_a_query_is_named_by_its_id() -> None:
-    data = Dataset.from_arrays([[1.0], [2.0], [3.0], [5.0]], [0, 1, 0, 1], qid=[7, 7, 1, 1])
+    data = Dataset.from_arrays([[1.0], [2.0], [3.0], [5.0]], [0, 1, 0, 1], qid=[1, 1, 0, 0])
     ranker = LinearRanker("ListNet()").fit(data)
     number: Any = 1
     assert ranker.explain(data, query=number).query_id == "1"
-    assert ranker.explain(data, query="7").values.tolist() == [[1.0], [2.0]]
+    assert ranker.explain(data, query="0").values.tolist() == [[3.0], [5.0]]
 
 
 def test_wrong_queries(fitted: dict[str, Ranker], tmp_path: Any) -> None:
