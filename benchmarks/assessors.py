@@ -80,7 +80,7 @@ def _describe(
         f"{kappa:.3f}, AUC of grades 2 and 3 against 0 and 1 {_auc(grades >= 2, values):.3f}"
     )
     path = KEPT / "smollm2.jsonl"
-    if path.exists():
+    if path.exists() and path.stat().st_size:
         answers = [answer for answer in read_answers(path) if answer.label]
         people = np.array([data.grades[each.query_id][each.items[0]] for each in answers])
         weak = model_scores(answers)
