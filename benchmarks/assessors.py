@@ -12,6 +12,7 @@ they were not computed, the overlap of words judges in their place.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks._assessor_data import KEPT, JudgedPassages, judged_passages
 from benchmarks._assessor_faults import report_faults
@@ -93,7 +94,7 @@ def _describe(
         )
 
 
-def _auc(positive: Doubles, values: Doubles) -> float:
+def _auc(positive: NDArray[np.bool_], values: Doubles) -> float:
     from scipy import stats
 
     ranks = stats.rankdata(values)
