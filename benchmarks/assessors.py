@@ -12,6 +12,7 @@ they were not computed, the overlap of words judges in their place.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks._assessor_data import KEPT, JudgedPassages, judged_passages
 from benchmarks._assessor_faults import report_faults
@@ -80,7 +81,7 @@ def _describe(
         f"{kappa:.3f}, AUC of grades 2 and 3 against 0 and 1 {_auc(grades >= 2, values):.3f}"
     )
     path = KEPT / "smollm2.jsonl"
-    if path.exists():
+    if path.exists() and path.stat().st_size:
         answers = [answer for answer in read_answers(path) if answer.label]
         people = np.array([data.grades[each.query_id][each.items[0]] for each in answers])
         weak = model_scores(answers)
@@ -93,7 +94,7 @@ def _describe(
         )
 
 
-def _auc(positive: Doubles, values: Doubles) -> float:
+def _auc(positive: NDArray[np.bool_], values: Doubles) -> float:
     from scipy import stats
 
     ranks = stats.rankdata(values)

@@ -70,6 +70,15 @@ reason = "it is"
     assert parse_answer('{"grade": 1, "confidence": 7}', rubric).confidence is None
 
 
+def test_the_most_tokens_of_an_answer():
+    tokens = {
+        "": 256, 'format = "label"': 16, "reason = true": 1024, "tokens = 7": 7,
+        "reason = true\ntokens = 4000": 4000,
+    }  # fmt: skip
+    for lines, expected in tokens.items():
+        assert parse_rubric(f"{MINIMAL}[answer]\n{lines}").tokens == expected
+
+
 def test_long_documents_are_cut():
     rubric = parse_rubric("longest = 5\n" + MINIMAL)
     assert "\n12345 …\n" in rubric.messages("q", ["1234567"])[-1]["content"]
@@ -94,6 +103,7 @@ def test_long_documents_are_cut():
         ('1 = "yes"', '1 = "yes"\n[[examples]]\nquery = "q"\nanswer = 2', "answer is '2'"),
         ('1 = "yes"', '1 = "yes"\n[[examples]]\nquery = "q"\nanswer = 1', "no 'document'"),
         ("name =", "version = 0\nname =", "1 or more"),
+        ('1 = "yes"', '1 = "yes"\n[answer]\ntokens = 0', "1 or more"),
     ],
 )
 def test_what_is_wrong_with_a_rubric(tmp_path, old, new, problem):

@@ -140,7 +140,9 @@ class EndpointAssessor:
         schema = rubric.schema if rubric.answer_format == "json" else None
         messages = rubric.messages(self.query, documents, self.description)
         begin = time.monotonic()
-        exchange = self.endpoint.ask(messages, schema=schema, seed=repeat, key=question)
+        exchange = self.endpoint.ask(
+            messages, schema=schema, tokens=rubric.tokens, seed=repeat, key=question
+        )
         replies, requests = [exchange.reply], exchange.requests
         problem, parsed = "", None
         if exchange.reply.refused:
@@ -151,7 +153,11 @@ class EndpointAssessor:
             except DataError as error:
                 again = [*messages, *rubric.repair(exchange.reply.content, error.problem)]
                 exchange = self.endpoint.ask(
-                    again, schema=schema, seed=repeat, key=f"{question}-repair"
+                    again,
+                    schema=schema,
+                    tokens=rubric.tokens,
+                    seed=repeat,
+                    key=f"{question}-repair",
                 )
                 replies.append(exchange.reply)
                 requests += exchange.requests

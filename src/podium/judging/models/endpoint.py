@@ -28,7 +28,6 @@ _REFUSED_PARAMETER = frozenset({400, 404, 422})
 _LONGEST_REPLY = 2**20
 _LONGEST_WAIT = 600.0
 _TOP_TOKENS = 20
-_MOST_TOKENS = 1024
 _SHOWN = 300
 
 _OPTIONAL = {
@@ -140,6 +139,7 @@ class Endpoint:
         messages: Sequence[Mapping[str, str]],
         *,
         schema: Mapping[str, Any] | None = None,
+        tokens: int = 1024,
         seed: int = 0,
         key: str = "",
     ) -> Exchange:
@@ -148,6 +148,7 @@ class Endpoint:
         Args:
             messages: The chat.
             schema: The JSON schema of the answer, for endpoints that can be held to one.
+            tokens: The most tokens of the answer.
             seed: Asked for with each request, for endpoints that have one.
             key: Sent as ``Idempotency-Key``: an endpoint that knows it charges a repeated request
                 once.
@@ -160,7 +161,7 @@ class Endpoint:
         requests = failures = 0
         while failures <= self._retries:
             self._rest(failures)
-            body = json.dumps(self._body(messages, schema, seed)).encode()
+            body = json.dumps(self._body(messages, schema, tokens, seed)).encode()
             with self._slots:
                 self.spending.take_request()
                 requests += 1
@@ -192,7 +193,11 @@ class Endpoint:
         )
 
     def _body(
-        self, messages: Sequence[Mapping[str, str]], schema: Mapping[str, Any] | None, seed: int
+        self,
+        messages: Sequence[Mapping[str, str]],
+        schema: Mapping[str, Any] | None,
+        tokens: int,
+        seed: int,
     ) -> dict[str, Any]:
         refused = self._refused
         body: dict[str, Any] = {"model": self.model, "messages": list(messages)}
@@ -201,7 +206,7 @@ class Endpoint:
         if "seed" not in refused:
             body["seed"] = seed
         limit = "max_completion_tokens" if "max_tokens" in refused else "max_tokens"
-        body[limit] = _MOST_TOKENS
+        body[limit] = tokens
         if "logprobs" not in refused:
             body |= {"logprobs": True, "top_logprobs": _TOP_TOKENS}
         if schema is not None and "json_schema" not in refused:

@@ -40,7 +40,9 @@ _KEYS: dict[str, type] = {
     "answer": dict,
     "examples": list,
 }
-_ANSWER_KEYS: dict[str, type] = {"format": str, "reason": bool, "confidence": bool}
+_ANSWER_KEYS: dict[str, type] = {"format": str, "reason": bool, "confidence": bool, "tokens": int}
+_TOKENS = {"label": 16, "json": 256, "reason": 1024}
+"""The most tokens of an answer, unless the rubric says otherwise."""
 _LARGEST_FILE = 2**20
 _MOST_EXAMPLES = 50
 _PLACEHOLDER = re.compile(r"\{(query|description|document|a|b)\}")
@@ -77,6 +79,7 @@ class Rubric:
         answer_format: ``json`` for an object that follows `schema`, ``label`` for the label alone.
         reason: Whether the model explains itself before it answers.
         confidence: Whether the model is asked how sure it is, from 0 to 1.
+        tokens: The most tokens of an answer; models that think aloud first need more.
         examples: Questions with answers.
 
     Example:
@@ -95,6 +98,7 @@ class Rubric:
     answer_format: AnswerFormat = "json"
     reason: bool = False
     confidence: bool = False
+    tokens: int = _TOKENS["json"]
     examples: tuple[RubricExample, ...] = ()
 
     @property
@@ -253,8 +257,11 @@ def parse_rubric(text: str) -> Rubric:
             hint='Give format = "json".',
         )
     longest, version = content.get("longest", 8000), content.get("version", 1)
-    if longest < 1 or version < 1:
-        raise DataError("'longest' and 'version' are 1 or more", hint="Give such numbers.")
+    tokens = answer.get("tokens", _TOKENS["reason" if answer.get("reason") else answer_format])
+    if min(longest, version, tokens) < 1:
+        raise DataError(
+            "'longest', 'version' and 'tokens' are 1 or more", hint="Give such numbers."
+        )
     examples = content.get("examples", [])
     if len(examples) > _MOST_EXAMPLES:
         raise DataError(f"{len(examples)} examples", hint=f"Give at most {_MOST_EXAMPLES}.")
@@ -269,6 +276,7 @@ def parse_rubric(text: str) -> Rubric:
         answer_format=cast(AnswerFormat, answer_format),
         reason=answer.get("reason", False),
         confidence=answer.get("confidence", False),
+        tokens=tokens,
         examples=tuple(_example(task, scale, example) for example in examples),
     )
 
