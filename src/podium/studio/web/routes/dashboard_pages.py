@@ -68,7 +68,8 @@ def _values(request: Request, who: Member) -> JsonObject:
 
     names, titles = reading(request.app.state.engine, work)
     now = time.time()
-    pace: Pace = pace_of(progress, content, now)
+    # By the minute: a forecast that moves with every refresh would flicker.
+    pace: Pace = pace_of(progress, content, now - now % 60)
     return {
         "progress": progress,
         "report": content,
