@@ -144,6 +144,7 @@ def test_no_other_error_is_for_callers() -> None:
         "no_preferences_error",
         "infinite_feature",
         "malformed",
+        "ungrouped_rows",
     }
     inside = {"ValueError", "KeyError", "TypeError", "TypingError", "BlockingIOError", "OSError"}
     protocol = {"AttributeError", "IndexError"}  # what Python asks of __getattr__ and __getitem__

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,17 @@ RUNNER = ROOT / "tests" / "run_markdown.py"
 GUIDES = sorted((ROOT / "docs").glob("**/*.md"))
 # The README must have blocks; a guide may be prose alone.
 PAGES = [ROOT / "README.md", *(page for page in GUIDES if any(blocks(page)))]
+
+
+# They train, judge or evaluate for half a minute and more each.
+LONG = {
+    f"docs/how-to/{name}.md" for name in ["compare-gate", "data", "evaluate", "explain", "train"]
+}
+
+
+def _page(page: Path) -> Any:
+    name = str(page.relative_to(ROOT))
+    return pytest.param(page, id=name, marks=[pytest.mark.slow, pytest.mark.long] * (name in LONG))
 
 
 def run(page: Path, *options: str) -> "subprocess.CompletedProcess[str]":
@@ -27,7 +39,7 @@ def page_with(folder: Path, text: str) -> Path:
     return page
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", map(_page, PAGES))
 def test_page_runs_and_shows_what_it_prints(page: Path) -> None:
     done = run(page)
     if done.returncode == NO_DATA:

@@ -116,8 +116,11 @@ def test_wrong_group_sizes(sizes: list, query_ids: list[str] | None, problem: st
 
 
 def test_arrays_need_one_way_to_group() -> None:
-    for ways in ({}, {"qid": [1], "group": [1]}):
-        with pytest.raises(ArgumentError, match="Give either qid= or group="):
+    for ways, message in (
+        ({}, "Give either qid= or group="),
+        ({"qid": [1], "group": [1]}, "qid= and group= are both given"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
             Dataset.from_arrays([[1.0]], labels=[1], **ways)
 
 

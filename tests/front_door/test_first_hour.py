@@ -117,6 +117,8 @@ def test_values_beyond_float32_are_named_as_such():
         podium.TreeRanker().fit([[1e300], [2.0]], [0, 1], group=[2])
 
 
+@pytest.mark.slow
+@pytest.mark.long  # ranx compiles for most of a minute
 def test_objects_of_ranx_are_judgments_and_runs():
     ranx = pytest.importorskip("ranx")
     expected = podium.evaluate("nDCG@10", QRELS, RUN)["nDCG@10"].tolist()

@@ -19,6 +19,7 @@ PACKAGES = {
     "cluster",
     "utility",
     "export",
+    "explain",
 }
 
 

@@ -162,4 +162,4 @@ def test_commands(judged, tmp_path):
     assert lines[3].split("\t")[1:3] == ["good - bad", f"{gap.mean:+.4f}"]
     assert "prints means" in fail("evaluate", *files, *options, "--per-query")
     assert "needs runs" in fail("evaluate", files[0], *options)
-    assert "writes no report" in fail("compare", *files, *options, "-o", tmp_path / "x.html")
+    assert "Leave out --output" in fail("compare", *files, *options, "-o", tmp_path / "x.html")

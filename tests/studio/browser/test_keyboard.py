@@ -89,7 +89,7 @@ def test_commands(engine, judging):
     assert tab.screen == "task"
     tab.page.keyboard.press("s")
     tab.page.get_by_label("A document is broken").check()
-    tab.page.get_by_label("Comment").fill("empty")
+    tab.page.get_by_label("Comment (optional)").fill("empty")
     tab.page.keyboard.press("Enter")
     # The task that is shown accepts answers until this one is sent.
     wait_until(lambda: len(read_log(engine)) == 3)

@@ -47,7 +47,7 @@ Before = Annotated[
 ]
 
 
-class Assessor(BaseModel):
+class QueryAssessor(BaseModel):
     """Someone who judged a query, and how much of it."""
 
     id: int
@@ -67,7 +67,7 @@ class ListedQuery(BaseModel):
     agreement: float | None
     contradictions: int
     skips: int
-    people: list[Assessor]
+    people: list[QueryAssessor]
 
 
 class ResultsOut(BaseModel):
@@ -283,7 +283,7 @@ def _listed(row: QueryListRow, page: QueryListPage) -> ListedQuery:
         contradictions=row.contradictions,
         skips=row.skips,
         people=[
-            Assessor(id=user, name=name, judgments=count)
+            QueryAssessor(id=user, name=name, judgments=count)
             for user, name, count in page.people[row.id]
         ],
     )
