@@ -14,8 +14,6 @@ RUNNER = ROOT / "tests" / "run_markdown.py"
 GUIDES = sorted((ROOT / "docs").glob("**/*.md"))
 # The README must have blocks; a guide may be prose alone.
 PAGES = [ROOT / "README.md", *(page for page in GUIDES if any(blocks(page)))]
-
-
 # They train, judge or evaluate for half a minute and more each.
 LONG = {
     f"docs/how-to/{name}.md" for name in ["compare-gate", "data", "evaluate", "explain", "train"]
@@ -39,7 +37,7 @@ def page_with(folder: Path, text: str) -> Path:
     return page
 
 
-@pytest.mark.parametrize("page", map(_page, PAGES))
+@pytest.mark.parametrize("page", [_page(page) for page in PAGES])
 def test_page_runs_and_shows_what_it_prints(page: Path) -> None:
     done = run(page)
     if done.returncode == NO_DATA:
