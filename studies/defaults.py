@@ -108,7 +108,12 @@ def _write(values: Mapping[str, Any], setup: Setup, _images: Path) -> Written:
         ]
         for name, truth in _cases(setup)
     }
-    cases = {case: folds for case, folds in cases.items() if folds}
+    every = 1 if setup.quick else 5
+    cases = {
+        case if len(folds) == every else f"{case} ({len(folds)} of {every} folds)": folds
+        for case, folds in cases.items()
+        if folds
+    }
     if not cases:
         return Written([], ["Nothing has run yet.\n"])
     names = list(next(iter(cases.values()))[0])

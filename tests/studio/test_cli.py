@@ -90,6 +90,9 @@ def test_a_server_of_several_processes(database, tmp_path, workers):
             wait_until(lambda: answers(client), seconds=180)
             assert client.get("/readyz").json() == {"status": "ready"}
             assert "server" not in client.get("/healthz").headers
+            # The first process answers before the others are up.
+            all_take_jobs = f"podium_workers {workers}.0"
+            wait_until(lambda: all_take_jobs in client.get("/metrics").text, seconds=60)
         with ThreadPoolExecutor(8) as pool:  # a connection each, so that all processes answer
             address = f"http://127.0.0.1:{port}"
             list(pool.map(lambda _: httpx.get(f"{address}/healthz", timeout=60), range(40)))
@@ -101,7 +104,7 @@ def test_a_server_of_several_processes(database, tmp_path, workers):
         ]
         assert len(set(counts)) == 1
         assert counts[0] >= 41
-        assert f"podium_workers {workers}.0" in told[0]
+        assert all_take_jobs in told[0]
         assert "podium_database_up 1.0" in told[0]
         process.terminate()
         lines = process.stderr.read().splitlines()
