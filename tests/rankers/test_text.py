@@ -196,6 +196,8 @@ def test_the_best_epoch_is_kept(checkpoint: Path) -> None:
     history = fitted.evals_result_["valid_0"]["nDCG@10"]
     assert len(history) == 5
     assert fitted.score(pairs, labels, qid=ids) == pytest.approx(max(history), abs=1e-9)
+    fitted.measure = "WKT(k=3)"  # a distance: scikit-learn's searches maximise
+    assert fitted.score(pairs, labels, qid=ids) < 0
 
 
 def test_hostile_texts(checkpoint: Path) -> None:

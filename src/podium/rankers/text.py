@@ -18,7 +18,7 @@ from podium.data.seeds import generator
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss, parse_loss
-from podium.measures import Measure
+from podium.measures import Measure, parse_measure
 from podium.rankers.base import (
     FitInterrupted,
     NotFittedError,
@@ -334,9 +334,10 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         return self.encoder_.predict(read_pairs(X), self.mini_batch_size)
 
     def score(self, X: Any, y: Any, *, qid: Any = None, group: Any = None) -> float:
-        """Return the mean of the ranker's ``measure`` over queries."""
+        """Return the mean of the ranker's ``measure``, negated if smaller is better."""
         data = TextPairs.from_rows(X, y, qid=qid, group=group)
-        return mean_value(self.measure, data.queries, self.predict(data.pairs))
+        value = mean_value(self.measure, data.queries, self.predict(data.pairs))
+        return value if parse_measure(self.measure).larger_is_better else -value
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Save the fitted ranker as a folder in Hugging Face's layout.
