@@ -33,7 +33,7 @@ class ProjectChange(ProjectSettings):
     name: Annotated[str, Field(min_length=1, max_length=200)] = ""
     paused: bool = False
     archived: bool = False
-    """An archived project is paused, cannot be changed, and is listed apart."""
+    """An archived project is paused, cannot be changed, and is listed separately."""
 
 
 def settings_of(project: ProjectRow) -> ProjectSettings:

@@ -117,7 +117,7 @@ class Project(Base):
     """Drawn when it is made and when a backup is restored: what servers keep in memory of another
     state of the database is told from this one by it."""
     archived: Mapped[bool] = mapped_column(default=False)
-    """Whether it is out of the way: paused, unchangeable, and listed apart."""
+    """Whether it is out of the way: paused, unchangeable, and listed separately."""
 
 
 class Membership(Base):
