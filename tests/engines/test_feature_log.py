@@ -280,6 +280,23 @@ def test_words_of_a_query_are_only_words_in_solr(core, files):
     check_hostile_words("solr", core, files)
 
 
+def test_operators_that_solr_does_not_take_are_left_out(core, files):
+    definitions = FeatureDefinitions.read(files / "features.toml")
+    search = feature_search(definitions, "solr", core, "operator_features")
+    upload_feature_set(search)
+    texts = {"plain": "w1", "trailing": "w1 OR", "leading": "AND w1", "none": '"'}
+    queries = [
+        SearchQuery(name, text, {"place": "x", "country": "y"}) for name, text in texts.items()
+    ]
+    log = log_features(search, queries, files / "data.parquet", LogSettings(depth=500))
+    assert (log.queries, log.empty) == (3, 1)
+    ids = [
+        set(query.document_ids.to_pylist())
+        for query in read_parquet(files / "data.parquet", Dataset)
+    ]  # type: ignore[union-attr]
+    assert ids[0] == ids[1] == ids[2] != set()
+
+
 def test_a_killed_log_goes_on_where_it_was(shop, files):
     definitions = FeatureDefinitions.read(files / "features.toml")
     upload_feature_set(feature_search(definitions, "opensearch", shop, "killed_features"))

@@ -29,7 +29,7 @@ from podium.errors import ArgumentError, DataError
 from podium.export.live.http_client import EngineClient, Retry
 from podium.features.feature_search import MOST_DOCUMENTS, EngineRequest, FeatureSearch
 from podium.features.rows import FeatureRows
-from podium.features.search_query import SearchQuery
+from podium.features.search_query import LoggedDocument, SearchQuery
 
 _FORMAT = 1
 
@@ -193,14 +193,27 @@ def _ask(
     query: SearchQuery,
     depth: int,
 ) -> dict[str, Any]:
-    request = search.search(query, depth)
     try:
-        documents = search.documents(send(client, request)[1])
+        documents = _documents(client, search, query, depth)
     except DataError as error:
         raise DataError(f"query {query.id!r}: {error.problem}", hint=error.hint) from error
     rows = compute(query, documents)
     content = base64.b64encode(rows.astype("<f4").tobytes()).decode()
     return {"query": query.id, "ids": [document.id for document in documents], "rows": content}
+
+
+def _documents(
+    client: EngineClient, search: FeatureSearch, query: SearchQuery, depth: int
+) -> list[LoggedDocument]:
+    """Return the candidates of a query; where its operators are invalid, those of its words."""
+    request = search.search(query, depth)
+    status, answer = send(client, replace(request, may_be=(400,)))
+    if status == 400:
+        query = query.words_only()
+        if not query.text:
+            return []
+        answer = send(client, search.search(query, depth))[1]
+    return search.documents(answer)
 
 
 class _Pace:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from podium.features.functions import words
+
 
 @dataclass(frozen=True)
 class SearchQuery:
@@ -20,6 +22,15 @@ class SearchQuery:
     id: str
     text: str
     columns: Mapping[str, str] = field(default_factory=dict)
+
+    def words_only(self) -> SearchQuery:
+        """Return the query without what some parsers take for operators, such as quotation marks.
+
+        Example:
+            >>> SearchQuery("q", 'red "shoes" OR').words_only().text
+            'red shoes or'
+        """
+        return SearchQuery(self.id, " ".join(words(self.text)), self.columns)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,6 @@ from podium.features import (
     SearchQuery,
     feature_search,
 )
-from podium.features.functions import words
 from podium.kernels import Doubles, Floats
 from podium.serving.model import ServedModel
 from podium.serving.refusal import Refusal
@@ -174,7 +173,9 @@ class Searcher:
             if _result(logged) is not None:
                 return _result(logged), None, True
             if _is_refused(logged):
-                query = _words_only(query)
+                query = query.words_only()
+                if not query.text:
+                    raise Refusal(400, "the query has no words")
             plain = asyncio.ensure_future(
                 self._documents(self._plain, query, request.size, request.start, request.fields)
             )
@@ -288,11 +289,3 @@ def _is_refused(task: asyncio.Future[list[LoggedDocument]]) -> bool:
     """Return whether the engine calls the request itself wrong."""
     error = task.exception() if task.done() and not task.cancelled() else None
     return isinstance(error, EngineError) and error.status == 400
-
-
-def _words_only(query: SearchQuery) -> SearchQuery:
-    """Return a query without what some parsers take for operators, such as quotation marks."""
-    text = " ".join(words(query.text))
-    if not text:
-        raise Refusal(400, "the query has no words")
-    return SearchQuery(query.id, text, query.columns)
