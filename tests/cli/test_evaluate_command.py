@@ -99,6 +99,22 @@ def test_compare_prints_and_writes_every_report(folder: Path) -> None:
     assert json.loads((folder / "report.json").read_text())["baseline"] == "weak"
 
 
+def test_compare_in_a_pipe_says_what_a_program_has_to_know(folder: Path) -> None:
+    assert (folder / "weak.run").exists()
+    printed = succeed("compare", "truth.qrels", "weak.run", "strong.run", "-m", "ndcg_cut_10")
+    heading, _, strong = (line.split("\t") for line in printed.splitlines())
+    row = dict(zip(heading, strong, strict=True))
+    assert (row["test"], row["conventions"], row["system"]) == (
+        "randomisation",
+        "trec_eval",
+        "strong",
+    )
+    assert float(row["difference"]) > 0
+    assert int(row["queries"]) == len(
+        {line.split()[0] for line in (folder / "truth.qrels").read_text().splitlines()}
+    )
+
+
 def test_compare_refuses_a_report_it_cannot_write() -> None:
     assert ".html" in fail("compare", "truth.qrels", "weak.run", "strong.run", "-o", "x.pdf")
 

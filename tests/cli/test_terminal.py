@@ -55,7 +55,7 @@ def test_comparisons_are_whole_at_80_columns(folder: Path) -> None:
     assert len(table) == 2
     assert all(len(line) <= 80 for line in table)
     tsv = [line.split("\t") for line in succeed(*arguments).splitlines()]
-    assert tsv[0][:4] == ["measure", "system", "mean", "difference"]
+    assert tsv[0][:5] == ["measure", "system", "mean", "95 % interval", "difference"]
     assert tsv[1][1] == report["baseline"] == "a-system-with-a-very-long-name-of-its-own"
     for line, row in zip(table, tsv[1:], strict=True):
         assert row[2] in line.split()

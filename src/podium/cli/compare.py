@@ -242,14 +242,26 @@ def _with_queries(
     )
 
 
+_SHORT = ("measure", "system", "mean", "difference", "p (Holm)", "win/tie/loss", "coherent")
+"""What fits a terminal of 80 columns; reports and pipes have every column."""
+
+
 def _print(comparison: Comparison) -> None:
-    """Print what fits a terminal of 80 columns; the reports have every column."""
-    columns = ("measure", "system", "mean", "difference", "p (Holm)", "win/tie/loss", "coherent")
+    """Print the table; in a pipe with what a terminal's notes say."""
+    terminal = on_terminal()
+    facts = {
+        "queries": str(len(comparison.query_ids)),
+        "test": comparison.test,
+        "conventions": comparison.conventions,
+    }
+    columns = _SHORT if terminal else (*HEADINGS, *facts)
     rows, bold = [], []
     for row in comparison.rows():
-        cells = dict(zip(HEADINGS, row, strict=True))
-        rows.append([cells[heading] for heading in columns])
+        cells = dict(zip(HEADINGS, row, strict=True)) | facts
         bold.append(cells["difference"].endswith("*"))
+        if not terminal:  # a number for programs; the star stands for the p beside it
+            cells["difference"] = cells["difference"].rstrip("*")
+        rows.append([cells[heading] for heading in columns])
     print_table(columns, rows, names=2, bold=bold)
     print_notes(list(notes(comparison)))
 
