@@ -13,7 +13,7 @@ CLEAN := dist/clean-venv
 WEB := src/podium/studio/web/static/built
 
 .DEFAULT_GOAL := help
-.PHONY: help system engines install web api-types lint format types imports web-types test test-slow fast slow coverage plain mutants fuzz docs screenshots outputs bench \
+.PHONY: help system engines install web api-types lint format types imports web-types test test-slow fast slow coverage plain mutants fuzz docs site screenshots outputs bench \
   wheel lock locks audit sbom extras release-check ci clean
 
 help: ## list the targets
@@ -121,6 +121,13 @@ docs: $(BIN)/python ## the site, in site/, with warnings as errors
 	@if grep -rlE --include='*.html' \
 	  '<(script|img|iframe)[^>]+src="?(https?:)?//|<link[^>]+href="?(https?:)?//' site; \
 	then echo "The pages above load files from other hosts: serve those files from docs/." >&2; exit 1; fi
+
+	@test -s site/search/search_index.json
+
+# A folder for each version beside the others, with a menu of them, for any web server.
+PUBLISHED ?= build/published
+site: docs ## the site as one of several versions, in build/published
+	$(BIN)/python -m tests.release.site_versions site $(PUBLISHED)
 
 # The pages of the studio change with what they show: whoever changes them takes them again.
 screenshots: $(BIN)/python ## pictures of the studio's pages and of a report, in docs/images; needs Chromium

@@ -111,7 +111,7 @@ def test_a_ranker_that_was_swapped_is_told(folder: Path) -> None:
 
 
 def test_shards_are_recorded_by_all_their_files(folder: Path) -> None:
-    write_shards(made_up(20), folder / "shards", rows_per_shard=100)
+    write_shards(made_up(20), folder / "shards")
     arguments = ("train", "shards", "--scorer", "linear", "--run-dir", "sharded")
     assert podium(*arguments).returncode == 0
     assert podium("reproduce", "sharded").returncode == 0
