@@ -84,9 +84,9 @@ def test_it_learns_from_earlier_trials() -> None:
         sampler: np.mean(
             [
                 tune(
-                    Hill(), grid, DATA, DATA, n_trials=40, random_state=seed, sampler=sampler
+                    Hill(), grid, DATA, DATA, n_trials=30, random_state=seed, sampler=sampler
                 ).trials[0].value
-                for seed in range(3)
+                for seed in range(2)
             ]
         )
         for sampler in ("tpe", "random")

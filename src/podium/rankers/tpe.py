@@ -71,6 +71,7 @@ class ParzenSearch:
         finally:
             optuna.logging.set_verbosity(level)
         self._values: dict[tuple[int, ...], float] = {}
+        self._complete = 0
         self._step = 0
         self._best = -float("inf")
 
@@ -115,7 +116,8 @@ class ParzenSearch:
         # The steps of a cascade's rankers begin anew.
         self._step += 1
         self._trial.report(self._sign * value, self._step)
-        if self._trial.should_prune():
+        # Repeated suggestions are complete trials of the study, too: only fits count here.
+        if self._complete >= _UNPRUNED and self._trial.should_prune():
             raise FitPruned
 
     def pruned(self) -> float:
@@ -130,6 +132,7 @@ class ParzenSearch:
         """Note the value of a complete fit."""
         self._study.tell(self._trial, self._sign * value)
         self._values[self._indices] = self._sign * value
+        self._complete += 1
 
 
 def _in_order(values: Sequence[Any]) -> bool:
