@@ -163,15 +163,22 @@ lock: $(BIN)/python ## deploy/locks: exact versions with digests for deployments
 locks: $(BIN)/python ## check that deploy/locks is what pyproject.toml asks for; needs no network
 	$(BIN)/python -m tests.release.locks
 
+# Not among the tools of development: they bring some forty packages that tests would see.
+RELEASE := build/release-tools
+$(RELEASE)/bin/pip-audit: pyproject.toml | $(BIN)/python
+	$(PYTHON) -m venv $(RELEASE)
+	$(BIN)/uv pip install --quiet --python $(RELEASE)/bin/python --group release
+	@touch $@
+
 # `make audit AUDIT_ARGS=--require` fails where advisories cannot be looked up, too.
 AUDIT_ARGS ?=
-audit: $(BIN)/python ## advisories against what deployments install: pip-audit and npm audit
-	$(BIN)/python -m tests.release.audit $(AUDIT_ARGS)
+audit: $(RELEASE)/bin/pip-audit ## advisories against what deployments install: pip-audit and npm audit
+	$(RELEASE)/bin/python -m tests.release.audit $(AUDIT_ARGS)
 
-sbom: $(BIN)/python ## bills of materials of the deployments (CycloneDX), in dist/
+sbom: $(RELEASE)/bin/pip-audit ## bills of materials of the deployments (CycloneDX), in dist/
 	mkdir -p dist
 	for name in studio serving; do \
-	  $(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --of JSON \
+	  $(RELEASE)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --of JSON \
 	    -o dist/podium-$$name.cdx.json deploy/locks/$$name.txt || exit 1; done
 	mkdir -p build/sbom && cp package.json package-lock.json .npmrc build/sbom
 	cd build/sbom && npm pkg set version=$$($(abspath $(BIN))/python -c 'import podium; print(podium.__version__)') && \
