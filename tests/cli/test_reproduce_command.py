@@ -158,6 +158,8 @@ def test_a_malformed_record_is_refused(folder: Path, values: dict[str, object]) 
         ("labels", "studio:http://127.0.0.1:9#1"),
         ("seed", "7"),
         ("seed", True),
+        ("seed", -1),
+        ("data", "train\0.txt"),
         ("data", ["train.txt"]),
         ("output", "/etc/passwd"),
     ],
@@ -166,6 +168,16 @@ def test_a_hostile_request_is_refused(folder: Path, name: str, value: object) ->
     record = json.loads((folder / "run/run.json").read_text())
     change(folder, request=record["request"] | {name: value})
     assert "is not a record of a run" in fail("reproduce", "run")
+
+
+def test_a_device_is_not_read(folder: Path) -> None:
+    record = json.loads((folder / "run/run.json").read_text())
+    change(folder, request=record["request"] | {"data": "/dev/zero"})
+    assert fail("reproduce", "run").startswith("/dev/zero: is not a file")
+    (folder / "run/run.json").unlink()
+    (folder / "run/run.json").mkdir()
+    assert "there is no record of a run" in fail("reproduce", "run")
+    assert "there is no record of a run" in fail("reproduce", "train.txt")
 
 
 def test_a_record_that_is_not_json_is_refused(folder: Path) -> None:

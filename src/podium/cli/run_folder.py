@@ -119,7 +119,7 @@ def read_record(folder: str) -> RunRecord:
             },
             ranker=str(content["ranker"]),
         )
-    except FileNotFoundError as error:
+    except OSError as error:
         hint = "Name a folder that podium train --run-dir made."
         raise DataError("there is no record of a run", path=path, hint=hint) from error
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -145,6 +145,8 @@ def _checked(values: Mapping[str, Any], kind: type[Any]) -> dict[str, Any]:
             expected = dict
         if value is not None and type(value) is not expected:
             raise ValueError(f"its {name} is not of type {expected.__name__}")
+        if (expected is int and value is not None and value < 0) or "\0" in str(value):
+            raise ValueError(f"its {name} is not valid")
     return dict(values)
 
 
@@ -181,16 +183,17 @@ def located(record: RunRecord) -> TrainingRequest:
 
 
 def digest_of(file_or_folder: str | os.PathLike[str]) -> str:
-    """Return the SHA-256 digest of a file, or of a folder's files and their names."""
+    """Return the SHA-256 digest of a file, or of the files of a folder and their names."""
     path = Path(file_or_folder)
     try:
         if not path.is_dir():
+            if path.exists() and not path.is_file():  # a device has no end
+                raise DataError("is not a file", path=path, hint="Name one, or a folder of shards.")
             with path.open("rb") as file:
                 return hashlib.file_digest(file, "sha256").hexdigest()
         digest = hashlib.sha256()
-        for each in sorted(each for each in path.rglob("*") if each.is_file()):
-            line = f"{digest_of(each)}  {each.relative_to(path).as_posix()}\n"
-            digest.update(line.encode())
+        for each in sorted(each for each in path.iterdir() if each.is_file()):
+            digest.update(f"{digest_of(each)}  {each.name}\n".encode())
         return digest.hexdigest()
     except OSError as error:
         raise DataError(
