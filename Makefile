@@ -13,8 +13,8 @@ CLEAN := dist/clean-venv
 WEB := src/podium/studio/web/static/built
 
 .DEFAULT_GOAL := help
-.PHONY: help system engines install web api-types lint format types imports web-types test test-slow fast slow coverage plain mutants fuzz docs screenshots outputs bench \
-  wheel ci clean
+.PHONY: help system engines install web api-types lint format types imports web-types test test-slow fast slow coverage plain mutants fuzz docs site screenshots outputs bench \
+  wheel lock locks audit sbom extras release-check ci clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -37,7 +37,7 @@ engines: $(BIN)/python ## OpenSearch and Solr for tests, in .engines
 # PyTorch is pinned: its CUDA build is large and is to be installed once. The peers have
 # xgboost-cpu, so the extra trees, which would bring CUDA again, is not asked for.
 # uv resolves these extras in seconds where pip takes minutes; pip, where only pip knows the registry.
-DEVELOPMENT := 'torch==2.13.0' --editable '.[dev,peers,rankers,text,cluster,export,serving,mlflow]'
+DEVELOPMENT := 'torch==2.13.0' --editable '.[dev,peers,rankers,tuning,text,cluster,export,serving,mlflow]'
 install: ## make .venv and install Podium in it, editable, with every development tool
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet uv
@@ -59,7 +59,7 @@ node_modules: package-lock.json
 $(BIN)/python:
 	@echo "There is no $@ yet: run 'make install' first." >&2; exit 1
 
-lint: $(BIN)/python ## ruff: rules and formatting; codespell: spelling; they change nothing
+lint: $(BIN)/python locks ## ruff: rules and formatting; codespell: spelling; lock files; they change nothing
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell
@@ -122,6 +122,13 @@ docs: $(BIN)/python ## the site, in site/, with warnings as errors
 	  '<(script|img|iframe)[^>]+src="?(https?:)?//|<link[^>]+href="?(https?:)?//' site; \
 	then echo "The pages above load files from other hosts: serve those files from docs/." >&2; exit 1; fi
 
+	@test -s site/search/search_index.json
+
+# A folder for each version beside the others, with a menu of them, for any web server.
+PUBLISHED ?= build/published
+site: docs ## the site as one of several versions, in build/published
+	$(BIN)/python -m tests.release.site_versions site $(PUBLISHED)
+
 # The pages of the studio change with what they show: whoever changes them takes them again.
 screenshots: $(BIN)/python ## pictures of the studio's pages and of a report, in docs/images; needs Chromium
 	$(BIN)/python -m tests.studio.browser.screenshots $(NAMES)
@@ -140,12 +147,52 @@ bench: $(BIN)/python ## the benchmarks; each fails if a target does not hold
 wheel: $(BIN)/python | web-types ## build the wheel, install it in an empty environment, run the README's tour there
 	rm -rf dist
 	PODIUM_REQUIRE_PAGES=1 $(BIN)/python -m build --wheel --outdir dist
-	$(BIN)/python -m zipfile --list dist/*.whl | grep -q static/built/judge.js
+	$(BIN)/twine check --strict dist/*.whl
+	$(BIN)/python -m tests.release.wheel_contents dist/*.whl
 	$(BIN)/python -m venv $(CLEAN)
 	$(CLEAN)/bin/python -m pip install --quiet dist/*.whl
 	$(CLEAN)/bin/python -I -c 'import podium; print("podium", podium.__version__, podium.__file__)'
 	$(CLEAN)/bin/podium --version
 	$(CLEAN)/bin/python tests/run_markdown.py README.md
+
+# `make lock LOCK_ARGS=--upgrade` takes the newest versions that pyproject.toml allows.
+LOCK_ARGS ?= --write
+lock: $(BIN)/python ## deploy/locks: exact versions with digests for deployments, by uv
+	$(BIN)/python -m tests.release.locks $(LOCK_ARGS)
+
+locks: $(BIN)/python ## check that deploy/locks is what pyproject.toml asks for; needs no network
+	$(BIN)/python -m tests.release.locks
+
+# Not among the tools of development: they bring some forty packages that tests would see.
+RELEASE := build/release-tools
+$(RELEASE)/bin/pip-audit: pyproject.toml | $(BIN)/python
+	$(PYTHON) -m venv $(RELEASE)
+	$(BIN)/uv pip install --quiet --python $(RELEASE)/bin/python --group release
+	@touch $@
+
+# `make audit AUDIT_ARGS=--require` fails where advisories cannot be looked up, too.
+AUDIT_ARGS ?=
+audit: $(RELEASE)/bin/pip-audit ## advisories against what deployments install: pip-audit and npm audit
+	$(RELEASE)/bin/python -m tests.release.audit $(AUDIT_ARGS)
+
+sbom: $(RELEASE)/bin/pip-audit ## bills of materials of the deployments (CycloneDX), in dist/
+	mkdir -p dist
+	for name in studio serving; do \
+	  $(RELEASE)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --of JSON \
+	    -o dist/podium-$$name.cdx.json deploy/locks/$$name.txt || exit 1; done
+	mkdir -p build/sbom && cp package.json package-lock.json .npmrc build/sbom
+	cd build/sbom && npm pkg set version=$$($(abspath $(BIN))/python -c 'import podium; print(podium.__version__)') && \
+	  npm sbom --package-lock-only --sbom-format cyclonedx > $(CURDIR)/dist/podium-pages.cdx.json
+
+extras: $(BIN)/python ## do all extras resolve together?
+	mkdir -p build
+	$(BIN)/uv pip compile --quiet --all-extras --no-header pyproject.toml --output-file build/all-extras.txt
+	@echo "$$(grep -c == build/all-extras.txt) packages resolve together"
+
+# Hours. What passed at this commit is not run again: --fresh in RELEASE_ARGS runs all.
+RELEASE_ARGS ?=
+release-check: $(BIN)/python ## all long steps, one after the other, and a page of results in build/
+	$(BIN)/python -m tests.release.check $(RELEASE_ARGS)
 
 ci: ## everything, from nothing, as CI does
 	bash .ci/run

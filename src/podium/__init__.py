@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from podium.rankers import load_ranker as load_ranker
     from podium.threads import thread_count as thread_count
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 _PACKAGES = (
     "aggregation",

@@ -13,30 +13,25 @@ import pytest
 
 mlflow = pytest.importorskip("mlflow", reason="the extra mlflow is not installed")
 
-from podium.data import Dataset  # noqa: E402
 from podium.errors import ArgumentError  # noqa: E402
 from podium.explain import model_card  # noqa: E402
-from podium.measures import evaluate  # noqa: E402
+from podium.measures import compare, evaluate  # noqa: E402
 from podium.measures.comparison.statistics import mean_interval  # noqa: E402
 from podium.rankers import BoostedRanker, CascadeRanker, LinearRanker, Ranker, TreeRanker  # noqa: E402
-from podium.tracking import load_model, log_evaluation, log_model, save_model  # noqa: E402
+from podium.tracking import (  # noqa: E402
+    compare_runs,
+    load_model,
+    log_evaluation,
+    log_model,
+    save_model,
+)
 from podium.tracking.flavor import RankerFunction  # noqa: E402
 from tests.ports import free_port  # noqa: E402
-from tests.rankers.made_up import made_up  # noqa: E402
+from tests.tracking.made_up_frames import NAMES, TEST, TRAIN  # noqa: E402
 
 # MLflow's own: nothing of this project.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-NAMES = ["a", "b", "c", "d", "e", "f"]
-
-
-def named(data: Dataset) -> Dataset:
-    return Dataset.from_arrays(
-        data.features, data.labels, qid=data.query_id_of_row(), feature_names=NAMES
-    )
-
-
-TRAIN, TEST = named(made_up(12, 12)), named(made_up(8, 12, seed=1))
 FRAME = pd.DataFrame(TEST.features, columns=NAMES)
 
 
@@ -126,6 +121,32 @@ def check_run(ranker: Ranker) -> None:
     assert card == model_card(ranker, TEST, ["nDCG@10", "RR"]).as_markdown()
 
 
+def check_evaluator(rankers: dict[str, Ranker]) -> None:
+    """Log, load and evaluate rankers by MLflow's own functions, and compare the runs."""
+    frame = FRAME.assign(qid=TEST.query_id_of_row().to_pylist(), label=TEST.labels)
+    runs = {}
+    for name, ranker in rankers.items():
+        with mlflow.start_run() as run:
+            runs[name] = run.info.run_id
+            mlflow.models.evaluate(
+                log_model(ranker).model_uri,
+                frame,
+                targets="label",
+                model_type="ranker",
+                evaluators="podium",
+                evaluator_config={"measures": ["nDCG@10", "RR"]},
+            )
+    scores = {name: ranker.predict(TEST) for name, ranker in rankers.items()}
+    expected = compare(["nDCG@10", "RR"], TEST, scores)
+    comparison = compare_runs(["nDCG@10", "RR"], runs)
+    for measure in ("nDCG@10", "RR"):
+        for column, name in enumerate(rankers):
+            values = expected.values[measure][:, column]
+            np.testing.assert_allclose(comparison.values[measure][:, column], values, rtol=1e-12)
+            logged = mlflow.get_run(runs[name]).data.metrics[measure.replace("@", "_at_")]
+            assert logged == pytest.approx(values.mean(), rel=1e-12)
+
+
 @pytest.mark.slow
 def test_runs_are_logged(tmp_path: Path) -> None:
     experiment = mlflow.create_experiment("here", artifact_location=str(tmp_path / "artifacts"))
@@ -157,6 +178,8 @@ def test_runs_are_logged_to_a_server(tmp_path: Path) -> None:
         mlflow.set_tracking_uri(f"http://127.0.0.1:{port}")
         mlflow.set_experiment("here")
         check_run(LinearRanker().fit(TRAIN))
+        others = {"small": LinearRanker(alpha=10.0), "trees": BoostedRanker(n_estimators=5)}
+        check_evaluator({name: ranker.fit(TRAIN) for name, ranker in others.items()})
     finally:
         os.killpg(server.pid, 15)
         server.wait(timeout=60)

@@ -23,6 +23,7 @@ _COMMANDS = {
     "audit": "podium.cli.audit:audit_command",
     "simulate": "podium.cli.simulate:simulate_command",
     "train": "podium.cli.train:train_command",
+    "reproduce": "podium.cli.reproduce:reproduce_command",
     "predict": "podium.cli.train:predict_command",
     "tune": "podium.cli.tune:tune_command",
     "evaluate": "podium.cli.evaluate:evaluate_command",

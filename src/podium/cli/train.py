@@ -68,15 +68,68 @@ Seed = Annotated[
     int, typer.Option(min=0, help="The same seed on the same machine gives the same model.")
 ]
 
-_STUDIO = "studio:"
+STUDIO = "studio:"
 _INTERRUPTED = 130
 """Exit status of a command ended by Ctrl-C."""
+
+
+@dataclass(frozen=True)
+class TrainingRequest:
+    """What ``podium train`` learns from files, and how.
+
+    Attributes are the options of the command, but for where it works and what it writes.
+    """
+
+    data: str
+    model: str | None
+    k: int | None
+    loss: str | None
+    scorer: str | None
+    validation: str | None
+    labels: str | None
+    top_k: int
+    measure: str
+    settings: dict[str, Any]
+    seed: int
+    reading: Reading
+
+    def ranker(self) -> Ranker:
+        """Create the ranker that is to be fitted."""
+        return make_ranker(
+            self.model,
+            self.k,
+            self.loss,
+            self.scorer,
+            self.settings,
+            measure=self.measure,
+            seed=self.seed,
+        )
+
+    def fit(self, ranker: Ranker, output: str, report: FitReport) -> None:
+        """Read the files, fit the ranker and save it."""
+        source = LabelSource(self.labels, self.top_k, self.seed)
+        with byte_progress("Reading") as read:
+            train = read_labelled("training", self.data, self.reading, source, report, read)
+            held_out = None
+            if self.validation is not None:
+                held_out = read_labelled(
+                    "validation", self.validation, self.reading, source, report, read
+                )
+        with (
+            _saving(ranker, output),
+            step_progress("Training", report.measure) as progress,
+        ):
+            ranker.fit(train, eval_set=held_out, progress=report.following(progress))
+        report.learned(ranker, output)
 
 
 @reads_data
 def train_command(
     data: Annotated[str, typer.Argument(help="Training data: LETOR, CSV, TSV, Parquet or shards.")],
-    output: Annotated[str, typer.Argument(help="The file to save the ranker in.")],
+    output: Annotated[
+        str | None,
+        typer.Argument(help="The file to save the ranker in; --run-dir needs none."),
+    ] = None,
     model: ModelName = None,
     k: TopK = None,
     loss: LossText = None,
@@ -90,6 +143,14 @@ def train_command(
     measure: ValidationMeasure = "nDCG@10",
     settings: Settings = None,
     seed: Seed = 0,
+    run_dir: Annotated[
+        str | None,
+        typer.Option(
+            "--run-dir",
+            help="A new folder for the ranker and all that podium reproduce needs: the command, "
+            "digests of the data, versions, parameters and the report.",
+        ),
+    ] = None,
     cluster: ClusterAddress = None,
     checkpoints: Annotated[
         str | None,
@@ -106,9 +167,36 @@ def train_command(
     Ctrl-C saves the best model so far and ends with status 130; trees and networks on a cluster go
     on from --checkpoints instead. A report at the end tells what was read, used and learned.
     """
-    parameters = parse_settings(settings)
-    ranker = make_ranker(model, k, loss, scorer, parameters, measure=measure, seed=seed)
+    request = TrainingRequest(
+        data=data,
+        model=model,
+        k=k,
+        loss=loss,
+        scorer=scorer,
+        validation=validation,
+        labels=labels,
+        top_k=top_k,
+        measure=measure,
+        settings=parse_settings(settings),
+        seed=seed,
+        reading=reading,
+    )
+    ranker = request.ranker()
     report = FitReport(measure if validation is not None else None)
+    if run_dir is not None:
+        from podium.cli.run_folder import recorded
+
+        if cluster is not None or output is not None:
+            raise ArgumentError(
+                "--run-dir is for fits on this machine, and has the ranker in the folder",
+                hint="Leave out OUTPUT and --cluster.",
+            )
+        with recorded(run_dir, request, ranker, report) as file:
+            request.fit(ranker, file, report)
+        report.print(as_json=as_json)
+        return
+    if output is None:
+        raise ArgumentError("there is no file to save the ranker in", hint="Give OUTPUT.")
     if cluster is not None:
         if labels is not None:
             raise ArgumentError("--labels cannot be used with --cluster. Relabel the shards.")
@@ -119,20 +207,8 @@ def train_command(
             steps = report.following(progress)
             _train_on_cluster(cluster, ranker, data, validation, checkpoints, steps)
         report.learned(ranker, output)
-        report.print(as_json=as_json)
-        return
-    source = LabelSource(labels, top_k, seed)
-    with byte_progress("Reading") as read:
-        train = read_labelled("training", data, reading, source, report, read)
-        held_out = None
-        if validation is not None:
-            held_out = read_labelled("validation", validation, reading, source, report, read)
-    with (
-        _saving(ranker, output),
-        step_progress("Training", report.measure) as progress,
-    ):
-        ranker.fit(train, eval_set=held_out, progress=report.following(progress))
-    report.learned(ranker, output)
+    else:
+        request.fit(ranker, output, report)
     report.print(as_json=as_json)
 
 
@@ -292,11 +368,11 @@ class LabelSource:
         """The labels; None to take those of the data."""
         if self.source is None:
             return None
-        if self.source.startswith(_STUDIO):
+        if self.source.startswith(STUDIO):
             # Imported here: it needs packages that only users of a studio have.
             from podium.studio.client import StudioClient, project_at
 
-            url, number = project_at(self.source.removeprefix(_STUDIO))
+            url, number = project_at(self.source.removeprefix(STUDIO))
             with StudioClient(url) as studio:
                 return studio.project(number).labels()
         content = Reading().truth(self.source)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -58,8 +58,15 @@ def tune_command(
     measure: ValidationMeasure = "nDCG@10",
     settings: Settings = None,
     trials: Annotated[
-        int | None, typer.Option(min=1, help="How many random combinations to try; by default all.")
+        int | None, typer.Option(min=1, help="How many combinations to try; by default all.")
     ] = None,
+    sampler: Annotated[
+        Literal["random", "tpe"],
+        typer.Option(
+            help="How to choose them: at random, or by Optuna's tree-structured Parzen estimator, "
+            "which learns from earlier trials and stops poor ones early (extra tuning)."
+        ),
+    ] = "random",
     seed: Seed = 0,
     results: Annotated[
         str | None,
@@ -99,6 +106,7 @@ def tune_command(
             measure=measure,
             n_trials=trials,
             random_state=seed,
+            sampler=sampler,
             progress=report,
             results=results,
             cluster=cluster_at(cluster),
@@ -109,7 +117,8 @@ def tune_command(
     facts.saved(result.best_ranker, output)
     if as_json:
         facts.facts["results"] = [
-            {"params": dict(trial.params), measure: trial.value} for trial in result.trials
+            {"params": dict(trial.params), measure: trial.value, "pruned": trial.pruned}
+            for trial in result.trials
         ]
     else:
         _print(result, measure)
@@ -156,7 +165,7 @@ def _print(result: TuningResult, measure: str) -> None:
     rows = [
         [
             *(json.dumps(trial.params[name], default=repr) for name in names),
-            f"{trial.value:.4f}",
+            "pruned" if trial.pruned else f"{trial.value:.4f}",
         ]
         for trial in result.trials
     ]

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 from podium.cluster.checkpoints import fingerprint
 from podium.cluster.connection import Cluster
 from podium.cluster.sweep import SweepProgress, sweep
+from podium.errors import ArgumentError
 from podium.measures import Measure, evaluate, parse_measure
 
 # Imported where they are used: see ``podium.cluster.fit``.
 if TYPE_CHECKING:
     from podium.rankers import Ranker, Trial, TuningResult
     from podium.rankers.base import TrainingData
+    from podium.rankers.tune import Sampler
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ def tune(
     measure: str | Measure = "nDCG@10",
     n_trials: int | None = None,
     random_state: int = 0,
+    sampler: Sampler = "random",
     progress: Callable[[int, int, Trial], None] | None = None,
     results: str | os.PathLike[str] | None = None,
     cluster: Cluster | None = None,
@@ -72,8 +75,10 @@ def tune(
         train: The training queries; workers must be able to read the folder of a shard set.
         validation: The validation queries.
         measure: The measure that chooses the best ranker.
-        n_trials: The number of combinations to try, drawn at random; by default all.
-        random_state: The seed of the draw.
+        n_trials: The number of combinations to try; by default all.
+        random_state: The seed of the search.
+        sampler: As of ``podium.rankers.tune``. ``"tpe"`` chooses one trial after the other, so
+            there is neither a cluster nor a table for it.
         progress: Called after each trial with its number, the number of trials, and the trial.
         results: A Parquet table that keeps results; trials in it are not repeated.
         cluster: The cluster to work on; by default this process.
@@ -101,7 +106,13 @@ def tune(
             measure=measure,
             n_trials=n_trials,
             random_state=random_state,
+            sampler=sampler,
             progress=progress,
+        )
+    if sampler != "random":
+        raise ArgumentError(
+            f"the sampler {sampler} works in this process, one trial after the other",
+            hint="Leave out the table of results and the cluster, or choose the sampler random.",
         )
     combinations = parameter_combinations(param_grid, n_trials, random_state)
     work = _Fit(ranker, tuple(combinations), train, validation, measure)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 from sklearn.base import clone
 
@@ -14,19 +14,34 @@ from podium.errors import ArgumentError
 from podium.measures import Measure, parse_measure
 from podium.rankers.base import Ranker, TrainingData, in_memory, mean_value, nested_rankers
 from podium.rankers.parameter_checks import check_integer
+from podium.rankers.tpe import FitPruned, ParzenSearch
+from podium.registry import unknown_name
+
+Sampler: TypeAlias = Literal["random", "tpe"]
+"""How combinations of parameters are chosen."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One combination of parameters and its measure on the validation queries."""
+    """One combination of parameters and its measure on the validation queries.
+
+    Attributes:
+        params: The parameters.
+        value: The measure; of a pruned fit, its best until then.
+        pruned: Whether the fit was stopped early, because most others were better.
+    """
 
     params: Mapping[str, Any]
     value: float
+    pruned: bool = False
 
 
 @dataclass(frozen=True)
 class TuningResult:
-    """The result of a search: every trial, best first, and the best ranker, fitted."""
+    """The result of a search: every trial, best first, and the best ranker, fitted.
+
+    FitPruned trials come last.
+    """
 
     trials: tuple[Trial, ...]
     best_ranker: Ranker
@@ -41,6 +56,7 @@ def tune(
     measure: str | Measure = "nDCG@10",
     n_trials: int | None = None,
     random_state: int = 0,
+    sampler: Sampler = "random",
     progress: Callable[[int, int, Trial], None] | None = None,
 ) -> TuningResult:
     """Fit a ranker for each combination of parameters and keep the best on validation queries.
@@ -52,8 +68,11 @@ def tune(
         train: The training queries.
         validation: The validation queries.
         measure: The measure that chooses the best ranker.
-        n_trials: The number of combinations to try, drawn at random; by default all.
-        random_state: The seed of the draw.
+        n_trials: The number of combinations to try; by default all.
+        random_state: The seed of the search.
+        sampler: How combinations are chosen: ``"random"``, or ``"tpe"``, Optuna's tree-structured
+            Parzen estimator (extra ``tuning``), which learns from the trials before, and stops fits
+            whose validation measure stays behind the median.
         progress: Called after each trial with its number, the number of trials, and the trial.
 
     Example:
@@ -73,20 +92,62 @@ def tune(
     eval_set = in_memory(validation)
     # Loaded once for all trials, unless the ranker streams its data.
     data = train if ranker.streams else in_memory(train)
-    combinations = parameter_combinations(param_grid, n_trials, random_state)
+    search = _search(param_grid, n_trials, random_state, sampler, larger_is_better=sign > 0)
     trials: list[Trial] = []
-    best: Ranker | None = None
-    for number, parameters in enumerate(combinations, start=1):
+    best: tuple[float, Ranker] | None = None
+    for number, parameters in enumerate(search, start=1):
         candidate = with_parameters(clone(ranker), parameters)
-        candidate.fit(data, eval_set=eval_set)
-        value = mean_value(measure, eval_set, candidate.predict(eval_set))
-        if best is None or sign * value > max(sign * trial.value for trial in trials):
-            best = candidate
-        trials.append(Trial(parameters, value))
+        try:
+            candidate.fit(data, eval_set=eval_set, progress=search.follow)
+        except FitPruned:
+            trials.append(Trial(parameters, search.pruned(), pruned=True))
+        else:
+            value = mean_value(measure, eval_set, candidate.predict(eval_set))
+            search.tell(value)
+            if best is None or sign * value > best[0]:
+                best = sign * value, candidate
+            trials.append(Trial(parameters, value))
         if progress is not None:
-            progress(number, len(combinations), trials[-1])
-    assert best is not None  # there is at least one combination
-    return TuningResult(tuple(sorted(trials, key=lambda trial: -sign * trial.value)), best)
+            progress(number, search.total, trials[-1])
+    assert best is not None  # there is at least one combination, and the first is not pruned
+    order = sorted(trials, key=lambda trial: (trial.pruned, -sign * trial.value))
+    return TuningResult(tuple(order), best[1])
+
+
+class _ListSearch:
+    """Combinations that are known from the start, whatever comes of them."""
+
+    follow = None
+
+    def __init__(self, combinations: Sequence[dict[str, Any]]) -> None:
+        self._combinations, self.total = combinations, len(combinations)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self._combinations)
+
+    def tell(self, value: float) -> None:
+        """Take note of nothing."""
+
+    def pruned(self) -> float:
+        raise NotImplementedError  # nothing is followed
+
+
+def _search(
+    param_grid: Mapping[str, Sequence[Any]],
+    n_trials: int | None,
+    random_state: int,
+    sampler: Sampler,
+    *,
+    larger_is_better: bool,
+) -> ParzenSearch | _ListSearch:
+    if sampler == "random":
+        return _ListSearch(parameter_combinations(param_grid, n_trials, random_state))
+    if sampler != "tpe":
+        raise unknown_name("sampler", sampler, get_args(Sampler))
+    every = parameter_combinations(param_grid, None, random_state)
+    return ParzenSearch(
+        every, param_grid, n_trials, random_state, larger_is_better=larger_is_better
+    )
 
 
 def parameter_combinations(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import mlflow
-import numpy as np
 
 from podium.data import Dataset
 from podium.explain import model_card
 from podium.measures import Conventions, Measure, evaluate
-from podium.measures.comparison.statistics import mean_interval
 from podium.rankers import Ranker
+from podium.tracking.metrics import metrics_of
 
 
 def log_evaluation(
@@ -38,13 +36,7 @@ def log_evaluation(
         >>> log_evaluation(ranker, test, ["nDCG@10", "RR"])  # doctest: +SKIP
     """
     evaluation = evaluate(list(measures), data, ranker.predict(data), conventions=conventions)
-    metrics = {}
-    for measure, values in evaluation.values.items():
-        name = re.sub(r"[^\w.-]+", "_", repr(measure).replace("@", "_at_")).strip("_")
-        ends = mean_interval(values[~np.isnan(values)])
-        for ending, value in zip(("", "_low", "_high"), ends, strict=True):
-            if np.isfinite(value):
-                metrics[name + ending] = float(value)
+    metrics = metrics_of(evaluation)
     card = model_card(ranker, data, measures, conventions=conventions)
     parameters = {"ranker": type(ranker).__name__, **ranker.get_params(deep=False)}
     mlflow.log_params({name: str(value)[:500] for name, value in parameters.items()})

@@ -1,0 +1,66 @@
+"""The check before a release: it goes on after failures, and where it was stopped."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.release.check import STEPS, run_steps
+
+
+def steps(folder: Path) -> dict[str, str]:
+    return {
+        "first": f"echo ran >> {folder}/first; printf 'a|b\\n\\n'",
+        "second": f"echo ran >> {folder}/second; echo wrong >&2; exit 3",
+        "third": f"echo ran >> {folder}/third; echo done",
+    }
+
+
+def runs(folder: Path, name: str) -> int:
+    return (folder / name).read_text().count("ran")
+
+
+def test_all_steps_run_and_the_page_tells_of_each(tmp_path: Path) -> None:
+    outcomes = run_steps(steps(tmp_path), tmp_path / "build", "c0ffee")
+    assert [(name, each.status, each.last_line) for name, each in outcomes.items()] == [
+        ("first", 0, "a|b"), ("second", 3, "wrong"), ("third", 0, "done"),
+    ]  # fmt: skip
+    page = (tmp_path / "build/release-check.md").read_text()
+    assert "Commit c0ffee. Failed: second." in page
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| ")][2:]
+    assert [row[0].strip("| ") for row in rows] == ["first", "second", "third"]
+    assert [row[2] for row in rows] == ["0", "3", "0"]
+    assert rows[0][4] == "a\\|b |"
+    assert (tmp_path / "build/second.log").read_text() == "wrong\n"
+
+
+def test_what_passed_at_the_commit_is_not_run_again(tmp_path: Path) -> None:
+    build = tmp_path / "build"
+    run_steps(steps(tmp_path), build, "c0ffee")
+    run_steps(steps(tmp_path), build, "c0ffee")
+    assert [runs(tmp_path, name) for name in ("first", "second", "third")] == [1, 2, 1]
+    run_steps(steps(tmp_path), build, "other")
+    assert [runs(tmp_path, name) for name in ("first", "second", "third")] == [2, 3, 2]
+    run_steps(steps(tmp_path), build, "other", fresh=True)
+    assert [runs(tmp_path, name) for name in ("first", "second", "third")] == [3, 4, 3]
+    changed = steps(tmp_path) | {"third": f"echo ran >> {tmp_path}/third"}
+    run_steps(changed, build, "other")
+    assert [runs(tmp_path, name) for name in ("first", "second", "third")] == [3, 5, 4]
+
+
+def test_a_broken_state_is_as_none(tmp_path: Path) -> None:
+    build = tmp_path / "build"
+    build.mkdir()
+    for text in ("", "[]", json.dumps({"first": {"status": 0}})):
+        (build / "release-check.json").write_text(text)
+        assert run_steps({"first": "exit 0"}, build, "c").keys() == {"first"}
+
+
+@pytest.mark.parametrize("command", STEPS.values())
+def test_steps_are_targets_of_the_makefile(command: str) -> None:
+    makefile = (Path(__file__).parents[2] / "Makefile").read_text()
+    known = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    words = command.split("'")[0].split()
+    assert words[0] == "make"
+    assert {word for word in words[1:] if "=" not in word} <= known
