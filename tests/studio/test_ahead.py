@@ -70,7 +70,7 @@ def test_the_last_query_is_left_to_others(engine, service):
 def test_everything_is_asked_once_with_tasks_ahead(engine, service, mode):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=3, items=4, mode=mode)
-    choose = {"pairs": truth, "grades": lambda task: "good", "rankings": lambda task: "same"}[mode]
+    choose = {"pairs": truth, "grades": lambda _: "good", "rankings": lambda _: "same"}[mode]
     held = [service.next(project, ann, "t")]
     count = 0
     while held:

@@ -107,8 +107,10 @@ def test_what_is_no_picture_is_refused_and_not_asked_again_at_once(tmp_path, hos
 
 @pytest.mark.parametrize(
     "address",
-    ["127.0.0.1", "10.0.0.1", "169.254.169.254", "192.168.1.1", "0.0.0.0", "::1", "fd00::1"]
-    + ["fe80::1%eth0", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "224.0.0.1"],
+    [
+        *("127.0.0.1", "10.0.0.1", "169.254.169.254", "192.168.1.1", "0.0.0.0", "::1", "fd00::1"),
+        *("fe80::1%eth0", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "224.0.0.1"),
+    ],
 )
 def test_private_addresses_are_not_called(tmp_path, address):
     kept = ImageStore(Settings(exports=tmp_path, image_hosts=["http://x/"]))

@@ -181,15 +181,16 @@ class TaskDispatcher:
             excluded |= {query_id for (query_id,) in tokens}
         work = OpenWork(connection, project, who.user_id)
         leased: LeasedTask | None = None
-        if len(held) < leases.MAX_LEASES and len(excluded) <= MAX_EXCLUDED:
+        if len(held) < leases.MAX_LEASES and len(excluded) < MAX_EXCLUDED:
             own = locked or self._query_held(connection, project, after, excluded, now)
             if own is not None and own.query.id not in excluded and work.leaves_others(own.query):
                 leased = self._try(connection, project, who, work, own, states, ahead=True)
                 locked = None
             elif own is not None and own is not locked:
                 states.append((own.query.id, own.state))
+            others = excluded if own is None else {own.query.id, *excluded}
             for _ in range(_MAX_TRIES):
-                query = None if leased is not None else work.find_other(excluded)
+                query = None if leased is not None else work.find_other(others)
                 if query is None or not work.leaves_others(query):
                     break
                 found = self.load(connection, project, query, now)
