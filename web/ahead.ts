@@ -65,12 +65,14 @@ export class AheadTasks {
     }
   }
 
-  /** Forget tasks that went to others. */
-  drop(tokens: string[]): void {
-    for (const token of tokens) {
-      const lost = this.take(token);
-      if (lost) this.documents.discard(lost);
+  /** Forget tasks that went to others; the rest is kept until `expiresAt`. */
+  renewed(lost: string[], expiresAt: number | null): void {
+    for (const token of lost) {
+      const gone = this.take(token);
+      if (gone) this.documents.discard(gone);
     }
+    // A release names the expiry, so that it ends no lease that was asked for again since.
+    if (expiresAt !== null) for (const { task } of this.tasks) task.expires_at = expiresAt;
   }
 
   /** Forget all tasks, and give them back unless the server took them back already. */

@@ -475,7 +475,7 @@ class JudgingPage implements SenderListener {
 
   private async renew(task: Task): Promise<void> {
     const renewal = await this.api.renew(task.token, this.tab, this.ahead.tokens);
-    this.ahead.drop(renewal.lost);
+    this.ahead.renewed(renewal.lost, renewal.expires_at);
     if (renewal.expires_at === null) {
       // The lease ended. The same task comes back unless someone else has it by now.
       const next = await this.api.next(this.tab);

@@ -125,7 +125,8 @@ def test_over_the_api_all_held_tasks_are_renewed_and_released(engine, database):
         renewal = {**body, "token": first["token"], "after": [token]}
         kept = client.post(f"{base}/renew", json=renewal).json()
         assert (kept["lost"], kept["expires_at"] >= first["expires_at"]) == ([], True)
-        assert client.post(f"{base}/release", json={"token": token}).json() == {"released": True}
+        release = {"token": token, "expires_at": kept["expires_at"]}
+        assert client.post(f"{base}/release", json=release).json() == {"released": True}
         assert client.post(f"{base}/renew", json=renewal).json()["lost"] == [token]
         paused = client.patch(base, json={"paused": True})
         assert paused.status_code == 200

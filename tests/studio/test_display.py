@@ -276,7 +276,7 @@ def test_a_change_is_audited_in_short(engine):
         (("run", "runs", "running"), "runner"),
         (("bake", "bakes", "baked", "baking"), "bakery"),
         (("glass", "glasses"), "glad"),
-        (("plan", "planned", "planning"), "plane"),
+        (("plan", "planned", "planning"), "plant"),
         (("fall", "falling"), "fail"),
     ],
 )

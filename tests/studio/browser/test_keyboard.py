@@ -26,7 +26,7 @@ def test_every_choice_has_a_button(engine, mode):
     (ann,) = make_people(engine, 1)
     project = row_of(engine, make_project(engine, [ann], queries=0, mode=mode.value))
     buttons = answer_buttons(project)
-    assert [*(button.name for button in buttons), SKIP] == list(choices(mode))
+    assert {button.name for button in buttons} | {SKIP} == set(choices(mode))
     assert len({button.key for button in buttons}) == len(buttons)
 
 

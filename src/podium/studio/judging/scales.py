@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
@@ -12,7 +12,8 @@ from podium.studio.errors import RefusedError
 from podium.studio.json_types import JsonObject
 from podium.studio.store.text import storable
 
-COLOURS = ("", "red", "orange", "yellow", "green", "teal", "blue", "purple", "grey")
+Colour = Literal["", "red", "orange", "yellow", "green", "teal", "blue", "purple", "grey"]
+COLOURS: tuple[str, ...] = get_args(Colour)
 """The colours of grades, each readable in light and dark; none is the plain button."""
 MOST_QUESTIONS = 10
 _MOST_OPTIONS = 20
@@ -37,7 +38,7 @@ class ScaleGrade(BaseModel):
     """What the button says, and how programs answer."""
     description: Annotated[Words, Field(max_length=300)] = ""
     """When to give it."""
-    colour: Literal[COLOURS] = ""  # type: ignore[valid-type]
+    colour: Colour = ""
 
 
 class Question(BaseModel):

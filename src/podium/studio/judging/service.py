@@ -433,10 +433,11 @@ class JudgingService:
         return None, [(query.id, state)]
 
     def renew_in(
-        self, connection: Connection, project: ProjectRow, who: LeaseHolder, token: UUID
-    ) -> float | None:
-        """Renew a lease; returns its new expiry, or None if the task has gone to someone else."""
-        return leases.renew(connection, project, who, token, self._clock())
+        self, connection: Connection, project: ProjectRow, who: LeaseHolder, tokens: Sequence[UUID]
+    ) -> dict[UUID, float | None]:
+        """Renew leases; returns their new expiry, or None for tasks that went to someone else."""
+        now = self._clock()
+        return {token: leases.renew(connection, project, who, token, now) for token in tokens}
 
     def release_in(
         self,

@@ -131,7 +131,9 @@ def shows(stored: Sequence[JsonObject], field: str, role: FieldRole) -> bool:
         >>> shows([], "title", FieldRole.TITLE), shows([], "title", FieldRole.TAG)
         (True, False)
     """
-    return any(each.field == field and each.role is role for each in display_of(stored))
+    if not stored:
+        return any(each.field == field and each.role is role for each in DEFAULT)
+    return any(each["field"] == field and each["role"] == role for each in stored)
 
 
 def shown_document(stored: Sequence[JsonObject], document: DocumentContent) -> ShownDocument:

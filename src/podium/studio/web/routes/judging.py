@@ -178,7 +178,8 @@ class RenewalOut(BaseModel):
 
     expires_at: float | None
     lost: list[UUID] = []
-    """Those of the tasks to be shown after it that are not kept any more."""
+    """Those of the tasks to be shown after it that are not kept any more; the others are kept for
+    as long as it is."""
 
 
 class ReleaseOut(BaseModel):
@@ -287,10 +288,8 @@ def renew(request: Request, project: Number, body: RenewalRequest) -> Response:
     def work(connection: Connection) -> RenewalOut:
         who = member_in(connection, request, project)
         holder = body.holder(who.person.id)
-        renewed = {
-            token: service.renew_in(connection, who.project, holder, token)
-            for token in (body.token, *body.after)
-        }
+        tokens = (body.token, *body.after)
+        renewed = service.renew_in(connection, who.project, holder, tokens)
         lost = [token for token in body.after if renewed[token] is None]
         return RenewalOut(expires_at=renewed[body.token], lost=lost)
 

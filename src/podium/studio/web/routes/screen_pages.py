@@ -35,6 +35,8 @@ _ROLES = {
     FieldRole.TEXT: "Text to read",
 }
 _MOST_ROWS = 100
+_NO_GRADE: JsonObject = {"name": "", "description": "", "colour": ""}
+_NO_QUESTION: JsonObject = {"name": "", "text": "", "options": [], "required": False}
 _BLANK_QUESTIONS = 2
 
 
@@ -132,9 +134,9 @@ def _page(
     values = {
         "fields": shown + rest,
         "roles": {role.value: label for role, label in _ROLES.items()},
-        "grades": [*scale, *[{}] * (rows - len(scale))],
+        "grades": [*scale, *[_NO_GRADE] * (rows - len(scale))],
         "colours": COLOURS,
-        "questions": [*questions, *[{}] * max(blank, 0)],
+        "questions": [*questions, *[_NO_QUESTION] * max(blank, 0)],
         "fixed": fixed,
         "hosts": request.app.state.settings.image_hosts,
         "problem": problem,
