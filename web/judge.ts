@@ -145,7 +145,6 @@ class JudgingPage implements SenderListener {
     this.screens.showSaveState("saving");
     const next = this.ahead.take();
     if (next) {
-      this.justSaved = true;
       this.showPrepared(next, next.progress);
     } else {
       this.schedule(SLOW_RESPONSE_MS, () => this.screens.show("sending"));

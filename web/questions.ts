@@ -6,7 +6,11 @@ export class Questions {
   private readonly form = part<HTMLFormElement>("questions");
 
   constructor() {
-    this.form.addEventListener("submit", (event) => event.preventDefault());
+    // Enter in a field: keys are for verdicts again.
+    this.form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      part("task").focus({ preventScroll: true });
+    });
     // Keys are for verdicts again once someone chose an option with the pointer.
     this.form.addEventListener("click", ({ target, detail }) => {
       if (detail > 0 && target instanceof HTMLInputElement && target.type === "radio") {

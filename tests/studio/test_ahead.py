@@ -101,6 +101,17 @@ def test_everything_is_asked_once_with_tasks_ahead(engine, service, mode):
     assert service.next(project, ann, "t") == NoTask("done")
 
 
+def test_tokens_of_others_change_nothing(engine, service):
+    ann, bob = make_people(engine, 2)
+    project = make_project(engine, [ann, bob], queries=4)
+    shown = service.next(project, ann, "a")
+    held = ahead(service, project, ann, shown, tab="a")
+    before = leases(engine)
+    found = ahead(service, project, bob, held, tab="b")
+    assert isinstance(found, LeasedTask)
+    assert leases(engine)[:2] == before
+
+
 def test_a_task_ahead_is_not_given_back_but_the_one_that_was_shown(engine, service, clock):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=4)

@@ -125,7 +125,9 @@ _SHORTEN = PreparedWrite(
 _NOT_AGAIN = PreparedWrite(update(Lease).where(Lease.token == bindparam("key")).values(tab=""))
 _GIVE = PreparedWrite(insert(Lease))
 _SHOW = PreparedWrite(
-    update(Lease).where(Lease.token == bindparam("key"), Lease.ahead).values(ahead=False)
+    update(Lease)
+    .where(Lease.token == bindparam("key"), Lease.user_id == bindparam("user"), Lease.ahead)
+    .values(ahead=False)
 )
 _REMOVE = PreparedWrite(delete(Lease).where(Lease.token == bindparam("key")))
 
@@ -277,9 +279,9 @@ def do_not_return(connection: Connection, token: UUID) -> None:
     _NOT_AGAIN.run(connection, key=token)
 
 
-def show(connection: Connection, token: UUID) -> None:
+def show(connection: Connection, user_id: int, token: UUID) -> None:
     """Record that a task that was fetched ahead is now the one that its page shows."""
-    _SHOW.run(connection, key=token)
+    _SHOW.run(connection, key=token, user=user_id)
 
 
 def remove(connection: Connection, token: UUID) -> bool:

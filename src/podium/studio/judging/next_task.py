@@ -172,7 +172,7 @@ class TaskDispatcher:
         now = self._clock()
         states: UsedStates = []
         if after:
-            leases.show(connection, after[0])
+            leases.show(connection, who.user_id, after[0])
         held = leases.user_leases(connection, project.id, who.user_id, now)
         excluded: set[int] = set()
         if project.mode == Mode.PAIRS:
@@ -182,7 +182,7 @@ class TaskDispatcher:
         work = OpenWork(connection, project, who.user_id)
         leased: LeasedTask | None = None
         if len(held) < leases.MAX_LEASES and len(excluded) < MAX_EXCLUDED:
-            own = locked or self._query_held(connection, project, after, excluded, now)
+            own = locked or self._query_held(connection, project, who, after, excluded)
             if own is not None and own.query.id not in excluded and work.leaves_others(own.query):
                 leased = self._try(connection, project, who, work, own, states, ahead=True)
                 locked = None
@@ -207,18 +207,18 @@ class TaskDispatcher:
         self,
         connection: Connection,
         project: ProjectRow,
+        who: LeaseHolder,
         after: Sequence[UUID],
         excluded: set[int],
-        now: float,
     ) -> LockedQuery | None:
         """The query of the last task that a tab holds, to stay with, if that is possible."""
         lease = _LEASE.one(connection, key=after[-1]) if after else None
-        if lease is None or lease.query_id in excluded:
+        if lease is None or lease.user_id != who.user_id or lease.query_id in excluded:
             return None
         query = _LOCKED_IF_FREE.one(connection, query=lease.query_id)
         if query is None or query.project_id != project.id:
             return None
-        return self.load(connection, project, query, now)
+        return self.load(connection, project, query, self._clock())
 
     def _problems(
         self, connection: Connection, project: ProjectRow, work: OpenWork, no_task: NoTask
