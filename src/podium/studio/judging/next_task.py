@@ -120,8 +120,8 @@ class TaskDispatcher:
         held: list[LeaseRow] = []
         if locked is None:
             held = leases.user_leases(connection, project.id, who.user_id, now)
-            # Of several the page shows the first: the others were fetched ahead of it.
-            mine = next((lease for lease in reversed(held) if lease.tab == who.tab), None)
+            # What was fetched ahead is not what the page shows, nor showed before it was reloaded.
+            mine = next((each for each in held if each.tab == who.tab and not each.ahead), None)
             if mine is not None:
                 renewed = self._renewed(connection, project, who, mine, now)
                 if renewed is not None:
