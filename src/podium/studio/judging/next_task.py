@@ -193,8 +193,8 @@ class TaskDispatcher:
                 query = None if leased is not None else work.find_other(others)
                 if query is None or not work.leaves_others(query):
                     break
-                found = self.load(connection, project, query, now)
-                leased = self._try(connection, project, who, work, found, states, ahead=True)
+                other = self.load(connection, project, query, now)
+                leased = self._try(connection, project, who, work, other, states, ahead=True)
             work.advance()
         if locked is not None:
             states.append((locked.query.id, locked.state))

@@ -202,10 +202,10 @@ class ImageStore:
     def _address(self, host: str, port: int) -> str:
         """The address of a host, if all that its name stands for may be called."""
         try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
             raise _UnavailableError("its host has no address") from error
-        addresses = [str(each[4][0]) for each in found]
+        addresses = [str(each[4][0]) for each in answers]
         if not addresses or not all(map(self._may_call, addresses)):
             raise _UnavailableError("its host is not at a public address")
         return addresses[0]
@@ -245,8 +245,8 @@ def _read(path: Path) -> bytes | None:
 def _delete_oldest(folder: Path) -> None:
     files = []
     for entry in os.scandir(folder):
-        found = entry.stat()
-        files.append((found.st_mtime, found.st_size, entry.path))
+        status = entry.stat()
+        files.append((status.st_mtime, status.st_size, entry.path))
     size = sum(each[1] for each in files)
     for _, bytes_, name in sorted(files):
         if size <= MAX_CACHED:

@@ -62,8 +62,8 @@ def terms_in(query: str, *texts: str) -> list[str]:
     stems = {stem(word) for word in list(words)[:_MAX_WORDS] if word not in _COMMON}
     if not stems:
         return []
-    found = {word for text in texts for word in _WORD.findall(text[:MAX_MARKED].lower())}
-    return sorted(word for word in found if stem(word) in stems)[:_MAX_TERMS]
+    present = {word for text in texts for word in _WORD.findall(text[:MAX_MARKED].lower())}
+    return sorted(word for word in present if stem(word) in stems)[:_MAX_TERMS]
 
 
 def document_page(title: str, markup: str, terms: list[str]) -> HTMLResponse:

@@ -87,17 +87,17 @@ def _rows(form: dict[str, str], names: tuple[str, ...]) -> list[dict[str, str]]:
     ]
 
 
-def _change(request: Request, who: Member, wanted: JsonObject) -> Response:
+def _change(request: Request, who: Member, typed: JsonObject) -> Response:
     try:
-        changes = ProjectChange.model_validate(wanted).model_dump(mode="json", exclude_unset=True)
+        changes = ProjectChange.model_validate(typed).model_dump(mode="json", exclude_unset=True)
         in_transaction(
             request.app.state.engine,
             lambda c: change_project(c, who.person.id, who.project.id, changes),
         )
     except ValidationError as error:
-        return _page(request, who, wanted, first_problem(error), 422)
+        return _page(request, who, typed, first_problem(error), 422)
     except RefusedError as error:
-        return _page(request, who, wanted, error.problem, error.status)
+        return _page(request, who, typed, error.problem, error.status)
     return RedirectResponse(f"/projects/{who.project.id}/settings/screen?saved=yes", 303)
 
 
