@@ -5,7 +5,8 @@
 Simulated assessors judge over loopback sockets, on a PostgreSQL server of their own that writes
 every commit to disk. Servers, database and assessors share the machine's cores. Beside them, in
 the same run and in turn, pgbench does the same statements without a web server. Then they judge
-while the server is busy with other things, and while servers and the database are killed.
+while the server is busy with other things, and while servers and the database are killed. Last, how
+soon Chromium shows the next pair after a key, with the server next door and far away.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import bindparam, select, text
 
+from benchmarks._judging_speed import milliseconds_to_the_next_pair
 from benchmarks._report import Report, median_seconds, wants_quick
 from benchmarks._studio_crowd import Crowd
 from benchmarks._studio_disturbance import Disturbance, hanging_provider
@@ -71,6 +73,7 @@ def main() -> None:
         _next_task(report, postgres, 60 if quick else 1000)
         _disturbed(report, postgres, size, quick)
     _faults(report, quick)
+    _in_the_browser(report, quick)
     report.finish()
 
 
@@ -158,6 +161,25 @@ def _disturbed(report: Report, postgres: Postgres, size: Size, quick: bool) -> N
         f"disturbed by {disturbance.counts}"
     )
     report.check("p95 while disturbed", figures[1] / figures[0], 2, at_least=False)
+
+
+def _in_the_browser(report: Report, quick: bool) -> None:
+    """From the press of a key to the next pair on the screen."""
+    answers = 10 if quick else 60
+    for people, delay, target in ((1, 300, 60), (2, 0, 100)):
+        took = milliseconds_to_the_next_pair(people, delay, answers)
+        where = f"{delay} ms away" if delay else "on this machine"
+        report.note(
+            f"{people} in Chromium {where}: key to next pair p50 {statistics.median(took):.0f} ms, "
+            f"of {len(took)}"
+        )
+        report.check(
+            f"key to next pair, {where}, p95",
+            statistics.quantiles(took, n=20)[18],
+            target,
+            at_least=False,
+            unit="ms",
+        )
 
 
 def _each(rates: list[float]) -> str:

@@ -44,28 +44,51 @@ export interface components {
             /** Reason */
             reason?: string | null;
             /**
+             * Replies
+             * @default {}
+             */
+            replies: {
+                [key: string]: string;
+            };
+            /**
              * More
              * @default true
              */
             more: boolean;
+            /**
+             * After
+             * @default []
+             */
+            after: string[];
         };
         /**
          * DocumentOut
-         * @description A document's text, with the words of the query to highlight.
+         * @description A document as the project shows it, with the words to highlight; what it hides is empty.
          */
         DocumentOut: {
+            /** Place */
+            place: number;
             /** Title */
             title: string;
             /** Url */
             url: string;
             /** Text */
             text: string;
+            /**
+             * Format
+             * @enum {string}
+             */
+            format: "text" | "html";
+            /** Fields */
+            fields: components["schemas"]["FieldOut"][];
             /** Terms */
             terms: string[];
         };
         /**
          * DocumentRef
          * @description A document to show: `place` names it, at random, and its format tells how to show it.
+         *
+         *     Title and address are empty where the project hides them.
          */
         DocumentRef: {
             /** Place */
@@ -82,6 +105,25 @@ export interface components {
             /** Length */
             length: number;
         };
+        /**
+         * FieldOut
+         * @description A field of a document, and how to show it.
+         */
+        FieldOut: {
+            role: components["schemas"]["FieldRole"];
+            /** Label */
+            label: string;
+            /** Text */
+            text: string;
+            /** Image */
+            image?: string | null;
+        };
+        /**
+         * FieldRole
+         * @description How a field is shown.
+         * @enum {string}
+         */
+        FieldRole: "title" | "image" | "price" | "tag" | "snippet" | "value" | "link" | "text";
         /** HTTPValidationError */
         HTTPValidationError: {
             /** Detail */
@@ -118,7 +160,7 @@ export interface components {
         };
         /**
          * NextRequest
-         * @description Ask for a task.
+         * @description Ask for a task, or for one to show after others.
          */
         NextRequest: {
             /** Tab */
@@ -128,6 +170,11 @@ export interface components {
              * @default false
              */
             renews: boolean;
+            /**
+             * After
+             * @default []
+             */
+            after: string[];
         };
         /**
          * Progress
@@ -142,6 +189,30 @@ export interface components {
             query_judged: number;
             /** Query Left */
             query_left: number;
+        };
+        /**
+         * Question
+         * @description A question beside the verdict.
+         *
+         *     Example:
+         *         >>> Question(name="why", text="Why?", options=["price", "brand"]).kind
+         *         'choice'
+         */
+        Question: {
+            /** Name */
+            name: string;
+            /** Text */
+            text: string;
+            /**
+             * Options
+             * @default []
+             */
+            options: string[];
+            /**
+             * Required
+             * @default false
+             */
+            required: boolean;
         };
         /**
          * ReleaseOut
@@ -171,6 +242,11 @@ export interface components {
         RenewalOut: {
             /** Expires At */
             expires_at: number | null;
+            /**
+             * Lost
+             * @default []
+             */
+            lost: string[];
         };
         /**
          * RenewalRequest
@@ -189,6 +265,11 @@ export interface components {
              * Format: uuid
              */
             token: string;
+            /**
+             * After
+             * @default []
+             */
+            after: string[];
         };
         /**
          * Side
@@ -219,6 +300,8 @@ export interface components {
             sides: components["schemas"]["Side"][];
             /** Choices */
             choices: string[];
+            /** Questions */
+            questions: components["schemas"]["Question"][];
             /** Expires At */
             expires_at: number;
             /**

@@ -5,13 +5,13 @@ import type { components } from "./api-types";
 type Schemas = components["schemas"];
 
 export type DocumentRef = Schemas["DocumentRef"];
-export type DocumentText = Schemas["DocumentOut"];
+export type DocumentContent = Schemas["DocumentOut"];
 export type Task = Schemas["TaskOut"];
 export type Progress = Schemas["Progress"];
 export type NextResult = Schemas["NextOut"];
 export type AnswerResult = Schemas["AnswerOut"];
 /** An answer as the page keeps it; the client adds what is about the request. */
-export type Answer = Omit<Schemas["AnswerRequest"], "renews" | "more">;
+export type Answer = Omit<Schemas["AnswerRequest"], "renews" | "more" | "after">;
 
 /** The server answered with an error status. */
 export class HttpError extends Error {
@@ -36,6 +36,7 @@ export const isRetryable = (error: unknown): boolean =>
   error instanceof NetworkError || (error instanceof HttpError && error.isRetryable);
 
 const REQUEST_TIMEOUT_MS = 20_000;
+const DOCUMENTS_PER_REQUEST = 100;
 
 export class Api {
   private readonly baseUrl: string;
@@ -49,13 +50,14 @@ export class Api {
 
   // This page renews its tasks, so their leases are short: see src/podium/studio/judging/leases.py.
 
-  next(tab: string): Promise<NextResult> {
-    const body: Schemas["NextRequest"] = { tab, renews: true };
+  /** A task; one to show after those that the tab holds already, if it holds any. */
+  next(tab: string, after: string[] = []): Promise<NextResult> {
+    const body: Schemas["NextRequest"] = { tab, after, renews: true };
     return this.post("/next", body);
   }
 
-  answer(answer: Answer, more: boolean): Promise<AnswerResult> {
-    const body: Schemas["AnswerRequest"] = { ...answer, more, renews: true };
+  answer(answer: Answer, more: boolean, after: string[]): Promise<AnswerResult> {
+    const body: Schemas["AnswerRequest"] = { ...answer, more, after, renews: true };
     return this.post("/answers", body);
   }
 
@@ -64,11 +66,10 @@ export class Api {
     return this.post("/undo", body);
   }
 
-  /** Renew the lease of a task. Returns its new expiry, or null if the task is no longer ours. */
-  async renew(token: string, tab: string): Promise<number | null> {
-    const body: Schemas["RenewalRequest"] = { token, tab, renews: true };
-    const renewal = await this.post<Schemas["RenewalOut"]>("/renew", body);
-    return renewal.expires_at;
+  /** Renew the lease of a task and of those to be shown after it. */
+  renew(token: string, tab: string, after: string[]): Promise<Schemas["RenewalOut"]> {
+    const body: Schemas["RenewalRequest"] = { token, tab, after, renews: true };
+    return this.post("/renew", body);
   }
 
   /** Release a task while the page unloads. Beacons have no headers, so this is a form. */
@@ -77,8 +78,16 @@ export class Api {
     navigator.sendBeacon(`/projects/${this.project}/judge/leave`, new URLSearchParams(form));
   }
 
-  document(query: number, place: number): Promise<DocumentText> {
-    return this.request(`/queries/${query}/documents/${place}`, { method: "GET" });
+  /** Documents of a query, in as many requests as it takes. */
+  async documents(query: number, places: number[], text: boolean): Promise<DocumentContent[]> {
+    const documents: DocumentContent[] = [];
+    for (let start = 0; start < places.length; start += DOCUMENTS_PER_REQUEST) {
+      const some = places.slice(start, start + DOCUMENTS_PER_REQUEST);
+      const named = some.map((place) => `place=${place}`).join("&");
+      const path = `/queries/${query}/documents?text=${text}&${named}`;
+      documents.push(...(await this.request<DocumentContent[]>(path, { method: "GET" })));
+    }
+    return documents;
   }
 
   /** The URL of a document's HTML, for a frame. */

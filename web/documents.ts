@@ -1,105 +1,230 @@
 /** Shows documents: text as text, HTML in a sandboxed frame that runs no scripts. */
 
-import { type Api, type DocumentRef, isRetryable, type Task } from "./api";
+import { type Api, type DocumentContent, type DocumentRef, isRetryable, type Task } from "./api";
 import { Backoff } from "./backoff";
 import { createElement, part } from "./dom";
 import { highlightTerms } from "./highlight";
+import { resultFields } from "./result-fields";
 
-const FRAME_TIMEOUT_MS = 10_000;
+const LOADING_TIMEOUT_MS = 10_000;
+
+/** A task with its documents, which are loaded whether they are shown yet or not. */
+export interface PreparedTask {
+  readonly task: Task;
+  readonly element: HTMLElement;
+  /** Resolves when all documents can be read. */
+  readonly loaded: Promise<void>;
+  /** The headings of the documents, once they are loaded. */
+  readonly titles: string[];
+}
 
 export class DocumentsView {
-  private readonly panes = [...part("documents").querySelectorAll<HTMLElement>("[data-side]")];
-  private current: Task | null = null;
+  private readonly stage = part("stage");
+  private readonly template = part<HTMLTemplateElement>("documents-template");
+  private current: PreparedTask | null = null;
 
   constructor(private readonly api: Api) {}
 
-  /** Show a task's documents. Resolves when all can be read, or another task replaced this one. */
-  async show(task: Task): Promise<void> {
-    this.current = task;
-    const loading = task.sides.map((side, index) => {
-      const pane = this.panes[index]!;
-      return task.mode === "rankings"
-        ? this.showRanking(task, pane, side.documents)
-        : this.showDocument(task, pane, side.documents[0]!);
-    });
-    await Promise.all(loading);
+  /** The sides of the task that is shown. */
+  get panes(): HTMLElement[] {
+    return this.current ? panesOf(this.current.element) : [];
+  }
+
+  /** Load a task's documents out of sight. */
+  prepare(task: Task): PreparedTask {
+    const element = this.template.content.firstElementChild!.cloneNode(true) as HTMLElement;
+    element.hidden = true;
+    this.stage.append(element);
+    const titles: string[] = [];
+    const panes = panesOf(element);
+    const loading =
+      task.mode === "rankings"
+        ? task.sides.map((side, index) => this.loadRanking(task, panes[index]!, side.documents))
+        : [this.loadDocuments(task, panes, titles)];
+    const loaded = Promise.all(loading).then(() => undefined);
+    return { task, element, loaded, titles };
+  }
+
+  show(prepared: PreparedTask): void {
+    if (this.current && this.current !== prepared) this.current.element.remove();
+    this.current = prepared;
+    prepared.element.classList.add("documents");
+    prepared.element.hidden = false;
+  }
+
+  /** Remove documents that will not be shown. */
+  discard(prepared: PreparedTask): void {
+    prepared.element.remove();
   }
 
   clear(): void {
+    this.current?.element.remove();
     this.current = null;
-    for (const pane of this.panes) pane.replaceChildren();
+  }
+
+  /** On narrow screens one document is shown at a time. */
+  showSide(side: string): void {
+    if (this.current) this.current.element.dataset.shown = side;
   }
 
   /** Scroll all documents by a fraction of their height. */
   scroll(fraction: number): void {
-    for (const scroller of part("documents").querySelectorAll<HTMLElement>(".scroller")) {
-      scroller.scrollBy({ top: fraction * scroller.clientHeight });
+    const scrollers = this.current?.element.querySelectorAll<HTMLElement>(".scroller") ?? [];
+    for (const scroller of scrollers) scroller.scrollBy({ top: fraction * scroller.clientHeight });
+  }
+
+  /** Load the documents of all sides at once, one document each. */
+  private async loadDocuments(task: Task, panes: HTMLElement[], titles: string[]): Promise<void> {
+    const references = task.sides.map((side) => side.documents[0]!);
+    for (const [index, { title, url }] of references.entries()) {
+      showHeading(panes[index]!, title, url, []);
+      panes[index]!.setAttribute("aria-busy", "true");
     }
+    const places = references.map(({ place }) => place);
+    const contents = await this.fetch(panes[0]!, task, places, true);
+    await Promise.all(
+      references.map(async ({ place }, index) => {
+        const pane = panes[index]!;
+        const content = contents.get(place);
+        titles[index] = content?.title || (pane.dataset.label ?? "");
+        if (content) await this.showDocument(task, pane, content);
+        pane.removeAttribute("aria-busy");
+      }),
+    );
   }
 
-  private showDocument(task: Task, pane: HTMLElement, document: DocumentRef): Promise<void> {
-    const heading = createElement("h3", { className: "document-title" }, document.title);
-    const body = createElement("div", { className: "document-body" });
-    pane.replaceChildren(createElement("header", {}, heading, ...sourceLink(document.url)), body);
-    pane.setAttribute("aria-busy", "true");
-    return this.load(task, body, document).finally(() => pane.removeAttribute("aria-busy"));
-  }
-
-  private async showRanking(
+  private async showDocument(
     task: Task,
     pane: HTMLElement,
-    documents: DocumentRef[],
+    content: DocumentContent,
+  ): Promise<void> {
+    const body = showHeading(pane, content.title, content.url, content.terms);
+    const name = content.title || (pane.dataset.label ?? "");
+    const fields = resultFields(content);
+    if (content.format === "html") {
+      if (fields) body.append(fields);
+      const url = this.api.documentPageUrl(task.query_id, content.place);
+      await Promise.all([loadFrame(body, url, name), picturesIn(body)]);
+    } else {
+      body.append(textRegion(content, name, fields));
+      await picturesIn(body);
+    }
+  }
+
+  private async loadRanking(
+    task: Task,
+    pane: HTMLElement,
+    references: DocumentRef[],
   ): Promise<void> {
     const list = createElement("ol", { className: "ranking" });
-    for (const document of documents) {
-      const body = createElement("div", { className: "document-body" });
-      const summary = createElement("summary", {}, document.title);
-      const details = createElement("details", {}, summary, body);
-      details.addEventListener("toggle", () => {
-        if (details.open && !body.hasChildNodes()) void this.load(task, body, document);
-      });
-      list.append(createElement("li", {}, details));
-    }
-    const scroller = createElement("div", { className: "scroller", tabIndex: 0 }, list);
-    scroller.setAttribute("role", "region");
-    scroller.setAttribute("aria-label", `${pane.dataset.label ?? ""} ranking`);
+    const scroller = region(`${pane.dataset.label ?? ""} ranking`);
+    scroller.append(list);
     pane.replaceChildren(scroller);
+    const places = references.map(({ place }) => place);
+    const contents = await this.fetch(pane, task, places, false);
+    for (const reference of references) {
+      const content = contents.get(reference.place);
+      const title = content?.title || "Document";
+      const body = createElement("div", { className: "document-body" });
+      const heading = createElement("span", { dir: "auto" });
+      heading.append(highlightTerms(title, content?.terms ?? []));
+      const details = createElement("details", {}, createElement("summary", {}, heading), body);
+      details.addEventListener("toggle", () => {
+        if (details.open && !body.hasChildNodes()) void this.open(task, body, reference, title);
+      });
+      const fields = content ? resultFields(content) : null;
+      list.append(createElement("li", {}, details, ...(fields ? [fields] : [])));
+    }
+    if (pane.lastElementChild !== scroller) pane.replaceChildren(scroller);
+    await picturesIn(pane);
   }
 
-  private async load(task: Task, body: HTMLElement, document: DocumentRef): Promise<void> {
-    if (document.format === "html") {
-      const url = this.api.documentPageUrl(task.query_id, document.place);
-      await loadFrame(body, url, document.title);
-    } else {
-      await this.loadText(task, body, document);
+  /** Load the text of one document of a ranking. */
+  private async open(
+    task: Task,
+    body: HTMLElement,
+    reference: DocumentRef,
+    title: string,
+  ): Promise<void> {
+    const contents = await this.fetch(body, task, [reference.place], true);
+    const content = contents.get(reference.place);
+    if (content?.format === "html") {
+      const url = this.api.documentPageUrl(task.query_id, reference.place);
+      await loadFrame(body, url, title);
+    } else if (content) {
+      body.replaceChildren(textRegion(content, title, null));
     }
   }
 
-  private async loadText(task: Task, body: HTMLElement, document: DocumentRef): Promise<void> {
+  /** Documents by their places; tries until the server answers, and says so in `target`. */
+  private async fetch(
+    target: HTMLElement,
+    task: Task,
+    places: number[],
+    text: boolean,
+  ): Promise<Map<number, DocumentContent>> {
     const backoff = new Backoff();
-    while (this.current === task) {
+    for (;;) {
       try {
-        const { text, terms } = await this.api.document(task.query_id, document.place);
-        const scroller = createElement("div", { className: "scroller text", tabIndex: 0 });
-        scroller.setAttribute("role", "region");
-        scroller.setAttribute("aria-label", document.title);
-        scroller.append(text ? highlightTerms(text, terms) : "This document has no text.");
-        body.replaceChildren(scroller);
-        return;
+        const contents = await this.api.documents(task.query_id, places, text);
+        return new Map(contents.map((content) => [content.place, content]));
       } catch (error) {
-        if (!isRetryable(error)) {
-          showMessage(body, String((error as Error).message));
-          return;
-        }
-        showMessage(body, "Could not load this document. Trying again…");
+        const message = isRetryable(error)
+          ? "Could not load this document. Trying again…"
+          : String((error as Error).message);
+        const shown = target.querySelector(".document-body") ?? target;
+        shown.replaceChildren(createElement("p", { className: "muted" }, message));
+        if (!isRetryable(error)) return new Map();
         await backoff.wait();
+        if (!target.isConnected) return new Map(); // nobody needs them any more
       }
     }
   }
 }
 
-function showMessage(body: HTMLElement, message: string): void {
-  body.replaceChildren(createElement("p", { className: "muted" }, message));
+const panesOf = (element: HTMLElement): HTMLElement[] => [
+  ...element.querySelectorAll<HTMLElement>("[data-side]"),
+];
+
+/** Show a document's heading and the link to its source; returns the empty body below them. */
+function showHeading(pane: HTMLElement, title: string, url: string, terms: string[]): HTMLElement {
+  const heading = createElement("h3", { className: "document-title", dir: "auto" });
+  heading.append(highlightTerms(title, terms));
+  const body = createElement("div", { className: "document-body" });
+  const link = sourceLink(url);
+  const header = createElement("header", {}, ...(title ? [heading] : []), ...link);
+  pane.replaceChildren(...(title || link.length ? [header] : []), body);
+  return body;
+}
+
+function region(label: string, className = "scroller"): HTMLElement {
+  const element = createElement("div", { className, tabIndex: 0 });
+  element.setAttribute("role", "region");
+  element.setAttribute("aria-label", label);
+  return element;
+}
+
+/** What is to be read of a document, in a region that scrolls. */
+function textRegion(
+  { text, terms }: DocumentContent,
+  label: string,
+  fields: HTMLElement | null,
+): HTMLElement {
+  const scroller = region(label);
+  if (fields) scroller.append(fields);
+  const paragraph = createElement("div", { className: "text", dir: "auto" });
+  if (text) paragraph.append(highlightTerms(text, terms));
+  else if (!fields) paragraph.append("This document has no text.");
+  if (paragraph.hasChildNodes()) scroller.append(paragraph);
+  return scroller;
+}
+
+/** Wait for pictures, so that nothing moves once the task can be answered. */
+function picturesIn(element: HTMLElement): Promise<unknown> {
+  const pictures = [...element.querySelectorAll("img")].map((picture) =>
+    picture.decode().catch(() => picture.remove()),
+  );
+  return Promise.race([Promise.all(pictures), timeout()]);
 }
 
 function loadFrame(body: HTMLElement, url: string, title: string): Promise<void> {
@@ -107,11 +232,13 @@ function loadFrame(body: HTMLElement, url: string, title: string): Promise<void>
   frame.setAttribute("sandbox", "");
   const loaded = new Promise<void>((resolve) => {
     frame.addEventListener("load", () => resolve(), { once: true });
-    setTimeout(resolve, FRAME_TIMEOUT_MS);
   });
-  body.replaceChildren(frame);
-  return loaded;
+  body.append(frame);
+  return Promise.race([loaded, timeout()]);
 }
+
+const timeout = (): Promise<void> =>
+  new Promise((resolve) => setTimeout(resolve, LOADING_TIMEOUT_MS));
 
 /** A link to the source of a document, if its URL is one of a web page and not a script. */
 function sourceLink(url: string): HTMLElement[] {
@@ -128,6 +255,7 @@ function sourceLink(url: string): HTMLElement[] {
     target: "_blank",
     rel: "noopener noreferrer",
     className: "source",
+    dir: "auto",
   };
   return [createElement("a", properties, host)];
 }

@@ -1,21 +1,25 @@
 /** The judging page: shows tasks, takes answers, and keeps them until the server has them. */
 
 import { ActivityTimer, formatDuration, idleTimeout } from "./activity-timer";
+import { AheadTasks } from "./ahead";
 import {
   type AnswerResult,
   Api,
   HttpError,
   isRetryable,
   type NextResult,
+  type Progress,
   type Task,
 } from "./api";
 import { Backoff } from "./backoff";
 import { askComment, askSkipReason, askStillThere, openDialog } from "./dialogs";
-import { DocumentsView } from "./documents";
+import { DocumentsView, type PreparedTask } from "./documents";
 import { announce, createElement, hideNotice, part, randomUuid, showNotice } from "./dom";
 import { bindShortcuts, returnFocusFromFrames } from "./keyboard";
 import { Outbox, type QueuedAnswer } from "./outbox";
+import { Questions } from "./questions";
 import { Screens } from "./screens";
+import { SeenDocuments } from "./seen";
 import { Sender, type SenderListener } from "./sender";
 import { tabId } from "./tab-id";
 
@@ -40,6 +44,9 @@ class JudgingPage implements SenderListener {
   private readonly outbox = new Outbox(localStorage, this.data.project, this.data.account);
   private readonly sender = new Sender(this.outbox, this.api, this.tab, this);
   private readonly documents = new DocumentsView(this.api);
+  private readonly ahead = new AheadTasks(this.api, this.tab, this.documents);
+  private readonly seen = new SeenDocuments(() => this.acceptIfReady());
+  private readonly questions = new Questions();
   private readonly screens = new Screens();
   private readonly timer = new ActivityTimer();
   private readonly backoff = new Backoff();
@@ -47,7 +54,7 @@ class JudgingPage implements SenderListener {
   private task: Task | null = null;
   private announcedQuery: number | null = null;
   /** Whether the task's documents have been readable for long enough to answer. */
-  private acceptsAnswers = false;
+  private isReadable = false;
   /** When the lease of the task was last granted or renewed. */
   private renewedAt = 0;
   private renewing = false;
@@ -124,18 +131,38 @@ class JudgingPage implements SenderListener {
   private answer(choice: string, reason: string | null): void {
     const task = this.task;
     if (!task || this.screens.current !== "task" || this.undoing) return;
-    if (!this.acceptsAnswers && choice !== "skip") return;
+    if (choice !== "skip" && !this.acceptsVerdict()) return;
     this.task = null;
     this.markChoice(choice);
     hideNotice();
     delete part("task").dataset.accepts;
+    const replies = choice === "skip" ? {} : this.questions.replies();
     const seconds = Math.round(this.timer.activeSeconds * 10) / 10;
     const { token } = task;
     const words = [reason, this.comment].filter(Boolean).join(": ").slice(0, LONGEST_REASON) || null;
-    this.outbox.put({ token, choice, seconds, tab: this.tab, reason: words, at: Date.now() });
+    const answer = { token, choice, seconds, tab: this.tab, reason: words, replies };
+    this.outbox.put({ ...answer, at: Date.now() });
     this.screens.showSaveState("saving");
-    this.schedule(SLOW_RESPONSE_MS, () => this.screens.show("sending"));
+    const next = this.ahead.take();
+    if (next) {
+      this.showPrepared(next, next.progress);
+    } else {
+      this.schedule(SLOW_RESPONSE_MS, () => this.screens.show("sending"));
+    }
     this.sender.send();
+  }
+
+  /** Whether a verdict would be taken now; if not, a notice says why, unless it is too early. */
+  private acceptsVerdict(): boolean {
+    if (!this.isReadable) return false;
+    const unseen = this.seen.missing;
+    if (unseen !== null) {
+      showNotice(`Look at the document “${unseen}” first: a verdict needs both to have been seen.`);
+      return false;
+    }
+    const question = this.questions.askMissing();
+    if (question !== null) showNotice(`Please reply first: ${question}`);
+    return question === null;
   }
 
   private async undo(): Promise<void> {
@@ -154,6 +181,7 @@ class JudgingPage implements SenderListener {
         const next = await this.api.undo(token, this.tab, answer);
         this.answeredTokens.pop();
         this.undoing = false;
+        this.ahead.clear(false); // the server released what this tab held
         this.showNext(next);
         showNotice("Your last answer was undone.");
         return;
@@ -190,7 +218,7 @@ class JudgingPage implements SenderListener {
 
   /** On narrow screens one document is shown at a time. */
   private showSide(side: string): void {
-    part("documents").dataset.shown = side;
+    this.documents.showSide(side);
     for (const button of document.querySelectorAll<HTMLElement>("[data-show]")) {
       button.setAttribute("aria-pressed", String(button.dataset.show === side));
     }
@@ -209,15 +237,17 @@ class JudgingPage implements SenderListener {
     else this.renewIfDue();
   }
 
-  /** The page is closed, reloaded or left: others need not wait for its task. */
+  /** The page is closed, reloaded or left: others need not wait for its tasks. */
   private releaseTask(): void {
     if (this.task) this.api.release(this.task);
+    this.ahead.clear(true);
   }
 
   /** The browser restored the page from its cache; its task was released when it was left. */
   private onRestored(): void {
     this.renewedAt = -Infinity;
     this.renewIfDue();
+    this.fillAhead();
   }
 
   private onOnline(): void {
@@ -229,7 +259,7 @@ class JudgingPage implements SenderListener {
 
   onSent(answer: QueuedAnswer, result: AnswerResult): void {
     if (answer.tab === this.tab) this.answeredTokens.push(answer.token);
-    this.justSaved = true;
+    if (!this.task) this.justSaved = true;
     if (!result.late && !result.counts && !result.repeated) {
       showNotice("You already answered this, perhaps in another tab. Your first answer counts.");
     } else if (result.late && !result.repeated) {
@@ -259,10 +289,26 @@ class JudgingPage implements SenderListener {
     this.screens.show(reason);
   }
 
-  onEmpty(next: NextResult | null): void {
+  onNext(next: NextResult | null, ahead: boolean): void {
+    if (next === null) {
+      this.ahead.clear(true); // the project is paused
+      void this.requestTask();
+    } else if (!this.task && (next.task || !ahead)) {
+      this.showNext(next);
+    } else if (next.task) {
+      this.ahead.add(next.task, next.progress ?? null);
+      if (next.progress) this.screens.showTotals(next.progress);
+    }
+  }
+
+  onEmpty(): void {
     this.screens.showSaveState(this.answeredTokens.length ? "saved" : "none");
-    if (next) this.showNext(next);
-    else if (!this.task) void this.requestTask();
+    if (this.task) this.fillAhead();
+    else if (this.screens.isBetweenTasks) void this.requestTask();
+  }
+
+  heldTokens(): string[] {
+    return this.task ? [this.task.token, ...this.ahead.tokens] : [];
   }
 
   // Tasks
@@ -303,13 +349,17 @@ class JudgingPage implements SenderListener {
     this.requestNumber += 1; // responses to earlier requests are out of date
     this.cancelScheduled();
     this.markChoice(null);
-    if (next.progress) this.screens.showProgress(next.progress);
+    if (next.progress) this.screens.showTotals(next.progress);
     if (next.task) {
-      this.showTask(next.task);
+      // A page that lost its task may be given one that it has fetched ahead.
+      const prepared = this.ahead.take(next.task.token) ?? this.documents.prepare(next.task);
+      this.showPrepared(prepared, next.progress ?? null);
+      if (!this.outbox.list().length) this.fillAhead();
       return;
     }
     this.task = null;
     this.documents.clear();
+    this.ahead.clear(true);
     const problems = next.problems.map((problem) => createElement("li", {}, problem));
     part("problems").replaceChildren(...problems);
     this.screens.show(next.state);
@@ -321,29 +371,47 @@ class JudgingPage implements SenderListener {
     });
   }
 
-  private showTask(task: Task): void {
-    if (this.task?.token !== task.token) this.comment = "";
+  private fillAhead(): void {
+    if (!document.hidden) void this.ahead.fill(() => this.task?.token ?? null);
+  }
+
+  private showPrepared(prepared: PreparedTask, progress: Progress | null): void {
+    const { task } = prepared;
+    if (this.task?.token !== task.token) {
+      this.comment = "";
+      this.questions.reset();
+    }
+    this.cancelScheduled();
+    this.markChoice(null);
     this.task = task;
-    this.acceptsAnswers = false;
+    this.isReadable = false;
     delete part("task").dataset.accepts;
     this.renewedAt = performance.now();
+    if (progress) this.screens.showQueryProgress(progress);
+    const changed = part("query").textContent !== task.query;
     part("query").textContent = task.query;
+    part("query").classList.toggle("changed", changed && this.announcedQuery !== null);
     part("description").textContent = task.description;
     part("description").hidden = !task.description;
+    this.documents.show(prepared);
     this.showSide("0");
     this.screens.show("task");
+    part("task").dataset.shows = task.token;
+    this.seen.watch(this.documents.panes);
     this.timer.restart();
     this.showTime();
-    this.announceTask(task);
-    void this.documents.show(task).then(() => {
+    void prepared.loaded.then(() => {
       if (this.task !== task) return;
+      this.announceTask(task, prepared.titles);
       this.timer.restart(); // loading time does not count
-      setTimeout(() => this.acceptAnswers(task), ANSWER_DELAY_MS);
+      setTimeout(() => {
+        if (this.task === task) this.isReadable = true;
+        this.acceptIfReady();
+      }, ANSWER_DELAY_MS);
     });
   }
 
-  private announceTask(task: Task): void {
-    const titles = task.sides.map((side) => side.documents[0]?.title ?? "");
+  private announceTask(task: Task, titles: string[]): void {
     const documents = task.mode === "rankings" ? "Two rankings." : `${titles.join("; ")}.`;
     const query = task.query_id === this.announcedQuery ? "" : `Query: ${task.query}. `;
     announce((this.justSaved ? "Saved. " : "") + query + documents);
@@ -351,10 +419,10 @@ class JudgingPage implements SenderListener {
     this.announcedQuery = task.query_id;
   }
 
-  private acceptAnswers(task: Task): void {
-    if (this.task !== task) return;
-    this.acceptsAnswers = true;
-    part("task").dataset.accepts = task.token;
+  /** Tell, for tests and styles, that a verdict would be taken now. */
+  private acceptIfReady(): void {
+    if (!this.task || !this.isReadable || this.seen.missing !== null) return;
+    part("task").dataset.accepts = this.task.token;
   }
 
   private markChoice(choice: string | null): void {
@@ -405,8 +473,9 @@ class JudgingPage implements SenderListener {
   }
 
   private async renew(task: Task): Promise<void> {
-    const expiresAt = await this.api.renew(task.token, this.tab);
-    if (expiresAt === null) {
+    const renewal = await this.api.renew(task.token, this.tab, this.ahead.tokens);
+    this.ahead.renewed(renewal.lost, renewal.expires_at);
+    if (renewal.expires_at === null) {
       // The lease ended. The same task comes back unless someone else has it by now.
       const next = await this.api.next(this.tab);
       if (this.task !== task || this.undoing) return;
@@ -417,7 +486,7 @@ class JudgingPage implements SenderListener {
       }
       task.expires_at = next.task.expires_at;
     } else {
-      task.expires_at = expiresAt;
+      task.expires_at = renewal.expires_at;
     }
     this.renewedAt = performance.now();
   }

@@ -13,7 +13,7 @@ export function keyName(event: KeyboardEvent): string {
 export function bindShortcuts(press: (button: HTMLButtonElement) => void): void {
   document.addEventListener("keydown", (event) => {
     if (event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (document.querySelector("dialog[open]") || isTyping(event.target)) return;
+    if (document.querySelector("dialog[open]") || isTyping(event)) return;
     if (scrollsText(event)) return;
     const name = CSS.escape(keyName(event));
     const button = document.querySelector<HTMLButtonElement>(
@@ -52,6 +52,10 @@ function scrollsText({ key, target }: KeyboardEvent): boolean {
   return scrolls && target instanceof Element && target.closest(".scroller") !== null;
 }
 
-function isTyping(target: EventTarget | null): boolean {
+/** Whether a key is for the field that has the focus; an option takes arrows and space alone. */
+function isTyping({ key, target }: KeyboardEvent): boolean {
+  if (target instanceof HTMLInputElement && target.type === "radio") {
+    return key.startsWith("Arrow") || key === " ";
+  }
   return target instanceof HTMLElement && target.closest("input, textarea, select") !== null;
 }

@@ -28,12 +28,21 @@ export class Screens {
     }
   }
 
-  showProgress({ judged, seconds, query_judged, query_left }: Progress): void {
+  /** Whether a task was answered and nothing has taken its place yet. */
+  get isBetweenTasks(): boolean {
+    return ["loading", "task", "sending", "offline"].includes(this.current);
+  }
+
+  showQueryProgress({ query_judged, query_left }: Progress): void {
     const left = Math.ceil(query_left);
     const bar = part<HTMLProgressElement>("progress");
     bar.max = query_judged + Math.max(left, 1);
     bar.value = query_judged;
     part("query-left").textContent = `about ${left} left`;
+  }
+
+  /** Show how much the person has judged. */
+  showTotals({ judged, seconds }: Progress): void {
     part("judged").textContent = `${judged} judged`;
     part("average").textContent = judged ? `by you, ${Math.round(seconds / judged)} s each` : "by you";
   }

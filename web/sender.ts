@@ -7,14 +7,21 @@ import type { Outbox, QueuedAnswer } from "./outbox";
 export interface SenderListener {
   /** The server has one more answer. */
   onSent(answer: QueuedAnswer, result: AnswerResult): void;
+  /**
+   * What came with an answer of this tab: a task, one to be shown later if `ahead`, or why there is
+   * none; null while the project is paused.
+   */
+  onNext(next: NextResult | null, ahead: boolean): void;
   /** The server cannot be reached; the sender tries again by itself. */
   onWaiting(count: number): void;
   /** The server will never accept an answer, so it was removed. */
   onDropped(problem: string): void;
   /** Nothing can be sent before the person signs in, or reloads the page. */
   onStuck(reason: "sign-in" | "out-of-date"): void;
-  /** Everything is sent; the response to this tab's last answer may have had the next task. */
-  onEmpty(next: NextResult | null): void;
+  /** Everything is sent. */
+  onEmpty(): void;
+  /** The tokens of the tasks that this tab holds, the one that it shows first. */
+  heldTokens(): string[];
 }
 
 export class Sender {
@@ -38,23 +45,24 @@ export class Sender {
   }
 
   private async sendAll(): Promise<void> {
-    let next: NextResult | null = null;
     for (;;) {
       const [first, ...others] = this.outbox.list();
       if (!first) {
         this.busy = false;
-        this.listener.onEmpty(next);
+        this.listener.onEmpty();
         return;
       }
       try {
         // Only the last answer of this tab needs a task in return.
         const more = first.tab === this.tab && others.length === 0;
-        const { token, choice, seconds, tab, reason = null } = first;
-        const result = await this.api.answer({ token, choice, seconds, tab, reason }, more);
+        const after = more ? this.listener.heldTokens() : [];
+        const { token, choice, seconds, tab, reason = null, replies = {} } = first;
+        const answer = { token, choice, seconds, tab, reason, replies };
+        const result = await this.api.answer(answer, more, after);
         this.backoff.reset();
         this.outbox.remove(first.token);
-        next = more ? result.next : null;
         this.listener.onSent(first, result);
+        if (more) this.listener.onNext(result.next, after.length > 0);
       } catch (error) {
         if (isRetryable(error)) {
           this.listener.onWaiting(others.length + 1);

@@ -31,8 +31,8 @@ class ByNumber:
     def _row(self, project_id):
         return reading(self._engine, lambda c: project_row(c, project_id))
 
-    def next(self, project_id, *rest):
-        return self._service.next(self._row(project_id), *rest)
+    def next(self, project_id, *rest, **more):
+        return self._service.next(self._row(project_id), *rest, **more)
 
     def answer(self, project_id, *rest, **more):
         return self._service.answer(self._row(project_id), *rest, **more)

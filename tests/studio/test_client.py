@@ -147,3 +147,19 @@ def test_train_reads_a_projects_labels(studio, address, tmp_path):
     assert "saved            ranker.podium" in done.stderr
     project.export(tmp_path / "labels.qrels")
     assert read_qrels(tmp_path / "labels.qrels").equals(project.labels())
+
+
+def test_a_program_answers_by_the_projects_own_grades_and_questions(studio):
+    questions = [{"name": "why", "text": "Why?", "options": ["long", "short"], "required": True}]
+    scale = [{"name": "no"}, {"name": "yes"}]
+    project = studio.create_project("Own", mode="grades", scale=scale, questions=questions)
+    project.import_candidates(list(demo_queries())[:1])
+    task = project.next()
+    assert task.choices == ("no", "yes", "skip")
+    (question,) = task.questions
+    assert (question.name, question.options, question.required) == ("why", ("long", "short"), True)
+    with pytest.raises(StudioError, match="is missing"):
+        project.answer(task, "yes")
+    count = project.judge(lambda _: ("yes", {"why": "long"}))
+    labels = project.labels()
+    assert labels.labels.tolist() == [1.0] * count

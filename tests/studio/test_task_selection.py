@@ -184,7 +184,7 @@ def test_a_page_that_renews_has_a_short_lease(engine, clock, lease, short):
     clock.now += short - 1
 
     def renew(who, token=held.token):
-        return in_transaction(engine, lambda c: service.renew_in(c, row, who, token))
+        return in_transaction(engine, lambda c: service.renew_in(c, row, who, [token]))[token]
 
     assert renew(LeaseHolder(bob, "a", True)) is None  # it is not Bob's
     assert renew(LeaseHolder(ann, "a", True), new_token()) is None

@@ -16,6 +16,8 @@ from podium.errors import DataError
 
 GRADES = ("bad", "fair", "good", "excellent", "perfect")
 """The five levels of an absolute judgment, worst first (Niu et al. 2012, 4.1)."""
+MOST_GRADES = 10
+"""How many levels a scale may have: one key each."""
 
 
 class Outcome(IntEnum):
@@ -105,7 +107,10 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """An assessor gave an item one of five absolute grades, 0 (bad) to 4 (perfect)."""
+    """An assessor gave an item an absolute grade: 0 (bad) to 4 (perfect), or up to 9.
+
+    Scales of other lengths than `GRADES` have up to ten levels, from 0 on, worst first.
+    """
 
     item: str
     grade: int
@@ -114,9 +119,10 @@ class Grade:
     seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.grade not in range(len(GRADES)):
+        if self.grade not in range(MOST_GRADES):
             raise DataError(
-                f"{self.grade!r} is not a valid grade", hint="Give 0 (bad) to 4 (perfect)."
+                f"{self.grade!r} is not a valid grade",
+                hint=f"Give 0 (the worst) to {MOST_GRADES - 1}.",
             )
 
 

@@ -33,6 +33,7 @@ from podium.studio.logs import describe_error
 from podium.studio.metrics import Metrics, forget_process
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect
+from podium.studio.transfer.images import ImageStore
 from podium.studio.web.assets import Assets
 from podium.studio.web.middleware import RequestMiddleware
 from podium.studio.web.pages import render
@@ -56,6 +57,7 @@ from podium.studio.web.routes import (
     projects,
     results,
     results_pages,
+    screen_pages,
     signing_in,
     transfer_pages,
 )
@@ -66,6 +68,7 @@ _PAGES = (
     signing_in,
     judging_pages,
     project_pages,
+    screen_pages,
     transfer_pages,
     openid,
     members_pages,
@@ -128,6 +131,8 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.probing = anyio.CapacityLimiter(2)
     app.state.scraping = anyio.CapacityLimiter(2)
     app.state.calling_provider = anyio.CapacityLimiter(4)
+    app.state.fetching_images = anyio.CapacityLimiter(4)
+    app.state.images = ImageStore(settings)
     app.state.service = JudgingService(engine)
     app.state.metrics = metrics
     app.state.worker = worker

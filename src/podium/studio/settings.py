@@ -49,6 +49,13 @@ class Settings(BaseSettings):
     None by default: a manager's browser must not make the server call whatever it can reach.
     """
 
+    image_hosts: list[str] = []
+    """Where pictures of documents may be fetched from, each the start of their URLs; none by
+    default."""
+
+    image_networks: list[str] = []
+    """Networks that are not public and yet may be called for pictures, such as ``10.1.0.0/16``."""
+
     oidc_issuer: str = ""
     """The OpenID provider to sign in with, by its issuer URL."""
 

@@ -39,7 +39,7 @@ def test_closing_a_tab_frees_its_pair_at_once(engine, person_browser, judge):
 
 def test_whoever_closed_a_tab_gets_the_pair_back_in_a_new_one(engine, person_browser):
     (ann,) = make_people(engine, 1)
-    project = make_project(engine, [ann], queries=3)
+    project = make_project(engine, [ann], queries=1)
     context = person_browser(ann)
     tab = Judging(context.new_page(), project).open()
     tab.answer("ArrowLeft")
@@ -62,7 +62,7 @@ def test_loading_the_page_again_keeps_the_pair_though_the_old_page_gave_it_up(
     for _ in range(3):
         tab.page.reload()
         assert tab.ready() == token
-    (row,) = leases(engine)
+    (row,) = [row for row in leases(engine) if not row.ahead]
     assert not row.released
 
 

@@ -83,7 +83,7 @@ class Judging:
 
     def titles(self) -> list[str]:
         """The titles of the documents."""
-        return self.page.locator(".document-title").all_text_contents()
+        return self.page.locator(".documents .document-title").all_text_contents()
 
     def answer(self, key: str) -> None:
         """Press a key once it would be taken."""

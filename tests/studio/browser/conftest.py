@@ -14,6 +14,7 @@ from podium.studio.settings import Settings
 from podium.studio.store.database import connect
 from podium.studio.store.migrate import upgrade
 from tests.studio.browser.chromium import BUILT, CHROMIUM, Judging, chromium, signed_in
+from tests.studio.browser.shop import IMAGE_HOST
 from tests.studio.server import serving
 
 Opened = Callable[..., Judging]
@@ -48,7 +49,7 @@ def engine(database: str) -> Iterator[Engine]:
 
 @pytest.fixture
 def address(engine: Engine, database: str) -> Iterator[str]:  # noqa: ARG001 (the engine makes the tables)
-    with serving(Settings(database=database)) as found:
+    with serving(Settings(database=database, image_hosts=[IMAGE_HOST])) as found:
         yield found
 
 

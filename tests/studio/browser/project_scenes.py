@@ -22,6 +22,7 @@ from podium.studio.store.tables import Gold, Membership, Project, Report
 from podium.studio.web.access import COOKIE
 from tests.studio.browser.bees import GUIDELINES
 from tests.studio.browser.scenes import Stage, blocked_project, scene
+from tests.studio.browser.shop import QUESTIONS, SCALE, shop_project
 
 _QUERIES = {
     "Which running shoes for wide feet?": "Somebody with wide feet wants to start running.",
@@ -204,6 +205,12 @@ def project_history_answer(stage: Stage, page: Page) -> None:
 @scene()
 def project_settings(stage: Stage, page: Page) -> None:
     page.goto(f"/projects/{busy_project(stage)}/settings")
+
+
+@scene()
+def project_screen(stage: Stage, page: Page) -> None:
+    project = shop_project(stage.engine, stage.ann, mode="grades", scale=SCALE, questions=QUESTIONS)
+    page.goto(f"/projects/{project}/settings/screen")
 
 
 @scene()

@@ -21,6 +21,7 @@ from podium.studio.store.enums import Role
 from podium.studio.store.tables import Project, ProjectQuery, QueryAssignment
 from tests.studio.browser.bees import bees, bees_project
 from tests.studio.browser.chromium import Judging
+from tests.studio.browser.shop import QUESTIONS, SCALE, draw_pictures, shop_project
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,28 @@ def judge_rankings(stage: Stage, page: Page) -> None:
     _judge(stage, page, mode="rankings")
     page.locator("summary:visible").nth(1).click()
     page.wait_for_selector(".ranking .text")
+
+
+def _judge_shop(stage: Stage, page: Page, **settings) -> Judging:
+    draw_pictures(page)
+    tab = Judging(page, shop_project(stage.engine, stage.ann, **settings)).open()
+    tab.ready()
+    return tab
+
+
+@scene()
+def judge_results(stage: Stage, page: Page) -> None:
+    _judge_shop(stage, page, questions=QUESTIONS)
+
+
+@scene()
+def judge_scale(stage: Stage, page: Page) -> None:
+    _judge_shop(stage, page, mode="grades", scale=SCALE)
+
+
+@scene()
+def judge_results_rankings(stage: Stage, page: Page) -> None:
+    _judge_shop(stage, page, mode="rankings")
 
 
 @scene()

@@ -21,6 +21,7 @@ from podium.studio.store.migrate import upgrade
 from tests.studio.browser import project_scenes  # noqa: F401 - adds its scenes
 from tests.studio.browser.chromium import ROOT, chromium, signed_in
 from tests.studio.browser.scenes import SCENES, set_up
+from tests.studio.browser.shop import IMAGE_HOST
 from tests.studio.server import serving
 
 FOLDER = ROOT / "docs/images/studio"
@@ -43,7 +44,11 @@ def take(names: list[str], folder: Path = FOLDER) -> None:
     """Take the pictures of some screens."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
-        settings = Settings(database=f"sqlite:///{scratch}/studio.db", exports=Path(scratch))
+        settings = Settings(
+            database=f"sqlite:///{scratch}/studio.db",
+            exports=Path(scratch),
+            image_hosts=[IMAGE_HOST],
+        )
         engine = connect(settings)
         upgrade(engine)
         stage = set_up(engine)

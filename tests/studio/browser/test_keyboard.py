@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select
 
-from podium.studio.judging.answer_choices import CHOICES, SKIP
+from podium.studio.judging.answer_choices import SKIP, choices
 from podium.studio.store.database import reading
 from podium.studio.store.enums import Mode
 from podium.studio.store.tables import LogEntry
-from podium.studio.web.routes.judging_pages import ANSWERS
+from podium.studio.web.routes.judging_pages import answer_buttons
 from tests.studio.factories import make_people, make_project
+from tests.studio.http_client import row_of
 from tests.studio.postgres import wait_until
 
 
@@ -21,8 +22,12 @@ def read_log(engine):
 
 
 @pytest.mark.parametrize("mode", list(Mode))
-def test_every_choice_has_a_button(mode):
-    assert {button.name for button in ANSWERS[mode]} | {SKIP} == set(CHOICES[mode])
+def test_every_choice_has_a_button(engine, mode):
+    (ann,) = make_people(engine, 1)
+    project = row_of(engine, make_project(engine, [ann], queries=0, mode=mode.value))
+    buttons = answer_buttons(project)
+    assert {button.name for button in buttons} | {SKIP} == set(choices(mode))
+    assert len({button.key for button in buttons}) == len(buttons)
 
 
 @pytest.mark.parametrize(
@@ -132,10 +137,11 @@ def test_the_pointer_does_as_well(engine, judging):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=6)
     tab = judging(ann, project, viewport={"width": 390, "height": 844}, has_touch=True)
-    tab.ready()
+    tab.wait_for("task")
     assert tab.page.locator(".document:visible").count() == 1
     tab.page.get_by_role("button", name="Right", exact=True).tap()
     assert tab.page.locator(".document:visible").get_attribute("aria-label") == "Right"
+    tab.ready()  # both have been seen
     tab.page.get_by_role("button", name="Right is better").tap()
-    tab.ready()
+    tab.wait_until_saved()
     assert [row.value for row in read_log(engine)] == [-1]

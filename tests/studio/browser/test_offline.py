@@ -30,7 +30,7 @@ def kept(tab):
 @pytest.fixture
 def tab(engine, judging):
     (ann,) = make_people(engine, 1)
-    found = judging(ann, make_project(engine, [ann], queries=2))
+    found = judging(ann, make_project(engine, [ann], queries=1))  # with nothing to fetch ahead
     found.ready()
     return found
 
@@ -140,7 +140,7 @@ def test_a_session_that_ended_costs_no_answer(engine, tab, address):
 
 def test_another_account_never_sends_them(engine, person_browser, address):
     ann, bob = make_people(engine, 2)
-    project = make_project(engine, [ann, bob], queries=2)
+    project = make_project(engine, [ann, bob], queries=1)
     context = person_browser(ann)
     tab = Judging(context.new_page(), project).open()
     tab.ready()
@@ -162,7 +162,7 @@ def test_another_account_never_sends_them(engine, person_browser, address):
 
 def test_a_server_that_starts_again(engine, database, browser):
     (ann,) = make_people(engine, 1)
-    project = make_project(engine, [ann], queries=2)
+    project = make_project(engine, [ann], queries=1)
     settings, port = Settings(database=database), free_port()
     with serving(settings, port) as address:
         context = signed_in(browser, engine, address, ann)

@@ -11,13 +11,19 @@ labels = project.labels()  # podium.data.Judgments, for podium.rankers
 
 from podium.studio.client.client import StudioClient, project_at
 from podium.studio.client.project import StudioProject
-from podium.studio.client.values import StudioDocument, StudioError, StudioTask
+from podium.studio.client.values import (
+    StudioDocument,
+    StudioError,
+    StudioQuestion,
+    StudioTask,
+)
 
 __all__ = [
     "StudioClient",
     "StudioDocument",
     "StudioError",
     "StudioProject",
+    "StudioQuestion",
     "StudioTask",
     "project_at",
 ]

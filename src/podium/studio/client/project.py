@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 from uuid import uuid4
@@ -14,7 +14,7 @@ from podium.data import CandidateList, Judgments, Preferences, read_parquet, wri
 from podium.data.atomic import atomic_write
 from podium.data.files import writing
 from podium.studio.client.lease_renewal import LeaseRenewer
-from podium.studio.client.values import StudioDocument, StudioError, StudioTask
+from podium.studio.client.values import StudioDocument, StudioError, StudioQuestion, StudioTask
 from podium.studio.json_types import JsonObject
 
 if TYPE_CHECKING:
@@ -111,10 +111,16 @@ class StudioProject:
         return self._wait_for_task(self._next(), wait)
 
     def answer(
-        self, task: StudioTask, choice: str, *, seconds: float = 0.0, wait: float | None = 60.0
+        self,
+        task: StudioTask,
+        choice: str,
+        *,
+        seconds: float = 0.0,
+        replies: Mapping[str, str] | None = None,
+        wait: float | None = 60.0,
     ) -> StudioTask | None:
         """Answer a task, and get the next one, or None if there is none (for now)."""
-        return self._wait_for_task(self._answer(task, choice, seconds), wait)
+        return self._wait_for_task(self._answer(task, (choice, replies or {}), seconds), wait)
 
     def undo(self) -> StudioTask | None:
         """Undo your last answer; the same task is returned."""
@@ -125,14 +131,20 @@ class StudioProject:
         """Release a task unanswered, so that others need not wait for it."""
         self._studio.call("POST", f"{self._path}/release", json={"token": task.token})
 
-    def judge(self, choose: Callable[[StudioTask], str], *, wait: float | None = None) -> int:
+    def judge(
+        self,
+        choose: Callable[[StudioTask], str | tuple[str, Mapping[str, str]]],
+        *,
+        wait: float | None = None,
+    ) -> int:
         """Judge until no task is left for you; returns the number of answers.
 
         Where the rest depends on others, it waits for them. A task is kept for as long as `choose`
         takes, and given up if it fails.
 
         Args:
-            choose: Returns one of the task's choices, for example by a model.
+            choose: Returns one of the task's choices, for example by a model; or a choice and the
+                replies to the task's questions, by their names.
             wait: For how many seconds to wait for others at a time, and while the project is
                 paused; None is as long as it takes.
 
@@ -210,11 +222,18 @@ class StudioProject:
         return response
 
     def _answer(
-        self, task: StudioTask, choice: str, seconds: float, *, renews: bool = False
+        self,
+        task: StudioTask,
+        answered: str | tuple[str, Mapping[str, str]],
+        seconds: float,
+        *,
+        renews: bool = False,
     ) -> JsonObject:
+        choice, replies = (answered, {}) if isinstance(answered, str) else answered
         body = {
             "token": task.token,
             "choice": choice,
+            "replies": dict(replies),
             "seconds": seconds,
             "tab": self._tab,
             "renews": renews,
@@ -248,7 +267,15 @@ class StudioProject:
             for side in task["sides"]
         )
         return StudioTask(
-            task["token"], task["query"], task["description"], sides, tuple(task["choices"])
+            task["token"],
+            task["query"],
+            task["description"],
+            sides,
+            tuple(task["choices"]),
+            tuple(
+                StudioQuestion(each["name"], each["text"], tuple(each["options"]), each["required"])
+                for each in task["questions"]
+            ),
         )
 
     def _document(self, query: int, document: JsonObject) -> StudioDocument:

@@ -41,6 +41,23 @@ class StudioDocument:
 
 
 @dataclass(frozen=True)
+class StudioQuestion:
+    """A question beside the verdict.
+
+    Attributes:
+        name: Names the reply.
+        text: The question.
+        options: What can be replied; any text if there are none.
+        required: Whether an answer needs a reply.
+    """
+
+    name: str
+    text: str
+    options: tuple[str, ...]
+    required: bool
+
+
+@dataclass(frozen=True)
 class StudioTask:
     """A judging task.
 
@@ -50,6 +67,7 @@ class StudioTask:
         description: What they meant by it.
         sides: The documents on each side: one each, or those of whole rankings.
         choices: What can be answered.
+        questions: What is asked besides.
     """
 
     token: str
@@ -57,3 +75,4 @@ class StudioTask:
     description: str
     sides: tuple[tuple[StudioDocument, ...], ...]
     choices: tuple[str, ...]
+    questions: tuple[StudioQuestion, ...] = ()

@@ -15,7 +15,6 @@ SAME = "keep"
 """What an answer is changed to if only its comment changes."""
 _VERDICTS = {"left": Outcome.LEFT, "tie": Outcome.TIE, "right": Outcome.RIGHT}
 _MARKS = {"bad-left": (0,), "bad-right": (1,), "bad-both": (0, 1)}
-_GRADES = {name: grade for grade, name in enumerate(GRADES)}
 _POINTS = {
     "left-much": 2,
     "left": 1,
@@ -24,12 +23,24 @@ _POINTS = {
     "right-much": -2,
 }
 
-CHOICES: dict[Mode, tuple[str, ...]] = {
+_CHOICES: dict[Mode, tuple[str, ...]] = {
     Mode.PAIRS: (*_VERDICTS, *_MARKS, SKIP),
-    Mode.GRADES: (*_GRADES, SKIP),
     Mode.RANKINGS: (*_POINTS, SKIP),
 }
-"""The possible answers in each judging mode."""
+
+
+def choices(mode: Mode, grades: Sequence[str] = GRADES) -> tuple[str, ...]:
+    """The possible answers in a judging mode.
+
+    Args:
+        mode: The judging mode.
+        grades: The names of the grades, worst first.
+
+    Example:
+        >>> choices(Mode.GRADES, ["no", "yes"])
+        ('no', 'yes', 'skip')
+    """
+    return (*grades, SKIP) if mode is Mode.GRADES else _CHOICES[mode]
 
 
 @dataclass(frozen=True)
@@ -42,7 +53,9 @@ class AnswerEntry:
     value: int | None
 
 
-def answer_entries(mode: Mode, task: JudgingTask, choice: str) -> list[AnswerEntry] | None:
+def answer_entries(
+    mode: Mode, task: JudgingTask, choice: str, grades: Sequence[str] = GRADES
+) -> list[AnswerEntry] | None:
     """The log entries that an answer adds, or None if the mode has no such answer.
 
     Bad marks on repeated and gold pairs are verdicts: the point of those is to compare.
@@ -52,12 +65,12 @@ def answer_entries(mode: Mode, task: JudgingTask, choice: str) -> list[AnswerEnt
         AnswerEntry(kind=<Kind.BAD: 'bad'>, left=5, right=None, value=None)
     """
     right = None if task.right == NO_ITEM else task.right
-    if choice not in CHOICES[mode]:
+    if choice not in choices(mode, grades):
         return None
     if choice == SKIP:
         return [AnswerEntry(Kind.SKIP, task.left, right, None)]
     if mode is Mode.GRADES:
-        return [AnswerEntry(Kind.GRADE, task.left, None, _GRADES[choice])]
+        return [AnswerEntry(Kind.GRADE, task.left, None, grades.index(choice))]
     if mode is Mode.RANKINGS:
         return [AnswerEntry(Kind.SIDE_BY_SIDE, task.left, right, _POINTS[choice])]
     if choice in _VERDICTS:
@@ -71,7 +84,7 @@ def answer_entries(mode: Mode, task: JudgingTask, choice: str) -> list[AnswerEnt
 
 
 def changed_entries(
-    mode: str, before: Sequence[QueryLogEntry], choice: str
+    mode: str, before: Sequence[QueryLogEntry], choice: str, grades: Sequence[str] = GRADES
 ) -> list[AnswerEntry] | None:
     """The log entries of an answer that replaces an earlier one, or None if it cannot.
 
@@ -81,6 +94,7 @@ def changed_entries(
         mode: The judging mode.
         before: The entries of the earlier answer.
         choice: The new answer; ``keep`` repeats the earlier one.
+        grades: The names of the grades, worst first.
     """
     if choice == SAME:
         return [AnswerEntry(each.kind, each.left or 0, each.right, each.value) for each in before]
@@ -91,4 +105,4 @@ def changed_entries(
         return None
     right = positions[1] if len(positions) > 1 else NO_ITEM
     task = JudgingTask(positions[0], right, before[0].purpose)
-    return answer_entries(Mode(mode), task, choice)
+    return answer_entries(Mode(mode), task, choice, grades)

@@ -70,13 +70,14 @@ def append(
     reason: str | None,
     at: float,
     seconds: float,
+    replies: JsonObject | None = None,
 ) -> None:
     """Append an answer's entries to a query's log, and apply them to its state."""
     for number, part in enumerate(parts):
         spent = seconds if number == 0 else 0.0
         entry = QueryLogEntry(
             state.seen, user_id, part.kind, part.left, part.right, part.value,
-            None, purpose, counts, token, at, spent,
+            None, purpose, counts, token, at, spent, replies=replies if number == 0 else None,
         )  # fmt: skip
         _INSERT.run(connection, **_row(entry, query_id, number, late, reason))
         state.apply(entry)
@@ -300,4 +301,5 @@ def _row(
         "at": entry.at,
         "seconds": entry.seconds,
         "manager_id": manager_id,
+        "replies": entry.replies,
     }

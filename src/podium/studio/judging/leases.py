@@ -4,6 +4,9 @@ A page renews its lease every few seconds, so the lease is short and expires soo
 renewal. A program that does not renew gets the project's `lease_seconds`. Expired leases are kept
 until `delete_old_leases`, so that late answers can be matched.
 
+A page may fetch tasks ahead: they are leased like the one that it shows, and never given back to
+someone who left the page.
+
 Two tabs of one person may show the same task without knowing of each other. So when a tab releases
 a shared task, its lease is only shortened: the other tab's next renewal extends it again.
 """
@@ -81,6 +84,7 @@ _LOST = Prepared(
         Lease.user_id == bindparam("user"),
         ProjectQuery.project_id == bindparam("project"),
         Lease.tab != "",
+        ~Lease.ahead,
         or_(Lease.released, Lease.expires_at < bindparam("now")),
     )
     .order_by(Lease.granted_at.desc())
@@ -105,6 +109,7 @@ _GIVE_BACK = PreparedWrite(
         renewed=bindparam("does_renew"),
         tab=bindparam("by"),
         shared=False,
+        ahead=False,
     )
 )
 _RELEASE = PreparedWrite(
@@ -119,6 +124,11 @@ _SHORTEN = PreparedWrite(
 )
 _NOT_AGAIN = PreparedWrite(update(Lease).where(Lease.token == bindparam("key")).values(tab=""))
 _GIVE = PreparedWrite(insert(Lease))
+_SHOW = PreparedWrite(
+    update(Lease)
+    .where(Lease.token == bindparam("key"), Lease.user_id == bindparam("user"), Lease.ahead)
+    .values(ahead=False)
+)
 _REMOVE = PreparedWrite(delete(Lease).where(Lease.token == bindparam("key")))
 
 
@@ -199,6 +209,8 @@ def grant(
     who: LeaseHolder,
     task: JudgingTask,
     now: float,
+    *,
+    ahead: bool = False,
 ) -> tuple[UUID, float]:
     """Lease a task to someone; returns its token and expiry."""
     token, until = new_token(), who.until(project, now)
@@ -216,6 +228,7 @@ def grant(
         released=False,
         renewed=who.renews,
         shared=False,
+        ahead=ahead,
     )
     return token, until
 
@@ -264,6 +277,11 @@ def shorten(connection: Connection, token: UUID, now: float) -> None:
 def do_not_return(connection: Connection, token: UUID) -> None:
     """Never grant an ended lease again: its task is no longer open."""
     _NOT_AGAIN.run(connection, key=token)
+
+
+def show(connection: Connection, user_id: int, token: UUID) -> None:
+    """Record that a task that was fetched ahead is now the one that its page shows."""
+    _SHOW.run(connection, key=token, user=user_id)
 
 
 def remove(connection: Connection, token: UUID) -> bool:

@@ -22,6 +22,7 @@ from podium.judging import (
     active_entries,
 )
 from podium.judging.seeded_hash import hashed_uniform
+from podium.studio.json_types import JsonObject
 from podium.studio.store.enums import Kind, Mode, Purpose
 from podium.studio.store.rows import ProjectRow
 
@@ -61,6 +62,7 @@ class QueryLogEntry:
     seconds: float
     reason: str | None = None
     manager: int | None = None
+    replies: JsonObject | None = None
 
     @property
     def is_judgment(self) -> bool:
@@ -154,7 +156,7 @@ class PairsMode:
 
 
 class GradesMode:
-    """Five grades, one document at a time."""
+    """Grades, one document at a time."""
 
     def __init__(self, session: GradingSession) -> None:
         self.session = session

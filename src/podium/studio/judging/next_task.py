@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -14,7 +14,7 @@ from podium.studio.judging.blocked import NOT_ASSIGNED, BlockedWork
 from podium.studio.judging.judgment_log import update_query
 from podium.studio.judging.leases import HeldPair, LeaseHolder, QueryLeases, active_leases
 from podium.studio.judging.modes import JudgingTask
-from podium.studio.judging.open_work import OpenWork
+from podium.studio.judging.open_work import MAX_EXCLUDED, OpenWork
 from podium.studio.judging.query_state import Document, QueryState
 from podium.studio.judging.state_cache import StateCache
 from podium.studio.judging.task_selection import (
@@ -24,7 +24,7 @@ from podium.studio.judging.task_selection import (
     no_task_reason,
     open_to,
 )
-from podium.studio.store.enums import Purpose
+from podium.studio.store.enums import Mode, Purpose
 from podium.studio.store.prepared import Prepared
 from podium.studio.store.rows import LeaseRow, ProjectQueryRow, ProjectRow
 from podium.studio.store.tables import Lease, ProjectQuery
@@ -35,6 +35,9 @@ _MAX_TRIES = 50
 _QUERY = select(ProjectQuery.__table__).where(ProjectQuery.id == bindparam("query"))
 _LOCKED = Prepared(_QUERY.with_for_update(), ProjectQueryRow)
 _LOCKED_IF_FREE = Prepared(_QUERY.with_for_update(skip_locked=True), ProjectQueryRow)
+_HELD_QUERIES = select(Lease.query_id).where(
+    Lease.token.in_(bindparam("tokens", expanding=True)), Lease.user_id == bindparam("user")
+)
 _LEASE = Prepared(select(Lease.__table__).where(Lease.token == bindparam("key")), LeaseRow)
 
 
@@ -117,7 +120,8 @@ class TaskDispatcher:
         held: list[LeaseRow] = []
         if locked is None:
             held = leases.user_leases(connection, project.id, who.user_id, now)
-            mine = next((lease for lease in held if lease.tab == who.tab), None)
+            # What was fetched ahead is not what the page shows, nor showed before it was reloaded.
+            mine = next((each for each in held if each.tab == who.tab and not each.ahead), None)
             if mine is not None:
                 renewed = self._renewed(connection, project, who, mine, now)
                 if renewed is not None:
@@ -144,6 +148,78 @@ class TaskDispatcher:
             no_task = NoTask("blocked", LATER, problems)
         return no_task, states
 
+    def task_ahead(
+        self,
+        connection: Connection,
+        project: ProjectRow,
+        who: LeaseHolder,
+        locked: LockedQuery | None,
+        after: Sequence[UUID],
+    ) -> tuple[NextTask, UsedStates]:
+        """A task to show after those that a tab holds, which their answers cannot change.
+
+        An answer about a pair decides which pairs of its query are asked next, so a pair comes
+        from a query in which the tab holds none. Grades and rankings do not depend on each other.
+        The last query with something free is left to others, who would have to wait.
+
+        Args:
+            connection: The transaction.
+            project: The project's row.
+            who: Who asks, and from which tab.
+            locked: The query whose task was just answered, to stay with if possible.
+            after: The tokens of the tasks that the tab holds, the one that it shows first.
+        """
+        now = self._clock()
+        states: UsedStates = []
+        if after:
+            leases.show(connection, who.user_id, after[0])
+        held = leases.user_leases(connection, project.id, who.user_id, now)
+        excluded: set[int] = set()
+        if project.mode == Mode.PAIRS:
+            tokens = connection.execute(_HELD_QUERIES, {"tokens": list(after), "user": who.user_id})
+            excluded = {lease.query_id for lease in held if lease.tab == who.tab}
+            excluded |= {query_id for (query_id,) in tokens}
+        work = OpenWork(connection, project, who.user_id)
+        leased: LeasedTask | None = None
+        if len(held) < leases.MAX_LEASES and len(excluded) < MAX_EXCLUDED:
+            own = locked or self._query_held(connection, project, who, after, excluded)
+            if own is not None and own.query.id not in excluded and work.leaves_others(own.query):
+                leased = self._try(connection, project, who, work, own, states, ahead=True)
+                locked = None
+            elif own is not None and own is not locked:
+                states.append((own.query.id, own.state))
+            others = excluded if own is None else {own.query.id, *excluded}
+            for _ in range(_MAX_TRIES):
+                query = None if leased is not None else work.find_other(others)
+                if query is None or not work.leaves_others(query):
+                    break
+                other = self.load(connection, project, query, now)
+                leased = self._try(connection, project, who, work, other, states, ahead=True)
+            work.advance()
+        if locked is not None:
+            states.append((locked.query.id, locked.state))
+            update_query(
+                connection, locked.query, locked.state, locked.query_leases, opened=locked.opened
+            )
+        return leased or NoTask("wait", LATER), states
+
+    def _query_held(
+        self,
+        connection: Connection,
+        project: ProjectRow,
+        who: LeaseHolder,
+        after: Sequence[UUID],
+        excluded: set[int],
+    ) -> LockedQuery | None:
+        """The query of the last task that a tab holds, to stay with, if that is possible."""
+        lease = _LEASE.one(connection, key=after[-1]) if after else None
+        if lease is None or lease.user_id != who.user_id or lease.query_id in excluded:
+            return None
+        query = _LOCKED_IF_FREE.one(connection, query=lease.query_id)
+        if query is None or query.project_id != project.id:
+            return None
+        return self.load(connection, project, query, self._clock())
+
     def _problems(
         self, connection: Connection, project: ProjectRow, work: OpenWork, no_task: NoTask
     ) -> tuple[str, ...]:
@@ -165,9 +241,13 @@ class TaskDispatcher:
         locked: LockedQuery,
         who: LeaseHolder,
         task: JudgingTask,
+        *,
+        ahead: bool = False,
     ) -> LeasedTask:
         """Lease a task of a query to someone, and update the query's row."""
-        token, until = leases.grant(connection, project, locked.query.id, who, task, self._clock())
+        token, until = leases.grant(
+            connection, project, locked.query.id, who, task, self._clock(), ahead=ahead
+        )
         return self._leased(connection, locked, who, task, token, until)
 
     def _leased(
@@ -278,6 +358,8 @@ class TaskDispatcher:
         work: OpenWork,
         locked: LockedQuery,
         states: UsedStates,
+        *,
+        ahead: bool = False,
     ) -> LeasedTask | None:
         """A task of one query, or None, which is recorded as exhausted for this person."""
         query, state = locked.query, locked.state
@@ -287,7 +369,7 @@ class TaskDispatcher:
                 connection, project, query, state, locked.query_leases.held, who.user_id
             )
             if task is not None:
-                return self.lease(connection, project, locked, who, task)
+                return self.lease(connection, project, locked, who, task, ahead=ahead)
         update_query(connection, query, state, locked.query_leases, opened=locked.opened)
         work.exhaust(query.id)
         return None

@@ -10,7 +10,7 @@ however many queries there are and whoever has finished them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple, TypeVarTuple
 
 from sqlalchemy import (
@@ -43,6 +43,9 @@ _USER = bindparam("user", type_=BigInteger)
 _PROJECT = bindparam("project", type_=BigInteger)
 _LAST_ID = 2**62
 """Above every id."""
+MAX_EXCLUDED = 10
+"""How many queries a search can leave out."""
+_EXCLUDED = [f"excluded_{number}" for number in range(MAX_EXCLUDED)]
 
 
 def _position_columns(
@@ -104,6 +107,23 @@ def _both(make: Callable[[bool], Prepared[AnyRow]]) -> dict[bool, Prepared[AnyRo
 
 
 _FIND = _both(lambda assigned_only: _locked(_unseen(select(ProjectQuery.__table__), assigned_only)))
+_FIND_OTHER = _both(
+    lambda assigned_only: _locked(
+        _unseen(select(ProjectQuery.__table__), assigned_only).where(
+            ProjectQuery.id.not_in([bindparam(name, type_=BigInteger) for name in _EXCLUDED])
+        )
+    )
+)
+_ANOTHER = Prepared(
+    select(ProjectQuery.id)
+    .where(
+        ProjectQuery.project_id == _PROJECT,
+        ProjectQuery.available,
+        ProjectQuery.id != bindparam("q"),
+    )
+    .limit(1),
+    int,
+)
 _UNSEEN = _both(
     lambda assigned_only: Prepared(
         _unseen(select(ProjectQuery.changed, ProjectQuery.id), assigned_only), _Position
@@ -221,6 +241,18 @@ class OpenWork:
         Pass it to `exhaust` if it has no task, or it is found again.
         """
         return _FIND[self._assigned_only].one(self._connection, **self._who)
+
+    def find_other(self, excluded: Collection[int]) -> ProjectQueryRow | None:
+        """As `find`, leaving out some queries, at most `MAX_EXCLUDED`."""
+        padded = [*excluded, *[0] * MAX_EXCLUDED][:MAX_EXCLUDED]
+        numbers = dict(zip(_EXCLUDED, padded, strict=True))
+        return _FIND_OTHER[self._assigned_only].one(self._connection, **self._who, **numbers)
+
+    def leaves_others(self, query: ProjectQueryRow) -> bool:
+        """Whether taking a task of a query leaves something free in the project, there or else."""
+        return query.free > 1 or bool(
+            _ANOTHER.rows(self._connection, project=self._who["project"], q=query.id)
+        )
 
     def find_lapsed(self, now: float) -> ProjectQueryRow | None:
         """A query with a possibly expired lease, with its row locked, whoever may judge it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
@@ -19,7 +19,12 @@ from sqlalchemy.exc import IntegrityError
 
 from podium.studio.errors import RefusedError
 from podium.studio.judging import leases
-from podium.studio.judging.answer_choices import AnswerEntry, answer_entries, changed_entries
+from podium.studio.judging.answer_choices import (
+    SKIP,
+    AnswerEntry,
+    answer_entries,
+    changed_entries,
+)
 from podium.studio.judging.judgment_counts import count_judgment
 from podium.studio.judging.judgment_log import append, append_undo, update_query
 from podium.studio.judging.leases import HeldPair, LeaseHolder, active_leases
@@ -28,6 +33,7 @@ from podium.studio.judging.next_task import LeasedTask as LeasedTask
 from podium.studio.judging.next_task import LockedQuery, NextTask, TaskDispatcher, UsedStates
 from podium.studio.judging.open_work import reset_if_restored
 from podium.studio.judging.query_state import QueryState
+from podium.studio.judging.scales import checked_replies, grade_names
 from podium.studio.judging.state_cache import StateCache
 from podium.studio.judging.task_selection import NoTask, query_to_undo
 from podium.studio.store.database import Result, in_transaction
@@ -162,11 +168,17 @@ class JudgingService:
         return outcome
 
     def next(
-        self, project: ProjectRow, user_id: int, tab: str, *, renews: bool = False
+        self,
+        project: ProjectRow,
+        user_id: int,
+        tab: str,
+        *,
+        renews: bool = False,
+        after: Sequence[UUID] = (),
     ) -> NextTask:
         """As `next_in`, in a transaction of its own."""
         who = LeaseHolder(user_id, tab, renews)
-        return self.transact(lambda connection: self.next_in(connection, project, who))
+        return self.transact(lambda connection: self.next_in(connection, project, who, after))
 
     def answer(
         self,
@@ -178,16 +190,19 @@ class JudgingService:
         tab: str,
         seconds: float,
         reason: str | None = None,
+        replies: Mapping[str, str] | None = None,
         more: bool = True,
         renews: bool = False,
+        after: Sequence[UUID] = (),
     ) -> tuple[AnswerResult, NextTask | None]:
         """As `answer_in`, in a transaction of its own."""
         who = LeaseHolder(user_id, tab, renews)
         return self.transact(
             lambda connection: self.answer_in(
-                connection, project, who, token, choice, seconds=seconds, reason=reason, more=more
+                connection, project, who, token, choice,
+                seconds=seconds, reason=reason, replies=replies, more=more, after=after,
             )
-        )
+        )  # fmt: skip
 
     def undo(
         self,
@@ -212,7 +227,11 @@ class JudgingService:
         )
 
     def next_in(
-        self, connection: Connection, project: ProjectRow, who: LeaseHolder
+        self,
+        connection: Connection,
+        project: ProjectRow,
+        who: LeaseHolder,
+        after: Sequence[UUID] = (),
     ) -> tuple[NextTask, UsedStates]:
         """The next task for a browser tab: the one it holds, one that lapsed, or a new one.
 
@@ -220,9 +239,13 @@ class JudgingService:
             connection: The transaction.
             project: The project's row.
             who: Who asks, and from which tab.
+            after: The tokens of the tasks that the tab holds already, the one that it shows first,
+                to get one more: see `TaskDispatcher.task_ahead`.
         """
         if project.paused:
             return NoTask("paused"), []
+        if after:
+            return self._dispatcher.task_ahead(connection, project, who, None, after)
         return self._dispatcher.next_task(connection, project, who, None)
 
     def answer_in(
@@ -235,7 +258,9 @@ class JudgingService:
         *,
         seconds: float,
         reason: str | None = None,
+        replies: Mapping[str, str] | None = None,
         more: bool = True,
+        after: Sequence[UUID] = (),
     ) -> tuple[tuple[AnswerResult, NextTask | None], UsedStates]:
         """Record an answer, and lease the next task.
 
@@ -244,10 +269,12 @@ class JudgingService:
             project: The project's row.
             who: Who answers, and which browser tab the next task is for.
             token: Of the lease.
-            choice: One of `podium.studio.judging.answer_choices.CHOICES`.
+            choice: One of `podium.studio.judging.answer_choices.choices`.
             seconds: How long it took, without breaks.
             reason: Why it was skipped, if it was.
+            replies: To the name of each of the project's questions the reply.
             more: Whether to lease another task.
+            after: The tokens of other tasks that the tab holds, as in `next_in`.
         """
         leased = _LEASE.one(connection, key=token)
         if leased is not None and leased.query.project_id != project.id:
@@ -257,15 +284,16 @@ class JudgingService:
             result = self._recorded(connection, project, who.user_id, token)
             if not more or project.paused:
                 return (result, None), []
-            next_task, states = self._dispatcher.next_task(connection, project, who, None)
+            next_task, states = self.next_in(connection, project, who, after)
             return (result, next_task), states
         query, lease = leased.query, leased.lease
         if lease.user_id != who.user_id:
             raise RefusedError(403, "This task was assigned to someone else.")
         task = JudgingTask(lease.left, lease.right, Purpose(lease.purpose))
-        answer_parts = answer_entries(Mode(project.mode), task, choice)
+        answer_parts = answer_entries(Mode(project.mode), task, choice, grade_names(project.scale))
         if answer_parts is None:
             raise RefusedError(422, f"{choice!r} is not a valid answer here.")
+        kept = checked_replies(project.questions, replies or {}, skipped=choice == SKIP)
         now = self._clock()
         late = bool(lease.released) or lease.expires_at < now
         locked = self._dispatcher.load(connection, project, query, now)
@@ -278,7 +306,7 @@ class JudgingService:
         spent = max(min(seconds, now - lease.granted_at), 0.0)
         append(
             connection, state, query.id, who.user_id, answer_parts, task.purpose, token,
-            late=late, counts=counts, reason=reason, at=now, seconds=spent,
+            late=late, counts=counts, reason=reason, at=now, seconds=spent, replies=kept,
         )  # fmt: skip
         judged = counts and answer_parts[0].kind is not Kind.SKIP
         count_judgment(
@@ -291,7 +319,10 @@ class JudgingService:
         if not more or project.paused:
             update_query(connection, query, state, locked.query_leases, opened=locked.opened)
             return (result, None), [(query.id, state)]
-        next_task, states = self._dispatcher.next_task(connection, project, who, locked)
+        if after:
+            next_task, states = self._dispatcher.task_ahead(connection, project, who, locked, after)
+        else:
+            next_task, states = self._dispatcher.next_task(connection, project, who, locked)
         return (result, next_task), states
 
     def undo_in(
@@ -374,7 +405,7 @@ class JudgingService:
         before = state.answered(user_id, answer)
         parts: list[AnswerEntry] | None = []
         if change.choice is not None:
-            parts = changed_entries(project.mode, before, change.choice)
+            parts = changed_entries(project.mode, before, change.choice, grade_names(project.scale))
         if not before or parts is None or (parts and state.withdrawn):
             self._cache.put(query.id, state)
             if not before or state.withdrawn:
@@ -391,6 +422,7 @@ class JudgingService:
             append(
                 connection, state, query.id, user_id, parts, first.purpose, change.token,
                 late=False, counts=counts, reason=change.reason, at=now, seconds=first.seconds,
+                replies=first.replies,
             )  # fmt: skip
             judged = counts and parts[0].kind is not Kind.SKIP
             count_judgment(
@@ -401,10 +433,11 @@ class JudgingService:
         return None, [(query.id, state)]
 
     def renew_in(
-        self, connection: Connection, project: ProjectRow, who: LeaseHolder, token: UUID
-    ) -> float | None:
-        """Renew a lease; returns its new expiry, or None if the task has gone to someone else."""
-        return leases.renew(connection, project, who, token, self._clock())
+        self, connection: Connection, project: ProjectRow, who: LeaseHolder, tokens: Sequence[UUID]
+    ) -> dict[UUID, float | None]:
+        """Renew leases; returns their new expiry, or None for tasks that went to someone else."""
+        now = self._clock()
+        return {token: leases.renew(connection, project, who, token, now) for token in tokens}
 
     def release_in(
         self,

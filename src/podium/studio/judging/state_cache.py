@@ -35,6 +35,7 @@ _LATER = (
         LogEntry.seconds,
         LogEntry.reason,
         LogEntry.manager_id,
+        LogEntry.replies,
     )
     .where(LogEntry.query_id == bindparam("query"), LogEntry.place >= bindparam("seen"))
     .order_by(LogEntry.place)

@@ -7,12 +7,14 @@ from typing import Annotated
 from pydantic import Field, ValidationError
 from sqlalchemy import Connection, delete, exists, func, select, update
 
+from podium.data.json_lines import json_line
 from podium.studio.accounts.audit import record
 from podium.studio.errors import RefusedError, first_problem
 from podium.studio.json_types import JsonObject
 from podium.studio.judging.blocked import check_assignments
 from podium.studio.judging.modes import new_mode
 from podium.studio.judging.open_work import reopen_queries
+from podium.studio.judging.scales import scale_of
 from podium.studio.projects.service import JUDGING, ProjectSettings, project_row
 from podium.studio.store.rows import ProjectRow
 from podium.studio.store.tables import Lease, Project, ProjectQuery, QueryCandidate
@@ -89,6 +91,14 @@ def change_project(
         select(exists().where(ProjectQuery.project_id == project_id))
     ):
         raise RefusedError(409, "The judging mode cannot be changed once the project has queries.")
+    if len(scale_of(updated["scale"])) != len(scale_of(before["scale"])) and has_answers(
+        connection, project_id
+    ):
+        raise RefusedError(
+            409,
+            "There are judgments: the number of grades cannot be changed any more, only their "
+            "names, descriptions and colours.",
+        )
     raised = []
     if answered:
         if before["budget"] is None:
@@ -122,7 +132,9 @@ def change_project(
 
 
 def _short(value: object) -> object:
-    """A value for the audit log; guidelines are long."""
+    """A value for the audit log; guidelines and lists are long."""
+    if isinstance(value, list):
+        value = json_line(value).decode().strip()
     return f"{value[:100]}…" if isinstance(value, str) and len(value) > 100 else value
 
 

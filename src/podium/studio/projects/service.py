@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 from sqlalchemy import Connection, func, insert, select
 
 from podium import data
@@ -17,7 +17,16 @@ from podium.judging.algorithms import ALGORITHMS, CAREFUL
 from podium.studio.accounts.audit import record
 from podium.studio.errors import RefusedError
 from podium.studio.judging.modes import new_mode
+from podium.studio.judging.scales import (
+    MOST_QUESTIONS,
+    Question,
+    ScaleGrade,
+    check_questions,
+    check_scale,
+)
+from podium.studio.projects.display import DisplayField, check_display
 from podium.studio.store.enums import Mode, Role
+from podium.studio.store.metadata import storable_metadata
 from podium.studio.store.rows import ProjectRow, fetch_one
 from podium.studio.store.sanitizing import sanitized
 from podium.studio.store.tables import Membership, Project, ProjectQuery, QueryCandidate, Ranking
@@ -30,6 +39,19 @@ MAX_QUERIES = 200_000
 """How many queries a project holds."""
 _MAX_CANDIDATES = 10_000
 _MAX_NAME_LENGTH = 400
+
+
+_Items = TypeVar("_Items")
+
+
+def _checked(check: Callable[[_Items], None]) -> Callable[[_Items], _Items]:
+    """A validator that refuses a list or leaves it as it is."""
+
+    def validate(items: _Items) -> _Items:
+        check(items)
+        return items
+
+    return validate
 
 
 class ProjectSettings(BaseModel):
@@ -80,6 +102,17 @@ class ProjectSettings(BaseModel):
 
     gold_rate: Annotated[float, Field(ge=0, le=0.5)] = 0.0
     """The share of gold pairs mixed in."""
+
+    display: Annotated[list[DisplayField], AfterValidator(_checked(check_display))] = []
+    """The fields of a document that assessors see, in order; empty is title, address and text."""
+
+    scale: Annotated[list[ScaleGrade], AfterValidator(_checked(check_scale))] = []
+    """Two to ten grades, worst first; empty is bad, fair, good, excellent and perfect."""
+
+    questions: Annotated[
+        list[Question], Field(max_length=MOST_QUESTIONS), AfterValidator(_checked(check_questions))
+    ] = []
+    """What assessors are asked besides the verdict."""
 
     @field_validator("algorithm")
     @classmethod
@@ -205,6 +238,7 @@ def add_query(
                 "html": _sanitized(candidate, entry),
                 "url": storable(candidate.url),
                 "score": candidate.score,
+                "extra": storable_metadata(candidate.metadata, candidate.document_id),
             }
             for position, (candidate, reference) in enumerate(
                 zip(candidates, references, strict=True)

@@ -9,7 +9,8 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, select
 
-from podium.judging.entries import GRADES
+from podium.studio.json_types import JsonObject
+from podium.studio.judging.scales import grade_names
 from podium.studio.store.enums import Kind, Mode
 from podium.studio.store.rows import ProjectRow, fetch_all
 from podium.studio.store.tables import LogEntry, ProjectQuery, QueryCandidate, Ranking, User
@@ -76,6 +77,7 @@ class LogRow:
         at: When.
         seconds: How long it took.
         undone: That it was undone, if it was.
+        replies: The replies to the project's questions, by the questions' texts.
     """
 
     id: int
@@ -96,6 +98,7 @@ class LogRow:
     at: float
     seconds: float
     undone: Undone | None
+    replies: dict[str, str]
 
     @property
     def is_judgment(self) -> bool:
@@ -128,6 +131,7 @@ class _EntryRow(NamedTuple):
     reason: str | None
     at: float
     seconds: float
+    replies: JsonObject | None
     name: str
     text: str
     user_name: str
@@ -163,7 +167,7 @@ def log_rows(
             LogEntry.id, LogEntry.query_id, LogEntry.place, LogEntry.user_id, LogEntry.kind,
             LogEntry.left, LogEntry.right, LogEntry.value, LogEntry.purpose, LogEntry.counts,
             LogEntry.token, LogEntry.reason, LogEntry.at, LogEntry.seconds,
-            ProjectQuery.name, ProjectQuery.text, User.name,
+            LogEntry.replies, ProjectQuery.name, ProjectQuery.text, User.name,
         )
         .join(ProjectQuery, ProjectQuery.id == LogEntry.query_id)
         .join(User, User.id == LogEntry.user_id)
@@ -178,6 +182,8 @@ def log_rows(
     if before is not None:
         statement = statement.where(LogEntry.id < before)
     rows = fetch_all(connection, statement, _EntryRow)
+    grades = grade_names(project.scale)
+    asked = {str(question["name"]): str(question["text"]) for question in project.questions}
     documents = _documents(connection, Mode(project.mode), rows)
     undone = _undone(connection, {row.query_id for row in rows})
     return [
@@ -191,7 +197,7 @@ def log_rows(
             user_id=row.user_id,
             user=row.user_name,
             kind=Kind(row.kind),
-            relation=_relation(row),
+            relation=_relation(row, grades),
             left=documents.get((row.query_id, row.left)),
             right=documents.get((row.query_id, row.right)),
             purpose=row.purpose,
@@ -200,19 +206,22 @@ def log_rows(
             at=row.at,
             seconds=row.seconds,
             undone=undone.get((row.query_id, row.place)),
+            replies={
+                asked.get(name, name): str(reply) for name, reply in (row.replies or {}).items()
+            },
         )
         for row in rows
     ]
 
 
-def _relation(row: _EntryRow) -> str:
+def _relation(row: _EntryRow, grades: Sequence[str]) -> str:
     value = row.value or 0
     if row.kind == Kind.VERDICT:
         return _VERDICTS[value]
     if row.kind == Kind.SIDE_BY_SIDE:
         return _POINTS[value]
     if row.kind == Kind.GRADE:
-        return GRADES[value]
+        return grades[value]
     return "bad" if row.kind == Kind.BAD else "skipped"
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Generic
 
 import psycopg
+from psycopg.types.json import Json
 from sqlalchemy import Connection, Executable
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.dml import Insert
@@ -37,7 +38,7 @@ class _Statement:
         assert isinstance(driver, psycopg.Connection)
         cursor = driver.cursor(binary=True)
         try:
-            return cursor.execute(self._sql or "", {**self._constants, **values})
+            return cursor.execute(self._sql or "", {**self._constants, **_as_json(values)})
         except psycopg.Error as error:
             raise _as_sqlalchemy(connection, self._sql or "", error) from error
 
@@ -110,6 +111,13 @@ class PreparedWrite(_Statement):
         if connection.dialect.name != "postgresql":
             return int(connection.execute(self._statement, values).rowcount)
         return int(self._executed(connection, values).rowcount)
+
+
+def _as_json(values: dict[str, object]) -> dict[str, object]:
+    """Values as psycopg takes them: objects go into columns of JSON."""
+    return {
+        name: Json(value) if isinstance(value, dict) else value for name, value in values.items()
+    }
 
 
 def _as_sqlalchemy(connection: Connection, sql: str, error: psycopg.Error) -> BaseException:

@@ -55,6 +55,9 @@ class ProjectRow(NamedTuple):
     created_at: float
     incarnation: int
     archived: bool
+    display: list[JsonObject]
+    scale: list[JsonObject]
+    questions: list[JsonObject]
 
 
 class ProjectQueryRow(NamedTuple):
@@ -92,6 +95,7 @@ class LeaseRow(NamedTuple):
     released: bool
     renewed: bool
     shared: bool
+    ahead: bool
 
 
 class JobRow(NamedTuple):

@@ -118,6 +118,12 @@ class Project(Base):
     state of the database is told from this one by it."""
     archived: Mapped[bool] = mapped_column(default=False)
     """Whether it is out of the way: paused, unchangeable, and listed separately."""
+    display: Mapped[list[JsonObject]] = mapped_column(JSON, default=list)
+    """The fields of a document that assessors see, in order; empty is title, address and text."""
+    scale: Mapped[list[JsonObject]] = mapped_column(JSON, default=list)
+    """The grades, worst first; empty is the usual five."""
+    questions: Mapped[list[JsonObject]] = mapped_column(JSON, default=list)
+    """What assessors are asked besides the verdict."""
 
 
 class Membership(Base):
@@ -217,6 +223,8 @@ class QueryCandidate(Base):
     html: Mapped[str] = mapped_column(Text)
     url: Mapped[str] = mapped_column(Text)
     score: Mapped[float | None]
+    extra: Mapped[JsonObject] = mapped_column(default=dict)
+    """Whatever else was imported of it, by the names of the fields."""
 
 
 class Ranking(Base):
@@ -294,6 +302,8 @@ class Lease(Base):
     """Whether its page says every few seconds that someone is there."""
     shared: Mapped[bool] = mapped_column(default=False)
     """Whether another tab of the same person shows it too."""
+    ahead: Mapped[bool] = mapped_column(default=False)
+    """Whether it was fetched ahead: its page shows another task first."""
 
 
 class LogEntry(Base):
@@ -333,6 +343,8 @@ class LogEntry(Base):
     seconds: Mapped[float]
     manager_id: Mapped[int | None]
     """Who undid someone else's entry, or brought it back."""
+    replies: Mapped[JsonObject | None]
+    """The replies to the project's own questions, by the names of those."""
 
 
 class JudgmentCount(Base):

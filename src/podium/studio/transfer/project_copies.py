@@ -96,11 +96,12 @@ def _copied(connection: Connection, query: ProjectQueryRow, withdrawn: set[int])
     items = {row.place: row.item for row in rows if row.place not in withdrawn}
     candidates = tuple(
         Candidate(
-            row.item, title=row.title, text=row.text, html=row.html, url=row.url, score=row.score
+            row.item, title=row.title, text=row.text, html=row.html, url=row.url,
+            score=row.score, metadata=row.extra,
         )
         for row in rows
         if row.place in items
-    )
+    )  # fmt: skip
     rankings = connection.execute(
         select(Ranking.name, Ranking.items)
         .where(Ranking.query_id == query.id)

@@ -17,6 +17,7 @@ from podium.data.files import numbered_lines
 from podium.data.json_lines import json_lines
 from podium.errors import DataError
 from podium.studio.json_types import JsonObject
+from podium.studio.store.metadata import plain_fields
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -243,22 +244,25 @@ def _read_documents(upload: Upload, needed: set[str]) -> dict[str, JsonObject]:
     return result
 
 
-def _document(line: bytes, source: str, number: int) -> tuple[str, dict[str, str]]:
+def _document(line: bytes, source: str, number: int) -> tuple[str, JsonObject]:
     if line.lstrip().startswith(b"{"):
         try:
             content = next(iter(json_lines(io.BytesIO(line), dict)))
         except DataError as error:
             raise error.at(source, number) from error
         name = content.get("document_id")
-        fields = {key: content.get(key, "") for key in _TEXTS}
-        if not isinstance(name, str) or not all(isinstance(v, str) for v in fields.values()):
+        fields: JsonObject = {key: content.get(key, "") for key in _TEXTS}
+        metadata = content.get("metadata", {})
+        texts = all(isinstance(value, str) for value in fields.values())
+        if not isinstance(name, str) or not texts or not isinstance(metadata, dict):
             raise DataError(
                 "is not a valid document",
                 path=source,
                 line=number,
                 hint="Give document_id and text.",
             )
-        return name, fields
+        rest = plain_fields(content, {"document_id", "metadata", *_TEXTS})
+        return name, fields | {"metadata": {**rest, **metadata}}
     words = _decoded(line, source, number).split("\t")
     if len(words) == 2:
         return words[0], {"text": words[1]}
@@ -331,7 +335,8 @@ def limit_size(entries: Iterable[ImportedQuery]) -> Iterator[ImportedQuery]:
     size = 0
     for read in entries:
         size += sum(
-            len(each.text) + len(each.html) + len(each.title) for each in read.entry.candidates
+            len(each.text) + len(each.html) + len(each.title) + len(str(each.metadata))
+            for each in read.entry.candidates
         )
         if size > MAX_BYTES:
             raise DataError(f"the texts are longer than {MAX_BYTES >> 20} MiB", hint="Split them.")

@@ -22,6 +22,7 @@ from podium.data.json_lines import parse_json
 from podium.errors import DataError
 from podium.studio.errors import RefusedError
 from podium.studio.json_types import JsonObject
+from podium.studio.store.metadata import plain_fields
 from podium.studio.transfer.readers import MAX_DEPTH, ImportedQuery, QueryText
 
 _SECONDS = 20.0
@@ -117,9 +118,9 @@ def allowed(url: str, engines: Sequence[str]) -> str:
         Traceback (most recent call last):
         podium.studio.errors.RefusedError: This server may not call that search engine. ...
     """
-    requested = _parts(url)
+    requested = url_parts(url)
     for engine in engines:
-        listed = _parts(engine)
+        listed = url_parts(engine)
         if requested and listed and requested[:3] == listed[:3]:
             begin = listed[3].rstrip("/") + "/"
             if (requested[3].rstrip("/") + "/").startswith(begin) and "@" not in urlsplit(
@@ -279,6 +280,7 @@ def _candidates(search: EngineSearch, asked: QueryText, response: object) -> Can
             f"the response to {asked.query!r} is not a list of documents from {search.kind}",
             hint="Check the kind of engine, the URL and the id field.",
         ) from error
+    used = {search.id_field or "id", search.title_field, search.text_field, search.url_field}
     # Engines score each query on its own scale and ties are common: the order is what counts.
     candidates = tuple(
         Candidate(
@@ -287,6 +289,7 @@ def _candidates(search: EngineSearch, asked: QueryText, response: object) -> Can
             text=_text(document, search.text_field),
             url=_text(document, search.url_field),
             score=float(len(hits) - rank),
+            metadata=plain_fields(document, used) if isinstance(document, dict) else {},
         )
         for rank, (name, document) in enumerate(hits[: search.depth])
     )
@@ -321,7 +324,7 @@ def _text(document: object, path: str) -> str:
     return "" if value is None else str(value)
 
 
-def _parts(url: str) -> tuple[str, str, int, str] | None:
+def url_parts(url: str) -> tuple[str, str, int, str] | None:
     """Scheme, host, port and path, or None if a URL is odd in any way."""
     try:
         parts = urlsplit(url)

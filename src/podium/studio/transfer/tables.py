@@ -1,7 +1,8 @@
 """Reads queries and candidates from tables: CSV, TSV, and the JSON that Label Studio exports.
 
 One row per document of a query; which column is what is chosen by whoever imports it, from a guess
-by the columns' names. Exports of Quepid (ratings, snapshots) are such tables.
+by the columns' names. All other columns are kept with the document by their names. Exports of
+Quepid (ratings, snapshots) are such tables.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from podium.data import Candidate, CandidateList
 from podium.errors import DataError
+from podium.studio.store.metadata import plain_fields
 from podium.studio.transfer.readers import (
     MAX_BYTES,
     MAX_QUERIES,
@@ -188,6 +190,7 @@ def _add_row(queries: dict[str, _Query], row: Mapping[str, str], columns: TableC
         html=cells["html"],
         url=cells["url"],
         score=_score(cells["score"], cells["rank"]),
+        metadata=plain_fields(row, {name for name in columns.model_dump().values() if name}),
     )
 
 

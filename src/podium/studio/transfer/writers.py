@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import IO, TypeVar
@@ -140,6 +141,8 @@ def log_lines(each: JudgedQuery) -> Iterator[JsonObject]:
         line |= {"purpose": entry.purpose.value, "counts": entry.counts, "seconds": entry.seconds}
         if entry.reason:
             line["reason"] = entry.reason
+        if entry.replies:
+            line["replies"] = entry.replies
         if entry.manager is not None:
             line["manager"] = str(entry.manager)
         yield line
@@ -172,7 +175,7 @@ def _log_cells(_engine: Engine, each: JudgedQuery, _ties: bool) -> Iterator[list
                 each.query.name, _cell(each.query.text), f"{entry.at:.3f}", entry.user,
                 entry.kind.value, *_names(each, entry), "" if entry.value is None else entry.value,
                 entry.purpose.value, entry.counts, undo is None, f"{entry.seconds:.1f}",
-                _cell(entry.reason or ""),
+                _cell(entry.reason or ""), json.dumps(entry.replies) if entry.replies else "",
             ]  # fmt: skip
 
 
@@ -256,7 +259,7 @@ def _with_texts(connection: Connection, each: JudgedQuery, ties: bool) -> Candid
     candidates = tuple(
         Candidate(
             row.item, title=row.title, text=row.text, html=row.html, url=row.url,
-            score=row.score, label=label_of.get(row.item),
+            score=row.score, label=label_of.get(row.item), metadata=row.extra,
         )
         for row in rows
         if row.place not in each.state.withdrawn_documents
@@ -292,7 +295,7 @@ EXPORT_FORMATS: dict[str, dict[str, ExportFormat]] = {
             _csv_writer(
                 [
                     *("query_id", "query", "at", "assessor", "kind", "left", "right", "value"),
-                    *("purpose", "counts", "stands", "seconds", "reason"),
+                    *("purpose", "counts", "stands", "seconds", "reason", "replies"),
                 ]
             ),
         ),
@@ -301,7 +304,7 @@ EXPORT_FORMATS: dict[str, dict[str, ExportFormat]] = {
 """The formats of each kind of content."""
 
 _LABELS = "The label of each document: k for the best down to 1, and 0 below the top k."
-_GRADES = "The mean grade of each document, from 0 (bad) to 4 (perfect)."
+_GRADES = "The mean grade of each document, from 0 (the worst) on."
 DESCRIPTIONS: dict[tuple[str, str], str] = {
     ("labels", "qrels"): f"{_LABELS} TREC qrels, for podium evaluate, podium train and trec_eval.",
     ("labels", "csv"): f"{_LABELS} A table with the texts of queries, for spreadsheets and Podium.",

@@ -10,6 +10,8 @@ import re
 
 from fastapi.responses import HTMLResponse
 
+from podium.studio.web.stems import stem
+
 _POLICY = "; ".join(
     [
         "default-src 'none'",
@@ -25,6 +27,7 @@ _POLICY = "; ".join(
 
 _STYLE = """
 :root { color-scheme: light dark; }
+:root:has([style]) { color-scheme: light; background: #fff; color: #1b2230; }
 body { font: 16px/1.55 system-ui, sans-serif; margin: 1rem; overflow-wrap: anywhere; }
 mark { background: #ffe58a; color: #1a1a1a; border-radius: 2px; }
 img, table, pre { max-width: 100%; overflow: auto; }
@@ -38,6 +41,7 @@ MAX_MARKED = 256 << 10
 """How many characters of a document's HTML are looked through for words to mark, each time it is
 shown: looking through all of the longest would take seconds."""
 _MAX_TERMS = 50
+_MAX_WORDS = 50
 _COMMON = frozenset(
     {"a", "an", "and", "are", "as", "at", "be", "by", "do", "does", "for", "from", "how", "in"}
     | {"is", "it", "of", "on", "or", "that", "the", "to", "was", "what", "when", "where", "which"}
@@ -45,15 +49,21 @@ _COMMON = frozenset(
 )
 
 
-def terms_of(query: str) -> list[str]:
-    """The words of a query worth marking.
+def terms_in(query: str, *texts: str) -> list[str]:
+    """The words of texts worth marking: those that have the stem of a word of the query.
+
+    Only the beginning of a very long text is looked through: see `MAX_MARKED`.
 
     Example:
-        >>> terms_of("How long is the life of a Red fox?")
-        ['long', 'life', 'red', 'fox']
+        >>> terms_in("How long is the life of a Red fox?", "Foxes live long lives. A red fox.")
+        ['fox', 'foxes', 'long', 'red']
     """
     words = dict.fromkeys(word.lower() for word in _WORD.findall(query))
-    return [word for word in words if word not in _COMMON][:_MAX_TERMS]
+    stems = {stem(word) for word in list(words)[:_MAX_WORDS] if word not in _COMMON}
+    if not stems:
+        return []
+    present = {word for text in texts for word in _WORD.findall(text[:MAX_MARKED].lower())}
+    return sorted(word for word in present if stem(word) in stems)[:_MAX_TERMS]
 
 
 def document_page(title: str, markup: str, terms: list[str]) -> HTMLResponse:
@@ -62,7 +72,7 @@ def document_page(title: str, markup: str, terms: list[str]) -> HTMLResponse:
     page = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head>"
-        f"<body>{body}</body></html>"
+        f'<body dir="auto">{body}</body></html>'
     )
     return HTMLResponse(
         page,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 from uuid import UUID
 
@@ -12,7 +13,8 @@ from sqlalchemy import Connection
 from podium.studio.accounts.identity import Member
 from podium.studio.judging.next_task import UsedStates
 from podium.studio.judging.service import AnswerChange, JudgingService
-from podium.studio.reporting.log_rows import LogRow, log_rows
+from podium.studio.projects.display import FieldRole, shows
+from podium.studio.reporting.log_rows import LogRow, NamedDocument, log_rows
 from podium.studio.store.database import reading
 from podium.studio.store.tables import LogEntry
 from podium.studio.store.text import storable
@@ -35,6 +37,8 @@ class OwnAnswer(BaseModel):
     relation: str
     """How left compares with right, the grade, ``bad`` or ``skipped``."""
     comment: str | None
+    replies: dict[str, str]
+    """The replies to the project's questions, by the questions' texts."""
     at: float
     stands: bool
 
@@ -46,7 +50,7 @@ class ChangeRequest(BaseModel):
 
     token: UUID
     """Names the change: sending it twice changes nothing."""
-    choice: str | None = Field(default=None, max_length=20)
+    choice: str | None = Field(default=None, max_length=40)
     """A choice of the project's judging mode, or ``keep``; null takes the answer back."""
     comment: Annotated[str, AfterValidator(storable)] = Field(default="", max_length=2000)
 
@@ -64,6 +68,7 @@ def history(request: Request, who: AnyMember, before: Before = None) -> list[Own
             right=None if row.right is None else row.right.title,
             relation=row.relation,
             comment=row.reason,
+            replies=row.replies,
             at=row.at,
             stands=row.undone is None,
         )
@@ -90,7 +95,17 @@ def own_answers(
     conditions = [LogEntry.user_id == who.person.id]
     if answer is not None:
         conditions.append(LogEntry.token == answer)
-    return reading(
+    rows = reading(
         request.app.state.engine,
         lambda c: log_rows(c, who.project, *conditions, limit=LOG_PAGE, before=before),
     )
+    if shows(who.project.display, "title", FieldRole.TITLE):
+        return rows
+    return [replace(row, left=_unnamed(row.left), right=_unnamed(row.right)) for row in rows]
+
+
+def _unnamed(document: NamedDocument | None) -> NamedDocument | None:
+    """A document without its title, where the project hides titles from those who judge."""
+    if document is None or document.reference is None:
+        return document
+    return replace(document, title=f"Document {document.reference % 10_000}")

@@ -11,13 +11,13 @@ from pydantic import ValidationError
 from podium.studio.accounts.identity import Member
 from podium.studio.errors import RefusedError, first_problem
 from podium.studio.judging.answer_choices import SAME
-from podium.studio.store.enums import Kind, Mode
+from podium.studio.store.enums import Kind
 from podium.studio.store.tokens import new_token
 from podium.studio.web.access import AnyMember
 from podium.studio.web.forms import FormValues, read_csrf
 from podium.studio.web.routes import history
 from podium.studio.web.routes.history import ChangeRequest
-from podium.studio.web.routes.judging_pages import ANSWERS
+from podium.studio.web.routes.judging_pages import answer_buttons
 from podium.studio.web.routes.project_pages import render_project
 from podium.studio.web.routes.results import LOG_PAGE, Before
 
@@ -75,7 +75,7 @@ def _answer_page(
     values = {
         "entries": entries,
         "stands": entries[0].undone is None,
-        "choices": () if one_mark else ANSWERS[Mode(who.project.mode)],
+        "choices": () if one_mark else answer_buttons(who.project),
         "keep": SAME,
         "token": new_token(),
         "problem": problem,

@@ -5,31 +5,41 @@ from __future__ import annotations
 from typing import Annotated, Literal, NamedTuple
 from uuid import UUID
 
+import anyio.to_thread
 from fastapi import APIRouter, Path, Request
+from fastapi import Query as Parameter
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, select
 
 from podium.studio.accounts.identity import Member
 from podium.studio.errors import RefusedError
-from podium.studio.judging.answer_choices import CHOICES
+from podium.studio.judging.answer_choices import choices
 from podium.studio.judging.judgment_counts import user_judgments
 from podium.studio.judging.leases import RENEW_EVERY, LeaseHolder
 from podium.studio.judging.next_task import LeasedTask, NextTask, UsedStates
 from podium.studio.judging.query_state import Document
+from podium.studio.judging.scales import LONGEST_REPLY, MOST_QUESTIONS, Question, grade_names
 from podium.studio.judging.service import AnswerResult, JudgingService
+from podium.studio.projects.display import DocumentContent, FieldRole, shown_document, shows
 from podium.studio.store.database import in_transaction, reading
-from podium.studio.store.enums import Mode
-from podium.studio.store.rows import fetch_one
+from podium.studio.store.enums import Mode, Role
+from podium.studio.store.rows import ProjectRow
 from podium.studio.store.tables import ProjectQuery, QueryCandidate
 from podium.studio.store.text import storable
-from podium.studio.web.access import AnyMember, member_in
-from podium.studio.web.documents import document_page, terms_of
+from podium.studio.transfer.images import ImageStore
+from podium.studio.web.access import AnyMember, member, member_in
+from podium.studio.web.documents import document_page, terms_in
 
 router = APIRouter(prefix="/api/v1/projects/{project}", tags=["judging"])
 
 Tab = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_-]+$")]
 Number = Annotated[int, Path(ge=1, lt=2**62)]
+QuestionName = Annotated[str, Field(max_length=40)]
+Reply = Annotated[str, AfterValidator(storable), Field(max_length=LONGEST_REPLY)]
+_MOST_DOCUMENTS = 100
+"""How many documents are asked for at once."""
 
 
 class _Body(BaseModel):
@@ -48,18 +58,29 @@ class _TabRequest(_Body):
         return LeaseHolder(user_id, self.tab, self.renews)
 
 
+Held = Annotated[list[UUID], Field(max_length=9)]
+
+
 class NextRequest(_TabRequest):
-    """Ask for a task."""
+    """Ask for a task, or for one to show after others."""
+
+    after: Held = []
+    """The tasks that this tab holds already, the one that it shows first: then another one is
+    given, which the answers to these cannot change, or none if there is none (``wait``)."""
 
 
 class AnswerRequest(_TabRequest):
     """Answer a task."""
 
     token: UUID
-    choice: str = Field(max_length=20)
+    choice: str = Field(max_length=40)
     seconds: float = Field(ge=0, le=1e7)
     reason: Annotated[str, AfterValidator(storable)] | None = Field(default=None, max_length=2000)
+    replies: dict[QuestionName, Reply] = Field(default={}, max_length=2 * MOST_QUESTIONS)
+    """To the name of each of the task's questions the reply."""
     more: bool = True
+    after: Held = []
+    """The other tasks that this tab holds, as in a request for a task."""
 
 
 class UndoRequest(_TabRequest):
@@ -73,6 +94,8 @@ class RenewalRequest(_TabRequest):
     """Keep a task: someone is still at it."""
 
     token: UUID
+    after: Held = []
+    """Tasks that were fetched to be shown after it, to be kept as well."""
 
 
 class ReleaseRequest(_Body):
@@ -84,7 +107,10 @@ class ReleaseRequest(_Body):
 
 
 class DocumentRef(BaseModel):
-    """A document to show: `place` names it, at random, and its format tells how to show it."""
+    """A document to show: `place` names it, at random, and its format tells how to show it.
+
+    Title and address are empty where the project hides them.
+    """
 
     place: int
     title: str
@@ -109,6 +135,8 @@ class TaskOut(BaseModel):
     description: str
     sides: list[Side]
     choices: list[str]
+    questions: list[Question]
+    """What is asked besides the verdict."""
     expires_at: float
     renew_seconds: float = RENEW_EVERY
     """How often to renew it, for tabs that do."""
@@ -149,6 +177,9 @@ class RenewalOut(BaseModel):
     """Until when a task is kept; null if it has gone to someone else, or was answered."""
 
     expires_at: float | None
+    lost: list[UUID] = []
+    """Those of the tasks to be shown after it that are not kept any more; the others are kept for
+    as long as it is."""
 
 
 class ReleaseOut(BaseModel):
@@ -157,13 +188,29 @@ class ReleaseOut(BaseModel):
     released: bool
 
 
-class DocumentOut(BaseModel):
-    """A document's text, with the words of the query to highlight."""
+class FieldOut(BaseModel):
+    """A field of a document, and how to show it."""
 
+    role: FieldRole
+    label: str
+    text: str
+    image: str | None = None
+    """Where this server has the picture, if the field is one."""
+
+
+class DocumentOut(BaseModel):
+    """A document as the project shows it, with the words to highlight; what it hides is empty."""
+
+    place: int
     title: str
     url: str
     text: str
+    format: Literal["text", "html"]
+    """Whether the text is shown, or the document's page of HTML."""
+    fields: list[FieldOut]
+    """What is shown besides, in order."""
     terms: list[str]
+    """The words in it that are forms of the query's words."""
 
 
 def _service(request: Request) -> JudgingService:
@@ -182,7 +229,8 @@ def next_task(request: Request, project: Number, body: NextRequest) -> Response:
 
     def work(connection: Connection) -> tuple[NextOut, UsedStates]:
         who = member_in(connection, request, project)
-        outcome, states = service.next_in(connection, who.project, body.holder(who.person.id))
+        holder = body.holder(who.person.id)
+        outcome, states = service.next_in(connection, who.project, holder, body.after)
         return _next_out(connection, who, outcome), states
 
     return _json(service.transact(work))
@@ -203,7 +251,9 @@ def answer(request: Request, project: Number, answer_request: AnswerRequest) -> 
             answer_request.choice,
             seconds=answer_request.seconds,
             reason=answer_request.reason,
+            replies=answer_request.replies,
             more=answer_request.more,
+            after=answer_request.after,
         )
         next_out = None if outcome is None else _next_out(connection, who, outcome)
         return (who.project.mode, result, next_out), states
@@ -238,8 +288,10 @@ def renew(request: Request, project: Number, body: RenewalRequest) -> Response:
     def work(connection: Connection) -> RenewalOut:
         who = member_in(connection, request, project)
         holder = body.holder(who.person.id)
-        until = service.renew_in(connection, who.project, holder, body.token)
-        return RenewalOut(expires_at=until)
+        tokens = (body.token, *body.after)
+        renewed = service.renew_in(connection, who.project, holder, tokens)
+        lost = [token for token in body.after if renewed[token] is None]
+        return RenewalOut(expires_at=renewed[body.token], lost=lost)
 
     return _json(in_transaction(request.app.state.engine, work))
 
@@ -263,53 +315,131 @@ def released(request: Request, project: int, body: ReleaseRequest) -> bool:
     return service.transact(work)
 
 
+@router.get("/queries/{query}/documents", operation_id="list_documents")
+def documents(
+    request: Request,
+    who: AnyMember,
+    query: Number,
+    place: Annotated[list[int], Parameter(max_length=_MOST_DOCUMENTS)],
+    text: Annotated[bool, Parameter(description="Whether their texts are needed.")] = True,
+) -> list[DocumentOut]:
+    """Some documents of a query, by their `place`, as the project shows them."""
+    rows = document_rows(request, who, query, place)
+    shown = [_document_out(request, who, query, rows[each]) for each in place if each in rows]
+    return shown if text else [each.model_copy(update={"text": ""}) for each in shown]
+
+
 @router.get("/queries/{query}/documents/{place}")
 def document(request: Request, who: AnyMember, query: Number, place: int) -> DocumentOut:
-    """A document's text."""
-    row = document_row(request, who, query, place)
-    return DocumentOut(title=row.title, url=row.url, text=row.text, terms=terms_of(row.query_text))
+    """A document as the project shows it."""
+    return _document_out(request, who, query, document_row(request, who, query, place))
 
 
 @router.get("/queries/{query}/documents/{place}/page", response_class=HTMLResponse)
 def document_html(request: Request, who: AnyMember, query: Number, place: int) -> HTMLResponse:
     """A document's HTML, sanitised, with the query's words marked; scripts run nowhere in it."""
     row = document_row(request, who, query, place)
-    return document_page(row.title, row.html, terms_of(row.query_text))
+    shown = shown_document(who.project.display, row.content)
+    # Managers see on other pages what assessors do not.
+    markup = row.content.html if who.may(Role.MANAGER) else shown.html
+    title = row.content.title if who.may(Role.MANAGER) else shown.title
+    return document_page(title, markup, terms_in(row.query_text, markup))
+
+
+@router.get("/queries/{query}/documents/{place}/image", response_class=Response)
+async def document_image(request: Request, query: Number, place: int, project: Number) -> Response:
+    """The picture of a document, from this server: browsers call no other."""
+    url = await run_in_threadpool(_image_url, request, project, query, place)
+    images: ImageStore = request.app.state.images
+    # In threads of their own: a slow host keeps nobody from judging.
+    picture = await anyio.to_thread.run_sync(
+        images.picture, url, limiter=request.app.state.fetching_images
+    )
+    headers = {
+        "Cache-Control": "private, max-age=86400",
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+        "X-Content-Type-Options": "nosniff",
+    }
+    return Response(picture.content, media_type=picture.media_type, headers=headers)
+
+
+def _image_url(request: Request, project: int, query: int, place: int) -> str:
+    who = member(request, project)
+    row = document_row(request, who, query, place)
+    for field in shown_document(who.project.display, row.content).fields:
+        if field.role is FieldRole.IMAGE:
+            return field.text
+    raise RefusedError(404, "The document has no picture.")
 
 
 class DocumentRow(NamedTuple):
     """A document with the text of its query."""
 
-    title: str
-    url: str
-    text: str
-    html: str
+    place: int
+    content: DocumentContent
     query_text: str
 
 
 def document_row(request: Request, who: Member, query: int, place: int) -> DocumentRow:
     """A document of the project, by the number that names it to browsers."""
+    row = document_rows(request, who, query, [place]).get(place)
+    if row is None:
+        raise RefusedError(404, "The document does not exist.")
+    return row
+
+
+def document_rows(
+    request: Request, who: Member, query: int, places: list[int]
+) -> dict[int, DocumentRow]:
+    """Documents of the project, by the numbers that name them to browsers."""
     statement = (
         select(
+            QueryCandidate.reference,
+            ProjectQuery.text,
+            QueryCandidate.item,
             QueryCandidate.title,
             QueryCandidate.url,
             QueryCandidate.text,
             QueryCandidate.html,
-            ProjectQuery.text,
+            QueryCandidate.extra,
         )
         .join(ProjectQuery, ProjectQuery.id == QueryCandidate.query_id)
         .where(
             ProjectQuery.project_id == who.project.id,
             QueryCandidate.query_id == query,
-            QueryCandidate.reference == place,
+            QueryCandidate.reference.in_([place for place in places if 0 <= place < 2**31]),
         )
     )
-    row = None
-    if 0 <= place < 2**31:
-        row = reading(request.app.state.engine, lambda c: fetch_one(c, statement, DocumentRow))
-    if row is None:
-        raise RefusedError(404, "The document does not exist.")
-    return row
+    rows = reading(request.app.state.engine, lambda c: c.execute(statement).all())
+    return {
+        reference: DocumentRow(reference, DocumentContent(*content), query_text)
+        for reference, query_text, *content in rows
+    }
+
+
+def _document_out(request: Request, who: Member, query: int, row: DocumentRow) -> DocumentOut:
+    shown = shown_document(who.project.display, row.content)
+    images: ImageStore = request.app.state.images
+    path = f"/api/v1/projects/{who.project.id}/queries/{query}/documents/{row.place}/image"
+    texts = [field.text for field in shown.fields if field.role is not FieldRole.IMAGE]
+    return DocumentOut(
+        place=row.place,
+        title=shown.title,
+        url=shown.url,
+        text=shown.text,
+        format="html" if shown.html else "text",
+        fields=[
+            FieldOut(
+                role=field.role,
+                label=field.label,
+                text=field.text if field.role is not FieldRole.IMAGE else "",
+                image=path if field.role is FieldRole.IMAGE else None,
+            )
+            for field in shown.fields
+            if field.role is not FieldRole.IMAGE or images.allows(field.text)
+        ],
+        terms=terms_in(row.query_text, shown.title, shown.text, *texts),
+    )
 
 
 def _next_out(connection: Connection, who: Member, outcome: NextTask) -> NextOut:
@@ -330,9 +460,11 @@ def _next_out(connection: Connection, who: Member, outcome: NextTask) -> NextOut
             query=query.text,
             description=query.description,
             sides=[
-                Side(documents=[_ref(document) for _, document in side]) for side in outcome.sides
+                Side(documents=[_ref(who.project, document) for _, document in side])
+                for side in outcome.sides
             ],
-            choices=list(CHOICES[mode]),
+            choices=list(choices(mode, grade_names(who.project.scale))),
+            questions=[Question(**question) for question in who.project.questions],
             expires_at=outcome.expires_at,
         ),
         progress=Progress(
@@ -344,13 +476,17 @@ def _next_out(connection: Connection, who: Member, outcome: NextTask) -> NextOut
     )
 
 
-def _ref(document: Document) -> DocumentRef:
+def _ref(project: ProjectRow, document: Document) -> DocumentRef:
+    """What a page knows of a document before it loads it: nothing that the project hides."""
+    display = project.display
+    body = shows(display, "text", FieldRole.TEXT)
+    markup = document.markup if body else 0
     return DocumentRef(
         place=document.reference,
-        title=document.title or document.item,
-        url=document.url,
-        format="html" if document.markup else "text",
-        length=document.markup or document.length,
+        title=(document.title or document.item) if shows(display, "title", FieldRole.TITLE) else "",
+        url=document.url if shows(display, "url", FieldRole.LINK) else "",
+        format="html" if markup else "text",
+        length=markup or (document.length if body else 0),
     )
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse, Response
 from pydantic import ValidationError
 
 from podium.studio.errors import RefusedError, first_problem
+from podium.studio.judging.scales import LONGEST_REPLY, Question, scale_of
+from podium.studio.projects.display import shown_document
 from podium.studio.projects.guidelines import guidelines_html
-from podium.studio.store.enums import Mode
+from podium.studio.store.enums import Mode, Role
+from podium.studio.store.rows import ProjectRow
 from podium.studio.web.access import AnyMember
 from podium.studio.web.forms import FormValues, read_csrf
 from podium.studio.web.pages import render
@@ -31,6 +34,7 @@ class Button:
         key_label: The key as people read it.
         style: Its class.
         other_key: A second key, for where the first one scrolls.
+        description: When to press it.
     """
 
     name: str
@@ -39,9 +43,10 @@ class Button:
     key_label: str
     style: str = ""
     other_key: str = ""
+    description: str = ""
 
 
-ANSWERS: dict[Mode, tuple[Button, ...]] = {
+_ANSWERS: dict[Mode, tuple[Button, ...]] = {
     Mode.PAIRS: (
         Button("left", "Left is better", "ArrowLeft", "←", "prefer"),
         Button("tie", "Equally good", "ArrowDown", "↓", other_key="0"),
@@ -49,13 +54,6 @@ ANSWERS: dict[Mode, tuple[Button, ...]] = {
         Button("bad-left", "Left is bad", "1", "1", "bad"),
         Button("bad-both", "Both are bad", "2", "2", "bad"),
         Button("bad-right", "Right is bad", "3", "3", "bad"),
-    ),
-    Mode.GRADES: (
-        Button("bad", "Bad", "1", "1"),
-        Button("fair", "Fair", "2", "2"),
-        Button("good", "Good", "3", "3"),
-        Button("excellent", "Excellent", "4", "4"),
-        Button("perfect", "Perfect", "5", "5"),
     ),
     Mode.RANKINGS: (
         Button("left-much", "Left is much better", "1", "1"),
@@ -65,7 +63,22 @@ ANSWERS: dict[Mode, tuple[Button, ...]] = {
         Button("right-much", "Right is much better", "5", "5"),
     ),
 }
-"""To each way of judging its buttons; skipping has its own."""
+"""To each way of judging its buttons, apart from grades; skipping has its own."""
+
+
+def answer_buttons(project: ProjectRow) -> tuple[Button, ...]:
+    """The buttons of a project: those of its mode, or one for each of its grades."""
+    mode = Mode(project.mode)
+    if mode is not Mode.GRADES:
+        return _ANSWERS[mode]
+    buttons = []
+    for number, grade in enumerate(scale_of(project.scale), start=1):
+        key = str(number % 10)  # the tenth is 0, as on the keyboard
+        label = grade.name if project.scale else grade.name.capitalize()
+        style = f"colour-{grade.colour}" if grade.colour else ""
+        buttons.append(Button(grade.name, label, key, key, style, description=grade.description))
+    return tuple(buttons)
+
 
 COMMANDS = (
     Button("undo", "Undo", "u", "U"),
@@ -104,7 +117,9 @@ def judge(request: Request, who: AnyMember) -> HTMLResponse:
             "project": who.project,
             "mode": mode.value,
             "sides": _SIDES[mode],
-            "answers": ANSWERS[mode],
+            "answers": answer_buttons(who.project),
+            "questions": [Question(**question) for question in who.project.questions],
+            "longest_reply": LONGEST_REPLY,
             "commands": COMMANDS,
             "scrolling": SCROLLING,
             "reasons": REASONS,
@@ -118,8 +133,20 @@ def judge(request: Request, who: AnyMember) -> HTMLResponse:
 def document(request: Request, who: AnyMember, query: Number, place: int) -> Response:
     """A document by itself."""
     row = document_row(request, who, query, place)
-    frame = f"/api/v1/projects/{who.project.id}/queries/{query}/documents/{place}/page"
-    values = {"document": row, "frame": frame if row.html else ""}
+    shown = shown_document(who.project.display, row.content)
+    if who.may(Role.MANAGER):
+        shown = replace(
+            shown, title=row.content.title or row.content.item, url=row.content.url,
+            text=row.content.text, html=row.content.html,
+        )  # fmt: skip
+    frame = f"/api/v1/projects/{who.project.id}/queries/{query}/documents/{place}"
+    values = {
+        "document": shown,
+        "query_text": row.query_text,
+        "extra": row.content.extra if who.may(Role.MANAGER) else {},
+        "frame": f"{frame}/page" if shown.html else "",
+        "image": f"{frame}/image",
+    }
     return render_project(request, who, "document.html", values)
 
 

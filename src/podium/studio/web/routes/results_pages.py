@@ -18,6 +18,7 @@ from podium.studio.accounts.members import members_of
 from podium.studio.errors import RefusedError, first_problem
 from podium.studio.json_types import JsonObject
 from podium.studio.judging.bulk_discards import RESTORE, DiscardRequest, bulk_jobs
+from podium.studio.judging.scales import grade_names
 from podium.studio.reporting.query_list import QueryFilter
 from podium.studio.reporting.query_results import query_results
 from podium.studio.store.database import reading
@@ -61,6 +62,7 @@ def query_page(request: Request, who: AManager, query: Number, before: Before = 
     values = {
         "results": reached,
         "entries": results.entries_of_query(request, who, query, before),
+        "grades": grade_names(who.project.scale),
         "titles": {each.position: each for each in reached.documents},
         "before": before,
         "log_page": results.LOG_PAGE,
