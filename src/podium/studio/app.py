@@ -31,6 +31,7 @@ from podium.studio.judging.leases import delete_old_leases
 from podium.studio.judging.service import JudgingService
 from podium.studio.logs import describe_error
 from podium.studio.metrics import Metrics, forget_process
+from podium.studio.models.assessors import RUN
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect
 from podium.studio.web.assets import Assets
@@ -40,6 +41,7 @@ from podium.studio.web.problems import PROBLEMS
 from podium.studio.web.routes import (
     account_pages,
     accounts,
+    adjudication,
     dashboard,
     dashboard_pages,
     health,
@@ -50,17 +52,33 @@ from podium.studio.web.routes import (
     judging_pages,
     members,
     members_pages,
+    models,
+    models_pages,
     one_time_links,
     openid,
     project_pages,
     projects,
+    quality_pages,
     results,
     results_pages,
     signing_in,
+    training,
     transfer_pages,
 )
 
-_API = (judging, projects, jobs, members, dashboard, results, history, accounts)
+_API = (
+    judging,
+    projects,
+    jobs,
+    members,
+    dashboard,
+    results,
+    history,
+    adjudication,
+    training,
+    models,
+    accounts,
+)
 _PAGES = (
     health,
     signing_in,
@@ -72,6 +90,8 @@ _PAGES = (
     dashboard_pages,
     results_pages,
     history_pages,
+    models_pages,
+    quality_pages,
     one_time_links,
     account_pages,
 )
@@ -90,14 +110,18 @@ def create_app(settings: Settings) -> FastAPI:
     # others wait.
     probe = connect(settings, seconds=_PROBE_SECONDS, pooled=False)
     metrics = Metrics(engine)
-    process = JobProcess(settings)
+    process, model_process = JobProcess(settings), JobProcess(settings)
     worker = Worker(
         settings,
-        KINDS,
+        {kind: function for kind, function in KINDS.items() if kind != RUN},
         metrics,
         execute=process.execute,
         kept=(DISCARD, RESTORE),  # they tell what can be restored
         cleanups=(forget_expired, delete_old_leases),
+    )
+    # A model may judge for hours, which no import and no report should wait for.
+    model_worker = Worker(
+        settings, {RUN: KINDS[RUN]}, metrics, execute=model_process.execute, cleans_up=False
     )
 
     @asynccontextmanager
@@ -105,9 +129,12 @@ def create_app(settings: Settings) -> FastAPI:
         # As many requests at once as there are connections; more would only wait for one.
         anyio.to_thread.current_default_thread_limiter().total_tokens = settings.pool_size
         worker.start()
+        model_worker.start()
         yield
         worker.stop()
+        model_worker.stop()
         process.close()
+        model_process.close()
         engine.dispose()
         probe.dispose()
         forget_process()
@@ -131,12 +158,14 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.service = JudgingService(engine)
     app.state.metrics = metrics
     app.state.worker = worker
+    app.state.model_worker = model_worker
     # Links that sign someone in once: by the digest of their secret, who.
     app.state.one_time = {}
     app.state.provider = OpenIDProvider(settings) if settings.oidc_issuer else None
-    for router in [*(module.router for module in _API), jobs.uploads]:
+    for router in [*(module.router for module in _API), jobs.uploads, training.uploads]:
         app.include_router(router, responses=PROBLEMS)
-    for router in [*(page.router for page in _PAGES), transfer_pages.uploads]:
+    uploads = [transfer_pages.uploads, models_pages.uploads, quality_pages.uploads]
+    for router in [*(page.router for page in _PAGES), *uploads]:
         app.include_router(router)
     app.mount("/static", Assets(), name="static")
     _answer_errors(app)

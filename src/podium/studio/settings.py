@@ -49,6 +49,9 @@ class Settings(BaseSettings):
     None by default: a manager's browser must not make the server call whatever it can reach.
     """
 
+    models: list[str] = []
+    """Endpoints of language models that may judge, each with its key where a URL has a password."""
+
     oidc_issuer: str = ""
     """The OpenID provider to sign in with, by its issuer URL."""
 

@@ -48,7 +48,7 @@ def engine(database: str) -> Iterator[Engine]:
 
 @pytest.fixture
 def address(engine: Engine, database: str) -> Iterator[str]:  # noqa: ARG001 (the engine makes the tables)
-    with serving(Settings(database=database)) as found:
+    with serving(Settings(database=database, models=["https://models.example.org/v1"])) as found:
         yield found
 
 

@@ -18,7 +18,7 @@ from playwright.sync_api import Page
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect
 from podium.studio.store.migrate import upgrade
-from tests.studio.browser import project_scenes  # noqa: F401 - adds its scenes
+from tests.studio.browser import flow_scenes, project_scenes  # noqa: F401 - add their scenes
 from tests.studio.browser.chromium import ROOT, chromium, signed_in
 from tests.studio.browser.scenes import SCENES, set_up
 from tests.studio.server import serving
@@ -43,7 +43,11 @@ def take(names: list[str], folder: Path = FOLDER) -> None:
     """Take the pictures of some screens."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
-        settings = Settings(database=f"sqlite:///{scratch}/studio.db", exports=Path(scratch))
+        settings = Settings(
+            database=f"sqlite:///{scratch}/studio.db",
+            exports=Path(scratch),
+            models=["https://models.example.org/v1"],
+        )
         engine = connect(settings)
         upgrade(engine)
         stage = set_up(engine)

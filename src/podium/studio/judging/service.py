@@ -30,6 +30,7 @@ from podium.studio.judging.open_work import reset_if_restored
 from podium.studio.judging.query_state import QueryState
 from podium.studio.judging.state_cache import StateCache
 from podium.studio.judging.task_selection import NoTask, query_to_undo
+from podium.studio.judging.training import TrainingGate
 from podium.studio.store.database import Result, in_transaction
 from podium.studio.store.enums import Kind, Mode, Purpose
 from podium.studio.store.prepared import Prepared
@@ -145,6 +146,7 @@ class JudgingService:
         self._cache = StateCache()
         drawn = rng or random.Random()  # noqa: S311 - no secret
         self._dispatcher = TaskDispatcher(self._cache, clock, drawn)
+        self._gate = TrainingGate(clock)
         self._numbers_are_ours = False
 
     def transact(self, work: Callable[[Connection], tuple[Result, UsedStates]]) -> Result:
@@ -223,6 +225,8 @@ class JudgingService:
         """
         if project.paused:
             return NoTask("paused"), []
+        if self._gate.stops(connection, project.id, who.user_id):
+            return NoTask("training"), []
         return self._dispatcher.next_task(connection, project, who, None)
 
     def answer_in(
@@ -255,7 +259,7 @@ class JudgingService:
         # Two copies of an answer may both see the lease; only one of them removes it.
         if leased is None or not leases.remove(connection, token):
             result = self._recorded(connection, project, who.user_id, token)
-            if not more or project.paused:
+            if not more or project.paused or self._gate.stops(connection, project.id, who.user_id):
                 return (result, None), []
             next_task, states = self._dispatcher.next_task(connection, project, who, None)
             return (result, next_task), states
@@ -288,7 +292,7 @@ class JudgingService:
         # A task that was leased and is still open is available to others.
         locked.opened = locked.opened or not judged or task.purpose is not Purpose.MAIN
         result = AnswerResult(False, late, counts)
-        if not more or project.paused:
+        if not more or project.paused or self._gate.stops(connection, project.id, who.user_id):
             update_query(connection, query, state, locked.query_leases, opened=locked.opened)
             return (result, None), [(query.id, state)]
         next_task, states = self._dispatcher.next_task(connection, project, who, locked)
@@ -332,9 +336,10 @@ class JudgingService:
         append_undo(connection, state, query, undone, token, now)
         leases.release_tab(connection, who.user_id, who.tab, now)
         locked = LockedQuery(query, state, active_leases(connection, query.id, now), opened=True)
-        if project.paused:
+        stopped = self._gate.stops(connection, project.id, who.user_id)
+        if project.paused or stopped:
             update_query(connection, query, state, locked.query_leases, opened=True)
-            return NoTask("paused"), [(query.id, state)]
+            return NoTask("paused" if project.paused else "training"), [(query.id, state)]
         again = _task_of(undone, state, who.user_id)
         if again is not None:
             return self._dispatcher.lease(connection, project, locked, who, again), [
@@ -480,6 +485,8 @@ def _still_counts(state: QueryState, task: JudgingTask, user_id: int, held: list
 def _task_of(undone: list[QueryLogEntry], state: QueryState, user_id: int) -> JudgingTask | None:
     """The task of an undone answer, if it can be asked again."""
     first = undone[0]
+    if first.purpose is Purpose.ADJUDICATE:
+        return None  # it has a page of its own
     if first.purpose is not Purpose.MAIN and first.left is not None and first.right is not None:
         return JudgingTask(first.left, first.right, first.purpose)
     named = {item for entry in undone for item in (entry.left, entry.right) if item is not None}

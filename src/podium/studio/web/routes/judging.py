@@ -126,9 +126,10 @@ class Progress(BaseModel):
 class NextOut(BaseModel):
     """A task, or why there is none."""
 
-    state: Literal["task", "wait", "paused", "yours-done", "done", "blocked"]
+    state: Literal["task", "wait", "paused", "yours-done", "done", "blocked", "training"]
     """``wait``: ask again after `wait_seconds`, for what others do may open something for you.
     ``blocked``: work is left that nobody can do; `problems` tell why, and what would help.
+    ``training``: the project's training comes first, or was failed.
     """
     wait_seconds: float = 0.0
     problems: list[str] = []
@@ -329,9 +330,7 @@ def _next_out(connection: Connection, who: Member, outcome: NextTask) -> NextOut
             query_id=query.id,
             query=query.text,
             description=query.description,
-            sides=[
-                Side(documents=[_ref(document) for _, document in side]) for side in outcome.sides
-            ],
+            sides=[side_of(side) for side in outcome.sides],
             choices=list(CHOICES[mode]),
             expires_at=outcome.expires_at,
         ),
@@ -342,6 +341,11 @@ def _next_out(connection: Connection, who: Member, outcome: NextTask) -> NextOut
             query_left=outcome.left,
         ),
     )
+
+
+def side_of(documents: list[tuple[int, Document]]) -> Side:
+    """One side of a task, as pages show it."""
+    return Side(documents=[_ref(document) for _, document in documents])
 
 
 def _ref(document: Document) -> DocumentRef:
