@@ -36,7 +36,7 @@ def people(engine):
 
 @pytest.fixture
 def project(engine, people):
-    return make_project(engine, people, queries=1, items=4)
+    return make_project(engine, people, queries=4, items=4)
 
 
 def test_training_comes_first_and_a_manager_can_allow(engine, database, project, people):

@@ -23,6 +23,7 @@ from podium.studio.accounts.openid import OpenIDProvider
 from podium.studio.accounts.service import forget_expired
 from podium.studio.errors import RefusedError
 from podium.studio.job_child import KINDS
+from podium.studio.jobs.outbox import Outbox, forget_deliveries
 from podium.studio.jobs.process import JobProcess
 from podium.studio.jobs.worker import Worker
 from podium.studio.json_types import JsonObject
@@ -42,6 +43,8 @@ from podium.studio.web.routes import (
     account_pages,
     accounts,
     adjudication,
+    crowd,
+    crowd_pages,
     dashboard,
     dashboard_pages,
     health,
@@ -56,6 +59,7 @@ from podium.studio.web.routes import (
     models_pages,
     one_time_links,
     openid,
+    password_resets,
     project_pages,
     projects,
     quality_pages,
@@ -64,6 +68,8 @@ from podium.studio.web.routes import (
     signing_in,
     training,
     transfer_pages,
+    webhooks,
+    webhooks_pages,
 )
 
 _API = (
@@ -77,11 +83,14 @@ _API = (
     adjudication,
     training,
     models,
+    webhooks,
+    crowd,
     accounts,
 )
 _PAGES = (
     health,
     signing_in,
+    password_resets,
     judging_pages,
     project_pages,
     transfer_pages,
@@ -92,6 +101,8 @@ _PAGES = (
     history_pages,
     models_pages,
     quality_pages,
+    webhooks_pages,
+    crowd_pages,
     one_time_links,
     account_pages,
 )
@@ -117,12 +128,13 @@ def create_app(settings: Settings) -> FastAPI:
         metrics,
         execute=process.execute,
         kept=(DISCARD, RESTORE),  # they tell what can be restored
-        cleanups=(forget_expired, delete_old_leases),
+        cleanups=(forget_expired, delete_old_leases, forget_deliveries),
     )
     # A model may judge for hours, which no import and no report should wait for.
     model_worker = Worker(
         settings, {RUN: KINDS[RUN]}, metrics, execute=model_process.execute, cleans_up=False
     )
+    outbox = Outbox(settings)
 
     @asynccontextmanager
     async def running(_app: FastAPI) -> AsyncIterator[None]:
@@ -130,9 +142,11 @@ def create_app(settings: Settings) -> FastAPI:
         anyio.to_thread.current_default_thread_limiter().total_tokens = settings.pool_size
         worker.start()
         model_worker.start()
+        outbox.start()
         yield
         worker.stop()
         model_worker.stop()
+        outbox.stop()
         process.close()
         model_process.close()
         engine.dispose()

@@ -13,7 +13,14 @@ from sqlalchemy import Engine
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect
 from podium.studio.store.migrate import upgrade
-from tests.studio.browser.chromium import BUILT, CHROMIUM, Judging, chromium, signed_in
+from tests.studio.browser.chromium import (
+    BUILT,
+    CHROMIUM,
+    OUTSIDE,
+    Judging,
+    chromium,
+    signed_in,
+)
 from tests.studio.server import serving
 
 Opened = Callable[..., Judging]
@@ -48,7 +55,7 @@ def engine(database: str) -> Iterator[Engine]:
 
 @pytest.fixture
 def address(engine: Engine, database: str) -> Iterator[str]:  # noqa: ARG001 (the engine makes the tables)
-    with serving(Settings(database=database, models=["https://models.example.org/v1"])) as found:
+    with serving(Settings(database=database, **OUTSIDE)) as found:
         yield found
 
 

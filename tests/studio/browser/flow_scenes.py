@@ -8,6 +8,7 @@ from playwright.sync_api import Page
 from sqlalchemy import Connection, select
 
 from benchmarks._chat_endpoint import ChatServer, serve_chat
+from podium.studio.accounts.crowd import make_link
 from podium.studio.accounts.identity import Member, Person
 from podium.studio.jobs.execution import JobFunction, execute
 from podium.studio.jobs.queue import JobContext, claim
@@ -129,3 +130,34 @@ def training(stage: Stage, page: Page) -> None:
     page.goto(f"/projects/{disputed_project(stage, page)}/training")
     page.get_by_role("button", name="Right is better").click()
     page.wait_for_selector("text=Not quite")
+
+
+@scene()
+def project_webhooks(stage: Stage, page: Page) -> None:
+    project = busy_project(stage)
+    page.goto(f"/projects/{project}/settings/webhooks")
+    page.get_by_label("URL").fill("https://hooks.example.org/podium")
+    page.get_by_role("button", name="Add webhook").click()
+    page.wait_for_selector("text=shown only once")
+
+
+@scene()
+def project_crowd(stage: Stage, page: Page) -> None:
+    project = busy_project(stage)
+    page.goto(f"/projects/{project}/crowd")
+    page.get_by_label("Completion code").fill("C7XQ2")
+    page.get_by_role("button", name="Create link").click()
+    page.wait_for_selector("text=shown only once")
+
+
+@scene(stranger=True)
+def crowd_arrive(stage: Stage, page: Page) -> None:
+    project = busy_project(stage)
+    work = {"parameter": "PROLIFIC_PID", "code": "C", "judgments": 2, "workers": 2, "days": 1}
+    secret = in_transaction(stage.engine, lambda c: make_link(c, manager(stage, project), **work))
+    page.goto(f"/crowd/{secret}?PROLIFIC_PID=5f1e")
+
+
+@scene(stranger=True)
+def reset(_stage: Stage, page: Page) -> None:
+    page.goto("/reset")

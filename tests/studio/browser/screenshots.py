@@ -19,7 +19,7 @@ from podium.studio.settings import Settings
 from podium.studio.store.database import connect
 from podium.studio.store.migrate import upgrade
 from tests.studio.browser import flow_scenes, project_scenes  # noqa: F401 - add their scenes
-from tests.studio.browser.chromium import ROOT, chromium, signed_in
+from tests.studio.browser.chromium import OUTSIDE, ROOT, chromium, signed_in
 from tests.studio.browser.scenes import SCENES, set_up
 from tests.studio.server import serving
 
@@ -46,7 +46,7 @@ def take(names: list[str], folder: Path = FOLDER) -> None:
         settings = Settings(
             database=f"sqlite:///{scratch}/studio.db",
             exports=Path(scratch),
-            models=["https://models.example.org/v1"],
+            **OUTSIDE,
         )
         engine = connect(settings)
         upgrade(engine)

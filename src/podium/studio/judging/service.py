@@ -20,6 +20,7 @@ from sqlalchemy.exc import IntegrityError
 from podium.studio.errors import RefusedError
 from podium.studio.judging import leases
 from podium.studio.judging.answer_choices import AnswerEntry, answer_entries, changed_entries
+from podium.studio.judging.entry_gate import EntryGate
 from podium.studio.judging.judgment_counts import count_judgment
 from podium.studio.judging.judgment_log import append, append_undo, update_query
 from podium.studio.judging.leases import HeldPair, LeaseHolder, active_leases
@@ -30,7 +31,6 @@ from podium.studio.judging.open_work import reset_if_restored
 from podium.studio.judging.query_state import QueryState
 from podium.studio.judging.state_cache import StateCache
 from podium.studio.judging.task_selection import NoTask, query_to_undo
-from podium.studio.judging.training import TrainingGate
 from podium.studio.store.database import Result, in_transaction
 from podium.studio.store.enums import Kind, Mode, Purpose
 from podium.studio.store.prepared import Prepared
@@ -146,7 +146,7 @@ class JudgingService:
         self._cache = StateCache()
         drawn = rng or random.Random()  # noqa: S311 - no secret
         self._dispatcher = TaskDispatcher(self._cache, clock, drawn)
-        self._gate = TrainingGate(clock)
+        self._gate = EntryGate(clock)
         self._numbers_are_ours = False
 
     def transact(self, work: Callable[[Connection], tuple[Result, UsedStates]]) -> Result:
@@ -225,8 +225,9 @@ class JudgingService:
         """
         if project.paused:
             return NoTask("paused"), []
-        if self._gate.stops(connection, project.id, who.user_id):
-            return NoTask("training"), []
+        stop = self._gate.stop(connection, project.id, who.user_id)
+        if stop is not None:
+            return NoTask(stop), []
         return self._dispatcher.next_task(connection, project, who, None)
 
     def answer_in(
@@ -259,7 +260,7 @@ class JudgingService:
         # Two copies of an answer may both see the lease; only one of them removes it.
         if leased is None or not leases.remove(connection, token):
             result = self._recorded(connection, project, who.user_id, token)
-            if not more or project.paused or self._gate.stops(connection, project.id, who.user_id):
+            if not more or project.paused or self._gate.stop(connection, project.id, who.user_id):
                 return (result, None), []
             next_task, states = self._dispatcher.next_task(connection, project, who, None)
             return (result, next_task), states
@@ -292,7 +293,7 @@ class JudgingService:
         # A task that was leased and is still open is available to others.
         locked.opened = locked.opened or not judged or task.purpose is not Purpose.MAIN
         result = AnswerResult(False, late, counts)
-        if not more or project.paused or self._gate.stops(connection, project.id, who.user_id):
+        if not more or project.paused or self._gate.stop(connection, project.id, who.user_id):
             update_query(connection, query, state, locked.query_leases, opened=locked.opened)
             return (result, None), [(query.id, state)]
         next_task, states = self._dispatcher.next_task(connection, project, who, locked)
@@ -336,8 +337,8 @@ class JudgingService:
         append_undo(connection, state, query, undone, token, now)
         leases.release_tab(connection, who.user_id, who.tab, now)
         locked = LockedQuery(query, state, active_leases(connection, query.id, now), opened=True)
-        stopped = self._gate.stops(connection, project.id, who.user_id)
-        if project.paused or stopped:
+        stop = self._gate.stop(connection, project.id, who.user_id)
+        if project.paused or stop == "training":
             update_query(connection, query, state, locked.query_leases, opened=True)
             return NoTask("paused" if project.paused else "training"), [(query.id, state)]
         again = _task_of(undone, state, who.user_id)

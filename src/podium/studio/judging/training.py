@@ -7,7 +7,7 @@ right cannot judge until a manager allows it. Managers need no training.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO, NamedTuple
 
@@ -42,7 +42,6 @@ PASSED, FAILED, ALLOWED = "passed", "failed", "allowed"
 _OUTCOMES = {"left": 1, "tie": 0, "right": -1}
 _GRADES = {name: grade for grade, name in enumerate(GRADES)}
 _LONGEST = 5000
-_KEPT_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -293,44 +292,21 @@ def trainees(connection: Connection, project_id: int) -> list[Trainee]:
     ]  # fmt: skip
 
 
-class TrainingGate:
-    """Tells who has to be trained first; that a project trains nobody is remembered for a while.
-
-    Args:
-        clock: Tells the time in seconds since 1970.
-    """
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._untrained: dict[int, float] = {}
-
-    def stops(self, connection: Connection, project_id: int, user_id: int) -> bool:
-        """Whether someone may not judge yet."""
-        now = self._clock()
-        looked_at = self._untrained.get(project_id)
-        if looked_at is not None and looked_at <= now < looked_at + _KEPT_SECONDS:
-            return False
-        if (
-            connection.scalar(
-                select(TrainingExample.id).where(TrainingExample.project_id == project_id).limit(1)
-            )
-            is None
-        ):
-            self._untrained[project_id] = now
-            return False
-        role = connection.scalar(
-            select(Membership.role).where(
-                Membership.project_id == project_id, Membership.user_id == user_id
-            )
+def must_train(connection: Connection, project_id: int, user_id: int) -> bool:
+    """Whether someone may not judge yet in a project that trains people."""
+    role = connection.scalar(
+        select(Membership.role).where(
+            Membership.project_id == project_id, Membership.user_id == user_id
         )
-        if role != Role.ASSESSOR.value:
-            return False
-        state = connection.scalar(
-            select(Qualification.state).where(
-                Qualification.project_id == project_id, Qualification.user_id == user_id
-            )
+    )
+    if role != Role.ASSESSOR.value:
+        return False
+    state = connection.scalar(
+        select(Qualification.state).where(
+            Qualification.project_id == project_id, Qualification.user_id == user_id
         )
-        return state not in (PASSED, ALLOWED)
+    )
+    return state not in (PASSED, ALLOWED)
 
 
 class _Person(NamedTuple):

@@ -21,6 +21,11 @@ from sqlalchemy import text as sql
 from sqlalchemy.orm import Mapped, mapped_column
 
 from podium.studio.json_types import JsonObject
+from podium.studio.store.crowd_tables import CrowdLink as CrowdLink
+from podium.studio.store.crowd_tables import CrowdWorker as CrowdWorker
+from podium.studio.store.delivery_tables import Delivery as Delivery
+from podium.studio.store.delivery_tables import PasswordReset as PasswordReset
+from podium.studio.store.delivery_tables import Webhook as Webhook
 from podium.studio.store.flow_tables import Adjudicator as Adjudicator
 from podium.studio.store.flow_tables import Qualification as Qualification
 from podium.studio.store.flow_tables import Training as Training

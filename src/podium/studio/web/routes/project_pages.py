@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from sqlalchemy import Connection
 
 from podium.judging.algorithms import ALGORITHMS, CAREFUL
+from podium.studio.accounts.crowd import crowd_work, note_completion
 from podium.studio.accounts.identity import Member, Person
 from podium.studio.errors import RefusedError, first_problem
 from podium.studio.json_types import JsonObject
@@ -96,9 +97,12 @@ def project_home(request: Request, who: AnyMember) -> Response:
             "disputes": count_disputes(connection, who.project.id)
             if adjudicator == who.person.id
             else None,
+            "crowd": crowd_work(connection, who.project.id, who.person.id),
         }
 
     values = reading(request.app.state.engine, work)
+    if values["crowd"] is not None and values["crowd"].code is not None:
+        in_transaction(request.app.state.engine, lambda c: note_completion(c, who.person.id))
     values["guidelines"] = guidelines_html(who.project.guidelines)
     return render_project(request, who, "project_home.html", values)
 

@@ -1,4 +1,4 @@
-"""Language models as assessors, adjudication and training."""
+"""Language models as assessors, adjudication, training, webhooks, e-mail and links for crowds."""
 
 from __future__ import annotations
 
@@ -16,11 +16,15 @@ def upgrade() -> None:
     _create_model_tables()
     _create_adjudicators()
     _create_training_tables()
+    _create_delivery_tables()
+    _create_crowd_tables()
 
 
 def downgrade() -> None:
     """Go back: what models judged and adjudicators decided is gone, what people judged stays."""
     _silence_newer_entries()
+    for table in ("crowd_workers", "crowd_links", "password_resets", "deliveries", "webhooks"):
+        op.drop_table(table)
     for table in ("qualifications", "training_answers", "training_examples", "training"):
         op.drop_table(table)
     op.drop_column("query_figures", "disputes")
@@ -159,6 +163,77 @@ def _create_training_tables() -> None:
         sa.PrimaryKeyConstraint("project_id", "user_id", name=op.f("pk_qualifications")),
     )
     op.create_index("ix_qualifications_user_id", "qualifications", ["user_id"])
+
+
+def _create_delivery_tables() -> None:
+    op.create_table(
+        "webhooks",
+        sa.Column("id", _ID, nullable=False),
+        sa.Column("project_id", _ID, nullable=False),
+        sa.Column("url", sa.String(length=2000), nullable=False),
+        sa.Column("secret", sa.String(length=64), nullable=False),
+        sa.Column("created_at", sa.Double(), nullable=False),
+        _reference("webhooks", "project_id", "projects.id"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_webhooks")),
+    )
+    op.create_index("ix_webhooks_project_id", "webhooks", ["project_id"])
+    op.create_table(
+        "deliveries",
+        sa.Column("id", _ID, nullable=False),
+        sa.Column("webhook_id", _ID, nullable=True),
+        sa.Column("content", sa.JSON(), nullable=False),
+        sa.Column("state", sa.String(length=10), nullable=False),
+        sa.Column("attempts", sa.SmallInteger(), nullable=False),
+        sa.Column("next_at", sa.Double(), nullable=False),
+        sa.Column("error", sa.Text(), nullable=True),
+        sa.Column("created_at", sa.Double(), nullable=False),
+        _reference("deliveries", "webhook_id", "webhooks.id"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_deliveries")),
+    )
+    op.create_index("ix_deliveries_webhook_id", "deliveries", ["webhook_id"])
+    waiting = sa.text("state = 'waiting'")
+    op.create_index(
+        "ix_deliveries_due", "deliveries", ["next_at"],
+        postgresql_where=waiting, sqlite_where=waiting,
+    )  # fmt: skip
+    op.create_table(
+        "password_resets",
+        sa.Column("key", sa.String(length=64), nullable=False),
+        sa.Column("user_id", _ID, nullable=False),
+        sa.Column("expires_at", sa.Double(), nullable=False),
+        _reference("password_resets", "user_id", "users.id"),
+        sa.PrimaryKeyConstraint("key", name=op.f("pk_password_resets")),
+    )
+    op.create_index("ix_password_resets_user_id", "password_resets", ["user_id"])
+
+
+def _create_crowd_tables() -> None:
+    op.create_table(
+        "crowd_links",
+        sa.Column("id", _ID, nullable=False),
+        sa.Column("project_id", _ID, nullable=False),
+        sa.Column("key", sa.String(length=64), nullable=False),
+        sa.Column("parameter", sa.String(length=50), nullable=False),
+        sa.Column("code", sa.String(length=100), nullable=False),
+        sa.Column("judgments", _ID, nullable=False),
+        sa.Column("workers_left", _ID, nullable=False),
+        sa.Column("expires_at", sa.Double(), nullable=False),
+        _reference("crowd_links", "project_id", "projects.id"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_crowd_links")),
+        sa.UniqueConstraint("key", name=op.f("uq_crowd_links_key")),
+    )
+    op.create_index("ix_crowd_links_project_id", "crowd_links", ["project_id"])
+    op.create_table(
+        "crowd_workers",
+        sa.Column("link_id", _ID, nullable=False),
+        sa.Column("external_id", sa.String(length=200), nullable=False),
+        sa.Column("user_id", _ID, nullable=False),
+        sa.Column("completed_at", sa.Double(), nullable=True),
+        _reference("crowd_workers", "link_id", "crowd_links.id"),
+        _reference("crowd_workers", "user_id", "users.id"),
+        sa.PrimaryKeyConstraint("link_id", "external_id", name=op.f("pk_crowd_workers")),
+    )
+    op.create_index("ix_crowd_workers_user_id", "crowd_workers", ["user_id"])
 
 
 def _reference(table: str, column: str, other: str) -> sa.ForeignKeyConstraint:
