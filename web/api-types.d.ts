@@ -144,7 +144,7 @@ export interface components {
              * State
              * @enum {string}
              */
-            state: "task" | "wait" | "paused" | "yours-done" | "done" | "blocked";
+            state: "task" | "wait" | "paused" | "yours-done" | "done" | "blocked" | "training";
             /**
              * Wait Seconds
              * @default 0

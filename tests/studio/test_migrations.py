@@ -12,7 +12,7 @@ from podium.studio.accounts.identity import Member, Person
 from podium.studio.judging import corrections
 from podium.studio.judging.service import JudgingService
 from podium.studio.settings import Settings
-from podium.studio.store.database import connect
+from podium.studio.store.database import connect, reading
 from podium.studio.store.enums import Role
 from podium.studio.store.migrate import downgrade, revisions, upgrade
 from podium.studio.store.tables import (
@@ -21,6 +21,7 @@ from podium.studio.store.tables import (
     JudgmentCount,
     Lease,
     LogEntry,
+    ModelAssessor,
     ProjectQuery,
     QueryAssignment,
 )
@@ -244,3 +245,44 @@ def test_corrections_survive_going_back_as_far_as_older_code_can_read_them(engin
     assert [query.withdrawn for query in queries_of(engine, project)] == [False, False]
     again = JudgingService(engine).next(row_of(engine, project), bob, "t")
     assert (again.query.id, again.judged) == (second, 0)
+
+
+def test_going_back_from_models_keeps_what_people_judged(engine):
+    ann, bob = make_people(engine, 2)
+    project = make_project(engine, [ann], queries=1, items=2, k=1)
+    service, row = JudgingService(engine), row_of(engine, project)
+    (query,) = queries_of(engine, project)
+    with engine.begin() as connection:
+        connection.execute(
+            insert(ModelAssessor).values(
+                project_id=project, user_id=bob, endpoint="http://x/v1", model="tiny", rubric="",
+                rubric_name="pairs/1", rubric_hash="h", scope="all", repeats=1, connections=1,
+                prompt_price=0, answer_price=0, created_at=0,
+            )
+        )  # fmt: skip
+        connection.execute(
+            insert(LogEntry).values(
+                query_id=query.id, place=0, user_id=bob, kind="verdict", left=0, right=1, value=1,
+                purpose="model", counts=True, late=False, token=new_token(), part=0, at=1.0,
+                seconds=1.0,
+            )
+        )  # fmt: skip
+        connection.execute(update(ProjectQuery).values(entries=1))
+        connection.execute(
+            insert(JudgmentCount).values(
+                query_id=query.id, user_id=bob, judgments=1, seconds=1, last_at=1
+            )
+        )
+    task = service.next(row, ann, "t")
+    service.answer(row, ann, task.token, "left", seconds=1, tab="t", more=False)
+    downgrade(engine, "0005")
+    with engine.connect() as connection:
+        log = connection.execute(text("SELECT kind, purpose, user_id FROM log ORDER BY place"))
+        assert list(map(tuple, log)) == [("skip", "main", bob), ("verdict", "main", ann)]
+        counted = connection.execute(text("SELECT user_id FROM tallies")).all()
+        assert [row.user_id for row in counted] == [ann]
+    upgrade(engine)
+    (query,) = queries_of(engine, project)
+    assert (query.judgments, query.done, query.entries) == (1, True, 2)
+    state = reading(engine, lambda c: JudgingService(engine).query_state(c, row, query))
+    assert (state.judgments, state.done) == (1, True)

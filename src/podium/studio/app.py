@@ -23,6 +23,7 @@ from podium.studio.accounts.openid import OpenIDProvider
 from podium.studio.accounts.service import forget_expired
 from podium.studio.errors import RefusedError
 from podium.studio.job_child import KINDS
+from podium.studio.jobs.outbox import Outbox, forget_deliveries
 from podium.studio.jobs.process import JobProcess
 from podium.studio.jobs.worker import Worker
 from podium.studio.json_types import JsonObject
@@ -31,6 +32,7 @@ from podium.studio.judging.leases import delete_old_leases
 from podium.studio.judging.service import JudgingService
 from podium.studio.logs import describe_error
 from podium.studio.metrics import Metrics, forget_process
+from podium.studio.models.assessors import RUN
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect
 from podium.studio.transfer.images import ImageStore
@@ -41,6 +43,9 @@ from podium.studio.web.problems import PROBLEMS
 from podium.studio.web.routes import (
     account_pages,
     accounts,
+    adjudication,
+    crowd,
+    crowd_pages,
     dashboard,
     dashboard_pages,
     health,
@@ -51,21 +56,43 @@ from podium.studio.web.routes import (
     judging_pages,
     members,
     members_pages,
+    models,
+    models_pages,
     one_time_links,
     openid,
+    password_resets,
     project_pages,
     projects,
+    quality_pages,
     results,
     results_pages,
     screen_pages,
     signing_in,
+    training,
     transfer_pages,
+    webhooks,
+    webhooks_pages,
 )
 
-_API = (judging, projects, jobs, members, dashboard, results, history, accounts)
+_API = (
+    judging,
+    projects,
+    jobs,
+    members,
+    dashboard,
+    results,
+    history,
+    adjudication,
+    training,
+    models,
+    webhooks,
+    crowd,
+    accounts,
+)
 _PAGES = (
     health,
     signing_in,
+    password_resets,
     judging_pages,
     project_pages,
     screen_pages,
@@ -75,6 +102,10 @@ _PAGES = (
     dashboard_pages,
     results_pages,
     history_pages,
+    models_pages,
+    quality_pages,
+    webhooks_pages,
+    crowd_pages,
     one_time_links,
     account_pages,
 )
@@ -93,24 +124,34 @@ def create_app(settings: Settings) -> FastAPI:
     # others wait.
     probe = connect(settings, seconds=_PROBE_SECONDS, pooled=False)
     metrics = Metrics(engine)
-    process = JobProcess(settings)
+    process, model_process = JobProcess(settings), JobProcess(settings)
     worker = Worker(
         settings,
-        KINDS,
+        {kind: function for kind, function in KINDS.items() if kind != RUN},
         metrics,
         execute=process.execute,
         kept=(DISCARD, RESTORE),  # they tell what can be restored
-        cleanups=(forget_expired, delete_old_leases),
+        cleanups=(forget_expired, delete_old_leases, forget_deliveries),
     )
+    # A model may judge for hours, which no import and no report should wait for.
+    model_worker = Worker(
+        settings, {RUN: KINDS[RUN]}, metrics, execute=model_process.execute, cleans_up=False
+    )
+    outbox = Outbox(settings)
 
     @asynccontextmanager
     async def running(_app: FastAPI) -> AsyncIterator[None]:
         # As many requests at once as there are connections; more would only wait for one.
         anyio.to_thread.current_default_thread_limiter().total_tokens = settings.pool_size
         worker.start()
+        model_worker.start()
+        outbox.start()
         yield
         worker.stop()
+        model_worker.stop()
+        outbox.stop()
         process.close()
+        model_process.close()
         engine.dispose()
         probe.dispose()
         forget_process()
@@ -136,12 +177,14 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.service = JudgingService(engine)
     app.state.metrics = metrics
     app.state.worker = worker
+    app.state.model_worker = model_worker
     # Links that sign someone in once: by the digest of their secret, who.
     app.state.one_time = {}
     app.state.provider = OpenIDProvider(settings) if settings.oidc_issuer else None
-    for router in [*(module.router for module in _API), jobs.uploads]:
+    for router in [*(module.router for module in _API), jobs.uploads, training.uploads]:
         app.include_router(router, responses=PROBLEMS)
-    for router in [*(page.router for page in _PAGES), transfer_pages.uploads]:
+    uploads = [transfer_pages.uploads, models_pages.uploads, quality_pages.uploads]
+    for router in [*(page.router for page in _PAGES), *uploads]:
         app.include_router(router)
     app.mount("/static", Assets(), name="static")
     _answer_errors(app)

@@ -18,6 +18,9 @@ from podium.studio.jobs.execution import JobFunction, JobOutcome, execute
 from podium.studio.jobs.queue import JobContext
 from podium.studio.judging.bulk_discards import DISCARD, RESTORE, run_discard, run_restore
 from podium.studio.logs import describe_error
+from podium.studio.models.assessors import RUN
+from podium.studio.models.audits import AUDIT, run_audit
+from podium.studio.models.run import run_model
 from podium.studio.reporting.reports import run_report
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction
@@ -32,6 +35,8 @@ KINDS: dict[str, JobFunction] = {
     "report": run_report,
     DISCARD: run_discard,
     RESTORE: run_restore,
+    AUDIT: run_audit,
+    RUN: run_model,
 }
 """To each kind of job the function that does it."""
 

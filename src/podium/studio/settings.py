@@ -56,6 +56,19 @@ class Settings(BaseSettings):
     image_networks: list[str] = []
     """Networks that are not public and yet may be called for pictures, such as ``10.1.0.0/16``."""
 
+    models: list[str] = []
+    """Endpoints of language models that may judge, each with its key where a URL has a password."""
+
+    webhooks: list[str] = []
+    """Where webhooks may go, each the start of its URLs; none by default, as for engines."""
+
+    smtp: str = ""
+    """The mail server, such as ``smtp://user:password@mail.example.org:587``; ``smtps://`` for
+    TLS from the start. Without one, no e-mail is sent."""
+
+    mail_from: str = ""
+    """The sender of e-mail."""
+
     oidc_issuer: str = ""
     """The OpenID provider to sign in with, by its issuer URL."""
 
@@ -88,5 +101,9 @@ class Settings(BaseSettings):
         if self.oidc_issuer and not self.public_url:
             raise ValueError(
                 "sign-in by OpenID needs PODIUM_STUDIO_PUBLIC_URL: the provider sends people there"
+            )
+        if self.smtp and not (self.public_url and self.mail_from):
+            raise ValueError(
+                "e-mail needs PODIUM_STUDIO_PUBLIC_URL, for links, and PODIUM_STUDIO_MAIL_FROM"
             )
         return self

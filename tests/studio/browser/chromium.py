@@ -17,6 +17,14 @@ from podium.studio.web.access import COOKIE
 CHROMIUM = Path("/usr/bin/chromium")
 ROOT = Path(__file__).parents[3]
 BUILT = ROOT / "src/podium/studio/web/static/built/judge.js"
+OUTSIDE: dict[str, Any] = {
+    "models": ["https://models.example.org/v1"],
+    "webhooks": ["https://hooks.example.org/"],
+    "smtp": "smtp://127.0.0.1:1",
+    "mail_from": "podium@example.org",
+    "public_url": "http://judging.example.org",
+}
+"""Settings with which pages offer all that they can; nothing of it is called."""
 _ARGUMENTS = [
     "--headless",
     "--no-sandbox",

@@ -13,7 +13,14 @@ from sqlalchemy import Engine
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect
 from podium.studio.store.migrate import upgrade
-from tests.studio.browser.chromium import BUILT, CHROMIUM, Judging, chromium, signed_in
+from tests.studio.browser.chromium import (
+    BUILT,
+    CHROMIUM,
+    OUTSIDE,
+    Judging,
+    chromium,
+    signed_in,
+)
 from tests.studio.browser.shop import IMAGE_HOST
 from tests.studio.server import serving
 
@@ -49,7 +56,7 @@ def engine(database: str) -> Iterator[Engine]:
 
 @pytest.fixture
 def address(engine: Engine, database: str) -> Iterator[str]:  # noqa: ARG001 (the engine makes the tables)
-    with serving(Settings(database=database, image_hosts=[IMAGE_HOST])) as found:
+    with serving(Settings(database=database, image_hosts=[IMAGE_HOST], **OUTSIDE)) as found:
         yield found
 
 

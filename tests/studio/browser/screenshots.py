@@ -18,8 +18,8 @@ from playwright.sync_api import Page
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect
 from podium.studio.store.migrate import upgrade
-from tests.studio.browser import project_scenes  # noqa: F401 - adds its scenes
-from tests.studio.browser.chromium import ROOT, chromium, signed_in
+from tests.studio.browser import flow_scenes, project_scenes  # noqa: F401 - add their scenes
+from tests.studio.browser.chromium import OUTSIDE, ROOT, chromium, signed_in
 from tests.studio.browser.scenes import SCENES, set_up
 from tests.studio.browser.shop import IMAGE_HOST
 from tests.studio.server import serving
@@ -48,6 +48,7 @@ def take(names: list[str], folder: Path = FOLDER) -> None:
             database=f"sqlite:///{scratch}/studio.db",
             exports=Path(scratch),
             image_hosts=[IMAGE_HOST],
+            **OUTSIDE,
         )
         engine = connect(settings)
         upgrade(engine)

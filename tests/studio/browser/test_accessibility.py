@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from tests.studio.browser import project_scenes  # noqa: F401 - adds its scenes
+from tests.studio.browser import flow_scenes, project_scenes  # noqa: F401 - add their scenes
 from tests.studio.browser.chromium import ROOT
 from tests.studio.browser.scenes import SCENES, set_up
 from tests.studio.browser.screenshots import looks

@@ -12,7 +12,7 @@ from podium.reports.charts import COLOURS, Line, line_chart
 from podium.reports.page import report_page
 
 _STYLE = ".answer { font-size: 20px; color: var(--ink); } li { margin: 4px 0; }"
-_MEANINGS = {
+FIGURE_MEANINGS = {
     "agreement with people": "share of people who gave the model's value",
     "kappa, model and people": "Cohen's kappa, 0 is chance",
     "kappa between people": "the same of every two people: what a person reaches",
@@ -24,6 +24,7 @@ _MEANINGS = {
     "same when repeated": "share of repeated questions",
     "calibration error": "mean distance of certainty from the share of people who agree",
 }
+"""What the figures of an audit say, by their names."""
 
 
 def audit_page(audit: Audit) -> str:
@@ -88,7 +89,7 @@ def audit_page(audit: Audit) -> str:
 
 def _figures(figures: Mapping[str, Interval]) -> str:
     rows = [
-        [name, _shown(interval), _MEANINGS[name]]
+        [name, _shown(interval), FIGURE_MEANINGS[name]]
         for name, interval in figures.items()
         if not math.isnan(interval.value)
     ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from math import isfinite
@@ -141,10 +141,8 @@ class AnswerLog:
         with self._lock:
             if unit in self._units:
                 return
-            if self._stream is not None:
-                self._write(json_line(_to_json(answer)))
-            self._answers.setdefault(answer.question, answer)
-            self._units[unit] = answer
+            self._keep(answer)
+            self._remember([answer])
 
     def adopt(self, answer: ModelAnswer, query_id: str, items: tuple[str, ...]) -> ModelAnswer:
         """Record an answer for other ids too, whose texts are the same; it costs nothing."""
@@ -192,16 +190,25 @@ class AnswerLog:
             content = stream.read()
             if content and b"\n" not in content:
                 raise DataError("is not a log of answers", path=path, hint="Name another file.")
-            answers, whole = parse_log(content, _from_json, path)
+            answers, whole = parse_log(content, answer_from_json, path)
             if whole < len(content):  # a line that a crash left unfinished
                 stream.truncate(whole)
         except BaseException:
             stream.close()
             raise
+        self._remember(answers)
+        return stream
+
+    def _remember(self, answers: Iterable[ModelAnswer]) -> None:
+        """Answers that are kept already."""
         for answer in answers:
             self._answers.setdefault(answer.question, answer)
             self._units.setdefault((answer.question, answer.query_id, answer.items), answer)
-        return stream
+
+    def _keep(self, answer: ModelAnswer) -> None:
+        """Put an answer where a crash does not reach it, before it counts."""
+        if self._stream is not None:
+            self._write(json_line(answer_to_json(answer)))
 
     def _write(self, line: bytes) -> None:
         assert self._stream is not None
@@ -237,7 +244,7 @@ def read_answers(path: str | os.PathLike[str]) -> list[ModelAnswer]:
         raise DataError(
             f"cannot be read ({error.strerror})", path=path, hint="Name a log of answers."
         ) from error
-    answers, _ = parse_log(content, _from_json, path)
+    answers, _ = parse_log(content, answer_from_json, path)
     if not answers:
         raise DataError("has no answers", path=path, hint="Let a model judge first.")
     return answers
@@ -260,11 +267,13 @@ _LABELS = {1: frozenset(map(str, range(len(GRADES)))), 2: frozenset({"A", "B", "
 _NEEDED = ("question", "model", "rubric", "rubric_hash", "query_id", "items", "label")
 
 
-def _to_json(answer: ModelAnswer) -> dict[str, Any]:
+def answer_to_json(answer: ModelAnswer) -> dict[str, Any]:
+    """An answer as a line of the log has it."""
     return {name: value for name, value in asdict(answer).items() if value != _DEFAULTS[name]}
 
 
-def _from_json(content: dict[str, Any]) -> ModelAnswer:
+def answer_from_json(content: dict[str, Any]) -> ModelAnswer:
+    """An answer from a line of the log; a DataError says what is wrong with it."""
     values = dict(content)
     for name in _NEEDED:
         if name not in values:

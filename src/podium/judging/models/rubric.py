@@ -207,7 +207,7 @@ def read_rubric(source: str | os.PathLike[str]) -> Rubric:
         ('A', 'B', 'TIE')
     """
     if source in RUBRICS:
-        text = (files("podium.judging.models.rubrics") / f"{source}.toml").read_text("utf-8")
+        text = rubric_text(str(source))
     else:
         path = Path(source)
         try:
@@ -229,6 +229,16 @@ def read_rubric(source: str | os.PathLike[str]) -> Rubric:
         return parse_rubric(text)
     except DataError as error:
         raise error.at(source) from error
+
+
+def rubric_text(name: str) -> str:
+    """The TOML of one of Podium's rubrics, by its name in `RUBRICS`.
+
+    Example:
+        >>> rubric_text("pairs").splitlines()[0]
+        'name = "pairs"'
+    """
+    return (files("podium.judging.models.rubrics") / f"{name}.toml").read_text("utf-8")
 
 
 def parse_rubric(text: str) -> Rubric:

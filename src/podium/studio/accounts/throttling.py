@@ -72,6 +72,21 @@ def take_back(connection: Connection, user_id: int, email: str, address: str) ->
     )
 
 
+def count_use(connection: Connection, key: str, free: int) -> None:
+    """Count something that may be done `free` times in a row, then with growing delays."""
+    now = time.time()
+    count = _add_one(connection, key[:400], now)
+    if count is None:
+        raise RefusedError(429, "Too many requests: wait some minutes.")
+    if count >= free:
+        wait = min(2.0 ** (count - free), MAX_WAIT)
+        connection.execute(
+            update(SignInFailure)
+            .where(SignInFailure.key == key[:400])
+            .values(locked_until=now + wait)
+        )
+
+
 def network(address: str) -> str:
     """The network of an address, as it is counted: IPv6 addresses by their /64 prefix.
 

@@ -259,6 +259,8 @@ class StudioProject:
             answer = self._next(renews=renews)
         if answer["state"] == "blocked":
             raise StudioError(409, " ".join(answer["problems"]))
+        if answer["state"] == "training":
+            raise StudioError(403, "The project's training comes first, or was failed.")
         if answer["state"] != "task":
             return None
         task = answer["task"]

@@ -75,6 +75,11 @@ class JobContext:
         if self.lost:
             raise JobLostError
 
+    def check(self, connection: Connection) -> None:
+        """Refuse to go on in a transaction if the job is someone else's by now, or cancelled."""
+        if connection.scalar(select(Job.id).where(_mine(self.job))) is None:
+            raise JobLostError
+
     def finish(self, connection: Connection, result: JsonObject, file: str | None = None) -> None:
         """Say in the transaction that does the work that it is done: both hold, or neither."""
         done = connection.execute(

@@ -37,6 +37,7 @@ class Worker:
         execute: What does a job: by default the worker's own thread.
         kept: Kinds of jobs whose rows are kept for good.
         cleanups: What removes expired rows of other packages, every hour; it is given the time.
+        cleans_up: Whether it removes what has expired; one worker of a process does.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class Worker:
         execute: Callable[[JobFunction, JobContext], JobOutcome] = execute,
         kept: Sequence[str] = (),
         cleanups: Sequence[Callable[[Connection, float], object]] = (),
+        cleans_up: bool = True,
     ) -> None:
         self._settings = settings
         self._kinds = dict(kinds)
@@ -61,7 +63,7 @@ class Worker:
         self._log = structlog.get_logger("podium.studio")
         self._kept = tuple(kept)
         self._cleanups = tuple(cleanups)
-        self._cleaned_up_at = 0.0
+        self._cleaned_up_at = 0.0 if cleans_up else float("inf")
 
     def start(self) -> None:
         """Begin."""

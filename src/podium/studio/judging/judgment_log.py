@@ -10,6 +10,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 
 from podium.studio.json_types import JsonObject
 from podium.studio.judging.answer_choices import AnswerEntry
+from podium.studio.judging.done_events import announce_done
 from podium.studio.judging.judgment_counts import count_judgment
 from podium.studio.judging.leases import QueryLeases
 from podium.studio.judging.modes import QueryLogEntry
@@ -255,6 +256,8 @@ def update_query(
     )
     if done != query.done:
         _ASSIGNED_DONE.run(connection, query=query.id, is_done=done)
+        if done:
+            announce_done(connection, query, withdrawn=state.withdrawn)
     return float(left)
 
 

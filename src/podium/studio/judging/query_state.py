@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from podium.judging import Undo
@@ -76,6 +76,7 @@ class QueryState:
         self._standing: set[int] = set()
         self._undone: dict[int, QueryLogEntry] = {}
         self._withdrawals: dict[int, int | None] = {}
+        self._adjudications: dict[tuple[int, int], list[QueryLogEntry]] = {}
         self._offered: tuple[int, dict[tuple[int, int], int]] | None = None
         for entry in log:
             self.apply(entry)
@@ -94,6 +95,7 @@ class QueryState:
             self._take(entry)
             if entry.kind is not Kind.SKIP and entry.counts and entry.purpose is Purpose.MAIN:
                 self._indices[entry.position] = self.mode.add(self.mode.entry(entry))
+            self._settle(entry)
 
     def documents_shown(self, task: JudgingTask) -> list[list[tuple[int, Document]]]:
         """The documents to show on each side, with their positions."""
@@ -162,7 +164,7 @@ class QueryState:
             for each in self._assessor(user).answers
             if each.counts and each.purpose is Purpose.MAIN and each.kind is not Kind.SKIP
         ]
-        if any(each.kind is not Kind.BAD and _pair(each) == pair for each in entries):
+        if any(each.kind is not Kind.BAD and unit_of(each) == pair for each in entries):
             return True
         bad = {each.left for each in entries if each.kind is Kind.BAD}
         return bool(bad) and all(
@@ -188,7 +190,7 @@ class QueryState:
     def repeatable(self, user: int, *, after: int) -> list[JudgingTask]:
         """Pairs that someone judged once, at least `after` answers ago, with sides swapped."""
         entries = self._assessor(user).answers
-        again = {_pair(each) for each in entries if each.purpose is Purpose.REPEAT}
+        again = {unit_of(each) for each in entries if each.purpose is Purpose.REPEAT}
         return [
             JudgingTask(each.right, each.left, Purpose.REPEAT)
             for each in entries[: max(len(entries) - after, 0)]
@@ -196,12 +198,13 @@ class QueryState:
             and each.purpose is Purpose.MAIN
             and each.left is not None
             and each.right is not None
-            and _pair(each) not in again
+            and unit_of(each) not in again
         ]
 
     def asked_pairs(self, user: int, purpose: Purpose) -> set[tuple[int, int]]:
         """The pairs that someone has judged for a given purpose."""
-        return {_pair(entry) for entry in self._assessor(user).answers if entry.purpose is purpose}
+        answers = self._assessor(user).answers
+        return {unit_of(entry) for entry in answers if entry.purpose is purpose}
 
     def _assessor(self, user: int) -> _AssessorState:
         return self._assessors.setdefault(user, _AssessorState())
@@ -213,35 +216,83 @@ class QueryState:
             self._set_withdrawn(self._withdrawals.pop(position), False)
             return
         if position in self._undone:
-            self._take(self._undone.pop(position))
+            changed = self._undone.pop(position)
+            self._take(changed)
         else:
             answers = self._assessor(undo.user).answers
             undone = next((entry for entry in answers if entry.position == position), None)
             if undone is None:
                 return  # already undone
-            self._undone[undo.position] = undone
+            changed = self._undone[undo.position] = undone
             self._drop(undone)
         if position in self._indices:
             entry = Undo(self._indices[position], str(undo.user), undo.at, undo.seconds)
             self._indices[undo.position] = self.mode.add(entry)
+        self._settle(changed)
 
     def _take(self, entry: QueryLogEntry) -> None:
         """Count an answer, new or brought back."""
         assessor = self._assessor(entry.user)
-        self.judgments += entry.is_judgment and not self.answered(entry.user, entry.token)
+        self.judgments += self._is_counted(entry)
         insort(assessor.answers, entry, key=lambda each: each.position)
         self._standing.add(entry.position)
         if entry.kind is Kind.SKIP:
-            assessor.skipped.add(_pair(entry))
+            assessor.skipped.add(unit_of(entry))
 
     def _drop(self, entry: QueryLogEntry) -> None:
         """Count an answer no more."""
         assessor = self._assessor(entry.user)
         assessor.answers.remove(entry)
         self._standing.discard(entry.position)
-        self.judgments -= entry.is_judgment and not self.answered(entry.user, entry.token)
+        self.judgments -= self._is_counted(entry)
         if entry.kind is Kind.SKIP:
-            assessor.skipped.discard(_pair(entry))
+            assessor.skipped.discard(unit_of(entry))
+
+    def adjudication_of(self, pair: tuple[int, int]) -> QueryLogEntry | None:
+        """The adjudicator's answer on a pair (or a document) that stands, or None."""
+        entries = [
+            entry
+            for entry in self._adjudications.get(pair, ())
+            if self.stands(entry.position) and entry.kind is not Kind.SKIP
+        ]
+        return entries[-1] if entries else None
+
+    def _settle(self, changed: QueryLogEntry) -> None:
+        """Let what people said of a pair count as the adjudicator decided, or as they said it.
+
+        Each keeps a vote, so that no more is asked for, with the adjudicator's answer in it.
+        """
+        pair = unit_of(changed)
+        if changed.purpose is Purpose.ADJUDICATE:
+            decisions = self._adjudications.setdefault(pair, [])
+            if changed not in decisions:
+                decisions.append(changed)
+        if pair not in self._adjudications:
+            return
+        decision = self.adjudication_of(pair)
+        votes = [
+            entry
+            for assessor in self._assessors.values()
+            for entry in assessor.answers
+            if entry.position in self._indices
+            and entry.kind not in (Kind.BAD, Kind.SKIP)
+            and unit_of(entry) == pair
+        ]
+        for vote in votes:
+            counted = vote
+            if decision is not None:
+                counted = replace(
+                    vote, left=decision.left, right=decision.right, value=decision.value
+                )
+            wanted, index = self.mode.entry(counted), self._indices[vote.position]
+            if self.mode.log[index] != wanted:
+                self.mode.add(Undo(index, str(vote.user), changed.at, 0.0))
+                self._indices[vote.position] = self.mode.add(wanted)
+
+    def _is_counted(self, entry: QueryLogEntry) -> bool:
+        """Whether it is a judgment by a person of which no other part stands."""
+        is_by_person = entry.is_judgment and entry.purpose is not Purpose.MODEL
+        return is_by_person and not self.answered(entry.user, entry.token)
 
     def _set_withdrawn(self, document: int | None, withdrawn: bool) -> None:
         if document is None:
@@ -254,7 +305,8 @@ class QueryState:
             self.mode.restore(document)
 
 
-def _pair(entry: QueryLogEntry) -> tuple[int, int]:
+def unit_of(entry: QueryLogEntry) -> tuple[int, int]:
+    """The pair or the document that an entry is about, regardless of sides."""
     left = NO_ITEM if entry.left is None else entry.left
     right = NO_ITEM if entry.right is None else entry.right
     return (min(left, right), max(left, right))

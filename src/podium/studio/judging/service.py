@@ -25,6 +25,7 @@ from podium.studio.judging.answer_choices import (
     answer_entries,
     changed_entries,
 )
+from podium.studio.judging.entry_gate import EntryGate
 from podium.studio.judging.judgment_counts import count_judgment
 from podium.studio.judging.judgment_log import append, append_undo, update_query
 from podium.studio.judging.leases import HeldPair, LeaseHolder, active_leases
@@ -151,6 +152,7 @@ class JudgingService:
         self._cache = StateCache()
         drawn = rng or random.Random()  # noqa: S311 - no secret
         self._dispatcher = TaskDispatcher(self._cache, clock, drawn)
+        self._gate = EntryGate(clock)
         self._numbers_are_ours = False
 
     def transact(self, work: Callable[[Connection], tuple[Result, UsedStates]]) -> Result:
@@ -244,6 +246,9 @@ class JudgingService:
         """
         if project.paused:
             return NoTask("paused"), []
+        stop = self._gate.stop(connection, project.id, who.user_id)
+        if stop is not None:
+            return NoTask(stop), []
         if after:
             return self._dispatcher.task_ahead(connection, project, who, None, after)
         return self._dispatcher.next_task(connection, project, who, None)
@@ -282,7 +287,7 @@ class JudgingService:
         # Two copies of an answer may both see the lease; only one of them removes it.
         if leased is None or not leases.remove(connection, token):
             result = self._recorded(connection, project, who.user_id, token)
-            if not more or project.paused:
+            if not more or project.paused or self._gate.stop(connection, project.id, who.user_id):
                 return (result, None), []
             next_task, states = self.next_in(connection, project, who, after)
             return (result, next_task), states
@@ -316,7 +321,7 @@ class JudgingService:
         # A task that was leased and is still open is available to others.
         locked.opened = locked.opened or not judged or task.purpose is not Purpose.MAIN
         result = AnswerResult(False, late, counts)
-        if not more or project.paused:
+        if not more or project.paused or self._gate.stop(connection, project.id, who.user_id):
             update_query(connection, query, state, locked.query_leases, opened=locked.opened)
             return (result, None), [(query.id, state)]
         if after:
@@ -363,9 +368,10 @@ class JudgingService:
         append_undo(connection, state, query, undone, token, now)
         leases.release_tab(connection, who.user_id, who.tab, now)
         locked = LockedQuery(query, state, active_leases(connection, query.id, now), opened=True)
-        if project.paused:
+        stop = self._gate.stop(connection, project.id, who.user_id)
+        if project.paused or stop == "training":
             update_query(connection, query, state, locked.query_leases, opened=True)
-            return NoTask("paused"), [(query.id, state)]
+            return NoTask("paused" if project.paused else "training"), [(query.id, state)]
         again = _task_of(undone, state, who.user_id)
         if again is not None:
             return self._dispatcher.lease(connection, project, locked, who, again), [
@@ -513,6 +519,8 @@ def _still_counts(state: QueryState, task: JudgingTask, user_id: int, held: list
 def _task_of(undone: list[QueryLogEntry], state: QueryState, user_id: int) -> JudgingTask | None:
     """The task of an undone answer, if it can be asked again."""
     first = undone[0]
+    if first.purpose is Purpose.ADJUDICATE:
+        return None  # it has a page of its own
     if first.purpose is not Purpose.MAIN and first.left is not None and first.right is not None:
         return JudgingTask(first.left, first.right, first.purpose)
     named = {item for entry in undone for item in (entry.left, entry.right) if item is not None}

@@ -33,12 +33,13 @@ class NoTask:
     Attributes:
         why: ``wait`` if answers of others may open a task, ``paused`` if the project is paused,
             ``yours-done`` if every query that the person may judge is done, ``done`` if all are,
-            ``blocked`` if a manager has to change something first.
+            ``blocked`` if a manager has to change something first, ``training`` if the person has
+            to be trained first.
         seconds: After how many seconds to ask again.
         problems: What is blocked, why, and what would unblock it.
     """
 
-    why: Literal["wait", "paused", "yours-done", "done", "blocked"]
+    why: Literal["wait", "paused", "yours-done", "done", "blocked", "training"]
     seconds: float = 0.0
     problems: tuple[str, ...] = ()
 

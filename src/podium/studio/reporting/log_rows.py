@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, select
+from sqlalchemy import ColumnElement, Connection, or_, select
 
+from podium.judging.entries import GRADES
 from podium.studio.json_types import JsonObject
 from podium.studio.judging.scales import grade_names
-from podium.studio.store.enums import Kind, Mode
+from podium.studio.store.enums import Kind, Mode, Purpose
 from podium.studio.store.rows import ProjectRow, fetch_all
 from podium.studio.store.tables import LogEntry, ProjectQuery, QueryCandidate, Ranking, User
 
@@ -71,7 +72,7 @@ class LogRow:
         relation: How left compares with right, the grade, ``bad`` or ``skipped``.
         left: The document on the left, or the only one.
         right: The document on the right.
-        purpose: Why it was asked: ``main``, ``repeat`` or ``gold``.
+        purpose: Why it was asked: ``main``, ``repeat`` or ``gold``; ``model`` of a model.
         counts: Whether it was in time to count.
         reason: Why it was skipped, or a comment.
         at: When.
@@ -174,6 +175,8 @@ def log_rows(
         .where(
             ProjectQuery.project_id == project.id,
             LogEntry.kind.in_([kind.value for kind in ANSWERS]),
+            # What a model says is shown to nobody who may yet be asked the same.
+            or_(LogEntry.purpose != Purpose.MODEL.value, ProjectQuery.done),
             *where,
         )
         .order_by(LogEntry.id.desc())
@@ -197,7 +200,7 @@ def log_rows(
             user_id=row.user_id,
             user=row.user_name,
             kind=Kind(row.kind),
-            relation=_relation(row, grades),
+            relation=relation(Kind(row.kind), row.value or 0, grades),
             left=documents.get((row.query_id, row.left)),
             right=documents.get((row.query_id, row.right)),
             purpose=row.purpose,
@@ -214,15 +217,20 @@ def log_rows(
     ]
 
 
-def _relation(row: _EntryRow, grades: Sequence[str]) -> str:
-    value = row.value or 0
-    if row.kind == Kind.VERDICT:
+def relation(kind: Kind, value: int, grades: Sequence[str] = GRADES) -> str:
+    """How left compares with right, the grade, ``bad`` or ``skipped``.
+
+    Example:
+        >>> relation(Kind.VERDICT, -1), relation(Kind.GRADE, 4)
+        ('worse than', 'perfect')
+    """
+    if kind is Kind.VERDICT:
         return _VERDICTS[value]
-    if row.kind == Kind.SIDE_BY_SIDE:
+    if kind is Kind.SIDE_BY_SIDE:
         return _POINTS[value]
-    if row.kind == Kind.GRADE:
+    if kind is Kind.GRADE:
         return grades[value]
-    return "bad" if row.kind == Kind.BAD else "skipped"
+    return "bad" if kind is Kind.BAD else "skipped"
 
 
 def _documents(

@@ -9,6 +9,7 @@ from podium.judging import Outcome, Verdict
 from podium.judging.agreement import self_consistency
 from podium.judging.seeded_hash import hashed_uniform
 from podium.studio.json_types import JsonObject
+from podium.studio.judging.adjudication import disputes_of
 from podium.studio.judging.judged import JudgedQuery
 from podium.studio.judging.modes import PairsMode, QueryLogEntry
 from podium.studio.store.enums import Kind, Purpose
@@ -22,20 +23,26 @@ _VALUED = (Kind.VERDICT, Kind.GRADE, Kind.SIDE_BY_SIDE)
 def query_figures(
     judged: JudgedQuery, gold: Mapping[tuple[int, int], int], lengths: Sequence[int]
 ) -> JsonObject:
-    """A query's figures, as JSON.
+    """A query's figures, as JSON; those of people, not of models.
 
     Args:
         judged: The query with its log.
         gold: The known outcomes of pairs, lower position first.
         lengths: The length of each document's text.
     """
-    entries = judged.standing
+    log = [entry for entry in judged.log if entry.purpose is not Purpose.MODEL]
+    entries = [entry for entry in log if judged.state.stands(entry.position)]
+    # An adjudicator sees the answers of others: that tells nothing of how careful anyone is.
+    blind = [entry for entry in entries if entry.purpose is not Purpose.ADJUDICATE]
+    units = _units(entries)
     return {
-        "units": _units(entries),
-        "again": _again(entries),
+        "units": units,
+        "decided": _decided(judged, units),
+        "disputes": len(disputes_of(judged)),
+        "again": _again(blind),
         "gold": _gold(entries, gold),
-        "sides": _sides(entries),
-        "recent": _recent(judged.log, lengths),
+        "sides": _sides(blind),
+        "recent": _recent(log, lengths),
         "loops": _loops(judged),
         "skips": sum(entry.kind is Kind.SKIP for entry in entries),
     }
@@ -65,13 +72,28 @@ def _units(entries: Sequence[QueryLogEntry]) -> list[list[object]]:
     votes_by_pair: dict[tuple[int, int], dict[int, int]] = {}
     for each in entries:
         if each.kind in _VALUED and each.purpose is Purpose.MAIN and each.left is not None:
-            pair, value = _oriented(each)
-            flipped = pair[1] >= 0 and hashed_uniform(0, "first", *pair) < 0.5
-            votes_by_pair.setdefault(pair, {})[each.user] = -value if flipped else value
+            pair, value = oriented(each)
+            votes_by_pair.setdefault(pair, {})[each.user] = _drawn_first(pair, value)
     return [[*pair, list(votes.items())] for pair, votes in votes_by_pair.items() if len(votes) > 1]
 
 
-def _oriented(entry: QueryLogEntry) -> tuple[tuple[int, int], int]:
+def _decided(judged: JudgedQuery, units: list[list[object]]) -> list[int | None]:
+    """To each pair that several people judged, what an adjudicator decided, or None."""
+    decided: list[int | None] = []
+    for first, second, _ in units:
+        pair = (int(str(first)), int(str(second)))
+        decision = judged.state.adjudication_of((min(pair), max(pair)))
+        value = None if decision is None else _drawn_first(*oriented(decision))
+        decided.append(value)
+    return decided
+
+
+def _drawn_first(pair: tuple[int, int], value: int) -> int:
+    """A value of a pair as that of one of its documents, which is drawn."""
+    return -value if pair[1] >= 0 and hashed_uniform(0, "first", *pair) < 0.5 else value
+
+
+def oriented(entry: QueryLogEntry) -> tuple[tuple[int, int], int]:
     """A pair with the lower position first, and the value flipped to match."""
     left, right, value = entry.left or 0, entry.right, entry.value or 0
     if right is None:
@@ -96,7 +118,7 @@ def _gold(
     counts_by_user: dict[str, list[int]] = {}
     for each in entries:
         if each.kind is Kind.VERDICT and each.purpose is Purpose.GOLD:
-            pair, value = _oriented(each)
+            pair, value = oriented(each)
             if pair in gold:
                 counts = counts_by_user.setdefault(str(each.user), [0, 0])
                 counts[0] += 1

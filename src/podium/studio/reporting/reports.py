@@ -27,6 +27,7 @@ from podium.studio.store.tables import (
     Gold,
     Job,
     JudgmentCount,
+    ModelAssessor,
     ProjectQuery,
     QueryCandidate,
     QueryFigures,
@@ -166,6 +167,7 @@ def _refresh(connection: Connection, project: ProjectRow, query: ProjectQueryRow
         "agreement": shared_agreement(figures),
         "contradictions": len(figures["loops"]),
         "skips": figures["skips"],
+        "disputes": figures["disputes"],
     }
     changed = connection.execute(
         update(QueryFigures).where(QueryFigures.query_id == query.id).values(**values)
@@ -201,7 +203,14 @@ def _figures_page(connection: Connection, project_id: int, after: int) -> list[_
 
 
 def _times(connection: Connection, project_id: int) -> JsonObject:
-    """Judgments and seconds of everyone, and the queries that take longest, from the tallies."""
+    """Judgments and seconds of people, and the queries that take longest, from the tallies."""
+    judged_by_people = (
+        ProjectQuery.project_id == project_id,
+        JudgmentCount.judgments > 0,
+        JudgmentCount.user_id.not_in(
+            select(ModelAssessor.user_id).where(ModelAssessor.project_id == project_id)
+        ),
+    )
     people = connection.execute(
         select(
             User.id,
@@ -212,7 +221,7 @@ def _times(connection: Connection, project_id: int) -> JsonObject:
         )
         .join(JudgmentCount, JudgmentCount.user_id == User.id)
         .join(ProjectQuery, ProjectQuery.id == JudgmentCount.query_id)
-        .where(ProjectQuery.project_id == project_id, JudgmentCount.judgments > 0)
+        .where(*judged_by_people)
         .group_by(User.id, User.name)
         .order_by(func.sum(JudgmentCount.judgments).desc(), User.id)
     ).all()
@@ -225,7 +234,7 @@ def _times(connection: Connection, project_id: int) -> JsonObject:
             func.sum(JudgmentCount.seconds).label("seconds"),
         )
         .join(JudgmentCount, JudgmentCount.query_id == ProjectQuery.id)
-        .where(ProjectQuery.project_id == project_id, JudgmentCount.judgments > 0)
+        .where(*judged_by_people)
         .group_by(ProjectQuery.id, ProjectQuery.name, ProjectQuery.text)
         .order_by(
             (func.sum(JudgmentCount.seconds) / func.sum(JudgmentCount.judgments)).desc(),

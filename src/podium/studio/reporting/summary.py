@@ -39,6 +39,8 @@ class ReportBuilder:
         self._units: list[int] = []
         self._raters: list[int] = []
         self._values: list[int] = []
+        self._decided: list[int] = []
+        self._decided_count = 0
         self._unit_count = 0
         self._again: dict[str, list[int]] = {}
         self._gold: dict[str, list[int]] = {}
@@ -49,11 +51,15 @@ class ReportBuilder:
 
     def add(self, query: int, name: str, figures: JsonObject) -> None:
         """Add a query's figures."""
-        for _, _, votes in figures["units"]:
+        units = figures["units"]
+        decided = figures.get("decided", [None] * len(units))
+        for (_, _, votes), decision in zip(units, decided, strict=True):
             for user, value in votes:
                 self._units.append(self._unit_count)
                 self._raters.append(user)
                 self._values.append(value)
+                self._decided.append(value if decision is None else decision)
+            self._decided_count += decision is not None
             self._unit_count += 1
         for mine, theirs in (
             (self._again, figures["again"]),
@@ -121,6 +127,14 @@ class ReportBuilder:
                 "without_ties": table.without_ties if strict else None,
             }
         shared_votes = _shared_votes(ballots)
+        if self._decided_count:
+            after = Ratings(units, raters, np.array(self._decided, float), names)
+            agreement["decided"] = {
+                "units": self._decided_count,
+                "overall": _same_share(after),
+                "alpha": krippendorff_alpha(after, level),  # type: ignore[arg-type]
+                "fleiss": fleiss_kappa(after),
+            }
         return {
             "agreement": agreement,
             "couples": _couples(ballots, shared_votes),

@@ -22,11 +22,18 @@ class Role(StrEnum):
 
 
 class Purpose(StrEnum):
-    """Why something was asked: to move on, or to learn how careful someone is."""
+    """Why something was asked: to move on, to learn how careful someone is, or for other ends.
+
+    What a language model says (`MODEL`) is kept apart from what people say: it decides neither what
+    is asked next nor what a query comes to. Where people disagree, an adjudicator's answer
+    (`ADJUDICATE`) stands in the place of theirs.
+    """
 
     MAIN = "main"
     REPEAT = "repeat"
     GOLD = "gold"
+    MODEL = "model"
+    ADJUDICATE = "adjudicate"
 
 
 class Kind(StrEnum):

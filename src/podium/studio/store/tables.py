@@ -21,6 +21,18 @@ from sqlalchemy import text as sql
 from sqlalchemy.orm import Mapped, mapped_column
 
 from podium.studio.json_types import JsonObject
+from podium.studio.store.crowd_tables import CrowdLink as CrowdLink
+from podium.studio.store.crowd_tables import CrowdWorker as CrowdWorker
+from podium.studio.store.delivery_tables import Delivery as Delivery
+from podium.studio.store.delivery_tables import PasswordReset as PasswordReset
+from podium.studio.store.delivery_tables import Webhook as Webhook
+from podium.studio.store.flow_tables import Adjudicator as Adjudicator
+from podium.studio.store.flow_tables import Qualification as Qualification
+from podium.studio.store.flow_tables import Training as Training
+from podium.studio.store.flow_tables import TrainingAnswer as TrainingAnswer
+from podium.studio.store.flow_tables import TrainingExample as TrainingExample
+from podium.studio.store.model_tables import ModelAnswerRecord as ModelAnswerRecord
+from podium.studio.store.model_tables import ModelAssessor as ModelAssessor
 from podium.studio.store.table_base import Base as Base
 from podium.studio.store.work_tables import AssessorProgress as AssessorProgress
 from podium.studio.store.work_tables import Exhausted as Exhausted
@@ -440,3 +452,5 @@ class QueryFigures(Base):
     """The share of every two votes on the same thing that are the same; None without any."""
     contradictions: Mapped[int]
     skips: Mapped[int]
+    disputes: Mapped[int]
+    """How many pairs or documents people disagree on, and nobody has decided."""

@@ -6,14 +6,17 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from podium.errors import DataError
 from podium.studio.accounts.audit import record
 from podium.studio.errors import RefusedError
 from podium.studio.jobs.queue import JobContext, forget_old_files, new_file
+from podium.studio.json_types import JsonObject
 from podium.studio.judging.judged import JudgedQuery, judged_queries
+from podium.studio.models.assessors import model_row
+from podium.studio.models.view import model_view
 from podium.studio.projects.progress import project_progress
 from podium.studio.projects.service import project_row
 from podium.studio.store.database import in_transaction, reading
@@ -22,6 +25,8 @@ from podium.studio.store.rows import JobRow, ProjectRow
 from podium.studio.transfer.writers import EXPORT_CONTENTS, EXPORT_FORMATS
 
 KIND = "export"
+_BY_ONE = ("labels", "grades", "preferences")
+"""What is either people's or one model's."""
 
 
 class ExportOptions(BaseModel):
@@ -33,8 +38,9 @@ class ExportOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    content: Literal["labels", "grades", "preferences", "totals", "log"] = "labels"
-    """Top-k labels, mean grades, verdicts on pairs, side-by-side totals, or the whole log."""
+    content: Literal["labels", "grades", "preferences", "totals", "log", "answers"] = "labels"
+    """Top-k labels, mean grades, verdicts on pairs, side-by-side totals, the whole log, or all
+    answers of models."""
     format: Literal[
         "qrels", "qrels-parquet", "prefs", "prefs-parquet", "pairs", "pairs-parquet", "jsonl", "csv"
     ] = "qrels"
@@ -42,6 +48,8 @@ class ExportOptions(BaseModel):
     """Whether to leave out queries that are not done yet."""
     ties: bool = False
     """Whether documents that were judged equal get equal labels."""
+    model: int | None = Field(default=None, ge=1, lt=2**62)
+    """The model assessor whose judgments are exported; by default people's are."""
 
     def check(self, mode: Mode) -> None:
         """Refuse content and formats that do not fit the judging mode."""
@@ -54,6 +62,8 @@ class ExportOptions(BaseModel):
         if self.format not in EXPORT_FORMATS[self.content]:
             formats = ", ".join(EXPORT_FORMATS[self.content])
             raise RefusedError(422, f"{self.content} can be written as {formats}.")
+        if self.model is not None and self.content not in _BY_ONE:
+            raise RefusedError(422, f"{self.content} has what everyone judged: name no model.")
 
 
 def run_export(work: JobContext) -> None:
@@ -62,6 +72,10 @@ def run_export(work: JobContext) -> None:
     project = reading(work.engine, lambda c: project_row(c, work.job.project_id))
     total = reading(work.engine, lambda c: project_progress(c, project.id)).queries
     export_format = EXPORT_FORMATS[options.content][options.format]
+    model = None
+    if options.model is not None:
+        model_id = options.model
+        model = reading(work.engine, lambda c: model_row(c, project.id, model_id))
     path = new_file(work.settings, export_format.suffix)
     exported: list[str] = []
     queries = _with_progress(
@@ -75,12 +89,17 @@ def run_export(work: JobContext) -> None:
         total,
         exported,
     )
+    if model is not None:
+        user_id = model.user_id
+        queries = (model_view(each, project, user_id) for each in queries)
     try:
         with path.open("wb") as stream:
             rows = export_format.write(stream, work.engine, queries, options.ties)
         if not rows:
             raise DataError("nothing has been judged yet", hint="Judge something first.")
-        result = {"queries": len(exported), "rows": rows, "bytes": path.stat().st_size}
+        result: JsonObject = {"queries": len(exported), "rows": rows, "bytes": path.stat().st_size}
+        if model is not None:
+            result["judged by"] = model.model
 
         def finish(connection: Connection) -> list[str]:
             record(connection, work.job.user_id, project.id, "exported", job=work.job.id, **result)
@@ -100,7 +119,8 @@ def download_name(project: ProjectRow, job: JobRow) -> str:
     words = re.sub(r"[^A-Za-z0-9]+", "-", project.name).strip("-").lower() or "project"
     file = job.file or ""
     suffix = file[file.rindex(".") :]
-    return f"{words[:60]}-{job.parameters['content']}-{job.id}{suffix}"
+    by = "-by-model" if job.parameters.get("model") else ""
+    return f"{words[:60]}-{job.parameters['content']}{by}-{job.id}{suffix}"
 
 
 def _with_progress(

@@ -22,7 +22,7 @@ import httpx
 
 from podium.studio.errors import RefusedError
 from podium.studio.settings import Settings
-from podium.studio.transfer.search_engines import url_parts
+from podium.studio.store.listed_urls import listed_entry
 
 MAX_BYTES = 5 << 20
 """The largest picture."""
@@ -86,16 +86,7 @@ def is_listed(url: str, hosts: Sequence[str]) -> bool:
         >>> is_listed("https://cdn.example.org@evil.org/a.png", ["https://cdn.example.org/"])
         False
     """
-    requested = url_parts(url)
-    if requested is None or "@" in urlsplit(url).netloc:
-        return False
-    for host in hosts:
-        listed = url_parts(host)
-        if listed and requested[:3] == listed[:3]:
-            begin = listed[3].rstrip("/") + "/"
-            if requested[3].startswith(begin):
-                return True
-    return False
+    return listed_entry(url, hosts) is not None
 
 
 class ImageStore:

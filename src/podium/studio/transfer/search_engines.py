@@ -22,12 +22,12 @@ from podium.data.json_lines import parse_json
 from podium.errors import DataError
 from podium.studio.errors import RefusedError
 from podium.studio.json_types import JsonObject
+from podium.studio.store.listed_urls import listed_entry
 from podium.studio.store.metadata import plain_fields
 from podium.studio.transfer.readers import MAX_DEPTH, ImportedQuery, QueryText
 
 _SECONDS = 20.0
 _MAX_BYTES = 32 << 20
-_PORTS = {"http": 80, "https": 443}
 _SEARCHES = {"opensearch": ("_search",), "elasticsearch": ("_search",), "solr": ("select", "query")}
 """The last part of the paths that search; every other may write, as ``_delete_by_query`` does."""
 _READS = {"routing", "preference", "search_pipeline", "search_type", "request_cache",
@@ -118,15 +118,9 @@ def allowed(url: str, engines: Sequence[str]) -> str:
         Traceback (most recent call last):
         podium.studio.errors.RefusedError: This server may not call that search engine. ...
     """
-    requested = url_parts(url)
-    for engine in engines:
-        listed = url_parts(engine)
-        if requested and listed and requested[:3] == listed[:3]:
-            begin = listed[3].rstrip("/") + "/"
-            if (requested[3].rstrip("/") + "/").startswith(begin) and "@" not in urlsplit(
-                url
-            ).netloc:
-                return engine
+    entry = listed_entry(url, engines)
+    if entry is not None:
+        return entry
     raise RefusedError(
         422,
         "This server may not call that search engine. Its administrator lists the allowed ones in "
@@ -322,17 +316,3 @@ def _text(document: object, path: str) -> str:
     if isinstance(value, list):
         return "\n".join(str(each) for each in value)
     return "" if value is None else str(value)
-
-
-def url_parts(url: str) -> tuple[str, str, int, str] | None:
-    """Scheme, host, port and path, or None if a URL is odd in any way."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        return None
-    path = unquote(parts.path)
-    odd = "\\" in url or ".." in path or "%" in path or not url.isprintable() or " " in url
-    if odd or parts.scheme not in _PORTS or not parts.hostname or parts.fragment:
-        return None
-    return parts.scheme, parts.hostname.lower(), port or _PORTS[parts.scheme], parts.path

@@ -30,11 +30,13 @@ from podium.data.json_lines import json_line
 from podium.data.query_rows import QueryRows
 from podium.judging import side_by_side_totals
 from podium.judging.entries import entry_to_json
+from podium.judging.models.answer_log import answer_to_json
 from podium.studio.json_types import JsonObject
 from podium.studio.judging.judged import JudgedQuery
 from podium.studio.judging.modes import QueryLogEntry, RankingsMode
+from podium.studio.models.answers import answers_on_query
 from podium.studio.store.database import reading
-from podium.studio.store.enums import Kind, Mode
+from podium.studio.store.enums import Kind, Mode, Purpose
 from podium.studio.store.tables import QueryCandidate
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -139,6 +141,7 @@ def log_lines(each: JudgedQuery) -> Iterator[JsonObject]:
         else:
             line |= entry_to_json(each.state.mode.entry(entry))
         line |= {"purpose": entry.purpose.value, "counts": entry.counts, "seconds": entry.seconds}
+        line["by"] = _kind_of_assessor(entry)
         if entry.reason:
             line["reason"] = entry.reason
         if entry.replies:
@@ -146,6 +149,10 @@ def log_lines(each: JudgedQuery) -> Iterator[JsonObject]:
         if entry.manager is not None:
             line["manager"] = str(entry.manager)
         yield line
+
+
+def _kind_of_assessor(entry: QueryLogEntry) -> str:
+    return "model" if entry.purpose is Purpose.MODEL else "person"
 
 
 def _qrels(engine: Engine, each: JudgedQuery, ties: bool) -> Iterator[Judgments]:
@@ -173,7 +180,8 @@ def _log_cells(_engine: Engine, each: JudgedQuery, _ties: bool) -> Iterator[list
             undo = each.state.undo_of(entry.position)
             yield [
                 each.query.name, _cell(each.query.text), f"{entry.at:.3f}", entry.user,
-                entry.kind.value, *_names(each, entry), "" if entry.value is None else entry.value,
+                _kind_of_assessor(entry), entry.kind.value, *_names(each, entry),
+                "" if entry.value is None else entry.value,
                 entry.purpose.value, entry.counts, undo is None, f"{entry.seconds:.1f}",
                 _cell(entry.reason or ""), json.dumps(entry.replies) if entry.replies else "",
             ]  # fmt: skip
@@ -237,6 +245,11 @@ def _log(_engine: Engine, each: JudgedQuery, _ties: bool) -> Iterator[JsonObject
     return log_lines(each)
 
 
+def _answers(engine: Engine, each: JudgedQuery, _ties: bool) -> Iterator[JsonObject]:
+    """All that models answered, as `podium audit` reads it."""
+    return map(answer_to_json, answers_on_query(engine, each.query.id))
+
+
 def _totals(_engine: Engine, each: JudgedQuery, _ties: bool) -> Iterator[JsonObject]:
     names = ("first_much_better", "first_better", "same", "second_better", "second_much_better")
     for (first, second), counts in side_by_side_totals(each.state.mode.log).items():
@@ -294,12 +307,13 @@ EXPORT_FORMATS: dict[str, dict[str, ExportFormat]] = {
             _log_cells,
             _csv_writer(
                 [
-                    *("query_id", "query", "at", "assessor", "kind", "left", "right", "value"),
-                    *("purpose", "counts", "stands", "seconds", "reason", "replies"),
+                    *("query_id", "query", "at", "assessor", "by", "kind", "left", "right"),
+                    *("value", "purpose", "counts", "stands", "seconds", "reason", "replies"),
                 ]
             ),
         ),
     },
+    "answers": {"jsonl": _export_format(".jsonl", _answers, _write_lines)},
 }
 """The formats of each kind of content."""
 
@@ -321,14 +335,15 @@ DESCRIPTIONS: dict[tuple[str, str], str] = {
     ("preferences", "pairs"): "Every verdict that stands: query, two documents, which is better.",
     ("preferences", "pairs-parquet"): "Every verdict that stands, as a table.",
     ("totals", "jsonl"): "How often each answer was given on every two rankings of a query.",
-    ("log", "jsonl"): "Every answer, undo, skip and comment, people by ID: the complete archive.",
+    ("log", "jsonl"): "Every answer, undo, skip and comment, by whom (ID, person or model).",
     ("log", "csv"): "Every answer with its comment and whether it stands, for spreadsheets.",
+    ("answers", "jsonl"): "What models answered word by word, rubric and tokens: for podium audit.",
 }
 """What each file has, in a line."""
 
 EXPORT_CONTENTS: dict[Mode, tuple[str, ...]] = {
-    Mode.PAIRS: ("labels", "preferences", "log"),
-    Mode.GRADES: ("grades", "preferences", "log"),
+    Mode.PAIRS: ("labels", "preferences", "log", "answers"),
+    Mode.GRADES: ("grades", "preferences", "log", "answers"),
     Mode.RANKINGS: ("totals", "log"),
 }
 """The content that each judging mode can export."""

@@ -154,9 +154,10 @@ class Progress(BaseModel):
 class NextOut(BaseModel):
     """A task, or why there is none."""
 
-    state: Literal["task", "wait", "paused", "yours-done", "done", "blocked"]
+    state: Literal["task", "wait", "paused", "yours-done", "done", "blocked", "training"]
     """``wait``: ask again after `wait_seconds`, for what others do may open something for you.
     ``blocked``: work is left that nobody can do; `problems` tell why, and what would help.
+    ``training``: the project's training comes first, or was failed.
     """
     wait_seconds: float = 0.0
     problems: list[str] = []
@@ -459,10 +460,7 @@ def _next_out(connection: Connection, who: Member, outcome: NextTask) -> NextOut
             query_id=query.id,
             query=query.text,
             description=query.description,
-            sides=[
-                Side(documents=[_ref(who.project, document) for _, document in side])
-                for side in outcome.sides
-            ],
+            sides=[side_of(who.project, side) for side in outcome.sides],
             choices=list(choices(mode, grade_names(who.project.scale))),
             questions=[Question(**question) for question in who.project.questions],
             expires_at=outcome.expires_at,
@@ -474,6 +472,11 @@ def _next_out(connection: Connection, who: Member, outcome: NextTask) -> NextOut
             query_left=outcome.left,
         ),
     )
+
+
+def side_of(project: ProjectRow, documents: list[tuple[int, Document]]) -> Side:
+    """One side of a task, as pages show it."""
+    return Side(documents=[_ref(project, document) for _, document in documents])
 
 
 def _ref(project: ProjectRow, document: Document) -> DocumentRef:

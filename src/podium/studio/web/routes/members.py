@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from podium.studio.accounts import members as people
+from podium.studio.accounts.mail import mail_invitation
+from podium.studio.errors import RefusedError
 from podium.studio.json_types import JsonObject
 from podium.studio.projects import assignments as sharing
 from podium.studio.store.database import in_transaction, reading
@@ -48,6 +50,8 @@ class InvitationIn(_Body):
     role: Role = Role.ASSESSOR
     uses: int = Field(default=1, ge=1, le=10_000)
     days: float = Field(default=7, gt=0, le=365)
+    email: str | None = Field(default=None, max_length=320)
+    """Where to send the link, if the server sends e-mail."""
 
 
 class InvitationOut(BaseModel):
@@ -135,12 +139,18 @@ def invitations(request: Request, who: AManager) -> list[InvitationOut]:
 
 @router.post("/invitations", status_code=201, operation_id="invite")
 def invite(request: Request, who: AManager, body: InvitationIn) -> NewInvitationOut:
-    """Make a link that makes whoever opens it a member."""
-    secret = in_transaction(
-        request.app.state.engine,
-        lambda c: people.make_invitation(c, who, body.role, body.uses, body.days),
-    )
-    return NewInvitationOut(link=join_link(request, secret))
+    """Make a link that makes whoever opens it a member, and send it if an address is given."""
+    if body.email and not request.app.state.settings.smtp:
+        raise RefusedError(409, "This server sends no e-mail: send the link yourself.")
+
+    def work(connection: Connection) -> str:
+        secret = people.make_invitation(connection, who, body.role, body.uses, body.days)
+        link = join_link(request, secret)
+        if body.email:
+            mail_invitation(connection, who, body.email, link)
+        return link
+
+    return NewInvitationOut(link=in_transaction(request.app.state.engine, work))
 
 
 @router.delete("/invitations/{invitation}", status_code=204, operation_id="revoke_invitation")

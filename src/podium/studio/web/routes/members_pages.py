@@ -23,7 +23,8 @@ from podium.studio.web.access import AManager, AnyPerson
 from podium.studio.web.forms import FormValues, read_csrf
 from podium.studio.web.pages import render
 from podium.studio.web.routes.judging import Number
-from podium.studio.web.routes.members import AssignmentOptions, InvitationIn, RoleIn, join_link
+from podium.studio.web.routes.members import AssignmentOptions, InvitationIn, RoleIn
+from podium.studio.web.routes.members import invite as make_invitation
 from podium.studio.web.routes.project_pages import render_project
 
 router = APIRouter(dependencies=[Depends(read_csrf)], include_in_schema=False)
@@ -65,14 +66,12 @@ def remove(request: Request, who: AManager, user: Number) -> Response:
 def invite(request: Request, who: AManager, form: FormValues) -> Response:
     """Make an invitation; its link is shown on the page that answers, and never again."""
     try:
-        body = InvitationIn.model_validate(form)
-        secret = in_transaction(
-            request.app.state.engine,
-            lambda c: people.make_invitation(c, who, body.role, body.uses, body.days),
-        )
+        values = {**form, "email": form.get("email", "").strip() or None}
+        body = InvitationIn.model_validate(values)
+        made = make_invitation(request, who, body)
     except (ValidationError, RefusedError) as error:
         return _people_page(request, who, **_problem(error))
-    return _people_page(request, who, link=join_link(request, secret))
+    return _people_page(request, who, link=made.link, sent_to=body.email or "")
 
 
 @router.post("/projects/{project}/invitations/{invitation}/revoke")
@@ -174,7 +173,13 @@ def _problem(error: ValidationError | RefusedError) -> JsonObject:
 
 
 def _people_page(
-    request: Request, who: Member, *, problem: str = "", link: str = "", status: int = 200
+    request: Request,
+    who: Member,
+    *,
+    problem: str = "",
+    link: str = "",
+    sent_to: str = "",
+    status: int = 200,
 ) -> Response:
     def work(connection: Connection) -> JsonObject:
         return {
@@ -186,6 +191,8 @@ def _people_page(
     values |= {
         "problem": problem,
         "link": link,
+        "sent_to": sent_to,
+        "mails": bool(request.app.state.settings.smtp),
         "roles": [role.value for role in Role if who.may(role)],
     }
     return render_project(request, who, "people.html", values, status=status)

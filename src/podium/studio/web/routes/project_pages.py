@@ -10,9 +10,11 @@ from pydantic import ValidationError
 from sqlalchemy import Connection
 
 from podium.judging.algorithms import ALGORITHMS, CAREFUL
+from podium.studio.accounts.crowd import crowd_work, note_completion
 from podium.studio.accounts.identity import Member, Person
 from podium.studio.errors import RefusedError, first_problem
 from podium.studio.json_types import JsonObject
+from podium.studio.judging.adjudication import adjudicator_of, count_disputes
 from podium.studio.projects.changes import (
     ProjectChange,
     change_project,
@@ -87,11 +89,22 @@ def project_home(request: Request, who: AnyMember) -> Response:
     """An assessor's start: what to look for, and where to begin. Managers see the figures."""
     if who.may(Role.MANAGER):
         return RedirectResponse(f"/projects/{who.project.id}/dashboard", 303)
-    progress = reading(request.app.state.engine, lambda c: project_progress(c, who.project.id))
-    guidelines = guidelines_html(who.project.guidelines)
-    return render_project(
-        request, who, "project_home.html", {"guidelines": guidelines, "progress": progress}
-    )
+
+    def work(connection: Connection) -> JsonObject:
+        adjudicator = adjudicator_of(connection, who.project.id)
+        return {
+            "progress": project_progress(connection, who.project.id),
+            "disputes": count_disputes(connection, who.project.id)
+            if adjudicator == who.person.id
+            else None,
+            "crowd": crowd_work(connection, who.project.id, who.person.id),
+        }
+
+    values = reading(request.app.state.engine, work)
+    if values["crowd"] is not None and values["crowd"].code is not None:
+        in_transaction(request.app.state.engine, lambda c: note_completion(c, who.person.id))
+    values["guidelines"] = guidelines_html(who.project.guidelines)
+    return render_project(request, who, "project_home.html", values)
 
 
 @router.get("/projects/{project}/settings")

@@ -19,8 +19,9 @@ from podium.studio.errors import RefusedError, first_problem
 from podium.studio.json_types import JsonObject
 from podium.studio.judging.bulk_discards import RESTORE, DiscardRequest, bulk_jobs
 from podium.studio.judging.scales import grade_names
+from podium.studio.reporting.model_results import ModelResult, model_results
 from podium.studio.reporting.query_list import QueryFilter
-from podium.studio.reporting.query_results import query_results
+from podium.studio.reporting.query_results import QueryResults, query_results
 from podium.studio.store.database import reading
 from podium.studio.store.rows import JobRow
 from podium.studio.web.access import AManager
@@ -58,9 +59,15 @@ def queries(
 @router.get("/queries/{query}")
 def query_page(request: Request, who: AManager, query: Number, before: Before = None) -> Response:
     """One query: its results so far, and every judgment."""
-    reached = reading(request.app.state.engine, lambda c: query_results(c, who.project, query))
+
+    def work(connection: Connection) -> tuple[QueryResults, list[ModelResult]]:
+        results = query_results(connection, who.project, query)
+        return results, model_results(connection, who.project, results.query)
+
+    reached, models = reading(request.app.state.engine, work)
     values = {
         "results": reached,
+        "models": models,
         "entries": results.entries_of_query(request, who, query, before),
         "grades": grade_names(who.project.scale),
         "titles": {each.position: each for each in reached.documents},

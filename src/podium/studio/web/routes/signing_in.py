@@ -52,7 +52,7 @@ def sign_in(
     request: Request, email: Text = "", password: Text = "", form: Text = "", to: Text = "/"
 ) -> Response:
     """Sign in by address and password."""
-    _check_form(request, form)
+    check_form(request, form)
     address = request.client.host if request.client else ""
 
     engine = request.app.state.engine
@@ -102,7 +102,7 @@ def join_page(request: Request, secret: str) -> Response:
         request, "join.html", {"project": name, "secret": secret, "form": form, "problem": ""},
         person=person,
     )  # fmt: skip
-    return _with_form_cookie(request, page, form)
+    return with_form_cookie(request, page, form)
 
 
 @router.post("/join/{secret}")
@@ -117,7 +117,7 @@ def join(
     """Accept an invitation: with the account at hand, or with a new one."""
     person = person_of(request)
     if person is None:
-        _check_form(request, form)
+        check_form(request, form)
 
     def work(connection: Connection) -> tuple[int, int]:
         if accounts.invitation(connection, secret) is None:
@@ -141,7 +141,7 @@ def join(
             {"project": project, "secret": secret, "form": form, "problem": error.problem},
             status=error.status,
         )  # fmt: skip
-        return _with_form_cookie(request, page, form)
+        return with_form_cookie(request, page, form)
     target = f"/projects/{project_id}"
     return RedirectResponse(target, 303) if person else start_session(request, user_id, target)
 
@@ -171,18 +171,21 @@ def _sign_in_page(
             "problem": problem,
             "form": form,
             "oidc": bool(request.app.state.settings.oidc_issuer),
+            "mails": bool(request.app.state.settings.smtp),
         },
         status=status,
     )
-    return _with_form_cookie(request, page, form)
+    return with_form_cookie(request, page, form)
 
 
-def _with_form_cookie(request: Request, page: HTMLResponse, form: str) -> Response:
+def with_form_cookie(request: Request, page: HTMLResponse, form: str) -> Response:
+    """A page with a form that a stranger may send, and the cookie that goes with it."""
     set_cookie(request, page, _FORM_COOKIE, digest(form), 3600)
     return page
 
 
-def _check_form(request: Request, form: str) -> None:
+def check_form(request: Request, form: str) -> None:
+    """Refuse a form that is not from a page of ours."""
     known = cookie(request, _FORM_COOKIE)
     if not hmac.compare_digest(known.encode(), digest(form).encode()):
         raise RefusedError(403, "This page is out of date: reload the page.")

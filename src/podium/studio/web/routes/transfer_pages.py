@@ -12,6 +12,8 @@ from podium.errors import PodiumError
 from podium.studio.accounts.identity import Member
 from podium.studio.errors import first_problem
 from podium.studio.json_types import JsonObject
+from podium.studio.models.assessors import models_of
+from podium.studio.store.database import reading
 from podium.studio.store.enums import Mode
 from podium.studio.transfer.exports import KIND as EXPORT
 from podium.studio.transfer.exports import ExportOptions
@@ -133,7 +135,7 @@ def export(request: Request, who: AManager, form: FormValues) -> Response:
     try:
         options = ExportOptions.model_validate(
             {"content": content, "format": export_format, "ties": "ties" in form,
-             "only_done": "only_done" in form}
+             "only_done": "only_done" in form, "model": form.get("model") or None}
         )  # fmt: skip
         jobs.export(request, who, options)
     except ValidationError as error:
@@ -176,13 +178,16 @@ def _import_page(request: Request, who: Member, problem: str = "") -> Response:
 
 
 def _export_page(request: Request, who: Member, problem: str = "") -> Response:
+    models = reading(request.app.state.engine, lambda c: models_of(c, who.project.id))
     values = {
+        "models": models,
         "problem": problem,
         "kind": EXPORT,
         "jobs": jobs.jobs_of(request, who, [EXPORT]),
         "choices": [
             (content, form, DESCRIPTIONS[content, form])
             for content in EXPORT_CONTENTS[Mode(who.project.mode)]
+            if models or content != "answers"
             for form in EXPORT_FORMATS[content]
         ],
     }

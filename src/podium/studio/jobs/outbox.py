@@ -1,0 +1,168 @@
+"""What leaves the server: a queue in the database, and a thread of each process that empties it.
+
+What is to be sent is put into the queue in the transaction that gives reason to: it is sent if and
+only if that is committed. A delivery that fails is tried again after a time that grows fourfold,
+and given up after some hours. One whose sender dies is tried again, so it may arrive twice:
+deliveries are numbered.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import structlog
+from sqlalchemy import Connection, delete, exists, insert, select, update
+from sqlalchemy.exc import SQLAlchemyError
+
+from podium.studio.jobs.mail import send_mail
+from podium.studio.jobs.webhooks import send_webhook
+from podium.studio.json_types import JsonObject
+from podium.studio.logs import describe_error
+from podium.studio.settings import Settings
+from podium.studio.store.database import connect, in_transaction, reading
+from podium.studio.store.rows import fetch_one
+from podium.studio.store.tables import Delivery, Webhook
+
+MOST_ATTEMPTS = 8
+_LOOK_EVERY = 1.0
+_FIRST_WAIT = 10.0
+_LONGEST_TRY = 60.0
+"""After how many seconds another process may try what one has begun to send."""
+_KEPT_DAYS = 30.0
+WAITING, SENT, FAILED = "waiting", "sent", "failed"
+
+
+class DueDelivery(NamedTuple):
+    """Something to send now; the webhook is None for e-mail."""
+
+    id: int
+    content: JsonObject
+    attempts: int
+    url: str | None
+    secret: str | None
+
+
+def enqueue_delivery(
+    connection: Connection, content: JsonObject, webhook_id: int | None = None
+) -> None:
+    """Put something into the queue."""
+    now = time.time()
+    connection.execute(
+        insert(Delivery).values(
+            webhook_id=webhook_id, content=content, state=WAITING, attempts=0, next_at=now,
+            created_at=now,
+        )
+    )  # fmt: skip
+
+
+def claim_delivery(connection: Connection, now: float) -> DueDelivery | None:
+    """The delivery that is due first, now this process's for a while, or None."""
+    statement = (
+        select(Delivery.id, Delivery.content, Delivery.attempts, Webhook.url, Webhook.secret)
+        .outerjoin(Webhook, Webhook.id == Delivery.webhook_id)
+        .where(Delivery.state == WAITING, Delivery.next_at <= now)
+        .order_by(Delivery.next_at)
+        .limit(1)
+        .with_for_update(skip_locked=True, of=Delivery)
+    )
+    due = fetch_one(connection, statement, DueDelivery)
+    if due is not None:
+        connection.execute(
+            update(Delivery)
+            .where(Delivery.id == due.id)
+            .values(attempts=due.attempts + 1, next_at=now + _LONGEST_TRY)
+        )
+    return due
+
+
+def _is_any_due(connection: Connection, now: float) -> bool:
+    due = exists().where(Delivery.state == WAITING, Delivery.next_at <= now)
+    return bool(connection.scalar(select(due)))
+
+
+def conclude_delivery(
+    connection: Connection, due: DueDelivery, problem: str | None, now: float
+) -> None:
+    """Note that a delivery was sent, or why not, and when to try again."""
+    values: JsonObject = {"state": SENT, "error": None}
+    if problem is not None:
+        last = due.attempts + 1 >= MOST_ATTEMPTS
+        values = {
+            "state": FAILED if last else WAITING,
+            "error": problem[:500],
+            "next_at": now + _FIRST_WAIT * 4.0**due.attempts,
+        }
+    elif due.url is None:
+        # An e-mail has a link that lets someone in: it is not kept.
+        values["content"] = {}
+    connection.execute(update(Delivery).where(Delivery.id == due.id).values(**values))
+
+
+def forget_deliveries(connection: Connection, now: float) -> None:
+    """Delete deliveries that ended long ago."""
+    connection.execute(
+        delete(Delivery).where(
+            Delivery.state != WAITING, Delivery.created_at < now - 86400 * _KEPT_DAYS
+        )
+    )
+
+
+class Outbox:
+    """Sends what is due, in a thread, until it is stopped.
+
+    Args:
+        settings: The server's settings; it has a connection of its own.
+        clock: Tells the time in seconds since 1970.
+    """
+
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._engine = connect(settings.model_copy(update={"pool_size": 1}))
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="podium-outbox", daemon=True)
+        self._log = structlog.get_logger("podium.studio")
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Send no more; what is under way may take a moment."""
+        self._stop.set()
+        self._thread.join(5)
+        self._engine.dispose()
+
+    def send_due(self) -> bool:
+        """Send one delivery that is due; returns whether there was one."""
+        # Looked for without a lock first: SQLite has one for all who write.
+        if not reading(self._engine, lambda c: _is_any_due(c, self._clock())):
+            return False
+        due = in_transaction(self._engine, lambda c: claim_delivery(c, self._clock()))
+        if due is None:
+            return False
+        problem = self._send(due)
+        in_transaction(self._engine, lambda c: conclude_delivery(c, due, problem, self._clock()))
+        if problem is not None:
+            self._log.warning("delivery", delivery=due.id, problem=problem)
+        return True
+
+    def _send(self, due: DueDelivery) -> str | None:
+        if due.url is None or due.secret is None:
+            return send_mail(self._settings, due.content)
+        return send_webhook(self._settings, due.url, due.secret, due.id, due.content)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                while not self._stop.is_set() and self.send_due():
+                    pass
+            except SQLAlchemyError as error:
+                # The database is away, or its tables are of another version: it may come back.
+                self._log.warning("outbox", **describe_error(error))
+            except Exception as error:
+                self._log.error("outbox", **describe_error(error))
+            self._stop.wait(_LOOK_EVERY)

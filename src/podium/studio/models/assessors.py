@@ -1,0 +1,263 @@
+"""Model assessors of a project: adding one, its budget, and what it has spent."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from sqlalchemy import Connection, Integer, cast, func, insert, select, update
+
+from podium.errors import DataError
+from podium.judging import Budget, Rubric
+from podium.judging.models.rubric import parse_rubric, rubric_text
+from podium.studio.accounts.audit import record
+from podium.studio.accounts.identity import Member
+from podium.studio.accounts.service import add_user
+from podium.studio.errors import RefusedError
+from podium.studio.jobs.queue import UNDER_WAY, enqueue
+from podium.studio.models.endpoints import endpoint_key
+from podium.studio.settings import Settings
+from podium.studio.store.enums import Mode
+from podium.studio.store.rows import JobRow, fetch_all, fetch_one
+from podium.studio.store.tables import Job, ModelAnswerRecord, ModelAssessor, User
+from podium.studio.store.text import storable
+from podium.studio.store.tokens import new_secret
+
+RUN = "model"
+"""The kind of job in which a model judges."""
+MOST_MODELS = 20
+"""How many model assessors a project has at most."""
+_TASKS = {Mode.PAIRS: "pair", Mode.GRADES: "grade"}
+_Count = Annotated[int, Field(ge=1, lt=2**53)]
+_Price = Annotated[float, Field(ge=0, le=1e9)]
+
+
+class ModelBudget(BaseModel):
+    """What a model may spend in all its runs together; None for no limit.
+
+    Example:
+        >>> ModelBudget(max_requests=100).budget.requests
+        100
+    """
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    max_requests: _Count | None = None
+    max_tokens: _Count | None = None
+    max_money: Annotated[float, Field(gt=0, le=1e9)] | None = None
+    prompt_price: _Price = 0.0
+    """The price of a million tokens of prompts."""
+    answer_price: _Price = 0.0
+    """The price of a million tokens of answers."""
+
+    @model_validator(mode="after")
+    def _is_limited(self) -> ModelBudget:
+        if self.max_requests is None and self.max_tokens is None and self.max_money is None:
+            raise ValueError("Give a limit: requests, tokens or money.")
+        if self.max_money is not None and not (self.prompt_price or self.answer_price):
+            raise ValueError("A limit in money needs prices.")
+        return self
+
+    @property
+    def budget(self) -> Budget:
+        """As `podium.judging` takes it."""
+        return Budget(
+            self.max_requests, self.max_tokens, self.max_money, self.prompt_price, self.answer_price
+        )
+
+
+class ModelSettings(ModelBudget):
+    """A model assessor to add."""
+
+    endpoint: str = Field(max_length=500)
+    """One of those that the server's settings list."""
+    model: str = Field(min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")
+    """The model's name at the endpoint."""
+    rubric: str = Field(default="", max_length=2**20)
+    """What it is asked, as TOML; empty for Podium's own."""
+    scope: Literal["judged", "all"] = "judged"
+    """Whether it judges what people judged, or every query as a whole."""
+    repeats: int = Field(default=1, ge=1, le=10)
+    """How often each question is asked, to see whether answers are the same."""
+    connections: int = Field(default=4, ge=1, le=32)
+    """The most requests at once."""
+
+
+class ModelRow(NamedTuple):
+    """A row of `podium.studio.store.tables.ModelAssessor`."""
+
+    id: int
+    project_id: int
+    user_id: int
+    endpoint: str
+    model: str
+    rubric: str
+    rubric_name: str
+    rubric_hash: str
+    scope: str
+    repeats: int
+    connections: int
+    max_requests: int | None
+    max_tokens: int | None
+    max_money: float | None
+    prompt_price: float
+    answer_price: float
+    created_at: float
+
+    @property
+    def budget(self) -> Budget:
+        """What it may spend."""
+        return Budget(
+            self.max_requests, self.max_tokens, self.max_money, self.prompt_price, self.answer_price
+        )
+
+
+@dataclass(frozen=True)
+class ModelSpending:
+    """What a model's answers took so far.
+
+    Attributes:
+        answers: How many answers there are.
+        unusable: How many of them have no label.
+        requests: Requests sent.
+        prompt_tokens: Tokens of prompts.
+        answer_tokens: Tokens of answers.
+        money: What it cost, by the prices given.
+    """
+
+    answers: int
+    unusable: int
+    requests: int
+    prompt_tokens: int
+    answer_tokens: int
+    money: float
+
+
+def add_model(
+    connection: Connection, who: Member, settings: Settings, wanted: ModelSettings
+) -> ModelRow:
+    """Add a model assessor to a project, with an account that stands for it in the log."""
+    mode = Mode(who.project.mode)
+    if mode not in _TASKS:
+        raise RefusedError(409, "Models judge pairs or grades, not rankings side by side.")
+    if who.project.archived:
+        raise RefusedError(409, "The project is archived: restore it first.")
+    endpoint_key(wanted.endpoint, settings.models)
+    count = connection.scalar(
+        select(func.count()).where(ModelAssessor.project_id == who.project.id)
+    )
+    if (count or 0) >= MOST_MODELS:
+        raise RefusedError(429, f"A project has at most {MOST_MODELS} models.")
+    # Podium's own is copied: another version may have another.
+    task = _TASKS[mode]
+    text = storable(wanted.rubric).strip() or rubric_text("pairs" if task == "pair" else "grades")
+    rubric = _check_rubric(text, task)
+    # Nobody can sign in with it: it has neither a password nor an address that gets mail.
+    address = f"{new_secret()[:20]}@model.invalid"
+    user_id = add_user(connection, address, f"{wanted.model[:180]} (model)", None)
+    connection.execute(update(User).where(User.id == user_id).values(disabled=True))
+    values = wanted.model_dump() | {
+        "project_id": who.project.id,
+        "user_id": user_id,
+        "rubric": text,
+        "rubric_name": f"{rubric.name}/{rubric.version}"[:200],
+        "rubric_hash": rubric.hash,
+        "created_at": time.time(),
+    }
+    number = connection.execute(insert(ModelAssessor).values(**values).returning(ModelAssessor.id))
+    row = model_row(connection, who.project.id, int(number.scalar_one()))
+    record(
+        connection, who.person.id, who.project.id, "added a model",
+        model=row.model, endpoint=row.endpoint, rubric=row.rubric_name, hash=row.rubric_hash,
+    )  # fmt: skip
+    return row
+
+
+def change_budget(
+    connection: Connection, who: Member, model_id: int, budget: ModelBudget
+) -> ModelRow:
+    """Give a model another budget; a run under way keeps the one it began with."""
+    row = model_row(connection, who.project.id, model_id)
+    values = budget.model_dump()
+    connection.execute(update(ModelAssessor).where(ModelAssessor.id == row.id).values(**values))
+    record(
+        connection, who.person.id, who.project.id, "changed a model's budget",
+        model=row.model, **values,
+    )  # fmt: skip
+    return model_row(connection, who.project.id, model_id)
+
+
+def model_row(connection: Connection, project_id: int, model_id: int) -> ModelRow:
+    """A model assessor of a project."""
+    statement = select(ModelAssessor.__table__).where(
+        ModelAssessor.id == model_id, ModelAssessor.project_id == project_id
+    )
+    row = fetch_one(connection, statement, ModelRow)
+    if row is None:
+        raise RefusedError(404, "The model does not exist.")
+    return row
+
+
+def models_of(connection: Connection, project_id: int) -> list[ModelRow]:
+    """The model assessors of a project, oldest first."""
+    statement = select(ModelAssessor.__table__).where(ModelAssessor.project_id == project_id)
+    return fetch_all(connection, statement.order_by(ModelAssessor.id), ModelRow)
+
+
+def spending_of(connection: Connection, row: ModelRow) -> ModelSpending:
+    """What a model's answers took so far."""
+    found = connection.execute(
+        select(
+            func.count(),
+            func.coalesce(func.sum(cast(ModelAnswerRecord.usable, Integer)), 0),
+            func.coalesce(func.sum(ModelAnswerRecord.requests), 0),
+            func.coalesce(func.sum(ModelAnswerRecord.prompt_tokens), 0),
+            func.coalesce(func.sum(ModelAnswerRecord.answer_tokens), 0),
+        ).where(ModelAnswerRecord.assessor_id == row.id)
+    ).one()
+    answers, good, requests, prompt_tokens, answer_tokens = map(int, found)
+    money = row.budget.cost(prompt_tokens, answer_tokens)
+    return ModelSpending(answers, answers - good, requests, prompt_tokens, answer_tokens, money)
+
+
+def start_run(connection: Connection, who: Member, settings: Settings, model_id: int) -> int:
+    """Queue a run of a model; returns the job's number. There is one at a time."""
+    row = model_row(connection, who.project.id, model_id)
+    endpoint_key(row.endpoint, settings.models)
+    if who.project.archived:
+        raise RefusedError(409, "The project is archived: restore it first.")
+    # Two requests at the same time: the second waits here, and sees the first one's job.
+    connection.execute(select(ModelAssessor.id).where(ModelAssessor.id == row.id).with_for_update())
+    last = last_run(connection, row)
+    if last is not None and last.state in UNDER_WAY:
+        raise RefusedError(409, "The model is judging already.")
+    number = enqueue(connection, who.project.id, who.person.id, RUN, {"model": row.id})
+    record(connection, who.person.id, who.project.id, "started a model", model=row.model)
+    return number
+
+
+def last_run(connection: Connection, row: ModelRow) -> JobRow | None:
+    """The last job in which a model judged, or None."""
+    statement = (
+        select(Job.__table__)
+        .where(
+            Job.project_id == row.project_id,
+            Job.kind == RUN,
+            Job.parameters["model"].as_integer() == row.id,
+        )
+        .order_by(Job.id.desc())
+        .limit(1)
+    )
+    return fetch_one(connection, statement, JobRow)
+
+
+def _check_rubric(text: str, task: str) -> Rubric:
+    try:
+        rubric = parse_rubric(text)
+    except DataError as error:
+        raise RefusedError(422, f"The rubric: {error}") from error
+    if rubric.task != task:
+        raise RefusedError(422, f"The rubric is for a {rubric.task}; this project needs a {task}.")
+    return rubric

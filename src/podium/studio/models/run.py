@@ -1,0 +1,319 @@
+"""The job in which a model judges: query by query, until all is judged or its budget is spent.
+
+Each judgment is in the log before the next batch of questions is asked, and every answer that it
+rests on is in the table of answers before that. So a run that was stopped, or whose process died,
+goes on where it was, and nothing is asked and paid twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+from sqlalchemy import Connection, insert, select, update
+
+from podium.data.html_text import plain_text
+from podium.judging import BudgetError, Endpoint, EndpointAssessor, Grade, Pair, Session, Verdict
+from podium.judging.models.rubric import Rubric, parse_rubric
+from podium.studio.accounts.audit import record
+from podium.studio.jobs.queue import JobContext, JobLostError
+from podium.studio.judging.judged import JudgedQuery, load_judged_query
+from podium.studio.judging.judgment_counts import count_judgment
+from podium.studio.judging.modes import GradesMode, PairsMode, QueryLogEntry
+from podium.studio.models.answers import StoredAnswers
+from podium.studio.models.assessors import ModelRow, model_row, spending_of
+from podium.studio.models.endpoints import endpoint_key
+from podium.studio.models.view import model_view
+from podium.studio.projects.service import project_row
+from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.enums import Kind, Purpose
+from podium.studio.store.rows import ProjectQueryRow, ProjectRow, fetch_one
+from podium.studio.store.tables import LogEntry, ProjectQuery, QueryCandidate
+from podium.studio.store.tokens import new_token
+
+_Value = TypeVar("_Value")
+_LOOK_EVERY = 0.5
+"""How often a run that waits for a busy endpoint looks whether it was stopped, in seconds."""
+
+
+def run_model(work: JobContext) -> None:
+    """Run a job in which a model judges."""
+    model_id = int(work.job.parameters["model"])
+    row = reading(work.engine, lambda c: model_row(c, work.job.project_id, model_id))
+    project = reading(work.engine, lambda c: project_row(c, work.job.project_id))
+    with _endpoint(work, row) as endpoint:
+        run = ModelRun(work, project, row, parse_rubric(row.rubric), endpoint)
+        stopped = run.judge_all()
+    result = {"queries": run.queries, "judgments": run.judgments, "unusable": run.unusable}
+    if stopped:
+        result["stopped"] = stopped
+
+    def finish(connection: Connection) -> None:
+        record(
+            connection, work.job.user_id, project.id, "a model judged",
+            model=row.model, job=work.job.id, **result,
+        )  # fmt: skip
+        work.finish(connection, result)
+
+    in_transaction(work.engine, finish)
+
+
+@contextmanager
+def _endpoint(work: JobContext, row: ModelRow) -> Iterator[Endpoint]:
+    """The model's endpoint; what earlier runs spent counts."""
+    spent = reading(work.engine, lambda c: spending_of(c, row))
+    with Endpoint(
+        f"{row.endpoint}#{row.model}",
+        key=endpoint_key(row.endpoint, work.settings.models),
+        connections=row.connections,
+        budget=row.budget,
+        sleep=lambda seconds: _sleep(work, seconds),
+    ) as endpoint:
+        endpoint.spending.charge(spent.prompt_tokens, spent.answer_tokens, requests=spent.requests)
+        yield endpoint
+
+
+def _sleep(work: JobContext, seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        if work.lost:
+            raise JobLostError
+        time.sleep(min(left, _LOOK_EVERY))
+
+
+@dataclass
+class ModelRun:
+    """A model at work.
+
+    Attributes:
+        work: The job.
+        project: The project's row.
+        row: The model's row.
+        rubric: What it is asked.
+        endpoint: Where it is.
+        queries: In how many queries it has judged something.
+        judgments: How many judgments it made.
+        unusable: How often no answer could be used.
+    """
+
+    work: JobContext
+    project: ProjectRow
+    row: ModelRow
+    rubric: Rubric
+    endpoint: Endpoint
+    queries: int = 0
+    judgments: int = 0
+    unusable: int = 0
+
+    def judge_all(self) -> str:
+        """Judge every query; returns why it stopped early, if it did."""
+        ids = reading(self.work.engine, self._query_ids)
+        with ThreadPoolExecutor(self.row.connections) as pool:
+            for number, query_id in enumerate(ids, start=1):
+                before = self.judgments
+                try:
+                    self._judge_query(pool, query_id)
+                except BudgetError as error:
+                    return error.problem
+                finally:
+                    self.queries += self.judgments > before
+                self.work.progress(number / len(ids))
+        return ""
+
+    def _query_ids(self, connection: Connection) -> list[int]:
+        statement = select(ProjectQuery.id).where(
+            ProjectQuery.project_id == self.project.id, ProjectQuery.withdrawn.is_(False)
+        )
+        if self.row.scope == "judged":
+            statement = statement.where(ProjectQuery.judgments > 0)
+        return list(connection.scalars(statement.order_by(ProjectQuery.id)))
+
+    def _judge_query(self, pool: ThreadPoolExecutor, query_id: int) -> None:
+        judged, texts = reading(self.work.engine, lambda c: self._load(c, query_id))
+        if judged is None:
+            return
+        view = model_view(judged, self.project, self.row.user_id)
+        at = {item: position for position, item in enumerate(judged.items)}
+        assessor = EndpointAssessor(
+            self.endpoint,
+            query=judged.query.text,
+            texts=texts,
+            rubric=self.rubric,
+            log=StoredAnswers(self.work, self.row.id, query_id, at),
+            query_id=judged.query.name,
+            description=judged.query.description,
+            repeats=self.row.repeats,
+            name=str(self.row.user_id),
+        )
+        mode = view.state.mode
+        if isinstance(mode, GradesMode):
+            self._grade(pool, assessor, self._items_to_grade(judged, view), query_id, at)
+        elif isinstance(mode, PairsMode):
+            pairs = self._pairs_of_people(judged, view)
+            self._compare(pool, assessor, mode.session, pairs, query_id, at)
+            if self.row.scope == "all":
+                self._finish(pool, assessor, mode.session, query_id, at)
+
+    def _load(
+        self, connection: Connection, query_id: int
+    ) -> tuple[JudgedQuery | None, dict[str, str]]:
+        statement = select(ProjectQuery.__table__).where(ProjectQuery.id == query_id)
+        query = fetch_one(connection, statement, ProjectQueryRow)
+        if query is None or query.withdrawn:
+            return None, {}
+        rows = connection.execute(
+            select(
+                QueryCandidate.item, QueryCandidate.title, QueryCandidate.text, QueryCandidate.html
+            ).where(QueryCandidate.query_id == query_id)
+        )
+        texts = {
+            row.item: "\n".join(filter(None, (row.title, row.text or plain_text(row.html))))
+            for row in rows
+        }
+        return load_judged_query(connection, self.project, query), texts
+
+    def _items_to_grade(self, judged: JudgedQuery, view: JudgedQuery) -> list[str]:
+        people = {entry.left for entry in _votes(judged, Kind.GRADE)}
+        mine = {entry.left for entry in view.standing}
+        return [
+            item
+            for position, item in enumerate(judged.items)
+            if position not in mine
+            and position not in judged.state.withdrawn_documents
+            and (self.row.scope == "all" or position in people)
+        ]
+
+    def _pairs_of_people(self, judged: JudgedQuery, view: JudgedQuery) -> list[Pair[str]]:
+        """The pairs that people judged and the model has not, in the order of the log."""
+        mine = {frozenset((entry.left, entry.right)) for entry in view.standing}
+        pairs: dict[frozenset[int | None], Pair[str]] = {}
+        for entry in _votes(judged, Kind.VERDICT):
+            sides = frozenset((entry.left, entry.right))
+            if sides not in mine and sides.isdisjoint(judged.state.withdrawn_documents):
+                pair = Pair(judged.items[entry.left or 0], judged.items[entry.right or 0])
+                pairs.setdefault(sides, pair)
+        return list(pairs.values())
+
+    def _grade(
+        self,
+        pool: ThreadPoolExecutor,
+        assessor: EndpointAssessor,
+        items: list[str],
+        query_id: int,
+        at: dict[str, int],
+    ) -> None:
+        for batch in _batches(items, self.row.connections):
+            for grade in pool.map(assessor.grade, batch):
+                if grade is None:
+                    self.unusable += 1
+                else:
+                    self._append(query_id, assessor, at, grade)
+            self.work.progress(self.work.share)
+
+    def _compare(
+        self,
+        pool: ThreadPoolExecutor,
+        assessor: EndpointAssessor,
+        session: Session,
+        pairs: list[Pair[str]],
+        query_id: int,
+        at: dict[str, int],
+    ) -> list[Pair[str]]:
+        """Judge pairs; returns those on which no answer could be used."""
+        unusable = []
+        for batch in _batches(pairs, self.row.connections):
+            for pair, verdict in zip(batch, pool.map(assessor.verdict, batch), strict=True):
+                if verdict is None:
+                    self.unusable += 1
+                    unusable.append(pair)
+                else:
+                    self._append(query_id, assessor, at, verdict)
+                    session.add(verdict)
+            self.work.progress(self.work.share)
+        return unusable
+
+    def _finish(
+        self,
+        pool: ThreadPoolExecutor,
+        assessor: EndpointAssessor,
+        session: Session,
+        query_id: int,
+        at: dict[str, int],
+    ) -> None:
+        """Judge what the selection algorithm asks for, until the top k is in order."""
+        passed: set[frozenset[str]] = set()
+        while True:
+            open_pairs = [
+                pair for pair in session.open_pairs(assessor.name) if frozenset(pair) not in passed
+            ]
+            if not open_pairs:
+                return
+            batch = open_pairs[: self.row.connections]
+            unusable = self._compare(pool, assessor, session, batch, query_id, at)
+            passed |= {frozenset(pair) for pair in unusable}
+
+    def _append(
+        self,
+        query_id: int,
+        assessor: EndpointAssessor,
+        at: dict[str, int],
+        judgment: Verdict | Grade,
+    ) -> None:
+        """Append a judgment to the query's log. People's state of the query does not change."""
+        if isinstance(judgment, Grade):
+            items: tuple[str, ...] = (judgment.item,)
+            kind, value = Kind.GRADE, judgment.grade
+        else:
+            items = (judgment.left, judgment.right)
+            kind, value = Kind.VERDICT, int(judgment.outcome)
+        reason = next(
+            (each.reason for each in assessor.log.answers if each.items == items and each.reason),
+            None,
+        )
+
+        def work(connection: Connection) -> None:
+            self.work.check(connection)
+            statement = select(ProjectQuery.__table__).where(ProjectQuery.id == query_id)
+            query = fetch_one(connection, statement.with_for_update(), ProjectQueryRow)
+            if query is None:
+                raise JobLostError
+            now = time.time()
+            connection.execute(
+                insert(LogEntry).values(
+                    query_id=query_id, place=query.entries, user_id=self.row.user_id,
+                    kind=kind.value, left=at[items[0]],
+                    right=at[items[1]] if len(items) > 1 else None, value=value, undoes=None,
+                    purpose=Purpose.MODEL.value, counts=True, late=False, token=new_token(),
+                    part=0, reason=reason, at=now, seconds=judgment.seconds, manager_id=None,
+                )
+            )  # fmt: skip
+            connection.execute(
+                update(ProjectQuery)
+                .where(ProjectQuery.id == query_id)
+                .values(entries=query.entries + 1)
+            )
+            count_judgment(
+                connection, query, self.row.user_id,
+                judgments=1, seconds=judgment.seconds, last_at=now,
+            )  # fmt: skip
+
+        in_transaction(self.work.engine, work)
+        self.judgments += 1
+
+
+def _votes(judged: JudgedQuery, kind: Kind) -> Iterator[QueryLogEntry]:
+    """What people said."""
+    return (
+        entry
+        for entry in judged.standing
+        if entry.kind is kind and entry.purpose is Purpose.MAIN and entry.counts
+    )
+
+
+def _batches(values: Sequence[_Value], size: int) -> Iterator[Sequence[_Value]]:
+    for begin in range(0, len(values), size):
+        yield values[begin : begin + size]

@@ -1,0 +1,98 @@
+"""Links for crowd workers: one account for each id, a share of judgments, a code at the end."""
+
+from __future__ import annotations
+
+import re
+from contextlib import ExitStack
+
+import pytest
+from sqlalchemy import func, select
+
+from podium.studio.settings import Settings
+from podium.studio.store.database import reading
+from podium.studio.store.tables import Membership
+from tests.studio.factories import make_people, make_project
+from tests.studio.http_client import Browser, program
+from tests.studio.server import serving
+
+
+@pytest.fixture
+def browsers():
+    """Closes what is opened."""
+    with ExitStack() as opened:
+        yield opened
+
+
+def open_link(browsers, address, link, worker):
+    """A worker's browser, and where the link led."""
+    browser = browsers.enter_context(Browser(address))
+    path = link.replace(address, "")
+    page = browser.get(f"{path}?WORKER={worker}")
+    form = re.search(r'name="form" value="([^"]+)"', page.text)
+    sent = browser.post(path, data={"external_id": worker, "form": form[1] if form else "none"})
+    return browser, sent
+
+
+@pytest.fixture
+def project(engine):
+    return make_project(engine, make_people(engine, 1), queries=3, items=4)
+
+
+def test_workers_judge_their_share_and_get_the_code(engine, database, project, browsers):
+    base = f"/api/v1/projects/{project}"
+    with (
+        serving(Settings(database=database)) as address,
+        program(engine, address, 1) as manager,
+    ):
+        wanted = {"code": "C0DE-7", "parameter": "WORKER", "judgments": 2, "workers": 2}
+        link = manager.post(f"{base}/crowd-links", json=wanted).json()["link"]
+        first, sent = open_link(browsers, address, link, "5f1e")
+        home = sent.headers["location"]
+        assert (sent.status_code, home) == (303, f"/projects/{project}")
+        page = first.get(home).text
+        assert ("0 of 2 judged" in page, "C0DE-7" in page) == (True, False)
+        headers = {"x-csrf-token": first.csrf(home)}
+        given = first.post(f"{base}/next", json={"tab": "t"}, headers=headers).json()
+        for _ in range(2):
+            body = {"tab": "t", "token": given["task"]["token"], "choice": "left", "seconds": 1}
+            given = first.post(f"{base}/answers", json=body, headers=headers).json()["next"]
+        assert given is None
+        again = first.post(f"{base}/next", json={"tab": "t"}, headers=headers).json()
+        assert again["state"] == "yours-done"
+        assert "C0DE-7" in first.get(home).text
+        # The same id is the same account, and the link has two places.
+        same, _ = open_link(browsers, address, link, "5f1e")
+        assert "C0DE-7" in same.get(home).text
+        second, _ = open_link(browsers, address, link, "a9")
+        assert "0 of 2 judged" in second.get(home).text
+        _, third = open_link(browsers, address, link, "b7")
+        assert third.status_code == 404
+        (row,) = manager.get(f"{base}/crowd-links").json()
+        counts = row["workers"], row["completed"], row["workers_left"]
+        assert counts == (2, 1, 0)
+        # They are assessors of this project, and can see no page of managers.
+        assert first.get(f"/projects/{project}/people").status_code == 403
+        for wrong in ("", "a b", "x" * 201, "<b>"):
+            _, refused = open_link(browsers, address, link, wrong)
+            assert refused.status_code in (403, 422)
+        manager.delete(f"{base}/crowd-links/{row['id']}")
+        _, gone = open_link(browsers, address, link, "5f1e")
+        assert gone.status_code in (403, 404)
+    count = select(func.count()).select_from(Membership).where(Membership.project_id == project)
+    assert reading(engine, lambda c: c.scalar(count)) == 3
+
+
+def test_too_many_from_one_address(engine, database, project, browsers):
+    with serving(Settings(database=database)) as address:
+        with program(engine, address, 1) as manager:
+            wanted = {"code": "C", "parameter": "WORKER", "workers": 100}
+            path = f"/api/v1/projects/{project}/crowd-links"
+            link = manager.post(path, json=wanted).json()["link"]
+        browser = browsers.enter_context(Browser(address))
+        secret = link.replace(address, "")
+        statuses = []
+        for number in range(40):
+            form = re.search(r'name="form" value="([^"]+)"', browser.get(f"{secret}?WORKER=w").text)
+            data = {"external_id": f"w{number}", "form": form[1]}
+            statuses.append(browser.post(secret, data=data).status_code)
+        assert (statuses[:30], 429 in statuses) == ([303] * 30, True)
