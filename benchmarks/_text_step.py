@@ -71,7 +71,7 @@ def _prepare(method: str, checkpoint: str, pairs: Any, labels: Any) -> Any:
         wanted = [torch.tensor(labels, dtype=torch.float32)]
         return lambda: loss([queries, documents], wanted).backward()
     from podium.losses import LambdaLoss as PodiumLoss
-    from podium.rankers.text_encoder import CrossEncoder
+    from podium.rankers.text_cross_encoder import CrossEncoder
     from podium.rankers.text_gradients import accumulate_gradients, mean_loss
 
     encoder = CrossEncoder.load(checkpoint, 256, seed=0)

@@ -18,7 +18,7 @@ import torch
 from podium.errors import ArgumentError, DataError
 from podium.losses import Loss, loss_names, parse_loss
 from podium.rankers import FitInterrupted, NotFittedError, TextRanker, out_of_fold_scores
-from podium.rankers.text_encoder import CrossEncoder
+from podium.rankers.text_cross_encoder import CrossEncoder
 from podium.rankers.text_gradients import accumulate_gradients, mean_loss
 from tests.rankers.tiny_bert import WORDS, save_tiny_bert
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -34,7 +34,9 @@ from podium.rankers.neural_checkpoint import (
 )
 from podium.rankers.parameter_checks import check_integer, check_number
 from podium.rankers.storage import Archive, read_archive, write_archive
-from podium.rankers.text_encoder import CrossEncoder
+from podium.rankers.text_bi_encoder import BiEncoder
+from podium.rankers.text_cross_encoder import CrossEncoder
+from podium.rankers.text_encoder import TextEncoder
 from podium.rankers.text_gradients import accumulate_gradients, mean_loss
 from podium.rankers.text_pairs import TextPairs, read_pairs
 from podium.rankers.validation_monitor import ValidationMonitor
@@ -44,7 +46,7 @@ _CHECKPOINT = "checkpoint.podium"
 
 
 class TextRanker(BaseEstimator):  # type: ignore[misc]
-    """A cross-encoder trained by any Podium loss on lists of any length.
+    """A cross-encoder or bi-encoder trained by any Podium loss on lists of any length.
 
     Rows are pairs of texts: ``[(query, document), ...]``, or a data frame with columns ``query``
     and ``document``. Memory is that of one mini-batch, however many documents a query has.
@@ -53,7 +55,11 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         model: A Hugging Face checkpoint: the folder of one, or its name. Encoders without a head
             for one score get a new one. Weights must be in safetensors.
         loss: The loss, or its text.
-        max_length: The maximum number of tokens of a query and a document together.
+        architecture: ``"cross-encoder"`` reads a query and a document together; ``"bi-encoder"``
+            embeds them one by one, and the score is the scaled cosine, or the dot product if the
+            checkpoint says so.
+        max_length: The maximum number of tokens of a query and a document together, or of each
+            for a bi-encoder.
         mini_batch_size: How many documents are in memory with all that their gradient needs.
         batch_queries: The number of queries per step.
         epochs: The maximum number of passes over the training queries.
@@ -79,6 +85,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         model: str | os.PathLike[str],
         loss: Loss | str = "ListNet(k=10)",
         *,
+        architecture: Literal["cross-encoder", "bi-encoder"] = "cross-encoder",
         max_length: int = 256,
         mini_batch_size: int = 16,
         batch_queries: int = 4,
@@ -95,6 +102,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
     ) -> None:
         self.model = model
         self.loss = loss
+        self.architecture = architecture
         self.max_length = max_length
         self.mini_batch_size = mini_batch_size
         self.batch_queries = batch_queries
@@ -111,6 +119,11 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
 
     def check_parameters(self) -> None:
         """Raise an ArgumentError for parameters that are invalid for any data."""
+        if self.architecture not in ("cross-encoder", "bi-encoder"):
+            raise ArgumentError(
+                f"architecture is {self.architecture!r}",
+                hint="Give 'cross-encoder' or 'bi-encoder'.",
+            )
         for name in ("max_length", "mini_batch_size", "batch_queries", "epochs"):
             check_integer(name, getattr(self, name))
         check_integer("n_iter_no_change", self.n_iter_no_change, optional=True)
@@ -160,8 +173,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
             validation = TextPairs.from_rows(parts[0], parts[1], qid=parts[2], group=parts[3])
             require_preferences(validation.queries, "validation")
         with torch.random.fork_rng():
-            encoder = CrossEncoder.load(self.model, self.max_length, seed=self.random_state)
-            encoder.module.to(self._device())
+            encoder = self._load(self.model)
             torch.manual_seed(self.random_state)
             self._train(encoder, loss, data, validation, progress)
         self.encoder_ = encoder
@@ -169,7 +181,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
 
     def _train(
         self,
-        encoder: CrossEncoder,
+        encoder: TextEncoder,
         loss: Loss,
         data: TextPairs,
         validation: TextPairs | None,
@@ -205,7 +217,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
 
     def _step(
         self,
-        encoder: CrossEncoder,
+        encoder: TextEncoder,
         optimiser: Any,
         loss: Loss,
         data: TextPairs,
@@ -235,7 +247,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
 
     @contextlib.contextmanager
     def _keeping_best(
-        self, encoder: CrossEncoder, monitor: ValidationMonitor[dict[str, Floats]]
+        self, encoder: TextEncoder, monitor: ValidationMonitor[dict[str, Floats]]
     ) -> Iterator[None]:
         """Set the best weights at the end, after Ctrl-C too."""
         try:
@@ -259,14 +271,14 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
 
         return follow
 
-    def _scores(self, encoder: CrossEncoder, pairs: TextPairs | None) -> Doubles:
+    def _scores(self, encoder: TextEncoder, pairs: TextPairs | None) -> Doubles:
         assert pairs is not None  # asked with validation queries only
         return encoder.predict(pairs.pairs, self.mini_batch_size)
 
     def _save_checkpoint(
         self,
         epoch: int,
-        encoder: CrossEncoder,
+        encoder: TextEncoder,
         optimiser: Any,
         monitor: ValidationMonitor[dict[str, Floats]],
         rng: np.random.Generator,
@@ -285,7 +297,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
 
     def _resume(
         self,
-        encoder: CrossEncoder,
+        encoder: TextEncoder,
         optimiser: Any,
         monitor: ValidationMonitor[dict[str, Floats]],
         rng: np.random.Generator,
@@ -321,8 +333,14 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         }
         return dict(json.loads(json.dumps(plain)))
 
-    def _device(self) -> str:
-        return self.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    def _load(self, model: str | os.PathLike[str]) -> TextEncoder:
+        encoder: TextEncoder
+        if self.architecture == "bi-encoder":
+            encoder = BiEncoder.load(model, self.max_length)
+        else:
+            encoder = CrossEncoder.load(model, self.max_length, seed=self.random_state)
+        encoder.module.to(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        return encoder
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "encoder_")
@@ -342,17 +360,14 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Save the fitted ranker as a folder in Hugging Face's layout.
 
-        Transformers and sentence-transformers (``CrossEncoder(folder)``) load it with equal scores.
+        Transformers and sentence-transformers (``CrossEncoder(folder)``, or
+        ``SentenceTransformer(folder)`` for a bi-encoder) load it with equal scores.
         """
         if not self.__sklearn_is_fitted__():
             raise NotFittedError("This TextRanker is not fitted. Call fit first.")
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)
-        module = self.encoder_.module
-        # sentence-transformers would apply a sigmoid to a single output otherwise.
-        module.config.sentence_transformers = {"activation_fn": "torch.nn.modules.linear.Identity"}
-        module.save_pretrained(path)
-        self.encoder_.tokenizer.save_pretrained(path)
+        self.encoder_.save(path)
         content = {
             "kind": "TextRanker",
             "podium": version("podium"),
@@ -379,9 +394,8 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
                 hint="Save it with TextRanker.save; other checkpoints are given as model=.",
             ) from error
         with torch.random.fork_rng():
-            encoder = CrossEncoder.load(path, ranker.max_length, seed=0)
-        encoder.module.to(ranker._device()).eval()
-        ranker.encoder_ = encoder
+            ranker.encoder_ = ranker._load(path)
+        ranker.encoder_.module.eval()
         return ranker
 
 
@@ -429,14 +443,14 @@ def out_of_fold_scores(
     return scores
 
 
-def _state(encoder: CrossEncoder) -> dict[str, Floats]:
+def _state(encoder: TextEncoder) -> dict[str, Floats]:
     return {
         name: value.detach().cpu().numpy().copy()
         for name, value in encoder.module.state_dict().items()
     }
 
 
-def _set_state(encoder: CrossEncoder, state: Mapping[str, Any]) -> None:
+def _set_state(encoder: TextEncoder, state: Mapping[str, Any]) -> None:
     encoder.module.load_state_dict({name: torch.tensor(value) for name, value in state.items()})
 
 
