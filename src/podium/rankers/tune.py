@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from podium.data.seeds import generator
 from podium.errors import ArgumentError
 from podium.measures import Measure, parse_measure
 from podium.rankers.base import Ranker, TrainingData, in_memory, mean_value, nested_rankers
 from podium.rankers.parameter_checks import check_integer
+
+_Estimator = TypeVar("_Estimator", bound=BaseEstimator)
+"""A ranker, of features or of texts."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,7 @@ def parameter_combinations(
     return combinations
 
 
-def with_parameters(ranker: Ranker, parameters: Mapping[str, Any]) -> Ranker:
+def with_parameters(ranker: _Estimator, parameters: Mapping[str, Any]) -> _Estimator:
     """Set parameters of a ranker; those it does not have are set in its ``engine_params``, if any.
 
     A cascade passes ``measure`` and ``random_state`` on to its rankers.
