@@ -73,12 +73,18 @@ def test_commands_find_what_was_changed(ranker: TextRanker, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "change", [{"files": {"../x": ""}}, {"format": 2}, {"tolerance": "a"}, {"other": 1}]
-)
+    "change",
+    [
+        {"files": {"../x": "", "model.onnx": "", "golden.jsonl": ""}}, {"format": 2}, {"other": 1},
+        {"tolerance": "a"}, {"tolerance": None}, {"files": {}}, {"files": [1]}, {"max_length": "9"},
+        {"architecture": "other"}, {"scale": 0},
+    ],
+)  # fmt: skip
 def test_other_manifests_are_refused(tmp_path: Path, change: dict) -> None:
     manifest = {
         "format": 1, "kind": "texts", "architecture": "cross-encoder", "max_length": 40,
-        "scale": 1.0, "tolerance": 1e-4, "versions": {}, "files": {}, **change,
+        "scale": 1.0, "tolerance": 1e-4, "versions": {},
+        "files": {"model.onnx": "", "golden.jsonl": ""}, **change,
     }  # fmt: skip
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(DataError, match="is not the manifest of an export"):

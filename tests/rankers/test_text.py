@@ -263,8 +263,12 @@ def test_parameters_and_data_are_checked_before_a_model_is_loaded() -> None:
         TextRanker("nowhere").predict([("a", "b")])
 
 
-def test_a_checkpoint_that_is_none(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", ["no weights", "other weights"])
+def test_a_checkpoint_that_is_none(tmp_path: Path, damage: str) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"}))
+    if damage == "other weights":
+        save_tiny_bert(tmp_path)
+        (tmp_path / "model.safetensors").write_bytes(b"junk")
     with pytest.raises(DataError, match="is not a checkpoint that can be loaded"):
         TextRanker(tmp_path).fit([("a", "b"), ("a", "c")], [1, 0], group=[2])
 

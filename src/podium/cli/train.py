@@ -189,6 +189,9 @@ def _train_text(
     *,
     as_json: bool,
 ) -> None:
+    from podium.rankers.text import require_own_folder
+
+    require_own_folder(Path(output))  # before a training that may take days
     report = FitReport(str(ranker.measure) if validation is not None else None)
     read = (source, labels.judgments, labels.source, report)
     train = read_text_rows("training", data, *read)

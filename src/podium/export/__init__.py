@@ -3,7 +3,7 @@
 from podium.export.folder import ExportFolder, GoldenRows
 from podium.export.live import LiveEngine
 from podium.export.live.connect import connect_engine
-from podium.export.texts import TextManifest, export_text_ranker, verify_text_export
+from podium.export.texts import export_text_ranker, verify_text_export
 from podium.export.verifying import Verification, verify_export
 from podium.export.writing import ExportSettings, export_ranker
 
@@ -12,7 +12,6 @@ __all__ = [
     "ExportSettings",
     "GoldenRows",
     "LiveEngine",
-    "TextManifest",
     "Verification",
     "connect_engine",
     "export_ranker",

@@ -78,6 +78,10 @@ def export_text_ranker(
 
     Raises:
         DataError: If the graph scores pairs of texts otherwise, or ranks others first.
+
+    Example:
+        >>> export_text_ranker("reranker", "reranker.onnx").architecture  # doctest: +SKIP
+        'cross-encoder'
     """
     from podium.rankers import TextRanker
 
@@ -137,21 +141,39 @@ def is_text_export(folder: str | os.PathLike[str]) -> bool:
 
 
 def verify_text_export(folder: str | os.PathLike[str]) -> Verification:
-    """Score the golden pairs by the files of an export; files must be as they were written."""
+    """Score the golden pairs by the files of an export; files must be as they were written.
+
+    Example:
+        >>> verify_text_export("reranker.onnx").holds  # doctest: +SKIP
+        True
+    """
     path = Path(folder)
     try:
         content = parse_json((path / MANIFEST).read_bytes())
         if content.pop("format") != 1 or content.pop("kind") != _KIND:
             raise ValueError("it is of another kind")
         manifest = TextManifest(**content)
-        if any(Path(name).name != name for name in manifest.files) or not manifest.tolerance >= 0:
-            raise ValueError("it names files elsewhere")
+        _check_manifest(manifest)
     except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError(
             f"is not the manifest of an export ({error})", path=path / MANIFEST,
             hint="Export it again.",
         ) from error  # fmt: skip
     return _verify(path, manifest)
+
+
+def _check_manifest(manifest: TextManifest) -> None:
+    """Raise a ValueError for what would end up in a path or a calculation."""
+    if not {MODEL, GOLDEN} <= set(dict(manifest.files)):
+        raise ValueError("it does not list its graph and its golden pairs")
+    if any(Path(name).name != name for name in manifest.files):
+        raise ValueError("it names files elsewhere")
+    if manifest.architecture not in ("cross-encoder", "bi-encoder"):
+        raise ValueError("it has another architecture")
+    if not isinstance(manifest.max_length, int) or manifest.max_length < 1:
+        raise ValueError("its maximum length is not a positive integer")
+    if not (manifest.tolerance >= 0 and manifest.scale > 0):
+        raise ValueError("its tolerance or its scale is not a positive number")
 
 
 def _verify(path: Path, manifest: TextManifest) -> Verification:
@@ -220,7 +242,10 @@ class OnnxTextRanker:
             ) from error  # fmt: skip
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(manifest.max_length, strategy="longest_first")
-        self._session = inference_session((folder / MODEL).read_bytes(), threads=1)
+        try:
+            self._session = inference_session((folder / MODEL).read_bytes(), threads=1)
+        except DataError as error:
+            raise error.at(folder / MODEL) from error
         self._inputs = [each.name for each in self._session.get_inputs()]
 
     def predict(self, pairs: list[Pair]) -> Doubles:

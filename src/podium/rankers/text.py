@@ -380,11 +380,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         if not self.__sklearn_is_fitted__():
             raise NotFittedError("This TextRanker is not fitted. Call fit first.")
         path = Path(folder)
-        if path.is_file() or (path.is_dir() and any(path.iterdir()) and not _is_saved(path)):
-            raise ArgumentError(
-                f"{path} is not a folder to save in: it has other content",
-                hint="Give an empty or a new folder.",
-            )
+        require_own_folder(path)
         path.mkdir(parents=True, exist_ok=True)
         with quiet():
             self.encoder_.save(path)
@@ -463,8 +459,14 @@ def out_of_fold_scores(
     return scores
 
 
-def _is_saved(folder: Path) -> bool:
-    return (folder / PARAMETERS_FILE).is_file()
+def require_own_folder(folder: Path) -> None:
+    """Raise an ArgumentError for a path that has something other than a saved ranker."""
+    has_other_content = folder.is_dir() and any(folder.iterdir())
+    if folder.is_file() or (has_other_content and not (folder / PARAMETERS_FILE).is_file()):
+        raise ArgumentError(
+            f"{folder} is not a folder to save in: it has other content",
+            hint="Give an empty or a new folder.",
+        )
 
 
 def _state(encoder: TextEncoder) -> dict[str, Floats]:

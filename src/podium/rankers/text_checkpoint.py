@@ -17,12 +17,14 @@ of megabytes costs no more than a long one."""
 @contextmanager
 def loading(model: str | os.PathLike[str]) -> Iterator[None]:
     """Let transformers print nothing while a checkpoint is loaded; a DataError if it cannot be."""
+    from safetensors import SafetensorError
+
     try:
         with quiet():
             yield
     except DataError:  # a ValueError too, which says what to do already
         raise
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else ""
         raise DataError(
             f"{os.fspath(model)} is not a checkpoint that can be loaded ({reason})",
