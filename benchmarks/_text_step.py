@@ -28,8 +28,8 @@ def measure_step(checkpoint: str, method: str, documents: int, *, words: int) ->
 
     Args:
         checkpoint: The folder of a checkpoint.
-        method: ``podium`` (mini-batches of 8), ``graph`` (one graph of all documents) or
-            ``sentence-transformers`` (its LambdaLoss).
+        method: ``podium`` (mini-batches of 8), ``graph`` (one graph of all documents),
+            ``sentence-transformers`` (its LambdaLoss) or ``predict`` (scores alone).
         documents: The number of documents of the query.
         words: The number of words of a document.
     """
@@ -71,10 +71,12 @@ def _prepare(method: str, checkpoint: str, pairs: Any, labels: Any) -> Any:
         wanted = [torch.tensor(labels, dtype=torch.float32)]
         return lambda: loss([queries, documents], wanted).backward()
     from podium.losses import LambdaLoss as PodiumLoss
-    from podium.rankers.text_encoder import CrossEncoder
+    from podium.rankers.text_cross_encoder import CrossEncoder
     from podium.rankers.text_gradients import accumulate_gradients, mean_loss
 
     encoder = CrossEncoder.load(checkpoint, 256, seed=0)
+    if method == "predict":
+        return lambda: encoder.predict(pairs, 8)
     encoder.module.train()
     size = len(pairs) if method == "graph" else 8
 

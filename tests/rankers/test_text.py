@@ -18,9 +18,9 @@ import torch
 from podium.errors import ArgumentError, DataError
 from podium.losses import Loss, loss_names, parse_loss
 from podium.rankers import FitInterrupted, NotFittedError, TextRanker, out_of_fold_scores
-from podium.rankers.text_encoder import CrossEncoder
+from podium.rankers.text_cross_encoder import CrossEncoder
 from podium.rankers.text_gradients import accumulate_gradients, mean_loss
-from tests.rankers.tiny_bert import WORDS, save_tiny_bert
+from tests.rankers.tiny_bert import WORDS, save_tiny_bert, word_task
 
 
 @pytest.fixture(scope="module")
@@ -37,19 +37,6 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
-def task(queries: int = 12, documents: int = 6, seed: int = 0) -> tuple[list[Any], Any, Any]:
-    """Documents of other lengths; the more often a document has the first word, the better."""
-    rng = np.random.default_rng(seed)
-    pairs, labels, ids = [], [], []
-    for query in range(queries):
-        for label in rng.permutation(documents):
-            words = rng.choice(WORDS[1:], 3 + int(rng.integers(8))).tolist() + ["w0"] * int(label)
-            pairs.append((f"w0 {WORDS[1 + query]}", " ".join(words)))
-            labels.append(label)
-            ids.append(f"q{query}")
-    return pairs, np.array(labels), np.array(ids)
-
-
 LOSSES = [name for name in loss_names() if name != "Focused"] + ["Focused(ListNet, PairLogistic)"]
 
 
@@ -58,7 +45,7 @@ LOSSES = [name for name in loss_names() if name != "Focused"] + ["Focused(ListNe
 def test_gradients_are_those_of_one_graph(checkpoint: Path, loss: str, training: bool) -> None:
     encoder = CrossEncoder.load(checkpoint, 64, seed=0)
     encoder.module.double().train(training)  # or rounding would hide small errors
-    pairs, labels, _ = task(queries=1, documents=11)
+    pairs, labels, _ = word_task(queries=1, documents=11)
     parsed = parse_loss(loss)
     batches, rows = encoder.mini_batches(pairs, 3)
     assert len(batches) == 4
@@ -102,16 +89,16 @@ def ranker(checkpoint: Path, **parameters: Any) -> TextRanker:
 
 
 def test_it_learns_what_makes_a_document_good(checkpoint: Path) -> None:
-    pairs, labels, ids = task(30)
+    pairs, labels, ids = word_task(30)
     fitted = ranker(checkpoint, loss="ListMLE(k=3)", epochs=8).fit(pairs, labels, qid=ids)
-    new_pairs, new_labels, new_ids = task(20, seed=1)
+    new_pairs, new_labels, new_ids = word_task(20, seed=1)
     assert fitted.score(new_pairs, new_labels, qid=new_ids) > 0.93
     untrained = ranker(checkpoint, epochs=1, learning_rate=1e-12).fit(pairs, labels, qid=ids)
     assert untrained.score(new_pairs, new_labels, qid=new_ids) < 0.85
 
 
 def test_rows_in_any_order_and_data_frames(checkpoint: Path) -> None:
-    pairs, labels, ids = task(4, 5)
+    pairs, labels, ids = word_task(4, 5)
     straight = ranker(checkpoint, epochs=1).fit(pairs, labels, qid=ids)
     # Queries in turn, those of one query still in their order.
     turns = np.argsort(np.tile(np.arange(5), 4), kind="stable")
@@ -121,7 +108,7 @@ def test_rows_in_any_order_and_data_frames(checkpoint: Path) -> None:
 
 
 def test_scores_do_not_depend_on_the_mini_batch(checkpoint: Path) -> None:
-    pairs, labels, ids = task(3, 7)
+    pairs, labels, ids = word_task(3, 7)
     fitted = ranker(checkpoint, epochs=1).fit(pairs, labels, qid=ids)
     together = fitted.predict(pairs)
     one_by_one = np.array([fitted.predict([pair])[0] for pair in pairs])
@@ -132,7 +119,7 @@ def test_scores_do_not_depend_on_the_mini_batch(checkpoint: Path) -> None:
 def test_saved_and_loaded(checkpoint: Path, tmp_path: Path) -> None:
     from transformers import AutoModelForSequenceClassification
 
-    pairs, labels, ids = task(4, 5)
+    pairs, labels, ids = word_task(4, 5)
     fitted = ranker(checkpoint, loss="PairLogistic(k=2)").fit(pairs, labels, qid=ids)
     fitted.save(tmp_path / "saved")
     loaded = TextRanker.load(tmp_path / "saved")
@@ -156,7 +143,7 @@ def test_other_folders_are_refused(tmp_path: Path, content: str) -> None:
 
 
 def test_a_fit_that_was_stopped_is_continued(checkpoint: Path, tmp_path: Path) -> None:
-    pairs, labels, ids = task(6, 5)
+    pairs, labels, ids = word_task(6, 5)
     validation: dict[str, Any] = {"eval_set": [(pairs, labels)], "eval_qid": [ids]}
     whole = ranker(checkpoint, measure="P(rel=5)@1")
     steps: list[int] = []
@@ -190,7 +177,7 @@ def test_a_fit_that_was_stopped_is_continued(checkpoint: Path, tmp_path: Path) -
 
 
 def test_the_best_epoch_is_kept(checkpoint: Path) -> None:
-    pairs, labels, ids = task(6, 5)
+    pairs, labels, ids = word_task(6, 5)
     fitted = ranker(checkpoint, epochs=5)
     fitted.fit(pairs, labels, qid=ids, eval_set=[(pairs, labels)], eval_qid=[ids])
     history = fitted.evals_result_["valid_0"]["nDCG@10"]
@@ -200,14 +187,48 @@ def test_the_best_epoch_is_kept(checkpoint: Path) -> None:
     assert fitted.score(pairs, labels, qid=ids) < 0
 
 
-def test_hostile_texts(checkpoint: Path) -> None:
-    pairs, labels, ids = task(3, 5)
-    fitted = ranker(checkpoint, epochs=1).fit(pairs, labels, qid=ids)
-    texts = ["", " ", "x" * 1_000_000, "w1 " * 400_000, "\ud83d half", "\u202eright to left", "\0"]
-    scores = fitted.predict([(query, document) for query in texts for document in texts])
+HOSTILE = [
+    "", " ", "x" * 1_000_000, "w1 " * 400_000, "\ud83d half", "\u202eright to left", "\0",
+    "שלום w3", "e\u0301" * 1000,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("architecture", ["cross-encoder", "bi-encoder"])
+def test_hostile_texts(checkpoint: Path, architecture: str) -> None:
+    pairs = [(query, document) for query in HOSTILE for document in HOSTILE]
+    labels = np.tile(np.arange(len(HOSTILE)), len(HOSTILE))
+    fitted = ranker(checkpoint, architecture=architecture, epochs=1)
+    fitted.fit(pairs, labels, group=[len(HOSTILE)] * len(HOSTILE))
+    scores = fitted.predict(pairs)
     assert np.isfinite(scores).all()
+    # A text is read up to the maximum length, whatever follows.
+    long = "w1 " * 100
+    ends = fitted.predict([("w2", long + "w3 w4"), ("w2", long + "w5")])
+    assert ends[0] == pytest.approx(ends[1], abs=1e-6)
     assert len(fitted.predict([("w1", "w2")] * 3000)) == 3000
     assert fitted.predict([]).tolist() == []
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_a_query_with_10000_documents(checkpoint: Path) -> None:
+    """The peak of memory is that of a query with 500 documents but for texts and tokens."""
+    documents = [f"{WORDS[number % 60]} w0 {WORDS[number % 7]}" for number in range(10_000)]
+    pairs, labels = [("w1", document) for document in documents], np.arange(10_000) % 5
+    grown = []
+    for count in (500, 10_000):
+        Path("/proc/self/clear_refs").write_text("5")
+        before = _kibibytes("VmRSS")
+        fitted = ranker(checkpoint, loss="LambdaLoss(k=10)", epochs=1)
+        fitted.fit(pairs[:count], labels[:count], group=[count])
+        assert np.isfinite(fitted.predict(pairs[:count])).all()
+        grown.append(_kibibytes("VmHWM") - before)
+    assert grown[1] - grown[0] < 200 * 1024
+
+
+def _kibibytes(name: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name))
 
 
 @pytest.mark.parametrize(
@@ -242,14 +263,18 @@ def test_parameters_and_data_are_checked_before_a_model_is_loaded() -> None:
         TextRanker("nowhere").predict([("a", "b")])
 
 
-def test_a_checkpoint_that_is_none(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", ["no weights", "other weights"])
+def test_a_checkpoint_that_is_none(tmp_path: Path, damage: str) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"}))
+    if damage == "other weights":
+        save_tiny_bert(tmp_path)
+        (tmp_path / "model.safetensors").write_bytes(b"junk")
     with pytest.raises(DataError, match="is not a checkpoint that can be loaded"):
         TextRanker(tmp_path).fit([("a", "b"), ("a", "c")], [1, 0], group=[2])
 
 
 def test_out_of_fold_scores_do_not_know_the_labels_of_their_queries(checkpoint: Path) -> None:
-    pairs, labels, ids = task(4, 5)
+    pairs, labels, ids = word_task(4, 5)
     scores = out_of_fold_scores(ranker(checkpoint, epochs=1), pairs, labels, qid=ids, n_splits=2)
     # Two parts of two queries each: whatever the labels of one part are, its scores stay.
     for part in np.split(np.array(sorted(set(ids))), 2), np.array([["q0", "q2"], ["q1", "q3"]]):

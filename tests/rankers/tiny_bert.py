@@ -1,8 +1,11 @@
-"""A small random BERT with its tokenizer, saved as a Hugging Face checkpoint."""
+"""A small random BERT with its tokenizer, saved as a Hugging Face checkpoint, and its task."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 WORDS = [f"w{number}" for number in range(60)]
 
@@ -35,3 +38,16 @@ def save_tiny_bert(folder: Path, *, width: int = 32, layers: int = 2) -> Path:
         BertModel(config).save_pretrained(folder)
     fast.save_pretrained(folder)
     return folder
+
+
+def word_task(queries: int = 12, documents: int = 6, seed: int = 0) -> tuple[list[Any], Any, Any]:
+    """Documents of other lengths; the more often a document has the first word, the better."""
+    rng = np.random.default_rng(seed)
+    pairs, labels, ids = [], [], []
+    for query in range(queries):
+        for label in rng.permutation(documents):
+            words = rng.choice(WORDS[1:], 3 + int(rng.integers(8))).tolist() + ["w0"] * int(label)
+            pairs.append((f"w0 {WORDS[1 + query]}", " ".join(words)))
+            labels.append(label)
+            ids.append(f"q{query}")
+    return pairs, np.array(labels), np.array(ids)

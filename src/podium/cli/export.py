@@ -30,8 +30,8 @@ def export_command(
     ranker: Annotated[
         str,
         typer.Argument(
-            help="A ranker saved by podium train, or a model of LightGBM (text), XGBoost (JSON, "
-            "UBJ) or CatBoost (JSON)."
+            help="A ranker saved by podium train (of texts: its folder), or a model of LightGBM "
+            "(text), XGBoost (JSON, UBJ) or CatBoost (JSON)."
         ),
     ],
     target: Annotated[
@@ -113,6 +113,9 @@ def export_command(
     from podium.export import ExportSettings, connect_engine, export_ranker
     from podium.rankers import load_ranker
 
+    if Path(ranker).is_dir():
+        _export_texts(ranker, target, output or f"{ranker.rstrip('/')}.{target}")
+        return
     engine = None if put is None else connect_engine(target, put)
     sample, measured = None, {}
     if validation is not None:
@@ -157,6 +160,15 @@ def export_command(
         )
 
 
+def _export_texts(ranker: str, target: str, folder: str) -> None:
+    from podium.export.texts import export_text_ranker
+
+    if target != "onnx":
+        raise ArgumentError(f"{target} cannot score texts", hint="Give --to onnx.")
+    export_text_ranker(ranker, folder)
+    Console(stderr=True).print(shown(f"Wrote {folder} for {target}, and checked it."))
+
+
 def verify_command(
     folder: Annotated[str, typer.Argument(help="A folder written by podium export.")],
     url: Annotated[
@@ -179,7 +191,11 @@ def verify_command(
     written.
     """
     from podium.export import ExportFolder, connect_engine, verify_export
+    from podium.export.texts import is_text_export, verify_text_export
 
+    if is_text_export(folder):
+        report_verification(verify_text_export(folder), folder)
+        return
     export = ExportFolder.open(folder)
     if definitions is not None:
         require_definitions(export.manifest.definitions, definitions, folder)

@@ -15,7 +15,7 @@ from podium.cli.printing import print_facts
 from podium.data import Dataset, ShardSet
 
 if TYPE_CHECKING:
-    from podium.rankers import Ranker
+    from podium.rankers import Ranker, TextRanker
 
 
 @dataclass
@@ -37,17 +37,18 @@ class FitReport:
     def read(self, role: str, path: str, data: Dataset | ShardSet) -> None:
         """Note a data set: its queries, and those without any preference between documents."""
         blank = blank_queries(data)
+        columns = len(data.feature_names)
         self.facts[role] = {
             "source": path,
             "queries": len(data),
             "documents": data.rows,
-            "features": len(data.feature_names),
+            "features": columns,
             "blank_queries": blank,
         }
+        features = f", {columns} features" if columns else ""  # pairs of texts have none
         unused = f" ({blank:,} of them prefer no document: all labels equal)" if blank else ""
         self.text[role] = (
-            f"{path}: {len(data):,} queries{unused}, {data.rows:,} documents, "
-            f"{len(data.feature_names)} features"
+            f"{path}: {len(data):,} queries{unused}, {data.rows:,} documents{features}"
         )
 
     def matched(self, role: str, labels: str, known: int, rows: int, used: int, all_: int) -> None:
@@ -75,7 +76,7 @@ class FitReport:
 
         return follow
 
-    def learned(self, ranker: Ranker, output: str) -> None:
+    def learned(self, ranker: Ranker | TextRanker, output: str) -> None:
         """Note what a fit came to."""
         from podium.measures import parse_measure
 
@@ -95,7 +96,7 @@ class FitReport:
             self.text[f"validation {self.measure}"] = f"{best:.4f}"
         self.saved(ranker, output)
 
-    def saved(self, ranker: Ranker, output: str) -> None:
+    def saved(self, ranker: Ranker | TextRanker, output: str) -> None:
         """Note the ranker that was saved, and the time that all took."""
         seconds = time.monotonic() - self._began
         self._note("seconds", round(seconds, 3), f"{seconds:.1f}")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
@@ -18,12 +19,21 @@ from podium.cli.options import ClusterAddress
 from podium.cli.progress import byte_progress, step_progress
 from podium.cli.reading import Reading, reads_data
 from podium.cli.text import shown
+from podium.cli.text_ranking import (
+    Checkpoint,
+    Depth,
+    DocumentsFile,
+    TextSource,
+    TopicsFile,
+    predict_text,
+    read_text_rows,
+)
 from podium.data import Dataset, Judgments, Preferences, ShardSet, write_run
 from podium.data.files import open_write, plain_suffix
 from podium.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
-    from podium.rankers import Ranker
+    from podium.rankers import Ranker, TextRanker
 
 ModelName = Annotated[
     str | None,
@@ -154,19 +164,34 @@ def train_command(
     cluster: ClusterAddress = None,
     checkpoints: Annotated[
         str | None,
-        typer.Option(help="With --cluster: the folder or URL a killed fit resumes from."),
+        typer.Option(help="With --cluster or --text: the folder that a killed fit resumes from."),
     ] = None,
+    text: Checkpoint = None,
+    topics: TopicsFile = None,
+    documents: DocumentsFile = None,
+    depth: Depth = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the report at the end as JSON.")
     ] = False,
     *,
     reading: Reading,
 ) -> None:
-    """Train a ranker: a model by name, or a loss times a scorer.
+    """Train a ranker: a model by name, a loss times a scorer, or with --text a transformer.
 
     Ctrl-C saves the best model so far and ends with status 130; trees and networks on a cluster go
     on from --checkpoints instead. A report at the end tells what was read, used and learned.
     """
+    parameters = parse_settings(settings)
+    texts = TextSource(topics, documents, depth)
+    if text is not None:
+        _refuse_with_text(model=model, k=k, scorer=scorer, cluster=cluster, run_dir=run_dir)
+        own = {"measure": measure, "random_state": seed, "checkpoint_folder": checkpoints}
+        transformer = _text_ranker(text, loss, own | parameters)
+        label_source = LabelSource(labels, top_k, seed)
+        folder = _required(output)
+        _train_text(transformer, data, validation, folder, texts, label_source, as_json=as_json)
+        return
+    texts.refuse("Add --text CHECKPOINT, or leave it out.")
     request = TrainingRequest(
         data=data,
         model=model,
@@ -177,7 +202,7 @@ def train_command(
         labels=labels,
         top_k=top_k,
         measure=measure,
-        settings=parse_settings(settings),
+        settings=parameters,
         seed=seed,
         reading=reading,
     )
@@ -195,8 +220,7 @@ def train_command(
             request.fit(ranker, file, report)
         report.print(as_json=as_json)
         return
-    if output is None:
-        raise ArgumentError("there is no file to save the ranker in", hint="Give OUTPUT.")
+    output = _required(output)
     if cluster is not None:
         if labels is not None:
             raise ArgumentError("--labels cannot be used with --cluster. Relabel the shards.")
@@ -212,8 +236,64 @@ def train_command(
     report.print(as_json=as_json)
 
 
+def _required(output: str | None) -> str:
+    if output is None:
+        raise ArgumentError("there is no file to save the ranker in", hint="Give OUTPUT.")
+    return output
+
+
+def _refuse_with_text(**options: Any) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise ArgumentError(
+                f"--{name.replace('_', '-')} is not for rankers of texts",
+                hint="Give --loss, --set and --text.",
+            )
+
+
+def _text_ranker(checkpoint: str, loss: str | None, parameters: dict[str, Any]) -> TextRanker:
+    # Imported here: torch and transformers are an extra.
+    from podium.rankers import TextRanker
+    from podium.rankers.tune import with_parameters
+
+    ranker = with_parameters(TextRanker(checkpoint), parameters)
+    if loss is not None:
+        ranker.set_params(loss=loss)
+    ranker.check_parameters()
+    return ranker
+
+
+def _train_text(
+    ranker: TextRanker,
+    data: str,
+    validation: str | None,
+    output: str,
+    source: TextSource,
+    labels: LabelSource,
+    *,
+    as_json: bool,
+) -> None:
+    from podium.rankers.text import require_own_folder
+
+    require_own_folder(Path(output))  # before a training that may take days
+    report = FitReport(str(ranker.measure) if validation is not None else None)
+    read = (source, labels.judgments, labels.source, report)
+    train = read_text_rows("training", data, *read)
+    held_out: dict[str, Any] = {}
+    if validation is not None:
+        rows = read_text_rows("validation", validation, *read)
+        held_out = {"eval_set": [(rows["X"], rows["y"])], "eval_qid": [rows["qid"]]}
+    with (
+        _saving(ranker, output),
+        step_progress("Training", report.measure) as progress,
+    ):
+        ranker.fit(**train, **held_out, progress=report.following(progress))
+    report.learned(ranker, output)
+    report.print(as_json=as_json)
+
+
 @contextmanager
-def _saving(ranker: Ranker, output: str) -> Iterator[None]:
+def _saving(ranker: Ranker | TextRanker, output: str) -> Iterator[None]:
     """Save the ranker after its fit, or what it learned before Ctrl-C."""
     from podium.rankers import FitInterrupted
 
@@ -269,12 +349,26 @@ def predict_command(
         bool,
         typer.Option("--json", help="Write JSON lines: query, document if known, and score."),
     ] = False,
+    topics: TopicsFile = None,
+    documents: DocumentsFile = None,
+    depth: Depth = None,
     *,
     reading: Reading,
 ) -> None:
-    """Score documents with a saved ranker: one score per line, or a TREC run."""
+    """Score documents with a saved ranker: one score per line, or a TREC run.
+
+    A ranker of texts, which is a folder, scores the documents of a run (with --topics and
+    --documents) or of JSONL with queries and candidates, and always writes a run or JSON lines.
+    """
     from podium.rankers import load_ranker
 
+    texts = TextSource(topics, documents, depth)
+    if Path(model).is_dir():
+        from podium.rankers import TextRanker
+
+        predict_text(TextRanker.load(model), data, texts, output, as_json=as_json)
+        return
+    texts.refuse("Leave it out.")
     ranker = load_ranker(model)
     with byte_progress("Scoring") as progress:
         rows = reading.data_set(data, unlabelled=True, progress=progress)

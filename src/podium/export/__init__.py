@@ -3,6 +3,7 @@
 from podium.export.folder import ExportFolder, GoldenRows
 from podium.export.live import LiveEngine
 from podium.export.live.connect import connect_engine
+from podium.export.texts import export_text_ranker, verify_text_export
 from podium.export.verifying import Verification, verify_export
 from podium.export.writing import ExportSettings, export_ranker
 
@@ -14,5 +15,7 @@ __all__ = [
     "Verification",
     "connect_engine",
     "export_ranker",
+    "export_text_ranker",
     "verify_export",
+    "verify_text_export",
 ]

@@ -12,6 +12,7 @@ except ImportError as error:
 from podium.rankers.base import FitInterrupted, NotFittedError, Ranker, load_ranker
 from podium.rankers.boosted import BoostedRanker
 from podium.rankers.cascade import CascadeRanker
+from podium.rankers.distillation import teacher_labels
 from podium.rankers.explanation import Explanation, PairExplanation
 from podium.rankers.linear import LinearRanker
 from podium.rankers.neural import NeuralRanker
@@ -19,12 +20,15 @@ from podium.rankers.trees import TreeRanker
 from podium.rankers.tune import Trial, TuningResult, tune
 
 if TYPE_CHECKING:
+    from podium.rankers.cross_encoder_loss import CrossEncoderLoss
     from podium.rankers.text import TextRanker, out_of_fold_scores
+    from podium.rankers.text_embedder import TextEmbedder
     from podium.rankers.torch_loss import RankingLoss
 
 __all__ = [
     "BoostedRanker",
     "CascadeRanker",
+    "CrossEncoderLoss",
     "Explanation",
     "FitInterrupted",
     "LinearRanker",
@@ -33,12 +37,14 @@ __all__ = [
     "PairExplanation",
     "Ranker",
     "RankingLoss",
+    "TextEmbedder",
     "TextRanker",
     "TreeRanker",
     "Trial",
     "TuningResult",
     "load_ranker",
     "out_of_fold_scores",
+    "teacher_labels",
     "tune",
 ]
 
@@ -48,13 +54,17 @@ def __getattr__(name: str) -> Any:
         from podium.rankers.torch_loss import RankingLoss
 
         return RankingLoss
-    if name in ("TextRanker", "out_of_fold_scores"):
+    if name == "CrossEncoderLoss":
+        from podium.rankers.cross_encoder_loss import CrossEncoderLoss
+
+        return CrossEncoderLoss
+    if name in ("TextEmbedder", "TextRanker", "out_of_fold_scores"):
         try:
             import torch as _torch  # noqa: F401
             import transformers as _transformers  # noqa: F401
         except ImportError as error:
             raise MissingPackageError("transformers and torch", extra="text") from error
-        from podium.rankers import text
+        from podium.rankers import text, text_embedder
 
-        return getattr(text, name)
+        return getattr(text_embedder if name == "TextEmbedder" else text, name)
     raise AttributeError(f"module 'podium.rankers' has no attribute {name!r}")

@@ -9,6 +9,7 @@ import io
 import json
 import os
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,6 +60,11 @@ def archive_bytes(archive: Archive) -> bytes:
         entries[f"{name}.npy"] = buffer.getvalue()
     for name, blob in archive.blobs.items():
         entries[f"{name}.bin"] = blob
+    return archive_entries(entries)
+
+
+def archive_entries(entries: Mapping[str, bytes]) -> bytes:
+    """Encode files as one; the same ones give the same bytes."""
     output = io.BytesIO()
     with zipfile.ZipFile(output, "w", zipfile.ZIP_STORED) as file:
         for name in sorted(entries):

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 
 from podium.data.seeds import generator
 from podium.errors import ArgumentError, DataError
-from podium.kernels import Doubles, Floats
+from podium.kernels import Doubles, Floats, Ints
 from podium.losses import Loss, parse_loss
 from podium.measures import Measure, parse_measure
 from podium.rankers.base import (
@@ -26,6 +26,7 @@ from podium.rankers.base import (
     mean_value,
     require_preferences,
 )
+from podium.rankers.communicator import Communicator
 from podium.rankers.fit_arguments import validation_arguments
 from podium.rankers.neural_checkpoint import (
     arrays_with_prefix,
@@ -34,9 +35,13 @@ from podium.rankers.neural_checkpoint import (
 )
 from podium.rankers.parameter_checks import check_integer, check_number
 from podium.rankers.storage import Archive, read_archive, write_archive
-from podium.rankers.text_encoder import CrossEncoder
+from podium.rankers.text_bi_encoder import BiEncoder
+from podium.rankers.text_checkpoint import quiet
+from podium.rankers.text_cross_encoder import CrossEncoder
+from podium.rankers.text_encoder import TextEncoder
 from podium.rankers.text_gradients import accumulate_gradients, mean_loss
 from podium.rankers.text_pairs import TextPairs, read_pairs
+from podium.rankers.text_processes import sum_gradients, text_processes
 from podium.rankers.validation_monitor import ValidationMonitor
 
 PARAMETERS_FILE = "podium.json"
@@ -44,16 +49,22 @@ _CHECKPOINT = "checkpoint.podium"
 
 
 class TextRanker(BaseEstimator):  # type: ignore[misc]
-    """A cross-encoder trained by any Podium loss on lists of any length.
+    """A cross-encoder or bi-encoder trained by any Podium loss on lists of any length.
 
     Rows are pairs of texts: ``[(query, document), ...]``, or a data frame with columns ``query``
-    and ``document``. Memory is that of one mini-batch, however many documents a query has.
+    and ``document``. Memory is that of one mini-batch, however many documents a query has. Where
+    ``torch.distributed`` has several processes, each is called with all rows and scores its share
+    of every step's queries; all end with the model of one process, but for rounding.
 
     Args:
         model: A Hugging Face checkpoint: the folder of one, or its name. Encoders without a head
             for one score get a new one. Weights must be in safetensors.
         loss: The loss, or its text.
-        max_length: The maximum number of tokens of a query and a document together.
+        architecture: ``"cross-encoder"`` reads a query and a document together; ``"bi-encoder"``
+            embeds them one by one, and the score is the scaled cosine, or the dot product if the
+            checkpoint says so.
+        max_length: The maximum number of tokens of a query and a document together, or of each
+            for a bi-encoder.
         mini_batch_size: How many documents are in memory with all that their gradient needs.
         batch_queries: The number of queries per step.
         epochs: The maximum number of passes over the training queries.
@@ -79,6 +90,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         model: str | os.PathLike[str],
         loss: Loss | str = "ListNet(k=10)",
         *,
+        architecture: Literal["cross-encoder", "bi-encoder"] = "cross-encoder",
         max_length: int = 256,
         mini_batch_size: int = 16,
         batch_queries: int = 4,
@@ -95,6 +107,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
     ) -> None:
         self.model = model
         self.loss = loss
+        self.architecture = architecture
         self.max_length = max_length
         self.mini_batch_size = mini_batch_size
         self.batch_queries = batch_queries
@@ -111,6 +124,11 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
 
     def check_parameters(self) -> None:
         """Raise an ArgumentError for parameters that are invalid for any data."""
+        if self.architecture not in ("cross-encoder", "bi-encoder"):
+            raise ArgumentError(
+                f"architecture is {self.architecture!r}",
+                hint="Give 'cross-encoder' or 'bi-encoder'.",
+            )
         for name in ("max_length", "mini_batch_size", "batch_queries", "epochs"):
             check_integer(name, getattr(self, name))
         check_integer("n_iter_no_change", self.n_iter_no_change, optional=True)
@@ -160,16 +178,14 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
             validation = TextPairs.from_rows(parts[0], parts[1], qid=parts[2], group=parts[3])
             require_preferences(validation.queries, "validation")
         with torch.random.fork_rng():
-            encoder = CrossEncoder.load(self.model, self.max_length, seed=self.random_state)
-            encoder.module.to(self._device())
-            torch.manual_seed(self.random_state)
+            encoder = self._load(self.model)
             self._train(encoder, loss, data, validation, progress)
         self.encoder_ = encoder
         return self
 
     def _train(
         self,
-        encoder: CrossEncoder,
+        encoder: TextEncoder,
         loss: Loss,
         data: TextPairs,
         validation: TextPairs | None,
@@ -187,6 +203,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
             None if validation is None else validation.queries,
             self._follow(progress),
         )
+        processes = text_processes(next(encoder.module.parameters()).device)
         epoch = self._resume(encoder, optimiser, monitor, rng)
         encoder.module.train()
         with self._keeping_best(encoder, monitor):
@@ -196,32 +213,43 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
                 for step, first in enumerate(range(0, len(order), self.batch_queries)):
                     done = epoch * (steps // self.epochs) + step
                     self._set_rate(optimiser, done, steps)
-                    total += self._step(
-                        encoder, optimiser, loss, data, order[first : first + self.batch_queries]
-                    )
+                    chosen = order[first : first + self.batch_queries]
+                    seeds = rng.integers(2**62, size=len(chosen))
+                    total += self._step(encoder, optimiser, loss, data, chosen, seeds, processes)
                 epoch += 1
+                (total,) = processes.all_reduce(np.array([total]))
                 monitor(epoch, _state(encoder), total / len(order))
-                self._save_checkpoint(epoch, encoder, optimiser, monitor, rng)
+                if processes.rank == 0:
+                    self._save_checkpoint(epoch, encoder, optimiser, monitor, rng)
 
     def _step(
         self,
-        encoder: CrossEncoder,
+        encoder: TextEncoder,
         optimiser: Any,
         loss: Loss,
         data: TextPairs,
-        chosen: Any,
+        chosen: Ints,
+        seeds: Ints,
+        processes: Communicator,
     ) -> float:
-        """Take one step on some queries; return the sum of their losses."""
+        """Take one step on some queries; return the sum of the losses of this process's.
+
+        Dropout has a seed per query, so that it does not depend on who scores which of them.
+        """
         optimiser.zero_grad()
         total = 0.0
-        for query in chosen:  # one by one: the memory is that of one query's tokens
-            pairs, labels = data.select([int(query)])
+        own = slice(processes.rank, None, processes.size)
+        # One by one: the memory is that of one query's tokens.
+        for query, seed in zip(chosen[own].tolist(), seeds[own].tolist(), strict=True):
+            torch.manual_seed(seed)
+            pairs, labels = data.select([query])
             batches, rows = encoder.mini_batches(pairs, self.mini_batch_size)
             result = accumulate_gradients(
                 encoder.score, batches, rows,
                 mean_loss(loss, labels.labels, labels.offsets, len(chosen)),
             )  # fmt: skip
             total += result.total * len(chosen)
+        sum_gradients(encoder.module, processes)
         torch.nn.utils.clip_grad_norm_(encoder.module.parameters(), self.max_grad_norm)
         optimiser.step()
         return total
@@ -235,7 +263,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
 
     @contextlib.contextmanager
     def _keeping_best(
-        self, encoder: CrossEncoder, monitor: ValidationMonitor[dict[str, Floats]]
+        self, encoder: TextEncoder, monitor: ValidationMonitor[dict[str, Floats]]
     ) -> Iterator[None]:
         """Set the best weights at the end, after Ctrl-C too."""
         try:
@@ -259,14 +287,14 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
 
         return follow
 
-    def _scores(self, encoder: CrossEncoder, pairs: TextPairs | None) -> Doubles:
+    def _scores(self, encoder: TextEncoder, pairs: TextPairs | None) -> Doubles:
         assert pairs is not None  # asked with validation queries only
         return encoder.predict(pairs.pairs, self.mini_batch_size)
 
     def _save_checkpoint(
         self,
         epoch: int,
-        encoder: CrossEncoder,
+        encoder: TextEncoder,
         optimiser: Any,
         monitor: ValidationMonitor[dict[str, Floats]],
         rng: np.random.Generator,
@@ -276,7 +304,6 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         folder = Path(self.checkpoint_folder)
         folder.mkdir(parents=True, exist_ok=True)
         archive = make_checkpoint(epoch, _state(encoder), optimiser, monitor, rng)
-        archive.arrays["dropout"] = torch.get_rng_state().numpy()
         metadata = {
             **archive.metadata, "parameters": self._plain_parameters(),
             "evals_result": self.evals_result_,
@@ -285,7 +312,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
 
     def _resume(
         self,
-        encoder: CrossEncoder,
+        encoder: TextEncoder,
         optimiser: Any,
         monitor: ValidationMonitor[dict[str, Floats]],
         rng: np.random.Generator,
@@ -305,7 +332,6 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
             )
         _set_state(encoder, arrays_with_prefix("now.", checkpoint))
         epoch = resume_from_checkpoint(checkpoint, optimiser, monitor, rng)
-        torch.set_rng_state(torch.from_numpy(checkpoint.arrays["dropout"].copy()))
         self.evals_result_ = checkpoint.metadata["evals_result"]
         return epoch
 
@@ -321,8 +347,14 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         }
         return dict(json.loads(json.dumps(plain)))
 
-    def _device(self) -> str:
-        return self.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    def _load(self, model: str | os.PathLike[str]) -> TextEncoder:
+        encoder: TextEncoder
+        if self.architecture == "bi-encoder":
+            encoder = BiEncoder.load(model, self.max_length)
+        else:
+            encoder = CrossEncoder.load(model, self.max_length, seed=self.random_state)
+        encoder.module.to(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        return encoder
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "encoder_")
@@ -342,17 +374,16 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Save the fitted ranker as a folder in Hugging Face's layout.
 
-        Transformers and sentence-transformers (``CrossEncoder(folder)``) load it with equal scores.
+        Transformers and sentence-transformers (``CrossEncoder(folder)``, or
+        ``SentenceTransformer(folder)`` for a bi-encoder) load it with equal scores.
         """
         if not self.__sklearn_is_fitted__():
             raise NotFittedError("This TextRanker is not fitted. Call fit first.")
         path = Path(folder)
+        require_own_folder(path)
         path.mkdir(parents=True, exist_ok=True)
-        module = self.encoder_.module
-        # sentence-transformers would apply a sigmoid to a single output otherwise.
-        module.config.sentence_transformers = {"activation_fn": "torch.nn.modules.linear.Identity"}
-        module.save_pretrained(path)
-        self.encoder_.tokenizer.save_pretrained(path)
+        with quiet():
+            self.encoder_.save(path)
         content = {
             "kind": "TextRanker",
             "podium": version("podium"),
@@ -379,9 +410,8 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
                 hint="Save it with TextRanker.save; other checkpoints are given as model=.",
             ) from error
         with torch.random.fork_rng():
-            encoder = CrossEncoder.load(path, ranker.max_length, seed=0)
-        encoder.module.to(ranker._device()).eval()
-        ranker.encoder_ = encoder
+            ranker.encoder_ = ranker._load(path)
+        ranker.encoder_.module.eval()
         return ranker
 
 
@@ -429,14 +459,24 @@ def out_of_fold_scores(
     return scores
 
 
-def _state(encoder: CrossEncoder) -> dict[str, Floats]:
+def require_own_folder(folder: Path) -> None:
+    """Raise an ArgumentError for a path that has something other than a saved ranker."""
+    has_other_content = folder.is_dir() and any(folder.iterdir())
+    if folder.is_file() or (has_other_content and not (folder / PARAMETERS_FILE).is_file()):
+        raise ArgumentError(
+            f"{folder} is not a folder to save in: it has other content",
+            hint="Give an empty or a new folder.",
+        )
+
+
+def _state(encoder: TextEncoder) -> dict[str, Floats]:
     return {
         name: value.detach().cpu().numpy().copy()
         for name, value in encoder.module.state_dict().items()
     }
 
 
-def _set_state(encoder: CrossEncoder, state: Mapping[str, Any]) -> None:
+def _set_state(encoder: TextEncoder, state: Mapping[str, Any]) -> None:
     encoder.module.load_state_dict({name: torch.tensor(value) for name, value in state.items()})
 
 

@@ -92,7 +92,7 @@ def read_pairs(X: Any) -> list[Pair]:
         query, document = pair
         if not isinstance(query, str) or not isinstance(document, str):
             raise _not_pairs(pair, row)
-        pairs.append((_valid(query), _valid(document)))
+        pairs.append((valid_text(query), valid_text(document)))
     return pairs
 
 
@@ -106,7 +106,7 @@ def _column(table: Any, names: tuple[str, ...]) -> list[Any]:
     )
 
 
-def _valid(text: str) -> str:
+def valid_text(text: str) -> str:
     """Replace halves of surrogate pairs, which no encoding has."""
     if text.isascii():
         return text

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from podium.data.seeds import generator
 from podium.errors import ArgumentError
@@ -19,6 +19,9 @@ from podium.registry import unknown_name
 
 Sampler: TypeAlias = Literal["random", "tpe"]
 """How combinations of parameters are chosen."""
+
+_Estimator = TypeVar("_Estimator", bound=BaseEstimator)
+"""A ranker, of features or of texts."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +173,7 @@ def parameter_combinations(
     return combinations
 
 
-def with_parameters(ranker: Ranker, parameters: Mapping[str, Any]) -> Ranker:
+def with_parameters(ranker: _Estimator, parameters: Mapping[str, Any]) -> _Estimator:
     """Set parameters of a ranker; those it does not have are set in its ``engine_params``, if any.
 
     A cascade passes ``measure`` and ``random_state`` on to its rankers.

@@ -25,6 +25,7 @@ from podium.serving.direct_route import DirectRoute
 from podium.serving.gateway import Gateway, read_body
 from podium.serving.refusal import Refusal, decoding
 from podium.serving.releases import Release
+from podium.serving.rerank import add_rerank_routes
 from podium.serving.search.routes import add_search_routes
 from podium.serving.service import Service
 from podium.serving.settings import ServingSettings
@@ -72,6 +73,7 @@ def create_app(settings: ServingSettings) -> FastAPI:
     app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(HTTPException, _refused_by_framework)
     _add_rank_routes(app, service)
+    add_rerank_routes(app, service)
     _add_protocol_routes(app, service)
     _add_repository_routes(app, service)
     if settings.search is not None:
@@ -157,7 +159,7 @@ def _add_protocol_routes(app: FastAPI, service: Service) -> None:
         return _json({"name": "podium", "version": podium.__version__, "extensions": extensions})
 
     def metadata(name: str, version: str | None) -> Response:
-        model = repository.get(name, version)
+        model = repository.find(name, version)
         return _json(model.metadata(repository.versions(name)))
 
     @app.get("/v2/models/{name}", responses=refusals(401, 404))
@@ -171,7 +173,7 @@ def _add_protocol_routes(app: FastAPI, service: Service) -> None:
         return metadata(name, version)
 
     def model_is_ready(name: str, version: str | None) -> Response:
-        model = repository.get(name, version)
+        model = repository.find(name, version)
         return _json({"name": model.name, "ready": True})
 
     @app.get("/v2/models/{name}/ready", responses=refusals(401, 404))

@@ -49,6 +49,64 @@ RANK_ANSWER: dict[str, Any] = {
     },
 }
 
+RERANK_REQUEST: dict[str, Any] = {
+    "type": "object",
+    "required": ["query", "documents"],
+    "additionalProperties": False,
+    "properties": {
+        "model": {"type": ["string", "null"]},
+        "query": {"type": "string", "maxLength": 10_000},
+        "documents": {
+            "type": "array",
+            "items": {
+                "anyOf": [
+                    {"type": "string"},
+                    {
+                        "type": "object",
+                        "required": ["text"],
+                        "properties": {"text": {"type": "string"}},
+                    },
+                ]
+            },
+        },
+        "top_n": {"type": ["integer", "null"], "minimum": 1},
+        "return_documents": {"type": "boolean"},
+    },
+}
+
+RERANK_ANSWER: dict[str, Any] = {
+    "type": "object",
+    "required": ["id", "results", "meta"],
+    "properties": {
+        "id": {"type": "string"},
+        "results": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["index", "relevance_score"],
+                "properties": {
+                    "index": {"type": "integer"},
+                    "relevance_score": {"type": "number"},
+                    "document": {
+                        "type": "object",
+                        "required": ["text"],
+                        "properties": {"text": {"type": "string"}},
+                    },
+                },
+            },
+        },
+        "meta": {
+            "type": "object",
+            "required": ["model", "version", "sha256"],
+            "properties": {
+                "model": {"type": "string"},
+                "version": {"type": "string"},
+                "sha256": {"type": "string"},
+            },
+        },
+    },
+}
+
 INFER_REQUEST: dict[str, Any] = {
     "type": "object",
     "required": ["inputs"],

@@ -22,11 +22,11 @@ from podium.kernels import Doubles, Floats
 from podium.serving.refusal import Refusal, decoding
 
 _LONGEST_ID = 1024
-_LONGEST_QUERY = 10_000
+LONGEST_QUERY = 10_000
 
 _Id = Annotated[str, Meta(max_length=_LONGEST_ID)] | int
 _Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")] | None
-_Query = Annotated[str, Meta(max_length=_LONGEST_QUERY)] | int | None
+_Query = Annotated[str, Meta(max_length=LONGEST_QUERY)] | int | None
 
 
 @dataclass(frozen=True)

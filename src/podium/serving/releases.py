@@ -17,6 +17,7 @@ import msgspec
 from podium.data.atomic import atomic_write
 from podium.errors import DataError
 from podium.serving.settings import ModelSpec
+from podium.serving.text_model import pack_folder
 
 MOST_BYTES = 1 << 30
 """The largest model file."""
@@ -85,7 +86,10 @@ class Releases:
 
 
 def read_content(spec: ModelSpec) -> tuple[str, bytes]:
-    """Read a model's file; return the digest of its bytes, and them."""
+    """Read a model's file, or the folder of a ranker of texts; return its digest and its bytes."""
+    if Path(spec.path).is_dir():
+        content = pack_folder(Path(spec.path), MOST_BYTES)
+        return hashlib.sha256(content).hexdigest(), content
     try:
         with Path(spec.path).open("rb") as file:
             content = file.read(MOST_BYTES + 1)

@@ -12,6 +12,9 @@ from podium.serving.model import ServedModel
 from podium.serving.refusal import Refusal
 from podium.serving.releases import Release, ReleasedModel, Releases, read_content
 from podium.serving.settings import ModelSpec, ServingSettings
+from podium.serving.text_model import ServedTextModel, is_text_model
+
+Loaded = ServedModel | ServedTextModel
 
 Key = tuple[str, int, bool]
 """A model's name and version, and whether it is a shadow."""
@@ -44,8 +47,8 @@ class Repository:
             else FeatureDefinitions.read(settings.search.definitions)
         )  # fmt: skip
         self._releases = Releases(folder)
-        self._loaded: Mapping[Key, ServedModel] = {}
-        self._newest: Mapping[str, ServedModel] = {}
+        self._loaded: Mapping[Key, Loaded] = {}
+        self._newest: Mapping[str, Loaded] = {}
         self._shadows: Mapping[str, ServedModel] = {}
         self.generation = 0
 
@@ -55,6 +58,24 @@ class Repository:
         return self._settings.models[0].name
 
     def get(self, name: str | None = None, version: str | None = None) -> ServedModel:
+        """Return a model of features, as ``find`` does; a Refusal if it ranks texts."""
+        model = self.find(name, version)
+        if isinstance(model, ServedTextModel):
+            raise Refusal(400, f"model {model.name!r} ranks texts: send them to /rerank")
+        return model
+
+    def get_text(self, name: str | None = None) -> ServedTextModel:
+        """Return a model of texts, by default the first of them; a Refusal if there is none."""
+        if name is None:
+            texts = [each for each in self._newest.values() if isinstance(each, ServedTextModel)]
+            order = [spec.name for spec in self._settings.models]
+            name = min((each.name for each in texts), key=order.index, default=None)
+        model = self.find(name)
+        if not isinstance(model, ServedTextModel):
+            raise Refusal(400, f"model {model.name!r} ranks documents by features, not texts")
+        return model
+
+    def find(self, name: str | None = None, version: str | None = None) -> Loaded:
         """Return a model, by default the newest version of the first; a Refusal if unknown."""
         name = self.default_name if name is None else name
         if version is None:
@@ -139,9 +160,9 @@ class Repository:
     def _swap(self, release: Release, contents: Mapping[str, bytes]) -> None:
         self._serve(release, self._load(release, contents))
 
-    def _load(self, release: Release, contents: Mapping[str, bytes]) -> dict[Key, ServedModel]:
+    def _load(self, release: Release, contents: Mapping[str, bytes]) -> dict[Key, Loaded]:
         read: Callable[[str], bytes] = self._releases.content
-        loaded: dict[Key, ServedModel] = {}
+        loaded: dict[Key, Loaded] = {}
         for model in release.models:
             key = (model.name, model.version, model.shadow)
             present = self._loaded.get(key)
@@ -150,10 +171,7 @@ class Repository:
                 continue
             content = contents[model.digest] if model.digest in contents else read(model.digest)
             try:
-                loaded[key] = ServedModel(
-                    model.name, model.version, content, self._settings.absent,
-                    self._settings.most_documents,
-                )  # fmt: skip
+                loaded[key] = self._model(model, content)
             except DataError as error:
                 raise error.at(self._specs[key].path) from error
         _check_shadows(loaded)
@@ -161,8 +179,18 @@ class Repository:
             self._check_definitions(loaded, self.definitions)
         return loaded
 
+    def _model(self, model: ReleasedModel, content: bytes) -> Loaded:
+        if not is_text_model(content):
+            return ServedModel(
+                model.name, model.version, content, self._settings.absent,
+                self._settings.most_documents,
+            )  # fmt: skip
+        if model.shadow:
+            raise DataError("ranks texts and cannot be a shadow", hint="Leave --shadow out.")
+        return ServedTextModel(model.name, model.version, content)
+
     def _check_definitions(
-        self, loaded: Mapping[Key, ServedModel], definitions: FeatureDefinitions
+        self, loaded: Mapping[Key, Loaded], definitions: FeatureDefinitions
     ) -> None:
         """Raise a DataError unless the model of searches has the features that are computed."""
         assert self._settings.search is not None
@@ -171,6 +199,8 @@ class Repository:
         for key, model in loaded.items():
             if key[0] != name:
                 continue
+            if isinstance(model, ServedTextModel):
+                raise DataError(f"{name} ranks texts", path=path, hint="Name another model.")
             require_same_definitions(model.definitions_hash, definitions.hash, name, path)
             undefined = set(model.feature_names) - set(definitions.names)
             if undefined:
@@ -179,10 +209,14 @@ class Repository:
                     hint="Give the definitions that the ranker's data were logged by.",
                 )  # fmt: skip
 
-    def _serve(self, release: Release, loaded: Mapping[Key, ServedModel]) -> None:
+    def _serve(self, release: Release, loaded: Mapping[Key, Loaded]) -> None:
         served = [model for key, model in loaded.items() if not key[2]]
         newest = {model.name: model for model in sorted(served, key=lambda item: item.version)}
-        shadows = {key[0]: model for key, model in loaded.items() if key[2]}
+        shadows = {
+            key[0]: model
+            for key, model in loaded.items()
+            if key[2] and isinstance(model, ServedModel)
+        }
         # Each is replaced in one assignment: a request sees the old models or the new ones.
         self._loaded, self._newest, self._shadows = loaded, newest, shadows
         self.generation = release.generation
@@ -193,20 +227,20 @@ class Repository:
                 raise Refusal(404, f"there is no model {name!r} in the repository")
 
 
-def _check_shadows(loaded: Mapping[Key, ServedModel]) -> None:
-    for (name, _, is_shadow), shadow in loaded.items():
-        if is_shadow:
-            for key, model in loaded.items():
-                if key[0] == name:
-                    require_same_definitions(
-                        model.definitions_hash, shadow.definitions_hash, name, "its shadow"
-                    )
-            names = {
-                model.feature_names
-                for key, model in loaded.items()
-                if key[0] == name and not key[2]
-            }
-            if any(set(features) != set(shadow.feature_names) for features in names):
+def _check_shadows(loaded: Mapping[Key, Loaded]) -> None:
+    models = {key: model for key, model in loaded.items() if isinstance(model, ServedModel)}
+    for (name, _, is_shadow), shadow in models.items():
+        if not is_shadow:
+            continue
+        for key, model in loaded.items():
+            if key[0] != name or key[2]:
+                continue
+            if isinstance(model, ServedTextModel):
+                raise DataError(f"{name} ranks texts and has no shadow", hint="Leave it out.")
+            require_same_definitions(
+                model.definitions_hash, shadow.definitions_hash, name, "its shadow"
+            )
+            if set(model.feature_names) != set(shadow.feature_names):
                 raise DataError(
                     f"the shadow of {name} has other features than the model",
                     hint="Train both on the same features.",

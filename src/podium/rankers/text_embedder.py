@@ -1,0 +1,134 @@
+"""Embeddings of texts, computed once and kept on disk, and the similarity of pairs."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from podium.errors import DataError
+from podium.kernels import Doubles, Floats
+from podium.rankers.text_bi_encoder import BiEncoder
+from podium.rankers.text_pairs import Pair, read_pairs, valid_text
+
+_AT_ONCE = 512
+"""Texts that are looked up, embedded and written together."""
+
+
+class TextEmbedder:
+    """A bi-encoder that embeds texts: the checkpoint of one, or a saved ``TextRanker``.
+
+    Args:
+        model: A Hugging Face checkpoint, with or without the layout of sentence-transformers.
+        max_length: The maximum number of tokens of a text.
+        mini_batch_size: How many texts are embedded at once.
+        cache_folder: Where embeddings are kept, by a hash of the model and of the text; several
+            processes may share it.
+
+    Example::
+
+        cosine = TextEmbedder("path/to/checkpoint", cache_folder="embeddings").similarity(pairs)
+        TreeRanker().fit(np.column_stack([features, cosine]), labels, qid=query_ids)
+    """
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str],
+        *,
+        max_length: int = 256,
+        mini_batch_size: int = 32,
+        cache_folder: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self._encoder = BiEncoder.load(model, max_length)
+        self._size = mini_batch_size
+        self._cache: Path | None = None
+        if cache_folder is not None:
+            folder = Path(cache_folder)
+            folder.mkdir(parents=True, exist_ok=True)
+            self._cache = folder / f"{_model_hash(self._encoder)}.sqlite"
+
+    def embed(self, texts: Sequence[str]) -> Floats:
+        """Return one vector per text; of length 1 if texts are compared by the cosine."""
+        clean = [valid_text(text) for text in texts]
+        known = dict.fromkeys(clean)
+        index = {text: row for row, text in enumerate(known)}
+        unique = list(known)
+        vectors = np.empty((len(unique), self._encoder.module.config.hidden_size), np.float32)
+        for first in range(0, len(unique), _AT_ONCE):
+            part = unique[first : first + _AT_ONCE]
+            vectors[first : first + len(part)] = self._looked_up(part)
+        return vectors[[index[text] for text in clean]]
+
+    def similarity(self, X: Any) -> Doubles:
+        """Return the cosine of each query and document, or their dot product.
+
+        Args:
+            X: Pairs of texts, or a data frame with columns ``query`` and ``document``.
+        """
+        pairs: list[Pair] = read_pairs(X)
+        queries = self.embed([query for query, _ in pairs])
+        documents = self.embed([document for _, document in pairs])
+        return np.einsum("ij,ij->i", queries, documents, dtype=np.float64)
+
+    def _looked_up(self, texts: list[str]) -> Floats:
+        if self._cache is None:
+            return self._encoder.embed(texts, self._size)
+        keys = [hashlib.sha256(text.encode()).digest() for text in texts]
+        with closing(_open(self._cache)) as cache:
+            kept = dict(_read(cache, keys))
+            missing = [row for row, key in enumerate(keys) if key not in kept]
+            new = self._encoder.embed([texts[row] for row in missing], self._size)
+            with cache:
+                cache.executemany(
+                    "INSERT OR IGNORE INTO embeddings VALUES (?, ?)",
+                    [
+                        (keys[row], vector.tobytes())
+                        for row, vector in zip(missing, new, strict=True)
+                    ],
+                )
+        width = 4 * new.shape[1]
+        if any(len(content) != width for content in kept.values()):
+            raise DataError("has a damaged embedding", path=self._cache, hint="Delete the file.")
+        for row, vector in zip(missing, new, strict=True):
+            kept[keys[row]] = vector.tobytes()
+        return np.frombuffer(b"".join(kept[key] for key in keys), np.float32).reshape(len(keys), -1)
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    cache = sqlite3.connect(path, timeout=60)
+    try:
+        cache.execute(
+            "CREATE TABLE IF NOT EXISTS embeddings (key BLOB PRIMARY KEY, vector BLOB NOT NULL)"
+            " WITHOUT ROWID"
+        )
+    except sqlite3.DatabaseError as error:
+        cache.close()
+        raise DataError(
+            f"is not a cache of embeddings ({error})", path=path, hint="Delete the file."
+        ) from error
+    return cache
+
+
+def _read(cache: sqlite3.Connection, keys: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    marks = ", ".join("?" * len(keys))
+    query = f"SELECT key, vector FROM embeddings WHERE key IN ({marks})"  # noqa: S608 - marks only
+    yield from cache.execute(query, keys)
+
+
+def _model_hash(encoder: BiEncoder) -> str:
+    """Return a hash of all that an embedding depends on but the text."""
+    module = encoder.module
+    digest = hashlib.sha256()
+    for name, value in sorted(module.transformer.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(value.cpu().numpy().tobytes())
+    digest.update(encoder.tokenizer.backend_tokenizer.to_str().encode())
+    settings = (module.pooling, module.similarity, encoder.max_length)
+    digest.update(repr(settings).encode())
+    return digest.hexdigest()

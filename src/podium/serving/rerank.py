@@ -1,0 +1,91 @@
+"""``/rerank``: a query and the texts of documents, as clients of Cohere and others send them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import uuid
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+from fastapi import FastAPI, Request, Response
+from msgspec import Meta
+
+from podium.kernels import Doubles
+from podium.serving.descriptions import RERANK_ANSWER, RERANK_REQUEST, body_of, refusals
+from podium.serving.gateway import read_body
+from podium.serving.rank_request import LONGEST_QUERY
+from podium.serving.refusal import Refusal, decoding
+from podium.serving.service import Service
+from podium.serving.text_model import ServedTextModel
+
+PATHS = ("/rerank", "/v1/rerank", "/v2/rerank")
+"""Clients of Cohere add their version to the address that they are given."""
+
+
+class _Document(msgspec.Struct, gc=False):
+    text: str
+
+
+class _Request(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    query: Annotated[str, Meta(max_length=LONGEST_QUERY)]
+    documents: list[str | _Document]
+    model: str | None = None
+    top_n: Annotated[int, Meta(ge=1)] | None = None
+    return_documents: bool = False
+
+
+_decoder = msgspec.json.Decoder(_Request)
+
+
+def add_rerank_routes(app: FastAPI, service: Service) -> None:
+    """Add the routes; those of several versions are the same."""
+    turn = asyncio.Lock()
+
+    async def scores(model: ServedTextModel, query: str, documents: list[str]) -> Doubles:
+        """Score one request at a time: each uses all cores, and time is limited."""
+        stop = threading.Event()
+        try:
+            async with asyncio.timeout(service.settings.most_seconds):
+                async with turn:
+                    return await asyncio.to_thread(model.score, query, documents, stop)
+        except TimeoutError:
+            raise Refusal(503, "scoring took too long") from None
+        finally:
+            stop.set()  # the thread ends after what it is scoring
+
+    async def rerank(request: Request) -> Response:
+        """Rank texts for a query: the best ``top_n`` documents by their positions and scores."""
+        body = await read_body(request.scope, request.receive, service.settings)
+        with decoding():
+            asked = _decoder.decode(body)
+        most = service.settings.most_documents
+        if len(asked.documents) > most:
+            raise Refusal(400, f"there are more than {most} documents")
+        model = service.repository.get_text(asked.model)
+        texts = [each if isinstance(each, str) else each.text for each in asked.documents]
+        values = await scores(model, asked.query, texts)
+        service.metrics.ranked(model.name, model.version, len(texts))
+        results: list[dict[str, Any]] = []
+        for row in np.argsort(-values, kind="stable")[: asked.top_n].tolist():
+            result: dict[str, Any] = {"index": row, "relevance_score": float(values[row])}
+            if asked.return_documents:
+                result["document"] = {"text": texts[row]}
+            results.append(result)
+        meta = {"model": model.name, "version": str(model.version), "sha256": model.digest}
+        answer = {"id": str(uuid.uuid4()), "results": results, "meta": meta}
+        return Response(msgspec.json.encode(answer), media_type="application/json")
+
+    answer: dict[int | str, dict[str, Any]] = {
+        200: {
+            "description": "The documents, best first; equal scores in the order of the request.",
+            "content": {"application/json": {"schema": RERANK_ANSWER}},
+        },
+        **refusals(400, 401, 404, 408, 413, 415, 503),
+    }
+    for path in PATHS:
+        app.post(
+            path, responses=answer, openapi_extra=body_of(RERANK_REQUEST),
+            operation_id=path.replace("/", "_"),
+        )(rerank)  # fmt: skip

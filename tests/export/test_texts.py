@@ -1,0 +1,91 @@
+"""Rankers of texts as ONNX graphs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+pytest.importorskip("onnxruntime")
+
+from podium.errors import DataError
+from podium.export import export_text_ranker, verify_text_export
+from podium.export.texts import OnnxTextRanker
+from podium.rankers import TextRanker
+from tests.cli.run_podium import fail, podium
+from tests.rankers.tiny_bert import save_tiny_bert, word_task
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("texts")
+    save_tiny_bert(path / "bert")
+    return path
+
+
+@pytest.fixture(scope="module", params=["cross-encoder", "bi-encoder"])
+def ranker(folder: Path, request: pytest.FixtureRequest) -> Any:
+    pairs, labels, ids = word_task(4, 5)
+    fitted = TextRanker(
+        folder / "bert", architecture=request.param, max_length=40, epochs=1, learning_rate=1e-3
+    )
+    return fitted.fit(pairs, labels, qid=ids)
+
+
+def test_the_graph_scores_as_the_ranker_does(ranker: TextRanker, tmp_path: Path) -> None:
+    manifest = export_text_ranker(ranker, tmp_path)
+    pairs, _, _ = word_task(3, 12, seed=5)
+    pairs += [("", ""), ("w1", "w2 " * 900), ("א w3", "\u202ew1")]
+    scores, expected = OnnxTextRanker(tmp_path, manifest).predict(pairs), ranker.predict(pairs)
+    assert np.abs(scores - expected).max() <= 1e-4 * max(1.0, np.abs(expected).max())
+    for query in range(3):
+        rows = slice(12 * query, 12 * query + 12)
+        tops = [np.argsort(-each[rows], kind="stable")[:10].tolist() for each in (scores, expected)]
+        assert tops[0] == tops[1]
+    verification = verify_text_export(tmp_path)
+    assert (verification.holds, verification.rows) == (True, 72)
+    # It is the same when it is trained on: attention is only replaced in the graph.
+    assert ranker.encoder_.module.config._attn_implementation != "eager"
+
+
+def test_commands_find_what_was_changed(ranker: TextRanker, tmp_path: Path) -> None:
+    saved, out = tmp_path / "saved", tmp_path / "saved.onnx"
+    ranker.save(saved)
+    done = podium("export", saved, "--to", "onnx")
+    assert done.returncode == 0, done.stderr
+    done = podium("verify", out)
+    assert done.returncode == 0, done.stderr
+    assert b"0 of 72 golden rows off" in done.stdout
+    golden = [json.loads(line) for line in (out / "golden.jsonl").read_text().splitlines()]
+    golden[3]["score"] += 1.0
+    (out / "golden.jsonl").write_text("".join(json.dumps(each) + "\n" for each in golden))
+    done = podium("verify", out)
+    assert done.returncode == 1
+    assert b"1 of 72 golden rows off" in done.stdout
+    assert b"golden.jsonl is not as it was written" in done.stdout
+    assert b"the graph scores otherwise: row 3" in done.stdout
+    assert "solr cannot score texts. Give --to onnx." in fail("export", saved, "--to", "solr")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"files": {"../x": "", "model.onnx": "", "golden.jsonl": ""}}, {"format": 2}, {"other": 1},
+        {"tolerance": "a"}, {"tolerance": None}, {"files": {}}, {"files": [1]}, {"max_length": "9"},
+        {"architecture": "other"}, {"scale": 0},
+    ],
+)  # fmt: skip
+def test_other_manifests_are_refused(tmp_path: Path, change: dict) -> None:
+    manifest = {
+        "format": 1, "kind": "texts", "architecture": "cross-encoder", "max_length": 40,
+        "scale": 1.0, "tolerance": 1e-4, "versions": {},
+        "files": {"model.onnx": "", "golden.jsonl": ""}, **change,
+    }  # fmt: skip
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(DataError, match="is not the manifest of an export"):
+        verify_text_export(tmp_path)

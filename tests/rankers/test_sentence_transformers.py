@@ -1,0 +1,116 @@
+"""Podium's losses in sentence-transformers, and Podium's text rankers loaded by it.
+
+Needs sentence-transformers 6, datasets and accelerate, which CI does not install.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip(
+    "sentence_transformers", reason="sentence-transformers is a peer that CI does not install"
+)
+pytest.importorskip("datasets", reason="trainings of sentence-transformers need datasets")
+pytest.importorskip("accelerate", reason="trainings of sentence-transformers need accelerate")
+import torch
+
+from podium.rankers import CrossEncoderLoss, RankingLoss, TextRanker
+from tests.rankers.tiny_bert import save_tiny_bert, word_task
+
+pytestmark = pytest.mark.filterwarnings("default")
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny_bert(tmp_path_factory.mktemp("bert"))
+
+
+def peer(folder: Path) -> Any:
+    from sentence_transformers.cross_encoder import CrossEncoder
+
+    torch.manual_seed(0)
+    return CrossEncoder(str(folder), num_labels=1, max_length=48, device="cpu")
+
+
+def lists(queries: int, documents: int) -> dict[str, list[Any]]:
+    pairs, labels, _ = word_task(queries, documents)
+    rows = [slice(documents * query, documents * (query + 1)) for query in range(queries)]
+    return {
+        "query": [pairs[each][0][0] for each in rows],
+        "docs": [[document for _, document in pairs[each]] for each in rows],
+        "labels": [labels[each].astype(float).tolist() for each in rows],
+    }
+
+
+def test_the_gradient_is_that_of_one_graph(checkpoint: Path) -> None:
+    model = peer(checkpoint)
+    model.eval()  # without dropout
+    content = lists(2, 5)
+    labels = [torch.tensor(each) for each in content["labels"]]
+    inputs = [content["query"], content["docs"]]
+    value = CrossEncoderLoss(model, "ListMLE(k=3)", mini_batch_size=3)(inputs, labels)
+    value.backward()
+    gradients = _gradients(model)
+    model.zero_grad()
+    pairs = [(query, each) for query, own in zip(*inputs, strict=True) for each in own]
+    scores = model(model.preprocess(pairs))["scores"].reshape(-1)
+    expected = RankingLoss("ListMLE(k=3)")(scores, torch.cat(labels), [0, 5, 10])
+    expected.backward()
+    assert float(value.detach()) == pytest.approx(float(expected.detach()), rel=1e-5)
+    np.testing.assert_allclose(gradients, _gradients(model), atol=1e-5 * np.abs(gradients).max())
+
+
+def _gradients(model: Any) -> Any:
+    return np.concatenate(
+        [each.grad.numpy().reshape(-1) for each in model.parameters() if each.grad is not None]
+    )
+
+
+def test_its_trainer_trains_with_a_loss_of_podium(checkpoint: Path, tmp_path: Path) -> None:
+    from datasets import Dataset
+    from sentence_transformers.cross_encoder import (
+        CrossEncoderTrainer,
+        CrossEncoderTrainingArguments,
+    )
+
+    model = peer(checkpoint)
+    pairs, labels, _ = word_task(20, 6)
+    before = np.corrcoef(model.predict(pairs), labels)[0, 1]
+    arguments = CrossEncoderTrainingArguments(
+        output_dir=str(tmp_path), num_train_epochs=6, per_device_train_batch_size=4,
+        learning_rate=3e-3, report_to=[], save_strategy="no", use_cpu=True, disable_tqdm=True,
+    )  # fmt: skip
+    trainer = CrossEncoderTrainer(
+        model=model, args=arguments, train_dataset=Dataset.from_dict(lists(20, 6)),
+        loss=CrossEncoderLoss(model, "ListMLE(k=3)", mini_batch_size=8),
+    )  # fmt: skip
+    trainer.train()
+    assert np.corrcoef(model.predict(pairs), labels)[0, 1] > max(0.7, before)
+
+
+def test_it_loads_what_podium_saved(checkpoint: Path, tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.cross_encoder import CrossEncoder
+
+    pairs, labels, ids = word_task(4, 5)
+    for architecture in ("cross-encoder", "bi-encoder"):
+        ranker = TextRanker(
+            checkpoint, architecture=architecture, max_length=48, epochs=1, learning_rate=1e-3
+        )
+        ranker.fit(pairs, labels, qid=ids).save(tmp_path / architecture)
+        expected = ranker.predict(pairs)
+        if architecture == "cross-encoder":
+            loaded = CrossEncoder(str(tmp_path / architecture), max_length=48, device="cpu")
+            np.testing.assert_allclose(loaded.predict(pairs), expected, atol=1e-5)
+        else:
+            embedder = SentenceTransformer(str(tmp_path / architecture), device="cpu")
+            queries, documents = (
+                embedder.encode([pair[side] for pair in pairs]) for side in (0, 1)
+            )
+            scale = float(ranker.encoder_.module.log_scale.detach().exp())
+            cosines = scale * (queries * documents).sum(1)
+            np.testing.assert_allclose(cosines, expected, atol=1e-4)

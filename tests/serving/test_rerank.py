@@ -1,0 +1,145 @@
+"""Rankings of texts: requests as clients of Cohere send them."""
+
+from __future__ import annotations
+
+import json
+
+import httpx
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from podium.errors import DataError
+from podium.rankers import TextRanker
+from podium.serving import ModelSpec, ServingSettings, create_app, parse_model
+from podium.serving.repository import Repository
+from tests.rankers.tiny_bert import save_tiny_bert
+from tests.serving.service import TOKEN, bearer, linear, serving, write_tokens
+
+QUERY = "w1 w2"
+TEXTS = ["w3", "w1 w1 w2", "", "w9 w8 w7 w6", "w1", "א w1 \u202e", "w5 " * 400]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("rerank")
+    save_tiny_bert(path / "bert")
+    pairs = [(QUERY, text) for text in TEXTS]
+    ranker = TextRanker(path / "bert", max_length=32, epochs=1, learning_rate=0.01)
+    ranker.fit(pairs, range(len(pairs)), group=[len(pairs)])
+    ranker.save(path / "texts")
+    linear().save(path / "weights.podium")
+    return path
+
+
+@pytest.fixture(scope="module")
+def scores(folder):
+    return TextRanker.load(folder / "texts").predict([(QUERY, text) for text in TEXTS])
+
+
+@pytest.fixture(scope="module")
+def service(folder):
+    settings = ServingSettings(
+        models=(
+            parse_model(f"weights={folder / 'weights.podium'}"), parse_model(str(folder / "texts")),
+        ),
+        token_file=write_tokens(folder / "tokens"), most_documents=300, most_bytes=20_000,
+    )  # fmt: skip
+    with (
+        serving(settings) as address,
+        httpx.Client(base_url=address, headers=bearer(TOKEN), timeout=60) as client,
+    ):
+        yield client
+
+
+@pytest.mark.parametrize("path", ["/rerank", "/v1/rerank", "/v2/rerank"])
+def test_the_ranking_is_that_of_the_ranker(service, scores, path):
+    documents = [TEXTS[0], {"text": TEXTS[1], "title": "ignored"}, *TEXTS[2:]]
+    answer = service.post(path, json={"query": QUERY, "documents": documents}).json()
+    order = np.argsort(-scores, kind="stable").tolist()
+    assert [each["index"] for each in answer["results"]] == order
+    np.testing.assert_allclose(
+        [each["relevance_score"] for each in answer["results"]], scores[order], atol=1e-5
+    )
+    assert set(answer) == {"id", "results", "meta"}
+    assert answer["meta"]["model"] == "texts"
+    assert "document" not in answer["results"][0]
+
+
+def test_the_first_documents_with_their_texts(service, scores):
+    asked = {
+        "model": "texts", "query": QUERY, "documents": TEXTS, "top_n": 2, "return_documents": True,
+    }  # fmt: skip
+    results = service.post("/rerank", json=asked).json()["results"]
+    order = np.argsort(-scores, kind="stable")[:2].tolist()
+    assert [each["document"] for each in results] == [{"text": TEXTS[row]} for row in order]
+    assert service.post("/rerank", json={"query": "", "documents": []}).json()["results"] == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "reason"),
+    [
+        ({"query": "a"}, 400, "missing required field `documents`"),
+        ({"query": "a", "documents": [1]}, 400, "Expected `str | object`"),
+        ({"query": "a", "documents": [{"title": "a"}]}, 400, "missing required field `text`"),
+        ({"query": "a", "documents": [], "top_n": 0}, 400, "`int` >= 1"),
+        ({"query": "a", "documents": [], "depth": 1}, 400, "unknown field `depth`"),
+        ({"query": "a" * 10_001, "documents": []}, 400, "length <= 10000"),
+        ({"query": "a", "documents": ["b"] * 301}, 400, "more than 300 documents"),
+        ({"query": "a", "documents": ["b" * 20_000]}, 413, "larger than 20000 bytes"),
+        ({"query": "a", "documents": [], "model": "other"}, 404, "'other' is not loaded"),
+        ({"query": "a", "documents": [], "model": "weights"}, 400, "by features, not texts"),
+    ],
+)
+def test_what_is_not_a_request_is_refused(service, asked, status, reason):
+    answer = service.post("/rerank", content=json.dumps(asked))
+    assert answer.status_code == status
+    assert reason in answer.json()["error"]
+
+
+def test_lone_surrogates_and_other_tokens(service):
+    body = b'{"query": "a", "documents": ["\\ud83d"], "return_documents": true}'
+    assert service.post("/rerank", content=body).status_code == 400
+    assert service.post("/rerank", content=body, headers=bearer("other")).status_code == 401
+
+
+def test_other_routes(service):
+    answer = service.post("/rank/texts", json={"documents": []})
+    assert (answer.status_code, answer.json()) == (
+        400, {"error": "model 'texts' ranks texts: send them to /rerank"},
+    )  # fmt: skip
+    described = service.get("/v2/models/texts").json()
+    assert [each["name"] for each in described["inputs"]] == ["query", "documents"]
+    assert described["parameters"]["kind"] == "TextRanker"
+    assert service.get("/v2/models/texts/ready").json() == {"name": "texts", "ready": True}
+    figures = service.get("/metrics").text
+    assert 'podium_serving_rankings_total{model="texts",version="1"}' in figures
+
+
+def test_scoring_ends_when_time_is_up(folder):
+    settings = ServingSettings(models=(parse_model(str(folder / "texts")),), most_seconds=0.05)
+    asked = {"query": QUERY, "documents": ["w1 " * 30] * 9000}
+    with (
+        serving(settings) as address,
+        httpx.Client(base_url=address, timeout=60) as client,
+    ):
+        answer = client.post("/rerank", json=asked)
+        assert (answer.status_code, answer.json()) == (503, {"error": "scoring took too long"})
+
+
+def test_texts_have_no_shadow(folder, tmp_path):
+    for model, shadow in (("weights.podium", "texts"), ("texts", "weights.podium")):
+        settings = ServingSettings(
+            models=(ModelSpec("m", 1, str(folder / model)),),
+            shadows=(ModelSpec("m", 1, str(folder / shadow)),),
+        )
+        with pytest.raises(DataError, match="ranks texts and"):
+            Repository(settings, tmp_path).reload()
+
+
+def test_paths_are_described():
+    app = create_app(ServingSettings(models=(parse_model("web.podium"),)))
+    paths = app.openapi()["paths"]
+    assert {"/rerank", "/v1/rerank", "/v2/rerank"} <= set(paths)
