@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ class Reported(OneFeature):
             progress(step, 0.0, self.bonus + self.column / 10)
 
 
-def search(grid: dict[str, list], n_trials: int | None = None, **options: object) -> TuningResult:
+def search(grid: dict[str, list], n_trials: int | None = None, **options: Any) -> TuningResult:
     return tune(OneFeature(), grid, DATA, DATA, n_trials=n_trials, sampler="tpe", **options)
 
 

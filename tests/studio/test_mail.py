@@ -28,6 +28,7 @@ class Inbox:
     """Keeps what was sent; refuses as many messages as it is told to."""
 
     def __init__(self):
+        self.url = ""
         self.messages = []
         self.refuse = 0
 

@@ -86,8 +86,8 @@ class Manager:
         self.who = Member(Person(user, "", "", False), Role.MANAGER, row_of(engine, project))
 
     def add(self, endpoint, **wanted):
-        wanted = ModelSettings(**{"endpoint": endpoint, "model": "tiny", **wanted})
-        work = lambda c: assessors.add_model(c, self.who, self.settings, wanted)  # noqa: E731
+        asked = ModelSettings(**{"endpoint": endpoint, "model": "tiny", **wanted})
+        work = lambda c: assessors.add_model(c, self.who, self.settings, asked)  # noqa: E731
         return in_transaction(self.engine, work)
 
     def start(self, model):

@@ -29,6 +29,7 @@ class Receiver:
     """A server that keeps what it is told, and answers with the next status."""
 
     def __init__(self):
+        self.url = ""
         self.received = []
         self.statuses = []
 
@@ -80,7 +81,7 @@ def who(engine, project):
 def outbox(engine, settings):  # noqa: ARG001 (the engine makes the tables)
     clock = Clock()
     found = Outbox(settings, clock)
-    found.clock = clock
+    found.clock = clock  # type: ignore[attr-defined]
     yield found
     found._engine.dispose()
 

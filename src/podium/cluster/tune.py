@@ -46,7 +46,7 @@ class _Fit:
         from podium.rankers.base import in_memory
         from podium.rankers.tune import with_parameters
 
-        candidate = with_parameters(clone(self.ranker), self.combinations[trial])
+        candidate: Ranker = with_parameters(clone(self.ranker), self.combinations[trial])
         return candidate.fit(self.train, eval_set=in_memory(self.validation))
 
 

@@ -125,9 +125,9 @@ def export_text_ranker(
             f"the graph does not score as the ranker does ({reasons})", path=path,
             hint="Report this as an error of Podium, with the ranker's architecture.",
         )  # fmt: skip
-    content = {"format": 1, "kind": _KIND, **asdict(manifest)}
+    described = {"format": 1, "kind": _KIND, **asdict(manifest)}
     with atomic_write(path / MANIFEST) as file:
-        file.write(json.dumps(content, indent=1).encode() + b"\n")
+        file.write(json.dumps(described, indent=1).encode() + b"\n")
     return manifest
 
 
@@ -257,8 +257,8 @@ class OnnxTextRanker:
         products = [float(vectors[query] @ vectors[document]) for query, document in pairs]
         return self._manifest.scale * np.array(products)
 
-    def _run(self, *texts: str) -> Any:
-        encoded = self._tokenizer.encode(*texts)
+    def _run(self, text: str, second: str | None = None) -> Any:
+        encoded = self._tokenizer.encode(text, second)
         tensors = {
             "input_ids": encoded.ids, "attention_mask": encoded.attention_mask,
             "token_type_ids": encoded.type_ids,
@@ -305,7 +305,8 @@ def _graph(encoder: TextEncoder, is_bi_encoder: bool) -> bytes:
             warnings.simplefilter("ignore")  # the tracer warns of every constant
             torch.onnx.export(
                 Graph(), tuple(tokens[name].to(next(module.parameters()).device) for name in names),
-                buffer, input_names=names, output_names=[output], dynamic_axes=axes,
+                buffer,  # type: ignore[arg-type] # the tracer writes to files, too
+                input_names=names, output_names=[output], dynamic_axes=axes,
                 opset_version=_OPSET, dynamo=False,
             )  # fmt: skip
     finally:

@@ -74,7 +74,8 @@ class TextEmbedder:
         pairs: list[Pair] = read_pairs(X)
         queries = self.embed([query for query, _ in pairs])
         documents = self.embed([document for _, document in pairs])
-        return np.einsum("ij,ij->i", queries, documents, dtype=np.float64)
+        products: Doubles = np.einsum("ij,ij->i", queries, documents, dtype=np.float64)
+        return products
 
     def _looked_up(self, texts: list[str]) -> Floats:
         if self._cache is None:

@@ -29,7 +29,7 @@ SCORES_FILE = "podium_scores.parquet"
 _SETTINGS = ("measures", "conventions", "query_id")
 
 
-class RankingEvaluator(ModelEvaluator):  # type: ignore[misc]
+class RankingEvaluator(ModelEvaluator):
     """Measures of a model of MLflow over queries, for ``mlflow.models.evaluate``.
 
     MLflow finds it by the name ``podium``. It evaluates models of type ``"ranker"``, of any
@@ -100,10 +100,10 @@ class RankingEvaluator(ModelEvaluator):  # type: ignore[misc]
             client.log_artifact(run_id, str(Path(folder) / SCORES_FILE))
         base = client.get_run(run_id).info.artifact_uri
         artifacts = {
-            QUERIES_FILE: JsonEvaluationArtifact(uri=f"{base}/{QUERIES_FILE}"),
-            SCORES_FILE: ParquetEvaluationArtifact(uri=f"{base}/{SCORES_FILE}"),
+            QUERIES_FILE: JsonEvaluationArtifact(uri=f"{base}/{QUERIES_FILE}"),  # type: ignore[no-untyped-call]
+            SCORES_FILE: ParquetEvaluationArtifact(uri=f"{base}/{SCORES_FILE}"),  # type: ignore[no-untyped-call]
         }
-        return EvaluationResult(metrics=metrics, artifacts=artifacts, run_id=run_id)
+        return EvaluationResult(metrics=metrics, artifacts=artifacts, run_id=run_id)  # type: ignore[no-untyped-call]
 
 
 def compare_runs(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from playwright.sync_api import Page
 from sqlalchemy import Connection, select
@@ -153,7 +154,13 @@ def project_crowd(stage: Stage, page: Page) -> None:
 @scene(stranger=True)
 def crowd_arrive(stage: Stage, page: Page) -> None:
     project = busy_project(stage)
-    work = {"parameter": "PROLIFIC_PID", "code": "C", "judgments": 2, "workers": 2, "days": 1}
+    work: dict[str, Any] = {
+        "parameter": "PROLIFIC_PID",
+        "code": "C",
+        "judgments": 2,
+        "workers": 2,
+        "days": 1,
+    }
     secret = in_transaction(stage.engine, lambda c: make_link(c, manager(stage, project), **work))
     page.goto(f"/crowd/{secret}?PROLIFIC_PID=5f1e")
 

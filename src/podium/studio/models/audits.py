@@ -9,6 +9,7 @@ from dataclasses import asdict
 from sqlalchemy import Connection, delete, exists, insert, select
 
 from podium.judging import Audit, ModelAnswer, Unit, audit, people_votes
+from podium.judging.auditing.sample import Votes
 from podium.studio.accounts.identity import Member
 from podium.studio.jobs.queue import UNDER_WAY, JobContext, enqueue
 from podium.studio.json_types import JsonObject
@@ -106,7 +107,7 @@ def _unit(query: str, items: list[str], entry: QueryLogEntry) -> Unit:
     return (query, *sorted(items[at] for at in positions))
 
 
-def _content(answers: list[ModelAnswer], votes: dict[str, dict[Unit, float]]) -> JsonObject:
+def _content(answers: list[ModelAnswer], votes: Votes) -> JsonObject:
     """An audit as JSON."""
     judged = {(answer.query_id, *sorted(answer.items)) for answer in answers if answer.label}
     shared = {unit for units in votes.values() for unit in units if unit in judged}

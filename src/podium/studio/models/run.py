@@ -21,6 +21,7 @@ from podium.judging import BudgetError, Endpoint, EndpointAssessor, Grade, Pair,
 from podium.judging.models.rubric import Rubric, parse_rubric
 from podium.studio.accounts.audit import record
 from podium.studio.jobs.queue import JobContext, JobLostError
+from podium.studio.json_types import JsonObject
 from podium.studio.judging.judged import JudgedQuery, load_judged_query
 from podium.studio.judging.judgment_counts import count_judgment
 from podium.studio.judging.modes import GradesMode, PairsMode, QueryLogEntry
@@ -48,7 +49,11 @@ def run_model(work: JobContext) -> None:
     with _endpoint(work, row) as endpoint:
         run = ModelRun(work, project, row, parse_rubric(row.rubric), endpoint)
         stopped = run.judge_all()
-    result = {"queries": run.queries, "judgments": run.judgments, "unusable": run.unusable}
+    result: JsonObject = {
+        "queries": run.queries,
+        "judgments": run.judgments,
+        "unusable": run.unusable,
+    }
     if stopped:
         result["stopped"] = stopped
 

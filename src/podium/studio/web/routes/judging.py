@@ -414,7 +414,7 @@ def document_rows(
     rows = reading(request.app.state.engine, lambda c: c.execute(statement).all())
     return {
         reference: DocumentRow(reference, DocumentContent(*content), query_text)
-        for reference, query_text, *content in rows
+        for reference, query_text, *content in map(tuple, rows)  # columns of several types
     }
 
 

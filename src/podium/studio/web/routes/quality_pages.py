@@ -19,7 +19,7 @@ from podium.studio.web.access import AManager, AnyMember, UploadRoute
 from podium.studio.web.forms import FormValues, read_csrf
 from podium.studio.web.routes import adjudication, training
 from podium.studio.web.routes.judging import DocumentRow, Number, document_row
-from podium.studio.web.routes.judging_pages import ANSWERS, Button
+from podium.studio.web.routes.judging_pages import Button, answer_buttons
 from podium.studio.web.routes.project_pages import render_project
 
 _PLACE: JsonObject = {
@@ -164,7 +164,7 @@ def _training_page(
 
 def _answers(who: Member) -> list[Button]:
     choices = adjudication.decision_choices(who.project)
-    return [each for each in ANSWERS[Mode(who.project.mode)] if each.name in choices]
+    return [each for each in answer_buttons(who.project) if each.name in choices]
 
 
 def _texts(
