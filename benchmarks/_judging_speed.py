@@ -32,10 +32,13 @@ _WATCH = """() => {
   new MutationObserver(() => {
     const begun = pressed;
     pressed = null;
-    // The first callback runs before the frame is drawn, the second after it.
-    if (begun !== null) requestAnimationFrame(() => requestAnimationFrame(() => {
-      window.took.push(performance.now() - begun);
-    }));
+    if (begun === null) return;
+    // A message from the callback of a frame arrives once that frame was drawn.
+    requestAnimationFrame(() => {
+      const { port1, port2 } = new MessageChannel();
+      port1.onmessage = () => window.took.push(performance.now() - begun);
+      port2.postMessage(null);
+    });
   }).observe(task, { attributes: true, attributeFilter: ["data-shows"] });
 }"""
 

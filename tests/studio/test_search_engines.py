@@ -35,7 +35,10 @@ class Engine(BaseHTTPRequestHandler):
             self.send_header("location", "http://127.0.0.1:1/")
             self.end_headers()
             return
-        documents = [{"title": f"T{n}", "text": ["one", "two"], "id": n} for n in range(3)]
+        documents = [
+            {"title": f"T{n}", "text": ["one", "two"], "id": n, "brand": "A", "vector": [0.5] * 99}
+            for n in range(3)
+        ]
         answer = {
             "hits": {
                 "hits": [{"_id": f"d{n}", "_source": each} for n, each in enumerate(documents)]
@@ -101,12 +104,16 @@ def test_candidates_from_search_engines(engine, database, tmp_path, engine_addre
     rows = reading(
         engine,
         lambda c: c.execute(
-            select(QueryCandidate.item, QueryCandidate.text).order_by(
+            select(QueryCandidate.item, QueryCandidate.text, QueryCandidate.extra).order_by(
                 QueryCandidate.query_id, QueryCandidate.place
             )
         ).all(),
     )
-    assert [tuple(row) for row in rows[:2]] == [("d0", "one\ntwo"), ("d1", "one\ntwo")]
+    kept = {"brand": "A"}  # what people can read, and no vector
+    assert [tuple(row) for row in rows[:2]] == [
+        ("d0", "one\ntwo", kept),
+        ("d1", "one\ntwo", kept),
+    ]
 
 
 SOLR = EngineSearch(kind="solr", url="http://search/solr/shop/select", queries="q1\tshoes")

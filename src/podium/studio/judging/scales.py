@@ -21,7 +21,8 @@ LONGEST_REPLY = 2000
 _RESERVED = {"skip", "keep"}
 """What else can be answered."""
 
-Words = Annotated[str, AfterValidator(lambda text: storable(text).strip())]
+STORABLE = AfterValidator(lambda text: storable(text).strip())
+"""Text as it is stored, without space around it."""
 
 
 class ScaleGrade(BaseModel):
@@ -34,9 +35,9 @@ class ScaleGrade(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    name: Annotated[Words, Field(max_length=40)]
+    name: Annotated[str, Field(max_length=40), STORABLE]
     """What the button says, and how programs answer."""
-    description: Annotated[Words, Field(max_length=300)] = ""
+    description: Annotated[str, Field(max_length=300), STORABLE] = ""
     """When to give it."""
     colour: Colour = ""
 
@@ -53,9 +54,9 @@ class Question(BaseModel):
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
     """Names the replies in exports: small letters, digits and underscores."""
-    text: Annotated[Words, Field(max_length=300)]
+    text: Annotated[str, Field(max_length=300), STORABLE]
     """The question, as people read it."""
-    options: list[Annotated[Words, Field(max_length=100)]] = Field(
+    options: list[Annotated[str, Field(max_length=100), STORABLE]] = Field(
         default=[], max_length=_MOST_OPTIONS
     )
     """What can be chosen; without any, people write."""

@@ -14,7 +14,7 @@ from typing import Annotated, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from podium.studio.json_types import JsonObject
-from podium.studio.judging.scales import Words
+from podium.studio.judging.scales import STORABLE
 
 MOST_FIELDS = 30
 CORE_FIELDS = ("title", "url", "text", "document_id")
@@ -51,11 +51,11 @@ class DisplayField(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    field: Annotated[Words, Field(min_length=1, max_length=200)]
+    field: Annotated[str, Field(max_length=200), STORABLE, Field(min_length=1)]
     """``title``, ``url``, ``text``, ``document_id``, or the name of an imported field."""
     role: FieldRole
     """How it is shown."""
-    label: Annotated[Words, Field(max_length=60)] = ""
+    label: Annotated[str, Field(max_length=60), STORABLE] = ""
     """What stands before it; after a price, its currency."""
 
 

@@ -37,7 +37,7 @@ router = APIRouter(prefix="/api/v1/projects/{project}", tags=["judging"])
 Tab = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_-]+$")]
 Number = Annotated[int, Path(ge=1, lt=2**62)]
 QuestionName = Annotated[str, Field(max_length=40)]
-Reply = Annotated[str, AfterValidator(storable), Field(max_length=LONGEST_REPLY)]
+Reply = Annotated[str, Field(max_length=LONGEST_REPLY), AfterValidator(storable)]
 _MOST_DOCUMENTS = 100
 """How many documents are asked for at once."""
 
