@@ -67,9 +67,13 @@ def test_workers_judge_their_share_and_get_the_code(engine, database, project, b
         assert "0 of 2 judged" in second.get(home).text
         _, third = open_link(browsers, address, link, "b7")
         assert third.status_code == 404
-        (row,) = manager.get(f"{base}/crowd-links").json()
+        row = manager.get(f"{base}/crowd-links").json()[0]
         counts = row["workers"], row["completed"], row["workers_left"]
         assert counts == (2, 1, 0)
+        # By another link of the project, the same id is the same account with another share.
+        more = manager.post(f"{base}/crowd-links", json=wanted | {"code": "MORE"}).json()["link"]
+        again, _ = open_link(browsers, address, more, "5f1e")
+        assert "2 of 4 judged" in again.get(home).text
         # They are assessors of this project, and can see no page of managers.
         assert first.get(f"/projects/{project}/people").status_code == 403
         for wrong in ("", "a b", "x" * 201, "<b>"):

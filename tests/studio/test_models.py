@@ -176,6 +176,7 @@ def test_a_model_beside_two_people(engine, settings, chat, endpoint):
         engine, lambda c: corrections.discard(c, manager.who, before[0].id, position, None)
     )
     assert manager.audit(model)["units"] == len(judged) - 1
+    assert manager.run(model).result["judgments"] == 0  # nor is it judged again
     # Exports tell who judged; answers are as `podium audit` reads them.
     answers = read_answers(manager.export(content="answers", format="jsonl"))
     assert ({answer.rubric for answer in answers}, len(answers)) == ({"pairs/1"}, 2 * len(judged))

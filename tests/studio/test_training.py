@@ -66,11 +66,17 @@ def test_training_comes_first_and_a_manager_can_allow(engine, database, project,
                 results[client, choice, own["answered"]] = (titles, told)
         assert results[good, "left", 0] == (
             ["Title 0", "Title 1"],
-            {"correct": True, "answer": "better than", "explanation": "Because of d00."},
+            {
+                "correct": True,
+                "documents": ["Title 0", "Title 1"],
+                "answer": "better than",
+                "explanation": "Because of d00.",
+            },
         )
         assert results[bad, "right", 0][1]["correct"] is False
         assert results[bad, "right", 1][1] == {
-            "correct": True, "answer": "worse than", "explanation": "Because of d03.",
+            "correct": True, "documents": ["Title 3", "Title 2"], "answer": "worse than",
+            "explanation": "Because of d03.",
         }  # fmt: skip
         assert good.post(f"{base}/next", json=task).json()["state"] == "task"
         assert bad.post(f"{base}/next", json=task).json()["state"] == "training"

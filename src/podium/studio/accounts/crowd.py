@@ -155,16 +155,11 @@ def worker_account(connection: Connection, secret: str, external_id: str) -> tup
         return user_id, link.project_id
     if link.workers_left <= 0:
         raise RefusedError(404, _GONE)
-    # Nobody else can sign in with it: it has neither a password nor an address that gets mail.
-    name = f"Worker {digest(f'{link.id}/{external_id}')[:8]}"
-    user_id = add_user(connection, f"{new_secret()[:20].lower()}@crowd.invalid", name, None)
-    connection.execute(
-        insert(CrowdWorker).values(link_id=link.id, external_id=external_id, user_id=user_id)
+    user_id = _known_worker(connection, link, external_id) or _new_worker(
+        connection, link, external_id
     )
     connection.execute(
-        insert(Membership).values(
-            project_id=link.project_id, user_id=user_id, role=Role.ASSESSOR.value
-        )
+        insert(CrowdWorker).values(link_id=link.id, external_id=external_id, user_id=user_id)
     )
     connection.execute(
         update(CrowdLink)
@@ -177,21 +172,24 @@ def worker_account(connection: Connection, secret: str, external_id: str) -> tup
 
 def crowd_work(connection: Connection, project_id: int, user_id: int) -> CrowdWork | None:
     """A worker's share of a project, or None for everyone else."""
-    link = connection.execute(
+    links = connection.execute(
         select(CrowdLink.judgments, CrowdLink.code)
         .join(CrowdWorker, CrowdWorker.link_id == CrowdLink.id)
         .where(CrowdLink.project_id == project_id, CrowdWorker.user_id == user_id)
-    ).one_or_none()
-    if link is None:
+        .order_by(CrowdLink.id)
+    ).all()
+    if not links:
         return None
+    # One who comes again by another link has another share to judge.
+    needed = sum(link.judgments for link in links)
     judged = connection.scalar(
         select(AssessorProgress.judgments).where(
             AssessorProgress.project_id == project_id, AssessorProgress.user_id == user_id
         )
     )
     count = int(judged or 0)
-    is_done = count >= link.judgments or _nothing_left(connection, project_id)
-    return CrowdWork(link.judgments, count, link.code if is_done else None)
+    is_done = count >= needed or _nothing_left(connection, project_id)
+    return CrowdWork(needed, count, links[-1].code if is_done else None)
 
 
 def note_completion(connection: Connection, user_id: int) -> None:
@@ -201,6 +199,37 @@ def note_completion(connection: Connection, user_id: int) -> None:
         .where(CrowdWorker.user_id == user_id, CrowdWorker.completed_at.is_(None))
         .values(completed_at=time.time())
     )
+
+
+def _known_worker(connection: Connection, link: _Link, external_id: str) -> int | None:
+    """The account of a worker who came by another link of the same project and platform."""
+    return connection.scalar(
+        select(CrowdWorker.user_id)
+        .join(CrowdLink, CrowdLink.id == CrowdWorker.link_id)
+        .join(
+            Membership,
+            (Membership.user_id == CrowdWorker.user_id)
+            & (Membership.project_id == CrowdLink.project_id),
+        )
+        .where(
+            CrowdLink.project_id == link.project_id,
+            CrowdLink.parameter == link.parameter,
+            CrowdWorker.external_id == external_id,
+        )
+        .limit(1)
+    )
+
+
+def _new_worker(connection: Connection, link: _Link, external_id: str) -> int:
+    # Nobody else can sign in with it: it has neither a password nor an address that gets mail.
+    name = f"Worker {digest(f'{link.project_id}/{external_id}')[:8]}"
+    user_id = add_user(connection, f"{new_secret()[:20].lower()}@crowd.invalid", name, None)
+    connection.execute(
+        insert(Membership).values(
+            project_id=link.project_id, user_id=user_id, role=Role.ASSESSOR.value
+        )
+    )
+    return user_id
 
 
 def _nothing_left(connection: Connection, project_id: int) -> bool:

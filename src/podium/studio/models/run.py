@@ -161,7 +161,12 @@ class ModelRun:
             pairs = self._pairs_of_people(judged, view)
             self._compare(pool, assessor, mode.session, pairs, query_id, at)
             if self.row.scope == "all":
-                self._finish(pool, assessor, mode.session, query_id, at)
+                discarded = {
+                    frozenset(judged.items[place] for place in (entry.left or 0, entry.right or 0))
+                    for entry in _judgments(view)
+                    if not view.state.stands(entry.position)
+                }
+                self._finish(pool, assessor, mode.session, discarded, query_id, at)
 
     def _load(
         self, connection: Connection, query_id: int
@@ -183,7 +188,7 @@ class ModelRun:
 
     def _items_to_grade(self, judged: JudgedQuery, view: JudgedQuery) -> list[str]:
         people = {entry.left for entry in _votes(judged, Kind.GRADE)}
-        mine = {entry.left for entry in view.standing}
+        mine = {entry.left for entry in _judgments(view)}
         return [
             item
             for position, item in enumerate(judged.items)
@@ -194,7 +199,7 @@ class ModelRun:
 
     def _pairs_of_people(self, judged: JudgedQuery, view: JudgedQuery) -> list[Pair[str]]:
         """The pairs that people judged and the model has not, in the order of the log."""
-        mine = {frozenset((entry.left, entry.right)) for entry in view.standing}
+        mine = {frozenset((entry.left, entry.right)) for entry in _judgments(view)}
         pairs: dict[frozenset[int | None], Pair[str]] = {}
         for entry in _votes(judged, Kind.VERDICT):
             sides = frozenset((entry.left, entry.right))
@@ -246,11 +251,14 @@ class ModelRun:
         pool: ThreadPoolExecutor,
         assessor: EndpointAssessor,
         session: Session,
+        passed: set[frozenset[str]],
         query_id: int,
         at: dict[str, int],
     ) -> None:
-        """Judge what the selection algorithm asks for, until the top k is in order."""
-        passed: set[frozenset[str]] = set()
+        """Judge what the selection algorithm asks for, until the top k is in order.
+
+        What a manager discarded is not judged again, for the answer would be the same.
+        """
         while True:
             open_pairs = [
                 pair for pair in session.open_pairs(assessor.name) if frozenset(pair) not in passed
@@ -308,6 +316,11 @@ class ModelRun:
 
         in_transaction(self.work.engine, work)
         self.judgments += 1
+
+
+def _judgments(view: JudgedQuery) -> list[QueryLogEntry]:
+    """What the model judged, whether it stands or was discarded."""
+    return [entry for entry in view.log if entry.kind in (Kind.VERDICT, Kind.GRADE)]
 
 
 def _votes(judged: JudgedQuery, kind: Kind) -> Iterator[QueryLogEntry]:

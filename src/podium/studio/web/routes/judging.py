@@ -413,8 +413,10 @@ def document_rows(
     )
     rows = reading(request.app.state.engine, lambda c: c.execute(statement).all())
     return {
-        reference: DocumentRow(reference, DocumentContent(*content), query_text)
-        for reference, query_text, *content in map(tuple, rows)  # columns of several types
+        reference: DocumentRow(
+            reference, DocumentContent(item, title, url, text, html, extra), query_text
+        )
+        for reference, query_text, item, title, url, text, html, extra in rows
     }
 
 

@@ -11,9 +11,9 @@ from sqlalchemy import Connection
 from podium.studio.accounts.identity import Member
 from podium.studio.judging import training
 from podium.studio.judging.judged import load_judged_query
-from podium.studio.judging.modes import JudgingTask
+from podium.studio.judging.modes import NO_ITEM, JudgingTask
 from podium.studio.judging.scales import grade_names
-from podium.studio.reporting.log_rows import relation
+from podium.studio.reporting.log_rows import named_documents, relation
 from podium.studio.reporting.query_results import query_row
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Kind, Mode
@@ -81,6 +81,8 @@ class ExampleAnswerOut(BaseModel):
     """Whether an answer is right, what is, and why."""
 
     correct: bool
+    documents: list[str]
+    """The titles of the documents, left first."""
     answer: str
     """How left compares with right, or the grade."""
     explanation: str
@@ -175,7 +177,7 @@ def answer(
             connection, who.project, who.person.id, example, body.choice
         )
         row = training.example_row(connection, who.project.id, example)
-        return _answer(who, row, correct)
+        return _answer(connection, who, row, correct)
 
     return in_transaction(request.app.state.engine, work)
 
@@ -213,7 +215,15 @@ def _example(connection: Connection, who: Member, row: training.ExampleRow) -> E
     )
 
 
-def _answer(who: Member, row: training.ExampleRow, correct: bool) -> ExampleAnswerOut:
+def _answer(
+    connection: Connection, who: Member, row: training.ExampleRow, correct: bool
+) -> ExampleAnswerOut:
     kind = Kind.GRADE if who.project.mode == Mode.GRADES else Kind.VERDICT
-    right = relation(kind, row.value, grade_names(who.project.scale))
-    return ExampleAnswerOut(correct=correct, answer=right, explanation=row.explanation)
+    places = [place for place in (row.left, row.right) if place != NO_ITEM]
+    names = named_documents(connection, [(row.query_id, place) for place in places])
+    return ExampleAnswerOut(
+        correct=correct,
+        documents=[names[row.query_id, place].title for place in places],
+        answer=relation(kind, row.value, grade_names(who.project.scale)),
+        explanation=row.explanation,
+    )
