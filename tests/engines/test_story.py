@@ -63,7 +63,7 @@ QUERIES = {
     f"{part}{first}{step}": f"{WORDS[first]} {WORDS[(first + step) % 10]}"
     for part, numbers in (("train", range(5)), ("test", range(5, 10)))
     for first in numbers
-    for step in (1, 3)
+    for step in (1, 2, 3, 4)
 }
 PRODUCTS = products()
 # What people look for here is what others clicked; the engine's own order does not know it.
@@ -165,7 +165,7 @@ def test_from_an_engine_to_a_served_ranker(opensearch_ltr, tmp_path, monkeypatch
             depth=DEPTH,
             text_field="body",
         )
-        assert result["added"] == len(QUERIES) == 20
+        assert result["added"] == len(QUERIES) == 40
         join(project.id)
         chat = ChatServer(model_verdict)
         endpoint = Endpoint(f"{stack.enter_context(serve_chat(chat))}#tiny", key="", wait=0.01)
