@@ -137,8 +137,8 @@ def test_runs_are_compared_as_their_scores() -> None:
 
 
 def test_a_model_of_another_flavour_gets_no_query_ids(tmp_path: Path) -> None:
-    class Sum(mlflow.pyfunc.PythonModel):  # type: ignore[name-defined]
-        def predict(self, context, model_input, params=None):  # type: ignore[no-untyped-def] # noqa: ARG002
+    class Sum(mlflow.pyfunc.PythonModel):
+        def predict(self, context, model_input, params=None):  # noqa: ARG002
             return np.asarray(model_input, float).sum(axis=1)  # fails on a column of text
 
     mlflow.pyfunc.save_model(tmp_path / "model", python_model=Sum())
