@@ -113,6 +113,7 @@ def test_it_learns_and_is_saved_as_sentence_transformers_do(
     np.testing.assert_allclose(loaded.predict(pairs), fitted.predict(pairs), atol=1e-5)
     types = [part["type"] for part in json.loads((tmp_path / "modules.json").read_text())]
     assert [each.rpartition(".")[2] for each in types] == ["Transformer", "Pooling", "Normalize"]
+    assert "# A bi-encoder for ranking" in (tmp_path / "README.md").read_text()
     # Its cosines are a feature of other rankers.
     cosine = TextEmbedder(tmp_path, max_length=48).similarity(pairs)
     scale = float(loaded.encoder_.module.log_scale.detach().exp())

@@ -489,7 +489,7 @@ library_name: transformers
 pipeline_tag: text-ranking
 ---
 
-# A cross-encoder for ranking
+# A {ranker.architecture} for ranking
 
 Scores a query and a document: larger is better, comparable within a query only. Trained with Podium
 {version("podium")}.
