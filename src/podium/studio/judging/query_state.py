@@ -284,10 +284,10 @@ class QueryState:
                 counted = replace(
                     vote, left=decision.left, right=decision.right, value=decision.value
                 )
-            wanted, index = self.mode.entry(counted), self._indices[vote.position]
-            if self.mode.log[index] != wanted:
+            corrected, index = self.mode.entry(counted), self._indices[vote.position]
+            if self.mode.log[index] != corrected:
                 self.mode.add(Undo(index, str(vote.user), changed.at, 0.0))
-                self._indices[vote.position] = self.mode.add(wanted)
+                self._indices[vote.position] = self.mode.add(corrected)
 
     def _is_counted(self, entry: QueryLogEntry) -> bool:
         """Whether it is a judgment by a person of which no other part stands."""

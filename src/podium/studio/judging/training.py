@@ -352,12 +352,12 @@ def _set_state(
 
 
 def _check_member(connection: Connection, who: Member, user_id: int) -> None:
-    found = connection.scalar(
+    member = connection.scalar(
         select(Membership.user_id).where(
             Membership.project_id == who.project.id, Membership.user_id == user_id
         )
     )
-    if found is None:
+    if member is None:
         raise RefusedError(404, "The member does not exist.")
 
 

@@ -136,7 +136,7 @@ class ModelSpending:
 
 
 def add_model(
-    connection: Connection, who: Member, settings: Settings, wanted: ModelSettings
+    connection: Connection, who: Member, settings: Settings, addition: ModelSettings
 ) -> ModelRow:
     """Add a model assessor to a project, with an account that stands for it in the log."""
     mode = Mode(who.project.mode)
@@ -144,7 +144,7 @@ def add_model(
         raise RefusedError(409, "Models judge pairs or grades, not rankings side by side.")
     if who.project.archived:
         raise RefusedError(409, "The project is archived: restore it first.")
-    endpoint_key(wanted.endpoint, settings.models)
+    endpoint_key(addition.endpoint, settings.models)
     count = connection.scalar(
         select(func.count()).where(ModelAssessor.project_id == who.project.id)
     )
@@ -152,13 +152,13 @@ def add_model(
         raise RefusedError(429, f"A project has at most {MOST_MODELS} models.")
     # Podium's own is copied: another version may have another.
     task = _TASKS[mode]
-    text = storable(wanted.rubric).strip() or rubric_text("pairs" if task == "pair" else "grades")
+    text = storable(addition.rubric).strip() or rubric_text("pairs" if task == "pair" else "grades")
     rubric = _check_rubric(text, task)
     # Nobody can sign in with it: it has neither a password nor an address that gets mail.
     address = f"{new_secret()[:20]}@model.invalid"
-    user_id = add_user(connection, address, f"{wanted.model[:180]} (model)", None)
+    user_id = add_user(connection, address, f"{addition.model[:180]} (model)", None)
     connection.execute(update(User).where(User.id == user_id).values(disabled=True))
-    values = wanted.model_dump() | {
+    values = addition.model_dump() | {
         "project_id": who.project.id,
         "user_id": user_id,
         "rubric": text,
@@ -208,7 +208,7 @@ def models_of(connection: Connection, project_id: int) -> list[ModelRow]:
 
 def spending_of(connection: Connection, row: ModelRow) -> ModelSpending:
     """What a model's answers took so far."""
-    found = connection.execute(
+    totals = connection.execute(
         select(
             func.count(),
             func.coalesce(func.sum(cast(ModelAnswerRecord.usable, Integer)), 0),
@@ -217,7 +217,7 @@ def spending_of(connection: Connection, row: ModelRow) -> ModelSpending:
             func.coalesce(func.sum(ModelAnswerRecord.answer_tokens), 0),
         ).where(ModelAnswerRecord.assessor_id == row.id)
     ).one()
-    answers, good, requests, prompt_tokens, answer_tokens = map(int, found)
+    answers, good, requests, prompt_tokens, answer_tokens = map(int, totals)
     money = row.budget.cost(prompt_tokens, answer_tokens)
     return ModelSpending(answers, answers - good, requests, prompt_tokens, answer_tokens, money)
 

@@ -72,11 +72,11 @@ def _top(view: JudgedQuery, k: int) -> list[int]:
 
 
 def _agreement(judged: JudgedQuery, view: JudgedQuery) -> tuple[int, int]:
-    said = dict(oriented(entry) for entry in view.standing if entry.left is not None)
+    model_values = dict(oriented(entry) for entry in view.standing if entry.left is not None)
     votes = [
         oriented(entry)
         for entry in judged.standing
         if entry.purpose is Purpose.MAIN and entry.kind in (Kind.VERDICT, Kind.GRADE)
     ]
-    both = [(said[unit], value) for unit, value in votes if unit in said]
+    both = [(model_values[unit], value) for unit, value in votes if unit in model_values]
     return len(both), sum(one == other for one, other in both)

@@ -136,12 +136,12 @@ def _quality_page(request: Request, who: Member, problem: str = "") -> Response:
 
 
 def _adjudicate_page(request: Request, who: Member, problem: str = "") -> Response:
-    found = adjudication.next_dispute(request, who)
+    upcoming = adjudication.next_dispute(request, who)
     values = {
         "problem": problem,
-        "dispute": found.dispute,
-        "texts": _texts(request, who, found.dispute),
-        "waiting": found.left,
+        "dispute": upcoming.dispute,
+        "texts": _texts(request, who, upcoming.dispute),
+        "waiting": upcoming.left,
         "answers": _answers(who),
     }
     return render_project(request, who, "adjudicate.html", values, status=409 if problem else 200)
