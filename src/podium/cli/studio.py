@@ -215,7 +215,7 @@ def export_command(
     project: ProjectNumber,
     output: Annotated[Path, typer.Argument(help="The file to write.")],
     content: Annotated[
-        str, typer.Option(help="labels, grades, preferences, totals or log.")
+        str, typer.Option(help="labels, grades, preferences, totals, log or answers.")
     ] = "labels",
     target_format: Annotated[
         str, typer.Option("--to", help="qrels, prefs, pairs, jsonl, or one with -parquet.")

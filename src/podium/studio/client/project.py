@@ -176,21 +176,28 @@ class StudioProject:
         *,
         only_done: bool = False,
         ties: bool = False,
+        model: int | None = None,
     ) -> JsonObject:
         """Export the project's results to a file.
 
         Args:
             target: The file, or an open stream.
-            content: ``labels``, ``grades``, ``preferences``, ``totals`` or ``log``.
+            content: ``labels``, ``grades``, ``preferences``, ``totals``, ``log`` or ``answers``
+                of models.
             format: One that fits: ``qrels``, ``prefs``, ``pairs``, ``csv``, ``jsonl``, or one with
                 ``-parquet``.
             only_done: Whether to leave out queries that are not done yet.
             ties: Whether documents that were judged equal get equal labels.
+            model: The number of the language model whose labels, grades or preferences to export;
+                by default people's are.
 
         Returns:
             How many queries, rows and bytes it has.
         """
-        order = {"content": content, "format": format, "only_done": only_done, "ties": ties}
+        order = {
+            "content": content, "format": format, "only_done": only_done, "ties": ties,
+            "model": model,
+        }  # fmt: skip
         job = self._wait(self._studio.call("POST", f"{self._path}/exports", json=order))
         path = f"{self._path}/jobs/{job['id']}/file"
         if isinstance(target, str | Path):
