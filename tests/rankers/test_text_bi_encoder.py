@@ -19,6 +19,7 @@ from podium.errors import ArgumentError, DataError
 from podium.losses import parse_loss
 from podium.rankers import LinearRanker, RankingLoss, TextEmbedder, TextRanker
 from podium.rankers.text_bi_encoder import BiEncoder
+from podium.rankers.text_cross_encoder import CrossEncoder
 from podium.rankers.text_gradients import accumulate_gradients, mean_loss
 from tests.rankers.tiny_bert import save_tiny_bert, word_task
 
@@ -143,6 +144,13 @@ def test_embeddings_are_kept(checkpoint: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is not a cache of embeddings"):
         TextEmbedder(checkpoint, cache_folder=tmp_path).embed(["w1"])
     assert first.embed([]).shape == (0, 32)
+
+
+def test_a_cross_encoder_takes_the_folder_of_a_bi_encoder(checkpoint: Path, tmp_path: Path) -> None:
+    BiEncoder.load(checkpoint, 48).save(tmp_path)
+    assert (tmp_path / "modules.json").is_file()
+    CrossEncoder.load(checkpoint, 48, seed=0).save(tmp_path)
+    assert not (tmp_path / "modules.json").exists()
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,13 @@ import torch
 
 from podium.errors import DataError
 from podium.kernels import Floats
-from podium.rankers.text_checkpoint import cut, load_tokenizer, loading, longest_input
+from podium.rankers.text_checkpoint import (
+    LAYOUT,
+    cut,
+    load_tokenizer,
+    loading,
+    longest_input,
+)
 from podium.rankers.text_encoder import TextEncoder, Tokens, by_length, rows_of
 from podium.rankers.text_pairs import Pair
 
@@ -174,7 +180,7 @@ class BiEncoder(TextEncoder):
             _SCALE: float(module.log_scale.detach().exp()),
         }
         for name, content in (
-            ("modules.json", modules),
+            (LAYOUT, modules),
             (_POOLING, pooling),
             (_SETTINGS, settings),
             ("sentence_bert_config.json", {"max_seq_length": self.max_length}),
@@ -186,7 +192,7 @@ class BiEncoder(TextEncoder):
 
 def _read_layout(folder: Path) -> tuple[str, str, float]:
     """Return the pooling, the similarity and the scale of a checkpoint's layout."""
-    modules = _read_json(folder / "modules.json", [])
+    modules = _read_json(folder / LAYOUT, [])
     known = ("Transformer", "Pooling", "Normalize")
     for part in modules:
         kind = str(part["type"]).rpartition(".")[2]

@@ -9,6 +9,9 @@ from typing import Any
 
 from podium.errors import DataError
 
+LAYOUT = "modules.json"
+"""The file by which sentence-transformers know a bi-encoder."""
+
 _CHARACTERS_PER_TOKEN = 32
 """Texts are cut to this many characters per token before a tokenizer sees them, so that a document
 of megabytes costs no more than a long one."""

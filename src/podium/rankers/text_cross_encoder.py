@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from podium.rankers.text_checkpoint import cut, load_tokenizer, loading, longest_input
+from podium.rankers.text_checkpoint import (
+    LAYOUT,
+    cut,
+    load_tokenizer,
+    loading,
+    longest_input,
+)
 from podium.rankers.text_encoder import TextEncoder, Tokens, by_length, rows_of
 from podium.rankers.text_pairs import Pair
 
@@ -76,3 +82,5 @@ class CrossEncoder(TextEncoder):
         self.module.config.sentence_transformers = identity
         self.module.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
+        # That of a bi-encoder saved here before would make it draw a new head.
+        (folder / LAYOUT).unlink(missing_ok=True)
