@@ -121,7 +121,6 @@ docs: $(BIN)/python ## the site, in site/, with warnings as errors
 	@if grep -rlE --include='*.html' \
 	  '<(script|img|iframe)[^>]+src="?(https?:)?//|<link[^>]+href="?(https?:)?//' site; \
 	then echo "The pages above load files from other hosts: serve those files from docs/." >&2; exit 1; fi
-
 	@test -s site/search/search_index.json
 
 # A folder for each version beside the others, with a menu of them, for any web server.
