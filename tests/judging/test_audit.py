@@ -144,6 +144,35 @@ def test_figures_are_those_of_the_coefficients():
     assert result.alpha_with_model.value == krippendorff_alpha(everyone, "ordinal")
 
 
+def paired_sample(names):
+    """Pairs whose first document is the better one, but for noise, by what the two are called."""
+    random = np.random.default_rng(3)
+    answers, votes = [], {name: {} for name in PEOPLE}
+    for number in range(80):
+        better, worse = names(number)
+        said = [better if right else worse for right in random.random(4) < 0.8]
+        first, second = sorted((better, worse))
+        query = f"q{number % 8}"
+        for shown in ((first, second), (second, first)):
+            label = "A" if shown[0] == said[3] else "B"
+            answers.append(pair_answer(query, *shown, label))
+        for person, choice in zip(PEOPLE, said[:3], strict=True):
+            votes[person][query, first, second] = 1.0 if choice == first else -1.0
+    return answers, votes
+
+
+def test_agreement_on_pairs_does_not_depend_on_the_names_of_documents():
+    """Were a pair seen from one side only, good documents called a... would make kappa 0."""
+    good_first = audit(*paired_sample(lambda n: (f"a{n:02}", f"z{n:02}")), draws=20)
+    mixed = audit(
+        *paired_sample(lambda n: (f"a{n:02}", f"z{n:02}")[:: 1 if n % 2 else -1]), draws=20
+    )
+    for name in ("with_people", "between_people", "alpha", "alpha_with_model", "agreement"):
+        assert getattr(good_first, name).value == pytest.approx(getattr(mixed, name).value)
+    # Without ties and with both sides counted, chance is one half.
+    assert good_first.with_people.value == pytest.approx(2 * good_first.agreement.value - 1)
+
+
 def test_intervals_resample_queries():
     answers, votes = graded_sample(units=120)
     wide = audit(answers, votes, draws=300).agreement

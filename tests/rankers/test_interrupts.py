@@ -123,7 +123,7 @@ class Stopped(LinearRanker):
 
     def fit(self, X: object, y: object = None, **options: object) -> "Stopped":
         Stopped.fits += 1
-        return super().fit(X, y, **options, progress=at_step(2))  # type: ignore[arg-type]
+        return super().fit(X, y, **{**options, "progress": at_step(2)})  # type: ignore[arg-type]
 
 
 def test_searches_and_cascades_end_with_the_first_interrupted_fit() -> None:

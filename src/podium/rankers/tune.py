@@ -43,7 +43,7 @@ class Trial:
 class TuningResult:
     """The result of a search: every trial, best first, and the best ranker, fitted.
 
-    FitPruned trials come last.
+    Pruned trials come last.
     """
 
     trials: tuple[Trial, ...]

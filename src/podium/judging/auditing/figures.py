@@ -26,7 +26,7 @@ def kappa_with_people(sample: AuditSample) -> Statistic:
     counts, categories = _counts(sample)
     tables = np.zeros((len(counts), len(categories), len(categories)))
     tables[np.arange(len(counts)), np.searchsorted(categories, sample.values)] = counts
-    return _kappa(tables)
+    return _kappa(sample, tables)
 
 
 def kappa_between_people(sample: AuditSample) -> Statistic:
@@ -35,7 +35,7 @@ def kappa_between_people(sample: AuditSample) -> Statistic:
     tables = counts[:, :, None] * counts[:, None, :]
     each = np.arange(counts.shape[1])
     tables[:, each, each] -= counts
-    return _kappa(tables)
+    return _kappa(sample, tables)
 
 
 def agreement_with_people(sample: AuditSample) -> Statistic:
@@ -145,11 +145,21 @@ def _counts(sample: AuditSample) -> tuple[Doubles, Doubles]:
     """How many people gave each unit each value, and the values that occur."""
     known = ~np.isnan(sample.votes)
     categories = np.unique(np.concatenate([sample.votes[known], sample.values]))
+    if sample.task == "pair":
+        categories = np.array([-1.0, 0.0, 1.0])
     equal = sample.votes[:, :, None] == categories
     return equal.sum(axis=1).astype(float), categories
 
 
-def _kappa(tables: Doubles) -> Statistic:
+def _kappa(sample: AuditSample, tables: Doubles) -> Statistic:
+    """Kappa of the sum of units' tables; each pair counts as seen from both of its documents.
+
+    Seen from one, agreement by chance would depend on the documents' names: where the better ones
+    come first in the alphabet, almost all agreement would be expected.
+    """
+    if sample.task == "pair":
+        tables = tables + tables[:, ::-1, ::-1]
+
     def statistic(units: Ints) -> float:
         table = tables[units].sum(axis=0)
         return table_kappa(table) if table.any() else float("nan")

@@ -202,10 +202,12 @@ class AuditSample:
         return numbers.astype(np.int64)
 
     def ratings(self, units: Ints, *, with_model: bool) -> Ratings:
-        """The votes on some units, for coefficients of agreement."""
+        """The votes on some units, for coefficients of agreement; on pairs, from both sides."""
         table = self.votes[units]
         if with_model:
             table = np.column_stack([table, self.values[units]])
+        if self.task == "pair":  # names of documents must not decide what agreement is by chance
+            table = np.concatenate([table, -table])
         return Ratings.from_table(table)
 
 
