@@ -101,7 +101,9 @@ def tune(
     for number, parameters in enumerate(search, start=1):
         candidate = with_parameters(clone(ranker), parameters)
         try:
-            candidate.fit(data, eval_set=eval_set, progress=search.follow)
+            # Rankers of others may take no progress, and need none where nothing is pruned.
+            following = {} if search.follow is None else {"progress": search.follow}
+            candidate.fit(data, eval_set=eval_set, **following)
         except FitPruned:
             trials.append(Trial(parameters, search.pruned(), pruned=True))
         else:
