@@ -62,7 +62,7 @@ def test_imports_know_who_asks_before_they_read(engine, server, path):
 def _first_line(address: str, path: str, headers: str) -> int:
     """The status of the answer to a request that announces 60 MB and sends ten bytes of them."""
     host, port = address.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=5) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(
             f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: multipart/form-data; boundary=b\r\n"
             f"content-length: 60000000\r\n{headers}\r\n--b\r\nconte".encode()
