@@ -326,6 +326,8 @@ def documents(
 ) -> list[DocumentOut]:
     """Some documents of a query, by their `place`, as the project shows them."""
     rows = document_rows(request, who, query, place)
+    if not rows:
+        raise RefusedError(404, "The documents do not exist.")
     shown = [_document_out(request, who, query, rows[each]) for each in place if each in rows]
     return shown if text else [each.model_copy(update={"text": ""}) for each in shown]
 
