@@ -62,6 +62,30 @@ export interface components {
             after: string[];
         };
         /**
+         * AssessorQuestion
+         * @description A question beside the verdict.
+         *
+         *     Example:
+         *         >>> AssessorQuestion(name="why", text="Why?", options=["price", "brand"]).kind
+         *         'choice'
+         */
+        AssessorQuestion: {
+            /** Name */
+            name: string;
+            /** Text */
+            text: string;
+            /**
+             * Options
+             * @default []
+             */
+            options: string[];
+            /**
+             * Required
+             * @default false
+             */
+            required: boolean;
+        };
+        /**
          * DocumentOut
          * @description A document as the project shows it, with the words to highlight; what it hides is empty.
          */
@@ -191,30 +215,6 @@ export interface components {
             query_left: number;
         };
         /**
-         * Question
-         * @description A question beside the verdict.
-         *
-         *     Example:
-         *         >>> Question(name="why", text="Why?", options=["price", "brand"]).kind
-         *         'choice'
-         */
-        Question: {
-            /** Name */
-            name: string;
-            /** Text */
-            text: string;
-            /**
-             * Options
-             * @default []
-             */
-            options: string[];
-            /**
-             * Required
-             * @default false
-             */
-            required: boolean;
-        };
-        /**
          * ReleaseOut
          * @description Whether the task is free for others now: it was held until now, and not by another tab.
          */
@@ -301,7 +301,7 @@ export interface components {
             /** Choices */
             choices: string[];
             /** Questions */
-            questions: components["schemas"]["Question"][];
+            questions: components["schemas"]["AssessorQuestion"][];
             /** Expires At */
             expires_at: number;
             /**

@@ -42,11 +42,11 @@ class ScaleGrade(BaseModel):
     colour: Colour = ""
 
 
-class Question(BaseModel):
+class AssessorQuestion(BaseModel):
     """A question beside the verdict.
 
     Example:
-        >>> Question(name="why", text="Why?", options=["price", "brand"]).kind
+        >>> AssessorQuestion(name="why", text="Why?", options=["price", "brand"]).kind
         'choice'
     """
 
@@ -92,7 +92,7 @@ def check_scale(grades: Sequence[ScaleGrade]) -> None:
         raise ValueError(f"a grade cannot be called {min(reserved)!r}")
 
 
-def check_questions(questions: Sequence[Question]) -> None:
+def check_questions(questions: Sequence[AssessorQuestion]) -> None:
     """Refuse two questions of one name."""
     if len({question.name for question in questions}) < len(questions):
         raise ValueError("two questions have the same name")

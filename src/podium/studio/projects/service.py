@@ -19,7 +19,7 @@ from podium.studio.errors import RefusedError
 from podium.studio.judging.modes import new_mode
 from podium.studio.judging.scales import (
     MOST_QUESTIONS,
-    Question,
+    AssessorQuestion,
     ScaleGrade,
     check_questions,
     check_scale,
@@ -110,7 +110,9 @@ class ProjectSettings(BaseModel):
     """Two to ten grades, worst first; empty is bad, fair, good, excellent and perfect."""
 
     questions: Annotated[
-        list[Question], Field(max_length=MOST_QUESTIONS), AfterValidator(_checked(check_questions))
+        list[AssessorQuestion],
+        Field(max_length=MOST_QUESTIONS),
+        AfterValidator(_checked(check_questions)),
     ] = []
     """What assessors are asked besides the verdict."""
 

@@ -20,7 +20,12 @@ from podium.studio.judging.judgment_counts import user_judgments
 from podium.studio.judging.leases import RENEW_EVERY, LeaseHolder
 from podium.studio.judging.next_task import LeasedTask, NextTask, UsedStates
 from podium.studio.judging.query_state import Document
-from podium.studio.judging.scales import LONGEST_REPLY, MOST_QUESTIONS, Question, grade_names
+from podium.studio.judging.scales import (
+    LONGEST_REPLY,
+    MOST_QUESTIONS,
+    AssessorQuestion,
+    grade_names,
+)
 from podium.studio.judging.service import AnswerResult, JudgingService
 from podium.studio.projects.display import DocumentContent, FieldRole, shown_document, shows
 from podium.studio.store.database import in_transaction, reading
@@ -135,7 +140,7 @@ class TaskOut(BaseModel):
     description: str
     sides: list[Side]
     choices: list[str]
-    questions: list[Question]
+    questions: list[AssessorQuestion]
     """What is asked besides the verdict."""
     expires_at: float
     renew_seconds: float = RENEW_EVERY
@@ -466,7 +471,7 @@ def _next_out(connection: Connection, who: Member, outcome: NextTask) -> NextOut
             description=query.description,
             sides=[side_of(who.project, side) for side in outcome.sides],
             choices=list(choices(mode, grade_names(who.project.scale))),
-            questions=[Question(**question) for question in who.project.questions],
+            questions=[AssessorQuestion(**question) for question in who.project.questions],
             expires_at=outcome.expires_at,
         ),
         progress=Progress(

@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse, Response
 from pydantic import ValidationError
 
 from podium.studio.errors import RefusedError, first_problem
-from podium.studio.judging.scales import LONGEST_REPLY, Question, scale_of
+from podium.studio.judging.scales import LONGEST_REPLY, AssessorQuestion, scale_of
 from podium.studio.projects.display import shown_document
 from podium.studio.projects.guidelines import guidelines_html
 from podium.studio.store.enums import Mode, Role
@@ -118,7 +118,7 @@ def judge(request: Request, who: AnyMember) -> HTMLResponse:
             "mode": mode.value,
             "sides": _SIDES[mode],
             "answers": answer_buttons(who.project),
-            "questions": [Question(**question) for question in who.project.questions],
+            "questions": [AssessorQuestion(**question) for question in who.project.questions],
             "longest_reply": LONGEST_REPLY,
             "commands": COMMANDS,
             "scrolling": SCROLLING,

@@ -64,7 +64,7 @@ class ModelsOut(BaseModel):
     models: list[ModelOut]
 
 
-class AuditOut(BaseModel):
+class ModelAuditOut(BaseModel):
     """The last audit of a model: figures with the ends of their intervals, and a plain answer."""
 
     made_at: float | None
@@ -141,7 +141,7 @@ def stop_model(request: Request, who: AManager, model: Number) -> ModelOut:
 
 
 @router.post("/{model}/audit", status_code=202, operation_id="request_model_audit")
-def request_audit(request: Request, who: AManager, model: Number) -> AuditOut:
+def request_audit(request: Request, who: AManager, model: Number) -> ModelAuditOut:
     """Hold a model's judgments against people's, in the background; returns the last audit."""
     in_transaction(request.app.state.engine, lambda c: audits.request_audit(c, who, model))
     request.app.state.worker.wake()
@@ -149,14 +149,14 @@ def request_audit(request: Request, who: AManager, model: Number) -> AuditOut:
 
 
 @router.get("/{model}/audit", operation_id="get_model_audit")
-def get_audit(request: Request, who: AManager, model: Number) -> AuditOut:
+def get_audit(request: Request, who: AManager, model: Number) -> ModelAuditOut:
     """The last audit of a model; `made_at` is null if there is none."""
 
-    def work(connection: Connection) -> AuditOut:
+    def work(connection: Connection) -> ModelAuditOut:
         report = audits.audit_of(connection, assessors.model_row(connection, who.project.id, model))
         if report is None:
-            return AuditOut(made_at=None, content={})
-        return AuditOut(made_at=report.made_at, content=report.content)
+            return ModelAuditOut(made_at=None, content={})
+        return ModelAuditOut(made_at=report.made_at, content=report.content)
 
     return reading(request.app.state.engine, work)
 
