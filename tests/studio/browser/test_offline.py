@@ -140,7 +140,8 @@ def test_a_session_that_ended_costs_no_answer(engine, tab, address):
 
 def test_another_account_never_sends_them(engine, person_browser, address):
     ann, bob = make_people(engine, 2)
-    project = make_project(engine, [ann, bob], queries=1)
+    # Bob waits for the pair that Ann's page still holds.
+    project = make_project(engine, [ann, bob], queries=1, lease_seconds=10)
     context = person_browser(ann)
     tab = Judging(context.new_page(), project).open()
     tab.ready()
