@@ -56,7 +56,10 @@ class Postgres:
     def __exit__(self, *_error: object) -> None:
         self.stop()
         # Hundreds of databases are a hundred thousand files: nobody waits for that.
-        subprocess.Popen(["rm", "-rf", str(self.folder)], start_new_session=True)
+        subprocess.run(
+            ["sh", "-c", 'rm -rf "$0" &', str(self.folder)], check=True, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
 
     def create(self, database: str) -> str:
         self._run(
