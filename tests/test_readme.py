@@ -16,7 +16,15 @@ GUIDES = sorted((ROOT / "docs").glob("**/*.md"))
 PAGES = [ROOT / "README.md", *(page for page in GUIDES if any(blocks(page)))]
 # They train, judge or evaluate for half a minute and more each.
 LONG = {
-    f"docs/how-to/{name}.md" for name in ["compare-gate", "data", "evaluate", "explain", "train"]
+    "docs/from/ranklib.md",
+    "docs/how-to/compare-gate.md",
+    "docs/how-to/data.md",
+    "docs/how-to/evaluate.md",
+    "docs/how-to/explain.md",
+    "docs/how-to/export/index.md",
+    "docs/how-to/serving.md",
+    "docs/how-to/train.md",
+    "docs/how-to/utility.md",
 }
 
 

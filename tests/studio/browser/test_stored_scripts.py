@@ -63,8 +63,22 @@ def hostile(engine):
     return make
 
 
-@pytest.mark.parametrize("markup", [False, True], ids=["text", "html"])
-@pytest.mark.parametrize("mode", ["pairs", "grades", "rankings"])
+LONG = [pytest.mark.slow, pytest.mark.long]
+
+
+@pytest.mark.parametrize(
+    ("mode", "markup"),
+    [
+        pytest.param("pairs", True, id="pairs-html"),
+        pytest.param("rankings", False, id="rankings-text"),
+        *(
+            pytest.param(mode, markup, id=f"{mode}-{'html' if markup else 'text'}", marks=LONG)
+            for mode, markup in (
+                ("pairs", False), ("grades", False), ("grades", True), ("rankings", True),
+            )
+        ),
+    ],
+)  # fmt: skip
 def test_judging(hostile, person_browser, mode, markup):
     ann, project = hostile(mode, markup)
     page = person_browser(ann).new_page()
