@@ -333,14 +333,14 @@ def documents(
     rows = document_rows(request, who, query, place)
     if not rows:
         raise RefusedError(404, "The documents do not exist.")
-    shown = [_document_out(request, who, query, rows[each]) for each in place if each in rows]
+    shown = [document_out(request, who, query, rows[each]) for each in place if each in rows]
     return shown if text else [each.model_copy(update={"text": ""}) for each in shown]
 
 
 @router.get("/queries/{query}/documents/{place}")
 def document(request: Request, who: AnyMember, query: Number, place: int) -> DocumentOut:
     """A document as the project shows it."""
-    return _document_out(request, who, query, document_row(request, who, query, place))
+    return document_out(request, who, query, document_row(request, who, query, place))
 
 
 @router.get("/queries/{query}/documents/{place}/page", response_class=HTMLResponse)
@@ -427,7 +427,8 @@ def document_rows(
     }
 
 
-def _document_out(request: Request, who: Member, query: int, row: DocumentRow) -> DocumentOut:
+def document_out(request: Request, who: Member, query: int, row: DocumentRow) -> DocumentOut:
+    """A document as the project shows it."""
     shown = shown_document(who.project.display, row.content)
     images: ImageStore = request.app.state.images
     path = f"/api/v1/projects/{who.project.id}/queries/{query}/documents/{row.place}/image"

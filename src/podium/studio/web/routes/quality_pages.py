@@ -18,7 +18,7 @@ from podium.studio.store.enums import Mode
 from podium.studio.web.access import AManager, AnyMember, UploadRoute
 from podium.studio.web.forms import FormValues, read_csrf
 from podium.studio.web.routes import adjudication, training
-from podium.studio.web.routes.judging import DocumentRow, Number, document_row
+from podium.studio.web.routes.judging import DocumentOut, Number, document_out, document_row
 from podium.studio.web.routes.judging_pages import Button, answer_buttons
 from podium.studio.web.routes.project_pages import render_project
 
@@ -171,12 +171,14 @@ def _texts(
     request: Request,
     who: Member,
     shown: adjudication.DisputeOut | training.ExampleOut | None,
-) -> dict[int, DocumentRow]:
-    """The texts of the documents that a page shows."""
+) -> dict[int, DocumentOut]:
+    """The documents that a page shows, as the project shows them."""
     if shown is None:
         return {}
     return {
-        document.place: document_row(request, who, shown.query_id, document.place)
+        document.place: document_out(
+            request, who, shown.query_id, document_row(request, who, shown.query_id, document.place)
+        )
         for side in shown.sides
         for document in side.documents
     }
