@@ -62,7 +62,7 @@ def opened(folder: Path) -> ShardSet | None:
     except DataError as error:
         problem = str(error)
     begun = bool(list(folder.iterdir()))
-    assert ("unfinished shard set" if begun else "no shard set") in problem
+    assert ("unfinished shard set" if begun else "is not a shard set") in problem
     return None
 
 

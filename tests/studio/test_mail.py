@@ -9,11 +9,11 @@ import time
 import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult, LoginPassword
-from sqlalchemy import select, update
+from sqlalchemy import delete, select, update
 
 from podium.studio.accounts.service import add_user
 from podium.studio.jobs.mail import send_mail
-from podium.studio.jobs.outbox import Outbox, enqueue_delivery
+from podium.studio.jobs.outbox import MOST_ATTEMPTS, Outbox, enqueue_delivery
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.tables import Delivery, PasswordReset, User
@@ -183,6 +183,24 @@ def test_what_the_mail_server_refuses_is_tried_again(engine, settings, inbox):
     clock.now += 11
     assert outbox.send_due()
     assert len(inbox.messages) == 1
+    outbox._engine.dispose()
+
+
+def test_what_was_sent_or_given_up_is_not_kept(engine, settings, inbox):
+    """Its links let people in."""
+    clock = Clock()
+    outbox = Outbox(settings, clock)
+    content = {"to": "x@example.org", "subject": "S", "text": "a link"}
+    for refusals, state in ((0, "sent"), (MOST_ATTEMPTS, "failed")):
+        in_transaction(engine, lambda c: c.execute(delete(Delivery)))
+        in_transaction(engine, lambda c: enqueue_delivery(c, content))
+        inbox.refuse = refusals
+        clock.now = time.time() + 1
+        while outbox.send_due():
+            clock.now += 10**6
+        kept = select(Delivery.state, Delivery.content)
+        with engine.connect() as connection:
+            assert tuple(connection.execute(kept).one()) == (state, {})
     outbox._engine.dispose()
 
 

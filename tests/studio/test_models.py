@@ -24,6 +24,7 @@ from podium.studio.models import assessors, audits
 from podium.studio.models.assessors import ModelBudget, ModelSettings
 from podium.studio.models.endpoints import endpoint_key
 from podium.studio.models.run import run_model
+from podium.studio.projects.changes import change_project
 from podium.studio.reporting.log_rows import log_rows
 from podium.studio.reporting.model_results import model_results
 from podium.studio.reporting.query_results import query_row
@@ -300,6 +301,21 @@ def test_what_cannot_be_added(engine, settings, endpoint):
     rankings = Manager(engine, settings, make_project(engine, people, mode="rankings"))
     with pytest.raises(RefusedError, match="not rankings"):
         rankings.add(endpoint, max_requests=1)
+
+
+def test_a_model_has_no_grades_that_the_project_does_not_have(engine, settings, endpoint):
+    people = make_people(engine, 1)
+    scale = [{"name": "no"}, {"name": "yes"}]
+    two = Manager(engine, settings, make_project(engine, people, mode="grades", scale=scale))
+    with pytest.raises(RefusedError, match="grades up to 3, but the project's grades are 0 to 1"):
+        two.add(endpoint, max_requests=1)
+    # A scale that is changed before anyone has judged.
+    five = Manager(engine, settings, make_project(engine, people, mode="grades"))
+    model = five.add(endpoint, max_requests=1)
+    in_transaction(engine, lambda c: change_project(c, people[0], five.project, {"scale": scale}))
+    changed = Manager(engine, settings, five.project)
+    with pytest.raises(RefusedError, match="grades up to 3"):
+        changed.start(model)
 
 
 def test_grades_and_a_failing_endpoint(engine, settings, chat, endpoint):

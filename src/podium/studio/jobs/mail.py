@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import smtplib
 import ssl
 from email.message import EmailMessage
@@ -30,6 +31,10 @@ def send_mail(settings: Settings, content: JsonObject) -> str | None:
         message = _message(settings.mail_from, content)
         with _connected(parts.scheme, parts.hostname, port) as server:
             if parts.username is not None:
+                assert server.sock is not None
+                encrypted = isinstance(server.sock, ssl.SSLSocket)
+                if not may_send_password(encrypted, server.sock.getpeername()[0]):
+                    return "the mail server offers no encryption, so no password was sent"
                 server.login(unquote(parts.username), unquote(parts.password or ""))
             server.send_message(message)
     except smtplib.SMTPResponseException as error:
@@ -37,6 +42,16 @@ def send_mail(settings: Settings, content: JsonObject) -> str | None:
     except (OSError, smtplib.SMTPException, ValueError) as error:
         return type(error).__name__
     return None
+
+
+def may_send_password(encrypted: bool, address: str) -> bool:
+    """Whether a password may go over a connection: encrypted, or within this machine.
+
+    Example:
+        >>> may_send_password(False, "127.0.0.1"), may_send_password(False, "192.0.2.1")
+        (True, False)
+    """
+    return encrypted or ipaddress.ip_address(address.partition("%")[0]).is_loopback
 
 
 def _message(sender: str, content: JsonObject) -> EmailMessage:

@@ -95,7 +95,7 @@ def conclude_delivery(
             "error": problem[:500],
             "next_at": now + _FIRST_WAIT * 4.0**due.attempts,
         }
-    elif due.url is None:
+    if due.url is None and values["state"] != WAITING:
         # An e-mail has a link that lets someone in: it is not kept.
         values["content"] = {}
     connection.execute(update(Delivery).where(Delivery.id == due.id).values(**values))

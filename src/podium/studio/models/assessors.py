@@ -17,10 +17,11 @@ from podium.studio.accounts.identity import Member
 from podium.studio.accounts.service import add_user
 from podium.studio.errors import RefusedError
 from podium.studio.jobs.queue import UNDER_WAY, enqueue
+from podium.studio.judging.scales import grade_names
 from podium.studio.models.endpoints import endpoint_key
 from podium.studio.settings import Settings
 from podium.studio.store.enums import Mode
-from podium.studio.store.rows import JobRow, fetch_all, fetch_one
+from podium.studio.store.rows import JobRow, ProjectRow, fetch_all, fetch_one
 from podium.studio.store.tables import Job, ModelAnswerRecord, ModelAssessor, User
 from podium.studio.store.text import storable
 from podium.studio.store.tokens import new_secret
@@ -154,6 +155,7 @@ def add_model(
     task = _TASKS[mode]
     text = storable(addition.rubric).strip() or rubric_text("pairs" if task == "pair" else "grades")
     rubric = _check_rubric(text, task)
+    _check_grades(rubric, who.project)
     # Nobody can sign in with it: it has neither a password nor an address that gets mail.
     address = f"{new_secret()[:20]}@model.invalid"
     user_id = add_user(connection, address, f"{addition.model[:180]} (model)", None)
@@ -228,6 +230,7 @@ def start_run(connection: Connection, who: Member, settings: Settings, model_id:
     endpoint_key(row.endpoint, settings.models)
     if who.project.archived:
         raise RefusedError(409, "The project is archived: restore it first.")
+    _check_grades(parse_rubric(row.rubric), who.project)  # the project may have another scale now
     # Two requests at the same time: the second waits here, and sees the first one's job.
     connection.execute(select(ModelAssessor.id).where(ModelAssessor.id == row.id).with_for_update())
     last = last_run(connection, row)
@@ -261,3 +264,16 @@ def _check_rubric(text: str, task: str) -> Rubric:
     if rubric.task != task:
         raise RefusedError(422, f"The rubric is for a {rubric.task}; this project needs a {task}.")
     return rubric
+
+
+def _check_grades(rubric: Rubric, project: ProjectRow) -> None:
+    """Refuse a rubric with grades that the project's scale does not have."""
+    if rubric.task != "grade":
+        return
+    highest, most = max(map(int, rubric.labels)), len(grade_names(project.scale)) - 1
+    if highest > most:
+        raise RefusedError(
+            422,
+            f"The rubric has grades up to {highest}, but the project's grades are 0 to {most}. "
+            "Give a rubric with the project's grades.",
+        )
