@@ -23,6 +23,7 @@ from podium.studio.accounts.openid import OpenIDProvider
 from podium.studio.accounts.service import forget_expired
 from podium.studio.errors import RefusedError
 from podium.studio.job_child import KINDS
+from podium.studio.jobs.execution import JobExecutor
 from podium.studio.jobs.outbox import Outbox, forget_deliveries
 from podium.studio.jobs.process import JobProcess
 from podium.studio.jobs.worker import Worker
@@ -112,8 +113,12 @@ _PAGES = (
 _PROBE_SECONDS = 2.0
 
 
-def create_app(settings: Settings) -> FastAPI:
+def create_app(settings: Settings, execute: JobExecutor | None = None) -> FastAPI:
     """The web application for some settings; the database must be migrated.
+
+    Args:
+        settings: The server's settings.
+        execute: What does a job: by default child processes of low priority.
 
     Example:
         >>> create_app(Settings(database="sqlite://")).title
@@ -129,13 +134,17 @@ def create_app(settings: Settings) -> FastAPI:
         settings,
         {kind: function for kind, function in KINDS.items() if kind != RUN},
         metrics,
-        execute=process.execute,
+        execute=execute or process.execute,
         kept=(DISCARD, RESTORE),  # they tell what can be restored
         cleanups=(forget_expired, delete_old_leases, forget_deliveries),
     )
     # A model may judge for hours, which no import and no report should wait for.
     model_worker = Worker(
-        settings, {RUN: KINDS[RUN]}, metrics, execute=model_process.execute, cleans_up=False
+        settings,
+        {RUN: KINDS[RUN]},
+        metrics,
+        execute=execute or model_process.execute,
+        cleans_up=False,
     )
     outbox = Outbox(settings)
 

@@ -96,7 +96,7 @@ def test_three_people_find_the_hidden_order(postgres, browser):
     in_transaction(engine, lambda c: add_queries(c, project_row(c, project), entries))
     truths = {name: Truth(of, seed) for seed, (name, of) in enumerate(found.items())}
 
-    with serving(Settings(database=database)) as address:
+    with serving(Settings(database=database), job_child=True) as address:
         contexts = [signed_in(browser, engine, address, person) for person in people]
         tabs = [Judging(context.new_page(), project).open() for context in contexts]
         count, undone = 0, 0

@@ -31,7 +31,7 @@ def test_two_people_and_a_model(browser, engine, database, tmp_path):
         settings = Settings(
             database=database, exports=tmp_path, models=[url.replace("//", "//:k3y@")]
         )
-        with serving(settings) as address:
+        with serving(settings, job_child=True) as address:
             for person in people:
                 context = signed_in(browser, engine, address, person)
                 tab = Judging(context.new_page(), project).open()

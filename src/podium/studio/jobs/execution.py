@@ -33,6 +33,10 @@ class JobOutcome:
     error: Mapping[str, str] = field(default_factory=dict)
 
 
+JobExecutor = Callable[[JobFunction, JobContext], JobOutcome]
+"""What lets a function do a job, here or elsewhere."""
+
+
 def execute(function: JobFunction, context: JobContext) -> JobOutcome:
     """Do a job in this thread; whoever asked for it is told when it fails."""
     ended = threading.Event()

@@ -12,7 +12,7 @@ import structlog
 from sqlalchemy import Connection, delete, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from podium.studio.jobs.execution import JobFunction, JobOutcome, execute
+from podium.studio.jobs.execution import JobExecutor, JobFunction, execute
 from podium.studio.jobs.queue import ENDED, JobContext, claim, files_folder, is_ours
 from podium.studio.logs import describe_error
 from podium.studio.metrics import Metrics
@@ -46,7 +46,7 @@ class Worker:
         kinds: Mapping[str, JobFunction],
         metrics: Metrics | None = None,
         *,
-        execute: Callable[[JobFunction, JobContext], JobOutcome] = execute,
+        execute: JobExecutor = execute,
         kept: Sequence[str] = (),
         cleanups: Sequence[Callable[[Connection, float], object]] = (),
         cleans_up: bool = True,
