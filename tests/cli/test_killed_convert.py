@@ -13,7 +13,7 @@ from podium.errors import DataError
 from tests.cli.run_podium import PODIUM, fail, succeed
 from tests.data.strategies import assert_same
 
-KILLS = 6
+KILLS = 3
 
 
 @pytest.fixture(scope="module")

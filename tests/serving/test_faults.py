@@ -13,7 +13,7 @@ import pytest
 from tests.serving.load import Load
 from tests.serving.service import ADMIN, bearer, command, rows, trees, write_tokens
 
-TIMES = {"short": (4, 2), "full": (20, 20)}
+TIMES = {"short": (2, 1), "full": (20, 20)}
 """Reloads and kills, in CI and before a release."""
 
 

@@ -146,7 +146,7 @@ def test_a_study_that_needs_data_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        name if name in ("bounds", "focused") else pytest.param(name, marks=pytest.mark.long)
+        name if name == "focused" else pytest.param(name, marks=pytest.mark.long)
         for name in STUDIES
     ],
 )
