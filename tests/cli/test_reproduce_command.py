@@ -162,12 +162,32 @@ def test_a_malformed_record_is_refused(folder: Path, values: dict[str, object]) 
         ("data", "train\0.txt"),
         ("data", ["train.txt"]),
         ("output", "/etc/passwd"),
+        ("data", None),
+        ("seed", None),
+        ("top_k", None),
+        ("measure", None),
+        ("settings", None),
+        ("settings", [1]),
+        ("validation", "\ud800"),
     ],
 )
 def test_a_hostile_request_is_refused(folder: Path, name: str, value: object) -> None:
     record = json.loads((folder / "run/run.json").read_text())
     change(folder, request=record["request"] | {name: value})
     assert "is not a record of a run" in fail("reproduce", "run")
+
+
+def test_hostile_ways_of_reading_are_refused(folder: Path) -> None:
+    request = json.loads((folder / "run/run.json").read_text())["request"]
+    for name, value in (("zero_based", None), ("zero_based", 1), ("group", 3), ("other", "")):
+        change(folder, request=request | {"reading": request["reading"] | {name: value}})
+        assert "is not a record of a run" in fail("reproduce", "run")
+
+
+def test_a_name_that_is_too_long_is_refused(folder: Path) -> None:
+    record = json.loads((folder / "run/run.json").read_text())
+    change(folder, request=record["request"] | {"data": "a" * 5000})
+    assert "cannot be read" in fail("reproduce", "run")
 
 
 def test_a_device_is_not_read(folder: Path) -> None:

@@ -128,6 +128,14 @@ def test_labels_of_candidates_and_checkpoints(folder: Path) -> None:
         (("train", "x.txt", "y", *TEXTS), "--topics is for rankers of texts. Add --text"),
         (("predict", "bert", "bm25.run", *TEXTS), "is not a saved TextRanker"),
         (("predict", "linear", "bm25.run", *TEXTS), "--topics is for rankers of texts"),
+        ((*TRAIN, "--labels", "some.qrels", "--zero-based"), "--zero-based is not for rankers"),
+        ((*TRAIN, "--labels", "some.qrels", "--format", "run"), "--format is not for rankers"),
+        (("train", "lists.jsonl", "o", "--text", "bert", "--depth", 3), "have their texts"),
+        (("predict", "bert", "lists.jsonl", *TEXTS), "JSON lines have their texts"),
+        (("predict", "bert", "lists.jsonl", "--query-column", "q"), "--query-column is not for"),
+        (("train", "x.txt", "y", "--checkpoints", "kept"), "--checkpoints is for --cluster and"),
+        (("export", "bert", "--to", "onnx", "--put", "http://a"), "--put is not for rankers"),
+        (("export", "bert", "--to", "onnx", "-m", "RR"), "--measure is not for rankers of texts"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused(arguments: tuple[object, ...], message: str) -> None:

@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 pytest.importorskip("onnxruntime")
+import torch
 
 from podium.errors import DataError
 from podium.export import export_text_ranker, verify_text_export
@@ -19,6 +20,12 @@ from podium.export.texts import OnnxTextRanker
 from podium.rankers import TextRanker
 from tests.cli.run_podium import fail, podium
 from tests.rankers.tiny_bert import save_tiny_bert, word_task
+
+MANIFEST: dict[str, Any] = {
+    "format": 1, "kind": "texts", "architecture": "cross-encoder", "max_length": 40,
+    "scale": 1.0, "tolerance": 1e-4, "versions": {},
+    "files": {"model.onnx": "", "golden.jsonl": ""},
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +77,35 @@ def test_commands_find_what_was_changed(ranker: TextRanker, tmp_path: Path) -> N
     assert b"golden.jsonl is not as it was written" in done.stdout
     assert b"the graph scores otherwise: row 3" in done.stdout
     assert "solr cannot score texts. Give --to onnx." in fail("export", saved, "--to", "solr")
+    assert "no engine scores texts" in fail("verify", out, "http://localhost:1")
+
+
+def test_a_graph_that_cannot_be_run_is_refused(folder: Path, tmp_path: Path) -> None:
+    from onnx import TensorProto, helper
+
+    value = helper.make_tensor_value_info("pixels", TensorProto.INT64, [1, None])
+    node = helper.make_node("Identity", ["pixels"], ["scores"])
+    output = helper.make_tensor_value_info("scores", TensorProto.INT64, [1, None])
+    graph = helper.make_model(
+        helper.make_graph([node], "g", [value], [output]), ir_version=8,
+        opset_imports=[helper.make_opsetid("", 17)],
+    )  # fmt: skip
+    (tmp_path / "model.onnx").write_bytes(graph.SerializeToString())
+    (tmp_path / "tokenizer.json").write_bytes((folder / "bert/tokenizer.json").read_bytes())
+    (tmp_path / "golden.jsonl").write_text('{"query": "w1", "document": "w2", "score": 1}\n')
+    (tmp_path / "manifest.json").write_text(json.dumps(MANIFEST))
+    assert "cannot score the golden pairs ('pixels')" in fail("verify", tmp_path)
+
+
+def test_scores_within_rounding_have_no_order(folder: Path, tmp_path: Path) -> None:
+    """A ranker that learned next to nothing can be exported: what it ranks first is rounding."""
+    pairs, labels, ids = word_task(2, 4)
+    fitted = TextRanker(folder / "bert", max_length=40, epochs=1).fit(pairs, labels, qid=ids)
+    with torch.no_grad():
+        fitted.encoder_.module.classifier.weight.mul_(1e-6)
+    assert np.ptp(fitted.predict(pairs)) > 0
+    export_text_ranker(fitted, tmp_path)
+    assert verify_text_export(tmp_path).holds
 
 
 @pytest.mark.parametrize(
@@ -81,11 +117,6 @@ def test_commands_find_what_was_changed(ranker: TextRanker, tmp_path: Path) -> N
     ],
 )  # fmt: skip
 def test_other_manifests_are_refused(tmp_path: Path, change: dict) -> None:
-    manifest = {
-        "format": 1, "kind": "texts", "architecture": "cross-encoder", "max_length": 40,
-        "scale": 1.0, "tolerance": 1e-4, "versions": {},
-        "files": {"model.onnx": "", "golden.jsonl": ""}, **change,
-    }  # fmt: skip
-    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    (tmp_path / "manifest.json").write_text(json.dumps({**MANIFEST, **change}))
     with pytest.raises(DataError, match="is not the manifest of an export"):
         verify_text_export(tmp_path)

@@ -33,6 +33,7 @@ def test_a_student_learns_the_teachers_order() -> None:
     ("arguments", "error", "message"),
     [
         ({"group": [2], "k": 0}, ArgumentError, "k is 0"),
+        ({"group": [2], "k": 1.5}, ArgumentError, "k is 1.5"),
         ({}, ArgumentError, "not grouped by query"),
         ({"qid": ["a"]}, DataError, "2 scores for 1 rows"),
     ],

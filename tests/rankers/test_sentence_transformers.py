@@ -18,15 +18,11 @@ pytest.importorskip("datasets", reason="trainings of sentence-transformers need 
 pytest.importorskip("accelerate", reason="trainings of sentence-transformers need accelerate")
 import torch
 
+from podium.errors import DataError
 from podium.rankers import CrossEncoderLoss, RankingLoss, TextRanker
-from tests.rankers.tiny_bert import save_tiny_bert, word_task
+from tests.rankers.tiny_bert import gradients, word_task
 
 pytestmark = pytest.mark.filterwarnings("default")
-
-
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_tiny_bert(tmp_path_factory.mktemp("bert"))
 
 
 def peer(folder: Path) -> Any:
@@ -54,20 +50,21 @@ def test_the_gradient_is_that_of_one_graph(checkpoint: Path) -> None:
     inputs = [content["query"], content["docs"]]
     value = CrossEncoderLoss(model, "ListMLE(k=3)", mini_batch_size=3)(inputs, labels)
     value.backward()
-    gradients = _gradients(model)
+    ours = gradients(model)
     model.zero_grad()
     pairs = [(query, each) for query, own in zip(*inputs, strict=True) for each in own]
     scores = model(model.preprocess(pairs))["scores"].reshape(-1)
     expected = RankingLoss("ListMLE(k=3)")(scores, torch.cat(labels), [0, 5, 10])
     expected.backward()
     assert float(value.detach()) == pytest.approx(float(expected.detach()), rel=1e-9)
-    np.testing.assert_allclose(gradients, _gradients(model), atol=1e-9 * np.abs(gradients).max())
+    np.testing.assert_allclose(ours, gradients(model), atol=1e-9 * np.abs(ours).max())
 
 
-def _gradients(model: Any) -> Any:
-    return np.concatenate(
-        [each.grad.numpy().reshape(-1) for each in model.parameters() if each.grad is not None]
-    )
+def test_labels_are_those_of_their_query(checkpoint: Path) -> None:
+    loss = CrossEncoderLoss(peer(checkpoint), "ListMLE(k=3)")
+    labels = [torch.tensor([1.0, 0.0, 2.0]), torch.tensor([1.0, 0.0])]
+    with pytest.raises(DataError, match="a query has 2 documents and 3 labels"):
+        loss([["w1", "w2"], [["w1", "w3"], ["w4", "w5", "w6"]]], labels)
 
 
 def test_its_trainer_trains_with_a_loss_of_podium(checkpoint: Path, tmp_path: Path) -> None:

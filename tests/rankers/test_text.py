@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,24 +17,12 @@ import torch
 from podium.errors import ArgumentError, DataError
 from podium.losses import Loss, loss_names, parse_loss
 from podium.rankers import FitInterrupted, NotFittedError, TextRanker, out_of_fold_scores
+from podium.rankers.storage import Archive, write_archive
 from podium.rankers.text_cross_encoder import CrossEncoder
 from podium.rankers.text_gradients import accumulate_gradients, mean_loss
-from tests.rankers.tiny_bert import WORDS, save_tiny_bert, word_task
+from tests.rankers.tiny_bert import WORDS, gradients, save_tiny_bert, word_task
 
-
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_tiny_bert(tmp_path_factory.mktemp("bert"))
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Threads cost more than they save for a model this small."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 LOSSES = [name for name in loss_names() if name != "Focused"] + ["Focused(ListNet, PairLogistic)"]
 
@@ -55,15 +42,14 @@ def test_gradients_are_those_of_one_graph(checkpoint: Path, loss: str, training:
     whole[np.concatenate(rows)] = torch.cat(parts)
     value = _one_graph_loss(parsed, whole, labels)
     value.backward()  # type: ignore[no-untyped-call]
-    expected = _gradients(encoder)
+    expected = gradients(encoder.module)
     encoder.module.zero_grad()
     torch.manual_seed(1)
     result = accumulate_gradients(
         encoder.score, batches, rows, mean_loss(parsed, labels, [0, len(labels)], 1)
     )
     assert result.total == pytest.approx(float(value.detach()), rel=1e-9)
-    found = _gradients(encoder)
-    assert np.abs(found - expected).max() <= 1e-9 * np.abs(expected).max()
+    assert np.abs(gradients(encoder.module) - expected).max() <= 1e-9 * np.abs(expected).max()
     assert np.abs(expected).max() > 0
 
 
@@ -71,16 +57,6 @@ def _one_graph_loss(loss: Loss, scores: Any, labels: Any) -> Any:
     from podium.rankers import RankingLoss
 
     return RankingLoss(loss)(scores, labels, [0, len(labels)])
-
-
-def _gradients(encoder: CrossEncoder) -> Any:
-    return np.concatenate(
-        [
-            parameter.grad.numpy().reshape(-1)
-            for parameter in encoder.module.parameters()
-            if parameter.grad is not None
-        ]
-    )
 
 
 def ranker(checkpoint: Path, **parameters: Any) -> TextRanker:
@@ -135,7 +111,16 @@ def test_saved_and_loaded(checkpoint: Path, tmp_path: Path) -> None:
     assert "PairLogistic(k=2)" in (tmp_path / "saved" / "README.md").read_text()
 
 
-@pytest.mark.parametrize("content", ["", "{}", '{"kind": "TextRanker"}', "[]"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "", "{}", '{"kind": "TextRanker"}', "[]", "[" * 100_000,
+        *(
+            json.dumps({"kind": "TextRanker", "parameters": {"model": "bert", **parameters}})
+            for parameters in ({"device": "cpu"}, {"checkpoint_folder": "/"}, {"random_state": "x"})
+        ),
+    ],
+)  # fmt: skip
 def test_other_folders_are_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "podium.json").write_text(content)
     with pytest.raises(DataError, match="is not a saved TextRanker"):
@@ -174,6 +159,43 @@ def test_a_fit_that_was_stopped_is_continued(checkpoint: Path, tmp_path: Path) -
     other = ranker(checkpoint, measure="P(rel=5)@1", checkpoint_folder=tmp_path, max_length=47)
     with pytest.raises(DataError, match="of a ranker with other parameters"):
         other.fit(pairs, labels, qid=ids)
+
+
+def test_a_checkpoint_of_other_rows_is_refused(checkpoint: Path, tmp_path: Path) -> None:
+    pairs, labels, ids = word_task(2, 4)
+    kept = ranker(checkpoint, epochs=1, checkpoint_folder=tmp_path)
+    kept.fit(pairs, labels, qid=ids)
+    kept.fit(pairs, labels, qid=ids)
+    changed = [(query, f"{document} w1") for query, document in pairs]
+    others: list[dict[str, Any]] = [
+        {"y": labels[::-1]}, {"X": changed}, {"qid": ids[::-1]},
+        {"eval_set": [(pairs, labels)], "eval_qid": [ids]},
+    ]  # fmt: skip
+    for other in others:
+        with pytest.raises(DataError, match="is the checkpoint of a fit to other rows"):
+            kept.fit(**{"X": pairs, "y": labels, "qid": ids, **other})
+
+
+def test_what_is_not_a_checkpoint_of_a_fit_is_refused(checkpoint: Path, tmp_path: Path) -> None:
+    write_archive(Archive("", {"step": 1}), tmp_path / "checkpoint.podium")
+    with pytest.raises(DataError, match="of a ranker with other parameters"):
+        ranker(checkpoint, checkpoint_folder=tmp_path).fit(
+            [("a", "b"), ("a", "c")], [1, 0], group=[2]
+        )
+
+
+def test_a_fitted_ranker_has_no_dropout(checkpoint: Path) -> None:
+    """Of two threads that score, the first to end would turn it on again for the other."""
+    pairs, labels, ids = word_task(2, 4)
+    assert not ranker(checkpoint, epochs=1).fit(pairs, labels, qid=ids).encoder_.module.training
+
+    def stop(_step: int, _loss: float, _value: float | None) -> None:
+        raise KeyboardInterrupt
+
+    stopped = ranker(checkpoint)
+    with pytest.raises(FitInterrupted):
+        stopped.fit(pairs, labels, qid=ids, progress=stop)
+    assert not stopped.encoder_.module.training
 
 
 def test_the_best_epoch_is_kept(checkpoint: Path) -> None:
@@ -251,6 +273,7 @@ def test_parameters_and_data_are_checked_before_a_model_is_loaded() -> None:
         ({"max_length": 0}, "max_length is 0"),
         ({"warmup_ratio": 1.0}, "warmup_ratio is 1.0. Give a number below 1"),
         ({"loss": "ListMLLE"}, "There is no loss 'ListMLLE'"),
+        ({"random_state": "x"}, "seed is 'x'"),
     ]
     for parameters, message in wrong:
         with pytest.raises(ArgumentError, match=message):
@@ -263,14 +286,76 @@ def test_parameters_and_data_are_checked_before_a_model_is_loaded() -> None:
         TextRanker("nowhere").predict([("a", "b")])
 
 
-@pytest.mark.parametrize("damage", ["no weights", "other weights"])
-def test_a_checkpoint_that_is_none(tmp_path: Path, damage: str) -> None:
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"}))
-    if damage == "other weights":
-        save_tiny_bert(tmp_path)
-        (tmp_path / "model.safetensors").write_bytes(b"junk")
+def change_json(path: Path, **values: Any) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("tokenizer_config.json", {"tokenizer_class": 1}), ("config.json", {"hidden_size": "x"}),
+        ("config.json", {"quantization_config": {"quant_method": "gptq", "bits": 4}}),
+        ("model.safetensors", None),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("architecture", ["cross-encoder", "bi-encoder"])
+def test_a_checkpoint_that_is_none(
+    tmp_path: Path, name: str, values: dict[str, Any] | None, architecture: str
+) -> None:
+    save_tiny_bert(tmp_path)
+    if values is None:
+        (tmp_path / name).write_bytes(b"junk")
+    else:
+        change_json(tmp_path / name, **values)
     with pytest.raises(DataError, match="is not a checkpoint that can be loaded"):
-        TextRanker(tmp_path).fit([("a", "b"), ("a", "c")], [1, 0], group=[2])
+        ranker(tmp_path, architecture=architecture).fit(*word_task(1, 2)[:2], group=[2])
+
+
+@pytest.mark.parametrize("architecture", ["cross-encoder", "bi-encoder"])
+@pytest.mark.parametrize(
+    "values", [{"num_hidden_layers": 3}, {"model_type": "distilbert"}], ids=["layers", "model"]
+)
+def test_weights_are_not_drawn_at_random(
+    tmp_path: Path, values: dict[str, Any], architecture: str
+) -> None:
+    save_tiny_bert(tmp_path)
+    change_json(tmp_path / "config.json", **values)
+    with pytest.raises(DataError, match=r"lacks \d+ weights of its model, such as "):
+        ranker(tmp_path, architecture=architecture).fit(*word_task(1, 2)[:2], group=[2])
+
+
+def test_a_saved_ranker_has_its_head(checkpoint: Path, tmp_path: Path) -> None:
+    pairs, labels, ids = word_task(2, 4)
+    settings: list[dict[str, Any]] = [{"architecture": "bi-encoder"}, {}]
+    saved = tmp_path / "saved"
+    for each in settings:
+        ranker(checkpoint, epochs=1, **each).fit(pairs, labels, qid=ids).save(saved)
+    parameters = json.loads((saved / "podium.json").read_text())
+    ranker(checkpoint, epochs=1, **settings[0]).fit(pairs, labels, qid=ids).save(saved)
+    (saved / "podium.json").write_text(json.dumps(parameters))  # of a cross-encoder
+    with pytest.raises(DataError, match=r"lacks 2 weights of its model, such as classifier\.bias"):
+        TextRanker.load(saved)
+
+
+def test_positions_after_that_of_padding(tmp_path: Path) -> None:
+    """RoBERTa's table of 40 positions is for 38 tokens if its padding has number 1."""
+    from transformers import RobertaConfig, RobertaModel
+
+    save_tiny_bert(tmp_path)
+    RobertaModel(
+        RobertaConfig(
+            vocab_size=70, hidden_size=32, num_hidden_layers=1, num_attention_heads=2,
+            intermediate_size=64, max_position_embeddings=40, pad_token_id=1,
+        )
+    ).save_pretrained(tmp_path)  # fmt: skip
+    encoder = CrossEncoder.load(tmp_path, 512, seed=0)
+    assert encoder.max_length == 38
+    assert np.isfinite(encoder.predict([("w1", "w2 " * 100)], 1)).all()
+
+
+def test_other_devices_are_refused(checkpoint: Path) -> None:
+    with pytest.raises(ArgumentError, match="device 'tpu' cannot be used"):
+        ranker(checkpoint, device="tpu").fit(*word_task(1, 2)[:2], group=[2])
 
 
 def test_out_of_fold_scores_do_not_know_the_labels_of_their_queries(checkpoint: Path) -> None:
@@ -287,3 +372,23 @@ def test_out_of_fold_scores_do_not_know_the_labels_of_their_queries(checkpoint: 
             assert not np.array_equal(again[~inside], scores[~inside])
             return
     pytest.fail("the scores of no part are independent of its labels")
+
+
+def test_out_of_fold_scores_with_checkpoints(checkpoint: Path, tmp_path: Path) -> None:
+    pairs, labels, ids = word_task(4, 4)
+    plain, kept = (
+        out_of_fold_scores(
+            ranker(checkpoint, epochs=1, checkpoint_folder=folder), pairs, labels, qid=ids,
+            n_splits=2,
+        )
+        for folder in (None, tmp_path)
+    )  # fmt: skip
+    np.testing.assert_array_equal(kept, plain)
+    for wrong, message in (
+        ({"qid": ids[1:]}, "16 pairs of texts for 15 query ids"),
+        ({"y": labels[1:]}, "16 pairs of texts for 15 labels"),
+        ({"n_splits": 5}, "n_splits is 5, and there are fewer queries"),
+    ):
+        arguments: dict[str, Any] = {"y": labels, "qid": ids, **wrong}
+        with pytest.raises((ArgumentError, DataError), match=message):
+            out_of_fold_scores(ranker(checkpoint), pairs, **arguments)

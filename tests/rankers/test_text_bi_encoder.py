@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +20,9 @@ from podium.rankers import LinearRanker, RankingLoss, TextEmbedder, TextRanker
 from podium.rankers.text_bi_encoder import BiEncoder
 from podium.rankers.text_cross_encoder import CrossEncoder
 from podium.rankers.text_gradients import accumulate_gradients, mean_loss
-from tests.rankers.tiny_bert import save_tiny_bert, word_task
+from tests.rankers.tiny_bert import gradients, save_tiny_bert, word_task
 
-
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_tiny_bert(tmp_path_factory.mktemp("bert"))
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def vectors(checkpoint: Path, texts: list[str]) -> Any:
@@ -82,19 +70,14 @@ def test_gradients_are_those_of_one_graph(checkpoint: Path, loss: str) -> None:
     scores = torch.empty(len(pairs), dtype=torch.float64)
     scores[np.concatenate(rows)] = torch.cat([encoder.score(batch) for batch in batches])
     RankingLoss(loss)(scores, labels, [0, 8]).backward()
-    expected = _gradients(encoder)
+    expected = gradients(encoder.module)
     encoder.module.zero_grad()
     torch.manual_seed(1)
     accumulate_gradients(
         encoder.score, batches, rows, mean_loss(parse_loss(loss), labels, [0, 8], 1)
     )
-    assert np.abs(_gradients(encoder) - expected).max() <= 1e-9 * np.abs(expected).max()
+    assert np.abs(gradients(encoder.module) - expected).max() <= 1e-9 * np.abs(expected).max()
     assert encoder.module.log_scale.grad != 0
-
-
-def _gradients(encoder: BiEncoder) -> Any:
-    gradients = [each.grad for each in encoder.module.parameters() if each.grad is not None]
-    return np.concatenate([gradient.numpy().reshape(-1) for gradient in gradients])
 
 
 def test_it_learns_and_is_saved_as_sentence_transformers_do(
@@ -146,6 +129,89 @@ def test_embeddings_are_kept(checkpoint: Path, tmp_path: Path) -> None:
     assert first.embed([]).shape == (0, 32)
 
 
+def test_embeddings_are_kept_by_all_that_they_depend_on(tmp_path: Path) -> None:
+    from transformers import BertConfig, BertModel
+
+    cache = tmp_path / "cache"
+    config = BertConfig.from_pretrained(save_tiny_bert(tmp_path / "bert"))
+    # Without a pooler, one is drawn, though nothing reads it.
+    BertModel(config, add_pooling_layer=False).save_pretrained(tmp_path / "bert")
+    expected = TextEmbedder(tmp_path / "bert").embed(["w1 w2 w3"])
+    state = torch.random.get_rng_state()
+    for _ in range(2):
+        embedder = TextEmbedder(tmp_path / "bert", cache_folder=cache)
+        np.testing.assert_array_equal(embedder.embed(["w1 w2 w3"]), expected)
+    assert len(list(cache.iterdir())) == 1
+    assert torch.equal(torch.random.get_rng_state(), state)
+    (tmp_path / "bert").rename(tmp_path / "moved")
+    TextEmbedder(tmp_path / "moved", cache_folder=cache)
+    assert len(list(cache.iterdir())) == 1
+    # The same weights with other heads of attention are another model.
+    content = json.loads((tmp_path / "moved" / "config.json").read_text())
+    (tmp_path / "moved" / "config.json").write_text(
+        json.dumps({**content, "num_attention_heads": 4})
+    )
+    other = TextEmbedder(tmp_path / "moved", cache_folder=cache).embed(["w1 w2 w3"])
+    assert len(list(cache.iterdir())) == 2
+    assert np.abs(other - expected).max() > 1e-6
+
+
+def write_layout(folder: Path, *kinds: str, pooling: str = "1_Pooling", mode: str = "cls") -> None:
+    parts = [{"type": f"sentence_transformers.models.{kind}", "path": ""} for kind in kinds]
+    parts[1]["path"] = pooling
+    (folder / "modules.json").write_text(json.dumps(parts))
+    if mode:
+        (folder / pooling).mkdir(exist_ok=True)
+        content = {"pooling_mode_cls_token": mode == "cls", "pooling_mode_mean_tokens": True}
+        content["pooling_mode_mean_tokens"] = mode == "mean"
+        (folder / pooling / "config.json").write_text(json.dumps(content))
+
+
+def test_vectors_are_normalized_if_the_layout_says_so(tmp_path: Path) -> None:
+    save_tiny_bert(tmp_path)
+    write_layout(tmp_path, "Transformer", "Pooling", "Normalize")
+    (tmp_path / "config_sentence_transformers.json").write_text('{"similarity_fn_name": "dot"}')
+    encoder = BiEncoder.load(tmp_path, 64)
+    vectors = encoder.embed(TEXTS, 2)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    dots = encoder.predict([(TEXTS[0], TEXTS[1])], 2)
+    np.testing.assert_allclose(dots, [vectors[0] @ vectors[1]], rtol=1e-5)
+    encoder.save(tmp_path / "saved")
+    parts = json.loads((tmp_path / "saved" / "modules.json").read_text())
+    assert parts[-1]["type"].endswith(".Normalize")
+
+
+def test_a_checkpoint_by_its_name_has_its_layout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = "0" * 40
+    cached = tmp_path / "models--someone--encoder"
+    folder = cached / "snapshots" / commit
+    folder.mkdir(parents=True)
+    (cached / "refs").mkdir()
+    (cached / "refs" / "main").write_text(commit)
+    save_tiny_bert(folder)
+    write_layout(folder, "Transformer", "Pooling")
+    (folder / "config_sentence_transformers.json").write_text("{}")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    named = TextEmbedder("someone/encoder").embed(TEXTS)
+    np.testing.assert_array_equal(named, TextEmbedder(folder).embed(TEXTS))
+    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
+    assert np.abs(named - TextEmbedder(folder).embed(TEXTS)).max() > 0.01
+
+
+def test_where_the_pooling_is(tmp_path: Path) -> None:
+    save_tiny_bert(tmp_path / "bert")
+    for mode in ("cls", "mean"):
+        write_layout(tmp_path / "bert", "Transformer", "Pooling", pooling=f"by_{mode}", mode=mode)
+        assert BiEncoder.load(tmp_path / "bert", 64).module.pooling == mode
+    for folder, message in (("../other", "has its pooling elsewhere"), ("9", "has no 9/config")):
+        write_layout(tmp_path / "bert", "Transformer", "Pooling", pooling=folder, mode="")
+        with pytest.raises(DataError, match=message):
+            BiEncoder.load(tmp_path / "bert", 64)
+
+
 def test_a_cross_encoder_takes_the_folder_of_a_bi_encoder(checkpoint: Path, tmp_path: Path) -> None:
     BiEncoder.load(checkpoint, 48).save(tmp_path)
     assert (tmp_path / "modules.json").is_file()
@@ -160,6 +226,8 @@ def test_a_cross_encoder_takes_the_folder_of_a_bi_encoder(checkpoint: Path, tmp_
         ("1_Pooling/config.json", {"pooling_mode_max_tokens": True}, "pools by max"),
         ("config_sentence_transformers.json", {"similarity_fn_name": "euclidean"}, "euclidean"),
         ("config_sentence_transformers.json", {"podium_scale": -1}, "has the scale -1.0"),
+        ("config_sentence_transformers.json", [1], "is not a checkpoint that can be loaded"),
+        ("1_Pooling/config.json", [1], "is not a checkpoint that can be loaded"),
     ],
 )
 def test_other_layouts_are_refused(tmp_path: Path, name: str, content: Any, message: str) -> None:
@@ -173,3 +241,15 @@ def test_other_layouts_are_refused(tmp_path: Path, name: str, content: Any, mess
 def test_other_architectures_are_refused(checkpoint: Path) -> None:
     with pytest.raises(ArgumentError, match="architecture is 'tri-encoder'"):
         TextRanker(checkpoint, architecture="tri-encoder").fit([("a", "b")], [1], group=[1])  # type: ignore[arg-type]
+
+
+def test_what_cannot_be_embedded_is_refused(checkpoint: Path) -> None:
+    embedder = TextEmbedder(checkpoint)
+    for wrong in ("w1", ["w1", None]):
+        with pytest.raises(DataError, match="a text that is not a string"):
+            embedder.embed(wrong)  # type: ignore[arg-type]
+    for name in ("max_length", "mini_batch_size"):
+        with pytest.raises(ArgumentError, match=f"{name} is 0"):
+            TextEmbedder(checkpoint, **{name: 0})
+    with pytest.raises(ArgumentError, match="device 'tpu' cannot be used"):
+        TextEmbedder(checkpoint, device="tpu")

@@ -138,6 +138,41 @@ def test_smaller_can_be_better() -> None:
     assert result.best_ranker.column == int(np.argmin(values))
 
 
+def test_a_fit_that_reports_another_measure_is_not_pruned() -> None:
+    class Measured(Reported):
+        def __init__(self, column: int = 0, bonus: float = 0.0, measure: str = "nDCG@10") -> None:
+            super().__init__(column, bonus)
+            self.measure = measure
+
+    grid = {"column": [0, 1, 2, 3, 4, 5], "bonus": [0.0, 1.0]}
+    for measure, own, expected in (
+        ("WKT(k=5)", "nDCG@10", False), ("nDCG@10", "nDCG@5", False), ("nDCG@10", "nDCG@10", True),
+    ):  # fmt: skip
+        result = tune(
+            Measured(measure=own), grid, DATA, DATA, measure=measure, n_trials=12, sampler="tpe"
+        )
+        assert any(trial.pruned for trial in result.trials) is expected
+        for trial in result.trials:
+            if not trial.pruned:
+                column = DATA.features[:, trial.params["column"]]
+                assert trial.value == evaluate(measure, DATA, column).means[measure]
+
+
+def test_a_large_space_is_not_listed() -> None:
+    grid = {"column": [1] * 30_000, "bonus": [0.5] * 30_000}  # a list of 900 million combinations
+    result = tune(Reported(), grid, DATA, DATA, n_trials=2, sampler="tpe")
+    assert [trial.params for trial in result.trials] == [{"column": 1, "bonus": 0.5}] * 2
+
+
+def test_seeds_and_values_are_those_of_other_searches() -> None:
+    values = (column for column in (3, 1))
+    result = tune(
+        OneFeature(), {"column": values}, DATA, DATA, n_trials=2, sampler="tpe",  # type: ignore[dict-item]
+        random_state=2**63 - 1,
+    )  # fmt: skip
+    assert sorted(trial.params["column"] for trial in result.trials) == [1, 3]
+
+
 def test_mistakes_are_refused(tmp_path: object) -> None:
     with pytest.raises(ArgumentError, match="the sampler tpe needs a number of trials"):
         search({"column": [0, 1]})

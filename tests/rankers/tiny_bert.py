@@ -51,3 +51,9 @@ def word_task(queries: int = 12, documents: int = 6, seed: int = 0) -> tuple[lis
             labels.append(label)
             ids.append(f"q{query}")
     return pairs, np.array(labels), np.array(ids)
+
+
+def gradients(module: Any) -> Any:
+    """Return the gradients of all parameters that have one, one after the other."""
+    parts = [each.grad for each in module.parameters() if each.grad is not None]
+    return np.concatenate([part.numpy().reshape(-1) for part in parts])

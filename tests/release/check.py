@@ -2,7 +2,8 @@
 
 Each step is a command; a step that fails does not stop the others. The page is
 build/release-check.md. A step that passed at the same commit is not run again, unless --fresh is
-given; so a run that was stopped goes on where it was.
+given; so a run that was stopped goes on where it was. With changes that are not committed, nothing
+counts as having passed before.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGE = "release-check.md"
 STATE = "release-check.json"
+_CHANGED = " with changes"
 MUTATED = (
     "measures.comparison.statistics measures.evaluation losses.list_mle judging.session "
     "rankers.linear data.labels studio.judging.service studio.web.access"
@@ -63,23 +65,35 @@ class Outcome:
 
 
 def run_steps(
-    steps: Mapping[str, str], folder: Path, commit: str, *, fresh: bool = False
+    steps: Mapping[str, str],
+    folder: Path,
+    commit: str,
+    *,
+    fresh: bool = False,
+    every: Mapping[str, str] | None = None,
 ) -> dict[str, Outcome]:
-    """Run the steps that have not passed at this commit yet; write the page after each."""
+    """Run the steps that have not passed at this commit yet; write the page after each.
+
+    The page has every step, by default these, with what is known of the others at this commit.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    outcomes = {} if fresh else _read(folder / STATE)
+    listed = steps if every is None else every
+    outcomes = {
+        name: each
+        for name, each in _read(folder / STATE).items()
+        if name in listed and each.commit == commit
+    }
     for name, command in steps.items():
-        known = outcomes.get(name)
+        known = None if fresh or commit.endswith(_CHANGED) else outcomes.get(name)
         if known and (known.status, known.commit, known.command) == (0, commit, command):
             print(f"=== {name}: passed before", flush=True)
             continue
         print(f"=== {name}: {command}", flush=True)
         outcomes[name] = _run(command, commit, folder / f"{name.replace(' ', '-')}.log")
         print(f"=== {name}: exit {outcomes[name].status}", flush=True)
-        _write(folder, {each: outcomes[each] for each in steps if each in outcomes}, steps, commit)
-    outcomes = {name: outcomes[name] for name in steps}
-    _write(folder, outcomes, steps, commit)
-    return outcomes
+        _write(folder, outcomes, listed, commit)
+    _write(folder, outcomes, listed, commit)
+    return {name: outcomes[name] for name in steps}
 
 
 def _run(command: str, commit: str, log: Path) -> Outcome:
@@ -152,7 +166,7 @@ def current_commit() -> str:
         subprocess.run(each, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
         for each in commands
     )
-    return f"{commit} with changes" if changes else commit
+    return f"{commit}{_CHANGED}" if changes else commit
 
 
 def main() -> int:
@@ -162,7 +176,9 @@ def main() -> int:
     parser.add_argument("--fresh", action="store_true", help="run again what has passed")
     arguments = parser.parse_args()
     chosen = {name: STEPS[name] for name in arguments.steps or STEPS}
-    outcomes = run_steps(chosen, ROOT / "build", current_commit(), fresh=arguments.fresh)
+    outcomes = run_steps(
+        chosen, ROOT / "build", current_commit(), fresh=arguments.fresh, every=STEPS
+    )
     print((ROOT / "build" / PAGE).read_text(encoding="utf-8"))
     return int(any(outcome.status for outcome in outcomes.values()))
 

@@ -49,6 +49,25 @@ def test_what_passed_at_the_commit_is_not_run_again(tmp_path: Path) -> None:
     assert [runs(tmp_path, name) for name in ("first", "second", "third")] == [3, 5, 4]
 
 
+def test_one_step_leaves_what_is_known_of_the_others(tmp_path: Path) -> None:
+    build, every = tmp_path / "build", steps(tmp_path)
+    page = build / "release-check.md"
+    run_steps({"third": every["third"]}, build, "c0ffee", every=every)
+    assert "Commit c0ffee. Not run yet: first, second." in page.read_text()
+    run_steps(every, build, "c0ffee")
+    run_steps({"first": every["first"]}, build, "c0ffee", every=every)
+    assert "Commit c0ffee. Failed: second." in page.read_text()
+    run_steps(every, build, "c0ffee")
+    assert [runs(tmp_path, name) for name in ("first", "second", "third")] == [1, 2, 1]
+
+
+def test_nothing_has_passed_with_changes(tmp_path: Path) -> None:
+    first = {"first": steps(tmp_path)["first"]}
+    for _ in range(2):
+        run_steps(first, tmp_path / "build", "c0ffee with changes")
+    assert runs(tmp_path, "first") == 2
+
+
 def test_a_broken_state_is_as_none(tmp_path: Path) -> None:
     build = tmp_path / "build"
     build.mkdir()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
+import threading
+import zipfile
 
 import httpx
 import numpy as np
@@ -15,6 +18,7 @@ from podium.errors import DataError
 from podium.rankers import TextRanker
 from podium.serving import ModelSpec, ServingSettings, create_app, parse_model
 from podium.serving.repository import Repository
+from podium.serving.text_model import ServedTextModel
 from tests.rankers.tiny_bert import save_tiny_bert
 from tests.serving.service import TOKEN, bearer, linear, serving, write_tokens
 
@@ -127,6 +131,54 @@ def test_scoring_ends_when_time_is_up(folder):
     ):
         answer = client.post("/rerank", json=asked)
         assert (answer.status_code, answer.json()) == (503, {"error": "scoring took too long"})
+
+
+def test_one_request_is_scored_at_a_time(folder, monkeypatch):
+    """A thread whose time is up cannot be stopped: nobody else scores until it has ended."""
+    started, go_on = [], threading.Event()
+    score = ServedTextModel.score
+
+    def slow(self, query, documents, stop):
+        started.append(query)
+        go_on.wait(60)
+        return score(self, query, documents, stop)
+
+    settings = ServingSettings(models=(parse_model(str(folder / "texts")),), most_seconds=0.05)
+    with (
+        serving(settings) as address,
+        httpx.Client(base_url=address, timeout=60) as client,
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(ServedTextModel, "score", slow)
+            for query in ("first", "second", "third"):
+                answer = client.post("/rerank", json={"query": query, "documents": ["w1"]})
+                assert answer.status_code == 503
+            go_on.set()
+        assert started == ["first"]
+
+
+def packed(**files):
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as file:
+        for name, text in {"podium.json": "{}", **files}.items():
+            file.writestr(name, text)
+    return content.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (packed(a="", **{"a/b": ""}), "cannot be unpacked"),
+        (packed().replace(b"{}", b"[]", 1), "cannot be unpacked"),
+        (packed(), "is not a saved TextRanker"),
+    ],
+    ids=["file and folder", "other checksum", "other content"],
+)  # fmt: skip
+def test_files_that_are_not_packed_rankers_are_refused(tmp_path, content, message):
+    (tmp_path / "packed").write_bytes(content)
+    settings = ServingSettings(models=(ModelSpec("m", 1, str(tmp_path / "packed")),))
+    with pytest.raises(DataError, match=message):
+        Repository(settings, tmp_path / "shared").reload()
 
 
 def test_texts_have_no_shadow(folder, tmp_path):

@@ -15,7 +15,7 @@ from podium.errors import ArgumentError, DataError  # noqa: E402
 from podium.measures import compare, evaluate  # noqa: E402
 from podium.measures.comparison.statistics import mean_interval  # noqa: E402
 from podium.rankers import CascadeRanker, LinearRanker, Ranker  # noqa: E402
-from podium.tracking import RankingEvaluator, compare_runs, log_model  # noqa: E402
+from podium.tracking import RankingEvaluator, compare_runs, log_model, save_model  # noqa: E402
 from tests.tracking.made_up_frames import NAMES, TEST, TRAIN  # noqa: E402
 
 # MLflow's own: nothing of this project.
@@ -145,6 +145,48 @@ def test_a_model_of_another_flavour_gets_no_query_ids(tmp_path: Path) -> None:
     _, result = run_evaluation(model=str(tmp_path / "model"))
     expected = evaluate("nDCG@10", TEST, TEST.features.astype(float).sum(axis=1))
     assert result.metrics["nDCG_at_10"] == pytest.approx(expected.means["nDCG@10"], rel=1e-12)
+
+
+def test_a_column_of_query_ids_with_another_name_is_not_a_feature(tmp_path: Path) -> None:
+    class Columns(mlflow.pyfunc.PythonModel):  # type: ignore[name-defined]
+        def predict(self, context, model_input, params=None):  # noqa: ARG002
+            assert list(model_input.columns) == NAMES
+            return model_input["a"]
+
+    mlflow.pyfunc.save_model(tmp_path / "model", python_model=Columns())
+    named = FRAME.rename(columns={"qid": "session"})
+    config = {"query_id": "session"}
+    _, result = run_evaluation(named, model=str(tmp_path / "model"), evaluator_config=config)
+    expected = evaluate("nDCG@10", TEST, TEST.features[:, 0]).means["nDCG@10"]
+    assert result.metrics["nDCG_at_10"] == pytest.approx(expected, rel=1e-12)
+    # A cascade gets them by the name that it knows.
+    cascade = CascadeRanker(LinearRanker(), [LinearRanker("ListNet()")]).fit(TRAIN)
+    save_model(cascade, tmp_path / "cascade")
+    _, result = run_evaluation(named, model=str(tmp_path / "cascade"), evaluator_config=config)
+    expected = evaluate("nDCG@10", TEST, cascade.predict(TEST)).means["nDCG@10"]
+    assert result.metrics["nDCG_at_10"] == pytest.approx(expected, rel=1e-12)
+
+
+def test_rows_without_a_query_are_refused() -> None:
+    for missing in (None, np.nan):
+        frame = FRAME.assign(qid=[missing, *FRAME["qid"][1:]])
+        with pytest.raises(DataError, match="a row has no query id"):
+            run_evaluation(frame, predictions="a")
+
+
+def test_a_second_evaluation_replaces_the_table() -> None:
+    with mlflow.start_run() as run:
+        for measure in ("RR", "nDCG@3"):
+            mlflow.models.evaluate(
+                data=FRAME, targets="label", predictions="a", model_type="ranker",
+                evaluators="podium", evaluator_config={"measures": measure},
+            )  # fmt: skip
+    table = mlflow.artifacts.load_dict(f"{run.info.artifact_uri}/podium_queries.json")
+    assert table["columns"] == ["query_id", "nDCG@3"]
+    assert len(table["data"]) == len({query for query, _ in table["data"]}) == 8
+    expected = evaluate("nDCG@3", TEST, TEST.features[:, 0])
+    by_query = dict(zip(expected.query_ids.to_pylist(), expected["nDCG@3"], strict=True))
+    assert dict(table["data"]) == pytest.approx(by_query, abs=1e-9)
 
 
 @pytest.mark.parametrize(

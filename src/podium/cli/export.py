@@ -12,6 +12,7 @@ from rich.console import Console
 from podium.cli.progress import byte_progress
 from podium.cli.reading import Reading, reads_data
 from podium.cli.text import shown
+from podium.cli.text_ranking import refuse_for_texts
 from podium.data import Dataset
 from podium.data.definitions_hash import require_same_definitions
 from podium.errors import ArgumentError, DataError
@@ -114,6 +115,12 @@ def export_command(
     from podium.rankers import load_ranker
 
     if Path(ranker).is_dir():
+        refuse_for_texts(
+            engine_version=engine_version, name=name != "podium", never_missing=never_missing,
+            extractors=extractors, definitions=definitions, validation=validation,
+            measure=measure != "nDCG@10", raw=raw, golden_rows=golden_rows != 2000, put=put,
+            **reading.chosen(),
+        )  # fmt: skip
         _export_texts(ranker, target, output or f"{ranker.rstrip('/')}.{target}")
         return
     engine = None if put is None else connect_engine(target, put)
@@ -166,7 +173,9 @@ def _export_texts(ranker: str, target: str, folder: str) -> None:
     if target != "onnx":
         raise ArgumentError(f"{target} cannot score texts", hint="Give --to onnx.")
     export_text_ranker(ranker, folder)
-    Console(stderr=True).print(shown(f"Wrote {folder} for {target}, and checked it."))
+    Console(stderr=True).print(
+        shown(f"Wrote {folder} for {target}, and checked it."), soft_wrap=True
+    )
 
 
 def verify_command(
@@ -194,6 +203,9 @@ def verify_command(
     from podium.export.texts import is_text_export, verify_text_export
 
     if is_text_export(folder):
+        refuse_for_texts(definitions=definitions)
+        if url is not None:
+            raise ArgumentError("no engine scores texts", hint="Leave URL out.")
         report_verification(verify_text_export(folder), folder)
         return
     export = ExportFolder.open(folder)

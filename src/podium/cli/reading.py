@@ -87,6 +87,14 @@ class Reading:
         ),
     ] = False
 
+    def chosen(self) -> dict[str, Any]:
+        """Return the options that are not as by default, by their names."""
+        values = {each.name: (getattr(self, each.name), each.default) for each in fields(self)}
+        named = {name: value for name, (value, default) in values.items() if value != default}
+        if "file_format" in named:
+            named["format"] = named.pop("file_format")
+        return named
+
     def format_of(self, path: str) -> Format:
         """Return the format of a data set's file."""
         return format_of(path, self.file_format)

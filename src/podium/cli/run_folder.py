@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import UnionType
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 from podium.cli.fit_report import FitReport
 from podium.cli.reading import Reading
@@ -132,21 +133,18 @@ def read_record(folder: str) -> RunRecord:
 
 def _checked(values: Mapping[str, Any], kind: type[Any]) -> dict[str, Any]:
     """Check that a record has each field of a class, with a plain value of its type."""
-    names = [each.name for each in fields(kind) if each.name != "reading"]
-    if sorted(values) != sorted(names):
+    hints = {name: hint for name, hint in get_type_hints(kind).items() if name != "reading"}
+    if sorted(values) != sorted(hints):
         raise ValueError("its request has other fields")
     for name, value in values.items():
-        expected: type[Any] = str
-        if name in ("k", "top_k", "seed"):
-            expected = int
-        elif name in ("zero_based", "keep_nonfinite"):
-            expected = bool
-        elif name == "settings":
-            expected = dict
-        if value is not None and type(value) is not expected:
-            raise ValueError(f"its {name} is not of type {expected.__name__}")
-        if (expected is int and value is not None and value < 0) or "\0" in str(value):
+        hint = hints[name]
+        allowed = get_args(hint) if isinstance(hint, UnionType) else (get_origin(hint) or hint,)
+        if type(value) not in allowed:
+            raise ValueError(f"its {name} is not of its type")
+        if (type(value) is int and value < 0) or "\0" in str(value):
             raise ValueError(f"its {name} is not valid")
+        if isinstance(value, str):
+            os.fsencode(value)  # a UnicodeEncodeError, a ValueError, if it cannot be a path
     return dict(values)
 
 
@@ -167,7 +165,9 @@ def located(record: RunRecord) -> TrainingRequest:
     """
     paths: dict[str, str] = {}
     for name in _files(record.request):
-        paths[name] = name if Path(name).exists() else str(Path(record.directory) / name)
+        # Not that of Path, which raises an OSError for names that are too long.
+        exists = os.path.exists(name)  # noqa: PTH110
+        paths[name] = name if exists else str(Path(record.directory) / name)
         if digest_of(paths[name]) != record.digests.get(name):
             raise DataError(
                 "is not what the ranker was trained on: its digest differs from the record's",

@@ -82,15 +82,20 @@ class TextSource:
     documents: str | None
     depth: int | None
 
-    def refuse(self, hint: str) -> None:
+    def refuse(self, hint: str, *, owner: str = "rankers of texts") -> None:
         """Raise an ArgumentError if any of the options was given."""
         for name in ("topics", "documents", "depth"):
             if getattr(self, name) is not None:
-                raise ArgumentError(f"--{name} is for rankers of texts", hint=hint)
+                raise ArgumentError(f"--{name} is for {owner}", hint=hint)
+
+    def refuse_without_run(self, *paths: str | None) -> None:
+        """Raise an ArgumentError if any of the options was given, and no path is a run."""
+        if all(path is None or _is_json_lines(path) for path in paths):
+            self.refuse("JSON lines have their texts: leave it out.", owner="runs")
 
     def lists(self, path: str) -> list[CandidateList]:
         """Read a run with its texts, or JSON lines that have them."""
-        json_lines = plain_suffix(path) in (".jsonl", ".json")
+        json_lines = _is_json_lines(path)
         pool = CandidatePool(
             path if json_lines else None, None if json_lines else path,
             self.topics, self.documents, self.depth or _DEPTH, None,
@@ -98,6 +103,19 @@ class TextSource:
         lists = pool.lists()
         assert lists is not None  # there is a source
         return lists
+
+
+def refuse_for_texts(**options: Any) -> None:
+    """Raise an ArgumentError if any of some options, by their names, was given."""
+    for name, value in options.items():
+        if value is not None and value is not False:
+            raise ArgumentError(
+                f"--{name.replace('_', '-')} is not for rankers of texts", hint="Leave it out."
+            )
+
+
+def _is_json_lines(path: str) -> bool:
+    return plain_suffix(path) in (".jsonl", ".json")
 
 
 @dataclass(frozen=True)
@@ -166,7 +184,7 @@ def read_text_rows(
 
     lists = source.lists(path)
     if judgments is None:
-        if plain_suffix(path) not in (".jsonl", ".json"):
+        if not _is_json_lines(path):
             raise ArgumentError("a run has no labels", hint="Give --labels.")
         judgments = candidate_judgments(lists)
     rows, values = TextRows.of(lists).labelled(judgments)

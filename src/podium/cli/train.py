@@ -27,6 +27,7 @@ from podium.cli.text_ranking import (
     TopicsFile,
     predict_text,
     read_text_rows,
+    refuse_for_texts,
 )
 from podium.data import Dataset, Judgments, Preferences, ShardSet, write_run
 from podium.data.files import open_write, plain_suffix
@@ -184,7 +185,10 @@ def train_command(
     parameters = parse_settings(settings)
     texts = TextSource(topics, documents, depth)
     if text is not None:
-        _refuse_with_text(model=model, k=k, scorer=scorer, cluster=cluster, run_dir=run_dir)
+        refuse_for_texts(
+            model=model, k=k, scorer=scorer, cluster=cluster, run_dir=run_dir, **reading.chosen()
+        )
+        texts.refuse_without_run(data, validation)
         own = {"measure": measure, "random_state": seed, "checkpoint_folder": checkpoints}
         transformer = _text_ranker(text, loss, own | parameters)
         label_source = LabelSource(labels, top_k, seed)
@@ -192,6 +196,10 @@ def train_command(
         _train_text(transformer, data, validation, folder, texts, label_source, as_json=as_json)
         return
     texts.refuse("Add --text CHECKPOINT, or leave it out.")
+    if checkpoints is not None and cluster is None:
+        raise ArgumentError(
+            "--checkpoints is for --cluster and --text", hint="Add one, or leave it out."
+        )
     request = TrainingRequest(
         data=data,
         model=model,
@@ -240,15 +248,6 @@ def _required(output: str | None) -> str:
     if output is None:
         raise ArgumentError("there is no file to save the ranker in", hint="Give OUTPUT.")
     return output
-
-
-def _refuse_with_text(**options: Any) -> None:
-    for name, value in options.items():
-        if value is not None:
-            raise ArgumentError(
-                f"--{name.replace('_', '-')} is not for rankers of texts",
-                hint="Give --loss, --set and --text.",
-            )
 
 
 def _text_ranker(checkpoint: str, loss: str | None, parameters: dict[str, Any]) -> TextRanker:
@@ -366,6 +365,8 @@ def predict_command(
     if Path(model).is_dir():
         from podium.rankers import TextRanker
 
+        refuse_for_texts(**reading.chosen())
+        texts.refuse_without_run(data)
         predict_text(TextRanker.load(model), data, texts, output, as_json=as_json)
         return
     texts.refuse("Leave it out.")

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch.utils.checkpoint import checkpoint
 
-from podium.errors import ArgumentError
+from podium.errors import ArgumentError, DataError
 from podium.losses import Loss
 from podium.rankers.torch_loss import RankingLoss
 
@@ -54,6 +54,12 @@ class CrossEncoderLoss(torch.nn.Module):
             task: Passed on to the model.
         """
         queries, lists = inputs
+        for own, documents in zip(labels, lists, strict=True):
+            if len(own) != len(documents):
+                raise DataError(
+                    f"a query has {len(documents)} documents and {len(own)} labels",
+                    hint="Give one label per document.",
+                )
         pairs = [(query, each) for query, own in zip(queries, lists, strict=True) for each in own]
         scores = []
         for first in range(0, len(pairs), self.mini_batch_size):

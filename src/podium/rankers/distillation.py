@@ -9,8 +9,9 @@ import numpy as np
 from podium.data.grouping import group_rows, group_sizes, ungrouped_rows
 from podium.data.labels import from_ranks
 from podium.data.numbers import as_numbers
-from podium.errors import ArgumentError, DataError
+from podium.errors import DataError
 from podium.kernels import Floats
+from podium.rankers.parameter_checks import check_integer
 
 
 def teacher_labels(scores: Any, *, qid: Any = None, group: Any = None, k: int = 10) -> Floats:
@@ -29,8 +30,7 @@ def teacher_labels(scores: Any, *, qid: Any = None, group: Any = None, k: int = 
         >>> teacher_labels([0.3, 2.5, -1.0, 0.9], qid=["a", "a", "b", "b"], k=1).tolist()
         [0.0, 1.0, 0.0, 1.0]
     """
-    if k < 1:
-        raise ArgumentError(f"k is {k}", hint="Keep at least one document.")
+    check_integer("k", k)
     values = as_numbers(scores, np.float64, "scores", dimensions=1)
     if np.isnan(values).any():
         raise DataError("a score is NaN", hint="Score every row.")

@@ -48,7 +48,7 @@ def make_checkpoint(
     arrays |= {f"best.{name}": value for name, value in (monitor.model or {}).items()}
     for index, moments in optimiser.state_dict()["state"].items():
         for name, value in moments.items():
-            arrays[f"adam.{index}.{name}"] = value.numpy()
+            arrays[f"adam.{index}.{name}"] = value.cpu().numpy()
     return Archive("", monitor.state(epoch) | {"rng": rng.bit_generator.state}, arrays)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator
 
-from podium.data.seeds import generator
+from podium.data.atomic import atomic_write
+from podium.data.seeds import checked_seed, generator
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Floats, Ints
 from podium.losses import Loss, parse_loss
@@ -36,16 +37,18 @@ from podium.rankers.neural_checkpoint import (
 from podium.rankers.parameter_checks import check_integer, check_number
 from podium.rankers.storage import Archive, read_archive, write_archive
 from podium.rankers.text_bi_encoder import BiEncoder
-from podium.rankers.text_checkpoint import quiet
+from podium.rankers.text_checkpoint import move_to_device, quiet
 from podium.rankers.text_cross_encoder import CrossEncoder
 from podium.rankers.text_encoder import TextEncoder
 from podium.rankers.text_gradients import accumulate_gradients, mean_loss
 from podium.rankers.text_pairs import TextPairs, read_pairs
-from podium.rankers.text_processes import sum_gradients, text_processes
+from podium.rankers.text_processes import require_same, sum_gradients, text_processes
 from podium.rankers.validation_monitor import ValidationMonitor
 
 PARAMETERS_FILE = "podium.json"
 _CHECKPOINT = "checkpoint.podium"
+_OF_THE_MACHINE = ("checkpoint_folder", "device")
+"""Parameters that are not saved."""
 
 
 class TextRanker(BaseEstimator):  # type: ignore[misc]
@@ -140,6 +143,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
             raise ArgumentError(
                 f"warmup_ratio is {self.warmup_ratio!r}", hint="Give a number below 1."
             )
+        checked_seed(self.random_state)
 
     def fit(
         self,
@@ -180,7 +184,6 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         with torch.random.fork_rng():
             encoder = self._load(self.model)
             self._train(encoder, loss, data, validation, progress)
-        self.encoder_ = encoder
         return self
 
     def _train(
@@ -197,14 +200,18 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         )
         steps = -(-len(data.queries) // self.batch_queries) * self.epochs
         self.evals_result_: dict[str, dict[str, list[float]]] = {}
+        processes = text_processes(next(encoder.module.parameters()).device)
         monitor: ValidationMonitor[dict[str, Floats]] = ValidationMonitor(
             lambda _state, _block: self._scores(encoder, validation),
             self.measure,
             None if validation is None else validation.queries,
             self._follow(progress),
+            # All have the same validation queries, but must not stop at different epochs.
+            processes,
         )
-        processes = text_processes(next(encoder.module.parameters()).device)
-        epoch = self._resume(encoder, optimiser, monitor, rng)
+        read = self._digests(data, validation)
+        epoch = self._resume(encoder, optimiser, monitor, rng, read)
+        require_same(epoch, processes)
         encoder.module.train()
         with self._keeping_best(encoder, monitor):
             while epoch < self.epochs and not monitor.stops_early(epoch, self.n_iter_no_change):
@@ -220,7 +227,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
                 (total,) = processes.all_reduce(np.array([total]))
                 monitor(epoch, _state(encoder), total / len(order))
                 if processes.rank == 0:
-                    self._save_checkpoint(epoch, encoder, optimiser, monitor, rng)
+                    self._save_checkpoint(epoch, encoder, optimiser, monitor, rng, read)
 
     def _step(
         self,
@@ -271,11 +278,15 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         except KeyboardInterrupt as stop:
             if monitor.model is None:
                 raise
-            _set_state(encoder, monitor.model)
-            self.encoder_ = encoder
+            self._keep(encoder, monitor.model)
             raise FitInterrupted from stop
-        if monitor.model is not None:
-            _set_state(encoder, monitor.model)
+        self._keep(encoder, monitor.model)
+
+    def _keep(self, encoder: TextEncoder, weights: Mapping[str, Any] | None) -> None:
+        if weights is not None:
+            _set_state(encoder, weights)
+        encoder.module.eval()  # several threads may score with it, so that none has dropout
+        self.encoder_ = encoder
 
     def _follow(self, progress: Progress | None) -> Progress:
         def follow(step: int, loss: float, value: float | None) -> None:
@@ -298,6 +309,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         optimiser: Any,
         monitor: ValidationMonitor[dict[str, Floats]],
         rng: np.random.Generator,
+        read: Sequence[str | None],
     ) -> None:
         if self.checkpoint_folder is None:
             return
@@ -305,7 +317,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         folder.mkdir(parents=True, exist_ok=True)
         archive = make_checkpoint(epoch, _state(encoder), optimiser, monitor, rng)
         metadata = {
-            **archive.metadata, "parameters": self._plain_parameters(),
+            **archive.metadata, "parameters": self._plain_parameters(), "read": read,
             "evals_result": self.evals_result_,
         }  # fmt: skip
         write_archive(Archive("", metadata, archive.arrays), folder / _CHECKPOINT)
@@ -316,6 +328,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         optimiser: Any,
         monitor: ValidationMonitor[dict[str, Floats]],
         rng: np.random.Generator,
+        read: Sequence[str | None],
     ) -> int:
         """Continue a fit that was stopped; return the number of epochs that are done."""
         if self.checkpoint_folder is None:
@@ -324,21 +337,31 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         if not path.exists():
             return 0
         checkpoint = read_archive(path)
-        if checkpoint.metadata["parameters"] != self._plain_parameters():
-            raise DataError(
-                "is the checkpoint of a ranker with other parameters",
-                path=path,
-                hint="Delete it to start anew, or give another checkpoint_folder.",
-            )
+        for name, ours, words in (
+            ("parameters", self._plain_parameters(), "of a ranker with other parameters"),
+            ("read", read, "of a fit to other rows"),
+        ):
+            if checkpoint.metadata.get(name) != ours:
+                raise DataError(
+                    f"is the checkpoint {words}",
+                    path=path,
+                    hint="Delete it to start anew, or give another checkpoint_folder.",
+                )
         _set_state(encoder, arrays_with_prefix("now.", checkpoint))
         epoch = resume_from_checkpoint(checkpoint, optimiser, monitor, rng)
         self.evals_result_ = checkpoint.metadata["evals_result"]
         return epoch
 
+    def _digests(self, *sets: TextPairs | None) -> list[str | None]:
+        """Return hashes of the rows, if there is a checkpoint to compare them with."""
+        if self.checkpoint_folder is None:
+            return []
+        return [None if each is None else each.digest() for each in sets]
+
     def _plain_parameters(self) -> dict[str, Any]:
         """Return the parameters as JSON has them, without those of this machine."""
         values = self.get_params(deep=False)
-        for name in ("checkpoint_folder", "device"):
+        for name in _OF_THE_MACHINE:
             del values[name]
         values["model"] = os.fspath(self.model)
         plain = {
@@ -347,13 +370,15 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         }
         return dict(json.loads(json.dumps(plain)))
 
-    def _load(self, model: str | os.PathLike[str]) -> TextEncoder:
+    def _load(self, model: str | os.PathLike[str], *, new_head: bool = True) -> TextEncoder:
         encoder: TextEncoder
         if self.architecture == "bi-encoder":
             encoder = BiEncoder.load(model, self.max_length)
         else:
-            encoder = CrossEncoder.load(model, self.max_length, seed=self.random_state)
-        encoder.module.to(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+            encoder = CrossEncoder.load(
+                model, self.max_length, seed=self.random_state, new_head=new_head
+            )
+        move_to_device(encoder.module, self.device)
         return encoder
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -382,6 +407,8 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         path = Path(folder)
         require_own_folder(path)
         path.mkdir(parents=True, exist_ok=True)
+        # Written last: half of a ranker, over one that was there, is none.
+        (path / PARAMETERS_FILE).unlink(missing_ok=True)
         with quiet():
             self.encoder_.save(path)
         content = {
@@ -389,8 +416,9 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
             "podium": version("podium"),
             "parameters": self._plain_parameters(),
         }
-        (path / PARAMETERS_FILE).write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
         (path / "README.md").write_text(_model_card(self))
+        with atomic_write(path / PARAMETERS_FILE) as file:
+            file.write(json.dumps(content, indent=1, sort_keys=True).encode() + b"\n")
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
@@ -401,16 +429,18 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
             if content["kind"] != "TextRanker":
                 raise ValueError("it is of another kind")
             parameters: Mapping[str, Any] = content["parameters"]
+            if set(parameters) & set(_OF_THE_MACHINE):
+                raise ValueError("it has parameters of a machine")
             ranker = cls(**parameters)
             ranker.check_parameters()
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise DataError(
                 f"is not a saved TextRanker ({error})",
                 path=path,
                 hint="Save it with TextRanker.save; other checkpoints are given as model=.",
             ) from error
         with torch.random.fork_rng():
-            ranker.encoder_ = ranker._load(path)
+            ranker.encoder_ = ranker._load(path, new_head=False)
         ranker.encoder_.module.eval()
         return ranker
 
@@ -429,7 +459,7 @@ def out_of_fold_scores(
         X: Pairs of texts.
         y: One label per pair.
         qid: One query id per pair.
-        n_splits: The number of parts.
+        n_splits: The number of parts; a ``checkpoint_folder`` gets a folder for each.
         progress: Called with the number of parts that are done and of all parts.
 
     Example:
@@ -449,10 +479,24 @@ def out_of_fold_scores(
 
     pairs, labels = read_pairs(X), np.asarray(y)
     queries = np.asarray([str(each) for each in qid])
+    for name, values in (("labels", labels), ("query ids", queries)):
+        if len(values) != len(pairs):
+            raise DataError(
+                f"{len(pairs)} pairs of texts for {len(values)} {name}",
+                hint="Give one for each row.",
+            )
+    check_integer("n_splits", n_splits, minimum=2)
+    if n_splits > len(set(queries.tolist())):
+        raise ArgumentError(
+            f"n_splits is {n_splits}, and there are fewer queries", hint="Give a smaller number."
+        )
     scores = np.empty(len(pairs))
     folds = GroupKFold(n_splits).split(scores, groups=queries)
     for done, (train, test) in enumerate(folds):
-        fitted = clone(ranker).fit([pairs[row] for row in train], labels[train], qid=queries[train])
+        own = clone(ranker)
+        if getattr(own, "checkpoint_folder", None) is not None:
+            own.set_params(checkpoint_folder=Path(own.checkpoint_folder) / f"part-{done + 1}")
+        fitted = own.fit([pairs[row] for row in train], labels[train], qid=queries[train])
         scores[test] = fitted.predict([pairs[row] for row in test])
         if progress is not None:
             progress(done + 1, n_splits)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,9 +17,11 @@ from podium.kernels import Floats
 from podium.rankers.text_checkpoint import (
     LAYOUT,
     cut,
+    layout_file,
     load_tokenizer,
     loading,
     longest_input,
+    require_weights,
 )
 from podium.rankers.text_encoder import TextEncoder, Tokens, by_length, rows_of
 from podium.rankers.text_pairs import Pair
@@ -27,7 +29,7 @@ from podium.rankers.text_pairs import Pair
 _FIRST_SCALE = 20.0
 """What cosines are multiplied by before training, as in losses of sentence-transformers."""
 
-_POOLING = "1_Pooling/config.json"
+_POOLING = "1_Pooling"
 _SETTINGS = "config_sentence_transformers.json"
 _SCALE = "podium_scale"
 _SIMILARITIES = ("cosine", "dot")
@@ -41,17 +43,27 @@ class _Batch(NamedTuple):
     query_of: torch.Tensor
 
 
+class _Layout(NamedTuple):
+    """How a checkpoint pools and compares; vectors that are compared by cosines are normalized."""
+
+    pooling: str
+    similarity: str
+    normalizes: bool
+    scale: float
+
+
 class _Embedder(torch.nn.Module):
     """A transformer, the pooling of its tokens, and the learned scale of cosines."""
 
-    def __init__(self, transformer: Any, pooling: str, similarity: str, scale: float) -> None:
+    def __init__(self, transformer: Any, layout: _Layout) -> None:
         super().__init__()
-        self.transformer, self.pooling, self.similarity = transformer, pooling, similarity
-        self.config = transformer.config
-        self.log_scale = torch.nn.Parameter(torch.tensor(math.log(scale)))
+        self.transformer, self.config = transformer, transformer.config
+        self.pooling, self.similarity = layout.pooling, layout.similarity
+        self.normalizes = layout.normalizes
+        self.log_scale = torch.nn.Parameter(torch.tensor(math.log(layout.scale)))
 
     def embed(self, tokens: Any) -> torch.Tensor:
-        """Return one vector per text, of length 1 if the similarity is the cosine."""
+        """Return one vector per text; of length 1 if they are normalized."""
         return self.pool(self.transformer(**tokens).last_hidden_state, tokens["attention_mask"])
 
     def pool(self, states: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
@@ -61,7 +73,7 @@ class _Embedder(torch.nn.Module):
         else:
             mask = attention_mask.unsqueeze(-1).to(states.dtype)
             pooled = (states * mask).sum(1) / mask.sum(1).clamp(min=1e-9)
-        if self.similarity == "cosine":
+        if self.normalizes:
             pooled = torch.nn.functional.normalize(pooled, dim=1)
         return torch.as_tensor(pooled)
 
@@ -93,14 +105,16 @@ class BiEncoder(TextEncoder):
         """
         import transformers
 
-        with loading(model):
-            settings = _read_layout(Path(model))
+        with loading(model), torch.random.fork_rng():
+            # Nothing that is drawn is used, but it is saved: BERT's pooler, if it is not there.
+            torch.manual_seed(0)
             tokenizer = load_tokenizer(model)
-            transformer = transformers.AutoModel.from_pretrained(
+            transformer, report = transformers.AutoModel.from_pretrained(
                 os.fspath(model), use_safetensors=True, trust_remote_code=False,
-                dtype=torch.float32,
+                dtype=torch.float32, output_loading_info=True,
             )  # fmt: skip
-            module = _Embedder(transformer, *settings)
+            require_weights(model, report, new=["pooler."])
+            module = _Embedder(transformer, _read_layout(model))
         return cls(module, tokenizer, max_length)
 
     def tokens(self, texts: Sequence[str]) -> list[Tokens]:
@@ -159,7 +173,7 @@ class BiEncoder(TextEncoder):
         parts = [
             "Transformer",
             "Pooling",
-            *(["Normalize"] if module.similarity == "cosine" else []),
+            *(["Normalize"] if module.normalizes else []),
         ]
         modules = [
             {
@@ -181,7 +195,7 @@ class BiEncoder(TextEncoder):
         }
         for name, content in (
             (LAYOUT, modules),
-            (_POOLING, pooling),
+            (f"{_POOLING}/config.json", pooling),
             (_SETTINGS, settings),
             ("sentence_bert_config.json", {"max_seq_length": self.max_length}),
         ):
@@ -190,38 +204,54 @@ class BiEncoder(TextEncoder):
             path.write_text(json.dumps(content, indent=1) + "\n")
 
 
-def _read_layout(folder: Path) -> tuple[str, str, float]:
-    """Return the pooling, the similarity and the scale of a checkpoint's layout."""
-    modules = _read_json(folder / LAYOUT, [])
+def _read_layout(model: str | os.PathLike[str]) -> _Layout:
+    path = os.fspath(model)
+    parts = {str(part["type"]).rpartition(".")[2]: part for part in _read_json(model, LAYOUT) or []}
     known = ("Transformer", "Pooling", "Normalize")
-    for part in modules:
-        kind = str(part["type"]).rpartition(".")[2]
+    for kind in parts:
         if kind not in known:
             raise DataError(
                 f"has a module {kind}, which is not supported",
-                path=folder,
+                path=path,
                 hint=f"Give a checkpoint of {', '.join(known)} only.",
             )
-    config = _read_json(folder / _POOLING, {"pooling_mode": "mean"})
+    pooling = _read_pooling(model, parts)
+    if pooling not in ("mean", "cls"):
+        raise DataError(f"pools by {pooling}", path=path, hint="Supported are mean and cls.")
+    settings = _read_json(model, _SETTINGS) or {}
+    similarity = str(settings.get("similarity_fn_name") or "cosine")
+    if similarity not in _SIMILARITIES:
+        raise DataError(
+            f"compares by {similarity}", path=path, hint="Supported are cosine and dot."
+        )
+    scale = float(settings.get(_SCALE, _FIRST_SCALE))
+    if not 0 < scale < math.inf:
+        raise DataError(f"has the scale {scale}", path=path, hint="It must be positive.")
+    return _Layout(pooling, similarity, similarity == "cosine" or "Normalize" in parts, scale)
+
+
+def _read_pooling(model: str | os.PathLike[str], parts: Mapping[str, Any]) -> str:
+    folder = str(parts["Pooling"].get("path") or _POOLING) if "Pooling" in parts else _POOLING
+    if Path(folder).name != folder:
+        raise DataError(
+            f"has its pooling elsewhere ({folder})", path=os.fspath(model), hint="Do not load it."
+        )
+    config = _read_json(model, f"{folder}/config.json")
+    if config is None:
+        if parts:
+            raise DataError(
+                f"has no {folder}/config.json, which tells how tokens are pooled",
+                path=os.fspath(model), hint="Restore the file.",
+            )  # fmt: skip
+        return "mean"
     modes = [
         name.removeprefix("pooling_mode_").removesuffix("_token").removesuffix("_tokens")
         for name, value in config.items()
         if name.startswith("pooling_mode_") and value
     ]
-    pooling = str(config["pooling_mode"] if "pooling_mode" in config else "+".join(modes))
-    if pooling not in ("mean", "cls"):
-        raise DataError(f"pools by {pooling}", path=folder, hint="Supported are mean and cls.")
-    settings = _read_json(folder / _SETTINGS, {})
-    similarity = str(settings.get("similarity_fn_name") or "cosine")
-    if similarity not in _SIMILARITIES:
-        raise DataError(
-            f"compares by {similarity}", path=folder, hint="Supported are cosine and dot."
-        )
-    scale = float(settings.get(_SCALE, _FIRST_SCALE))
-    if not 0 < scale < math.inf:
-        raise DataError(f"has the scale {scale}", path=folder, hint="It must be positive.")
-    return pooling, similarity, scale
+    return str(config["pooling_mode"] if "pooling_mode" in config else "+".join(modes))
 
 
-def _read_json(path: Path, default: Any) -> Any:
-    return json.loads(path.read_text()) if path.is_file() else default
+def _read_json(model: str | os.PathLike[str], name: str) -> Any:
+    path = layout_file(model, name)
+    return None if path is None else json.loads(path.read_text())

@@ -16,6 +16,7 @@ from podium.rankers.text_checkpoint import (
     load_tokenizer,
     loading,
     longest_input,
+    require_weights,
 )
 from podium.rankers.text_encoder import TextEncoder, Tokens, by_length, rows_of
 from podium.rankers.text_pairs import Pair
@@ -35,20 +36,30 @@ class CrossEncoder(TextEncoder):
         self.max_length = longest_input(module, max_length)
 
     @classmethod
-    def load(cls, model: str | os.PathLike[str], max_length: int, *, seed: int) -> CrossEncoder:
+    def load(
+        cls, model: str | os.PathLike[str], max_length: int, *, seed: int, new_head: bool = True
+    ) -> CrossEncoder:
         """Load a checkpoint; one without a head for one score gets a new one.
 
         Only weights in safetensors are read, and no code of the checkpoint is run.
+
+        Args:
+            model: The folder of a checkpoint, or its name.
+            max_length: The maximum number of tokens.
+            seed: That of a new head.
+            new_head: Whether there may be a new one.
         """
         import transformers
 
         torch.manual_seed(seed)  # a new head is drawn
         with loading(model):
             tokenizer = load_tokenizer(model)
-            module = transformers.AutoModelForSequenceClassification.from_pretrained(
+            module, report = transformers.AutoModelForSequenceClassification.from_pretrained(
                 os.fspath(model), num_labels=1, ignore_mismatched_sizes=True,
                 use_safetensors=True, trust_remote_code=False, dtype=torch.float32,
+                output_loading_info=True,
             )  # fmt: skip
+            require_weights(model, report, new=_head(module) if new_head else ())
         module.config.pad_token_id = tokenizer.pad_token_id
         return cls(module, tokenizer, max_length)
 
@@ -84,3 +95,10 @@ class CrossEncoder(TextEncoder):
         self.tokenizer.save_pretrained(folder)
         # That of a bi-encoder saved here before would make it draw a new head.
         (folder / LAYOUT).unlink(missing_ok=True)
+
+
+def _head(module: Any) -> list[str]:
+    """Return the beginnings of the names of all weights that are not the encoder's."""
+    encoder = f"{module.base_model_prefix}."
+    outside = {name for name in module.state_dict() if not name.startswith(encoder)}
+    return [*outside, f"{encoder}pooler."]

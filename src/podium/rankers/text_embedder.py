@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -13,12 +14,20 @@ from typing import Any
 import numpy as np
 
 from podium.errors import DataError
-from podium.kernels import Doubles, Floats
+from podium.kernels import Doubles, Floats, Ints
+from podium.rankers.parameter_checks import check_integer
 from podium.rankers.text_bi_encoder import BiEncoder
+from podium.rankers.text_checkpoint import move_to_device
 from podium.rankers.text_pairs import Pair, read_pairs, valid_text
 
 _AT_ONCE = 512
 """Texts that are looked up, embedded and written together."""
+
+_PAIRS_AT_ONCE = 4096
+"""Pairs whose vectors are multiplied together."""
+
+_NOT_OF_THE_MODEL = ("_name_or_path", "transformers_version", "architectures", "dtype")
+"""What a configuration says of where it is from."""
 
 
 class TextEmbedder:
@@ -30,6 +39,7 @@ class TextEmbedder:
         mini_batch_size: How many texts are embedded at once.
         cache_folder: Where embeddings are kept, by a hash of the model and of the text; several
             processes may share it.
+        device: Such as ``"cuda"``; by default the first GPU if there is one.
 
     Example::
 
@@ -44,8 +54,12 @@ class TextEmbedder:
         max_length: int = 256,
         mini_batch_size: int = 32,
         cache_folder: str | os.PathLike[str] | None = None,
+        device: str | None = None,
     ) -> None:
+        check_integer("max_length", max_length)
+        check_integer("mini_batch_size", mini_batch_size)
         self._encoder = BiEncoder.load(model, max_length)
+        move_to_device(self._encoder.module, device)
         self._size = mini_batch_size
         self._cache: Path | None = None
         if cache_folder is not None:
@@ -55,15 +69,8 @@ class TextEmbedder:
 
     def embed(self, texts: Sequence[str]) -> Floats:
         """Return one vector per text; of length 1 if texts are compared by the cosine."""
-        clean = [valid_text(text) for text in texts]
-        known = dict.fromkeys(clean)
-        index = {text: row for row, text in enumerate(known)}
-        unique = list(known)
-        vectors = np.empty((len(unique), self._encoder.module.config.hidden_size), np.float32)
-        for first in range(0, len(unique), _AT_ONCE):
-            part = unique[first : first + _AT_ONCE]
-            vectors[first : first + len(part)] = self._looked_up(part)
-        return vectors[[index[text] for text in clean]]
+        vectors, rows = self._distinct(texts)
+        return vectors[rows]
 
     def similarity(self, X: Any) -> Doubles:
         """Return the cosine of each query and document, or their dot product.
@@ -72,10 +79,29 @@ class TextEmbedder:
             X: Pairs of texts, or a data frame with columns ``query`` and ``document``.
         """
         pairs: list[Pair] = read_pairs(X)
-        queries = self.embed([query for query, _ in pairs])
-        documents = self.embed([document for _, document in pairs])
-        products: Doubles = np.einsum("ij,ij->i", queries, documents, dtype=np.float64)
+        queries, query_rows = self._distinct([query for query, _ in pairs])
+        documents, document_rows = self._distinct([document for _, document in pairs])
+        products = np.empty(len(pairs))
+        for first in range(0, len(pairs), _PAIRS_AT_ONCE):
+            part = slice(first, first + _PAIRS_AT_ONCE)
+            products[part] = np.einsum(
+                "ij,ij->i", queries[query_rows[part]], documents[document_rows[part]],
+                dtype=np.float64,
+            )  # fmt: skip
         return products
+
+    def _distinct(self, texts: Sequence[str]) -> tuple[Floats, Ints]:
+        """Return the vectors of the distinct texts, and which of them each text has."""
+        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+            raise DataError("there is a text that is not a string", hint="Give a list of strings.")
+        clean = [valid_text(text) for text in texts]
+        index = {text: row for row, text in enumerate(dict.fromkeys(clean))}
+        distinct = list(index)
+        vectors = np.empty((len(distinct), self._encoder.module.config.hidden_size), np.float32)
+        for first in range(0, len(distinct), _AT_ONCE):
+            part = distinct[first : first + _AT_ONCE]
+            vectors[first : first + len(part)] = self._looked_up(part)
+        return vectors, np.array([index[text] for text in clean], np.int64)
 
     def _looked_up(self, texts: list[str]) -> Floats:
         if self._cache is None:
@@ -130,6 +156,9 @@ def _model_hash(encoder: BiEncoder) -> str:
         digest.update(name.encode())
         digest.update(value.cpu().numpy().tobytes())
     digest.update(encoder.tokenizer.backend_tokenizer.to_str().encode())
-    settings = (module.pooling, module.similarity, encoder.max_length)
+    config = module.config.to_dict()
+    described = {name: each for name, each in config.items() if name not in _NOT_OF_THE_MODEL}
+    digest.update(json.dumps(described, sort_keys=True, default=repr).encode())
+    settings = (module.pooling, module.similarity, module.normalizes, encoder.max_length)
     digest.update(repr(settings).encode())
     return digest.hexdigest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -68,6 +69,15 @@ class TextPairs:
         rows = self.queries.offsets
         pairs = [pair for query in chosen for pair in self.pairs[rows[query] : rows[query + 1]]]
         return pairs, self.queries.select(np.asarray(chosen))
+
+    def digest(self) -> str:
+        """Return a hash of the texts, the labels and the queries."""
+        digest = hashlib.sha256()
+        for values in (self.queries.labels, self.queries.offsets):
+            digest.update(np.ascontiguousarray(values).tobytes())
+        for pair in self.pairs:
+            digest.update(repr(pair).encode())
+        return digest.hexdigest()
 
 
 def read_pairs(X: Any) -> list[Pair]:

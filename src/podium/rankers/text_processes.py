@@ -8,6 +8,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
+from podium.errors import ArgumentError
 from podium.kernels import Doubles
 from podium.rankers.communicator import SINGLE_PROCESS, Communicator
 
@@ -35,6 +36,16 @@ def text_processes(device: torch.device) -> Communicator:
     if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
         return TorchProcesses(device)
     return SINGLE_PROCESS
+
+
+def require_same(epoch: int, processes: Communicator) -> None:
+    """Raise an ArgumentError in all processes unless all continue after the same epoch."""
+    epochs, squares = processes.all_reduce(np.array([epoch, epoch**2], np.float64))
+    if processes.size * squares != epochs**2:
+        raise ArgumentError(
+            "the processes have different checkpoints",
+            hint="Give a checkpoint_folder that all of them read.",
+        )
 
 
 def sum_gradients(module: Any, processes: Communicator) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 from podium.data.seeds import generator
@@ -28,7 +30,6 @@ class ParzenSearch:
     its best value so far is worse than the median of the others after as many steps.
 
     Args:
-        combinations: All of them, as ``parameter_combinations`` returns them.
         param_grid: The values of each parameter.
         n_trials: How many to try; at most all.
         random_state: The seed.
@@ -37,7 +38,6 @@ class ParzenSearch:
 
     def __init__(
         self,
-        combinations: Sequence[Mapping[str, Any]],
         param_grid: Mapping[str, Sequence[Any]],
         n_trials: int | None,
         random_state: int,
@@ -54,8 +54,8 @@ class ParzenSearch:
                 hint="Give n_trials, some dozens, or sampler='random' to try all.",
             )
         check_integer("n_trials", n_trials)
-        self.total = min(n_trials, len(combinations))
         self._sizes = {name: len(values) for name, values in param_grid.items()}
+        self.total = min(n_trials, math.prod(self._sizes.values()))
         self._ordered = {name: _in_order(values) for name, values in param_grid.items()}
         self._param_grid = param_grid
         self._sign = 1.0 if larger_is_better else -1.0
@@ -65,7 +65,8 @@ class ParzenSearch:
         try:
             self._study = optuna.create_study(
                 direction="maximize",
-                sampler=optuna.samplers.TPESampler(seed=random_state),
+                # Of NumPy's older generators, which take no larger seeds.
+                sampler=optuna.samplers.TPESampler(seed=random_state % 2**32),
                 pruner=optuna.pruners.MedianPruner(n_startup_trials=_UNPRUNED),
             )
         finally:
@@ -136,6 +137,6 @@ class ParzenSearch:
 
 
 def _in_order(values: Sequence[Any]) -> bool:
-    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+    if not all(isinstance(value, Real) and not isinstance(value, bool) for value in values):
         return False
     return list(values) in (sorted(values), sorted(values, reverse=True))

@@ -75,7 +75,8 @@ def tune(
         random_state: The seed of the search.
         sampler: How combinations are chosen: ``"random"``, or ``"tpe"``, Optuna's tree-structured
             Parzen estimator (extra ``tuning``), which learns from the trials before, and stops fits
-            whose validation measure stays behind the median.
+            whose validation measure stays behind the median, if the ranker's own ``measure`` is
+            the one that chooses.
         progress: Called after each trial with its number, the number of trials, and the trial.
 
     Example:
@@ -102,7 +103,9 @@ def tune(
         candidate = with_parameters(clone(ranker), parameters)
         try:
             # Rankers of others may take no progress, and need none where nothing is pruned.
-            following = {} if search.follow is None else {"progress": search.follow}
+            following: dict[str, Any] = {}
+            if search.follow is not None and _reports(candidate, measure):
+                following["progress"] = search.follow
             candidate.fit(data, eval_set=eval_set, **following)
         except FitPruned:
             trials.append(Trial(parameters, search.pruned(), pruned=True))
@@ -117,6 +120,15 @@ def tune(
     assert best is not None  # there is at least one combination, and the first is not pruned
     order = sorted(trials, key=lambda trial: (trial.pruned, -sign * trial.value))
     return TuningResult(tuple(order), best[1])
+
+
+def _reports(ranker: Ranker, measure: str | Measure) -> bool:
+    """Return whether a fit reports a measure: by another one it cannot be compared."""
+    own = [
+        each.get_params(deep=False).get("measure", measure)
+        for each in (ranker, *nested_rankers(ranker))
+    ]
+    return all(repr(parse_measure(each)) == repr(parse_measure(measure)) for each in own)
 
 
 class _ListSearch:
@@ -149,9 +161,8 @@ def _search(
         return _ListSearch(parameter_combinations(param_grid, n_trials, random_state))
     if sampler != "tpe":
         raise unknown_name("sampler", sampler, get_args(Sampler))
-    every = parameter_combinations(param_grid, None, random_state)
     return ParzenSearch(
-        every, param_grid, n_trials, random_state, larger_is_better=larger_is_better
+        _checked_grid(param_grid), n_trials, random_state, larger_is_better=larger_is_better
     )
 
 
@@ -161,18 +172,23 @@ def parameter_combinations(
     """Return the combinations of parameters to try: all, or ``n_trials`` drawn at random."""
     if n_trials is not None:
         check_integer("n_trials", n_trials)
-    for name, values in param_grid.items():
-        if isinstance(values, str) or not isinstance(values, Iterable):
-            raise ArgumentError(f"{name} is not a list of values", hint=f"Give [{values!r}].")
-    combinations = [
-        dict(zip(param_grid, values, strict=True)) for values in product(*param_grid.values())
-    ]
-    if not combinations:
-        raise ArgumentError("there is nothing to try", hint="Give each parameter a value or more.")
+    grid = _checked_grid(param_grid)
+    combinations = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
     if n_trials is not None and n_trials < len(combinations):
         drawn = generator(random_state).permutation(len(combinations))[:n_trials]
         combinations = [combinations[index] for index in sorted(drawn)]
     return combinations
+
+
+def _checked_grid(param_grid: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+    """Return the values of each parameter as lists; raise an ArgumentError if there are none."""
+    for name, values in param_grid.items():
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise ArgumentError(f"{name} is not a list of values", hint=f"Give [{values!r}].")
+    grid = {name: list(values) for name, values in param_grid.items()}
+    if not all(grid.values()):
+        raise ArgumentError("there is nothing to try", hint="Give each parameter a value or more.")
+    return grid
 
 
 def with_parameters(ranker: _Estimator, parameters: Mapping[str, Any]) -> _Estimator:

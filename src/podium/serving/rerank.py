@@ -43,13 +43,24 @@ def add_rerank_routes(app: FastAPI, service: Service) -> None:
     """Add the routes; those of several versions are the same."""
     turn = asyncio.Lock()
 
+    def end_turn(scoring: asyncio.Future[Doubles]) -> None:
+        turn.release()
+        if not scoring.cancelled():
+            scoring.exception()  # retrieved: of one that nobody waits for, it would be logged
+
     async def scores(model: ServedTextModel, query: str, documents: list[str]) -> Doubles:
         """Score one request at a time: each uses all cores, and time is limited."""
         stop = threading.Event()
         try:
             async with asyncio.timeout(service.settings.most_seconds):
-                async with turn:
-                    return await asyncio.to_thread(model.score, query, documents, stop)
+                await turn.acquire()
+                scoring = asyncio.ensure_future(
+                    asyncio.to_thread(model.score, query, documents, stop)
+                )
+                # Not when the time is up: a thread cannot be stopped, and another one beside it
+                # would take its memory, too.
+                scoring.add_done_callback(end_turn)
+                return await asyncio.shield(scoring)
         except TimeoutError:
             raise Refusal(503, "scoring took too long") from None
         finally:

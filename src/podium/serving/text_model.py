@@ -41,6 +41,19 @@ def is_text_model(content: bytes) -> bool:
         return False
 
 
+def _unpack(content: bytes, folder: str) -> None:
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as file:
+            for entry in file.infolist():
+                if entry.compress_type != zipfile.ZIP_STORED:
+                    raise ValueError("its files are compressed")
+                file.extract(entry, folder)
+    except (OSError, ValueError, RuntimeError, zipfile.BadZipFile) as error:
+        raise DataError(
+            f"cannot be unpacked ({error})", hint="Serve the folder that the ranker was saved in."
+        ) from error
+
+
 class ServedTextModel:
     """A ranker of texts in memory.
 
@@ -58,11 +71,7 @@ class ServedTextModel:
         self.version = version
         self.digest = hashlib.sha256(content).hexdigest()
         with tempfile.TemporaryDirectory(prefix="podium-serving-") as folder:
-            with zipfile.ZipFile(io.BytesIO(content)) as file:
-                for entry in file.infolist():
-                    if entry.compress_type != zipfile.ZIP_STORED:
-                        raise DataError("its files are compressed", hint="Save the ranker again.")
-                    file.extract(entry, folder)
+            _unpack(content, folder)
             self._ranker = TextRanker.load(folder)
         if not np.isfinite(self.score("query", ["document", ""], threading.Event())).all():
             raise DataError("does not give finite scores", hint="Train it again.")

@@ -75,11 +75,12 @@ class RankingEvaluator(ModelEvaluator):
         for name in evaluator_config:
             if name not in _SETTINGS:
                 raise unknown_name("setting of the evaluator", name, _SETTINGS)
-        query_ids = _query_ids(dataset, evaluator_config.get("query_id", QUERY_COLUMN))
+        query_column = evaluator_config.get("query_id", QUERY_COLUMN)
+        query_ids = _query_ids(dataset, query_column)
         if not dataset.has_targets:
             raise ArgumentError("the rows have no labels", hint="Name their column as targets=.")
         labels = np.asarray(dataset.labels_data, np.float64)
-        scores = _scores(dataset, model, predictions, len(labels))
+        scores = _scores(dataset, model, predictions, query_column, len(labels))
         conventions = evaluator_config.get("conventions")
         evaluation = evaluate(
             evaluator_config.get("measures", "nDCG@10"),
@@ -93,7 +94,7 @@ class RankingEvaluator(ModelEvaluator):
         for name, value in metrics.items():
             client.log_metric(run_id, name, value)
         client.set_tag(run_id, "podium.conventions", str(evaluation.conventions)[:5000])
-        client.log_table(run_id, _columns(evaluation), QUERIES_FILE)
+        _log_queries(client, run_id, evaluation)
         rows = pa.table({"query_id": query_ids, "label": labels, "score": scores})
         with tempfile.TemporaryDirectory() as folder:
             pq.write_table(rows, Path(folder) / SCORES_FILE)
@@ -153,10 +154,12 @@ def _query_ids(dataset: Any, column: str) -> pa.Array:
             f"the rows have no column {column!r} of query ids",
             hint="Give a data frame with one, and name it in evaluator_config: query_id.",
         )
+    if features[column].isna().any():  # as a string, a missing value would be an id
+        raise DataError("a row has no query id", hint="Give every row one, or leave the row out.")
     return as_strings(pa.array(features[column].astype(str)), "query ids")
 
 
-def _scores(dataset: Any, model: Any, column: str | None, rows: int) -> Doubles:
+def _scores(dataset: Any, model: Any, column: str | None, query_column: str, rows: int) -> Doubles:
     if model is None:
         if not dataset.has_predictions:
             raise ArgumentError(
@@ -165,7 +168,7 @@ def _scores(dataset: Any, model: Any, column: str | None, rows: int) -> Doubles:
             )
         answer = dataset.predictions_data
     else:
-        answer = model.predict(_inputs(model, dataset.features_data))
+        answer = model.predict(_inputs(model, dataset.features_data, query_column))
         if column is not None:
             answer = answer[column]
     scores = np.asarray(answer, np.float64)
@@ -177,24 +180,33 @@ def _scores(dataset: Any, model: Any, column: str | None, rows: int) -> Doubles:
     return scores.reshape(rows)
 
 
-def _inputs(model: Any, features: Any) -> Any:
+def _inputs(model: Any, features: Any, query_column: str) -> Any:
     """Return the rows as a model takes them: with query ids only if it knows what they are."""
     metadata = getattr(model, "metadata", None)
-    schema = metadata.get_input_schema() if metadata is not None else None
-    if schema is not None:
-        takes = QUERY_COLUMN in schema.input_names()
+    if metadata is None:  # a function
+        return features.assign(**{query_column: features[query_column].astype(str)})
+    schema = metadata.get_input_schema()
+    names = () if schema is None else schema.input_names()
+    if query_column in names:
+        return features.assign(**{query_column: features[query_column].astype(str)})
+    rows = features.drop(columns=[query_column])
+    is_ranker = schema is None and "podium" in metadata.flavors
+    if QUERY_COLUMN in names or is_ranker:
+        rows = rows.assign(**{QUERY_COLUMN: features[query_column].astype(str)})
+    return rows
+
+
+def _log_queries(client: mlflow.MlflowClient, run_id: str, evaluation: Evaluation) -> None:
+    """Log the table of queries in place of that of an earlier evaluation, if there is one."""
+    import pandas as pd
+
+    columns = evaluation.to_arrow()
+    table = pd.DataFrame({name: columns[name].to_pylist() for name in columns.column_names})
+    if QUERIES_FILE in {file.path for file in client.list_artifacts(run_id)}:
+        # log_table would add rows to it.
+        client.log_text(run_id, table.to_json(orient="split", index=False), QUERIES_FILE)
     else:
-        takes = metadata is None or "podium" in metadata.flavors
-    if QUERY_COLUMN not in features.columns:
-        return features
-    if takes:
-        return features.assign(**{QUERY_COLUMN: features[QUERY_COLUMN].astype(str)})
-    return features.drop(columns=[QUERY_COLUMN])
-
-
-def _columns(evaluation: Evaluation) -> dict[str, list[Any]]:
-    table = evaluation.to_arrow()
-    return {name: table[name].to_pylist() for name in table.column_names}
+        client.log_table(run_id, table, QUERIES_FILE)
 
 
 def _logged_rows(run_id: str) -> pa.Table:
