@@ -109,6 +109,13 @@ def test_labels_of_candidates_and_checkpoints(folder: Path) -> None:
     assert report["training_labels"]["documents_labelled"] == 24
     assert report["ranker"] == "TextRanker"
     assert (folder / "kept" / "checkpoint.podium").is_file()
+    # Continued, with nothing left to do: the measure is that of the epoch before.
+    again = ("train", "lists.jsonl", "twice", "--text", "bert", *SMALL, "--checkpoints", "held")
+    first, second = (
+        json.loads(succeed(*again, "--validation", "lists.jsonl", "--json")) for _ in range(2)
+    )
+    assert first["validation_measure"] == second["validation_measure"]
+    assert list(first["validation_measure"]) == ["nDCG@10"]
     pairs, ids = rows(range(4))
     expected = TextRanker("bert", max_length=32, epochs=1, learning_rate=0.001)
     expected.fit(pairs, list(range(4)) * 6, qid=ids)

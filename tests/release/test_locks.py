@@ -1,5 +1,6 @@
 """Lock files have what pyproject.toml asks for."""
 
+import re
 import tomllib
 
 import pytest
@@ -29,6 +30,18 @@ GOOD = "".join(
 def test_locks_are_what_the_project_asks_for(name: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert problems(project, EXTRAS[name], (LOCKS / f"{name}.txt").read_text()) == []
+
+
+def test_both_fit_into_one_environment() -> None:
+    studio, serving = (
+        dict(
+            re.findall(r"^([\w.-]+)(?:\[.*?\])?==(\S+)", (LOCKS / f"{name}.txt").read_text(), re.M)
+        )
+        for name in ("studio", "serving")
+    )
+    shared = studio.keys() & serving.keys()
+    assert {"numpy", "uvicorn", "fastapi"} <= shared
+    assert {name: studio[name] for name in shared} == {name: serving[name] for name in shared}
 
 
 def test_extras_of_extras_are_followed() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -76,8 +76,16 @@ class FitReport:
 
         return follow
 
-    def learned(self, ranker: Ranker | TextRanker, output: str) -> None:
-        """Note what a fit came to."""
+    def learned(
+        self, ranker: Ranker | TextRanker, output: str, values: Sequence[float] | None = None
+    ) -> None:
+        """Note what a fit came to.
+
+        Args:
+            ranker: The fitted ranker.
+            output: Where it was saved.
+            values: The measure after each step; by default those of the steps that were followed.
+        """
         from podium.measures import parse_measure
 
         trees = getattr(ranker, "n_estimators_", None)
@@ -89,9 +97,10 @@ class FitReport:
             self._note("iterations", int(iterations), f"{iterations}")
         elif self._steps:
             self._note("steps", self._steps, f"{self._steps}")
-        if self._values and self.measure is not None:
+        values = self._values if values is None else values
+        if values and self.measure is not None:
             larger = parse_measure(self.measure).larger_is_better
-            best = max(self._values) if larger else min(self._values)
+            best = max(values) if larger else min(values)
             self.facts["validation_measure"] = {self.measure: best}
             self.text[f"validation {self.measure}"] = f"{best:.4f}"
         self.saved(ranker, output)

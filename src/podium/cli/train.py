@@ -287,7 +287,9 @@ def _train_text(
         step_progress("Training", report.measure) as progress,
     ):
         ranker.fit(**train, **held_out, progress=report.following(progress))
-    report.learned(ranker, output)
+    # A fit that was continued has epochs that were not followed here.
+    history = ranker.evals_result_.get("valid_0", {})
+    report.learned(ranker, output, history.get(str(ranker.measure)))
     report.print(as_json=as_json)
 
 

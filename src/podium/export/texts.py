@@ -24,7 +24,7 @@ import numpy as np
 
 from podium.data.atomic import atomic_write
 from podium.data.json_lines import json_line, json_lines, parse_json
-from podium.errors import ArgumentError, DataError
+from podium.errors import ArgumentError, DataError, MissingPackageError
 from podium.export.differences import Finding
 from podium.export.folder import GOLDEN, MANIFEST
 from podium.export.targets.onnx import MODEL, inference_session
@@ -193,7 +193,7 @@ def _verify(path: Path, manifest: TextManifest) -> Verification:
     pairs = [(query, document) for query, document, _ in rows]
     try:
         scores = OnnxTextRanker(path, manifest).predict(pairs)
-    except DataError:  # it says what to do already
+    except (DataError, MissingPackageError):  # they say what to do already
         raise
     except Exception as error:  # tokenizers and ONNX Runtime raise what they like
         reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
@@ -243,7 +243,10 @@ class OnnxTextRanker:
     """
 
     def __init__(self, folder: Path, manifest: TextManifest) -> None:
-        from tokenizers import Tokenizer
+        try:
+            from tokenizers import Tokenizer
+        except ImportError as error:  # of the extra text: other exports need none
+            raise MissingPackageError("tokenizers", extra="text") from error
 
         self._manifest = manifest
         try:
