@@ -73,6 +73,41 @@ def test_it_learns_what_makes_a_document_good(checkpoint: Path) -> None:
     assert untrained.score(new_pairs, new_labels, qid=new_ids) < 0.85
 
 
+def test_steps_are_those_of_adamw(checkpoint: Path) -> None:
+    """Its first step moves a weight by the rate, after its decay, whatever the gradient is."""
+    pairs, labels, _ = word_task(1, 4)
+    before = CrossEncoder.load(checkpoint, 48, seed=0).module
+
+    def stop(_step: int, _loss: float, _value: float | None) -> None:
+        raise KeyboardInterrupt
+
+    def moved(**parameters: Any) -> tuple[float, float]:
+        """How far the head moved at most, and what a weight of the layer norm has become."""
+        fitted = ranker(checkpoint, learning_rate=1e-3, **parameters)
+        with pytest.raises(FitInterrupted):
+            fitted.fit(pairs, labels, group=[4], progress=stop)
+        module = fitted.encoder_.module
+        head = (module.classifier.weight - before.classifier.weight).detach().abs().max()
+        norm = module.bert.embeddings.LayerNorm.weight.detach().mean()
+        return float(head), float(norm)
+
+    # One step per epoch: that is the first of as many as there are epochs.
+    assert moved(epochs=1, weight_decay=0.0)[0] == pytest.approx(1e-3, rel=0.01)
+    assert moved(epochs=4, weight_decay=0.0, warmup_ratio=0.75)[0] == pytest.approx(
+        1e-3 / 4, rel=0.01
+    )
+    assert moved(epochs=1, weight_decay=100.0)[1] == pytest.approx(0.9, abs=1e-3)
+    # AdamW divides by the gradient and 1e-8: one that is cut to 1e-12 hardly moves a weight.
+    assert moved(epochs=1, weight_decay=0.0, max_grad_norm=1e-12)[0] < 1e-6
+
+
+def test_it_stops_when_nothing_gets_better(checkpoint: Path) -> None:
+    pairs, labels, ids = word_task(2, 4)
+    fitted = ranker(checkpoint, epochs=9, learning_rate=1e-12, n_iter_no_change=2)
+    fitted.fit(pairs, labels, qid=ids, eval_set=[(pairs, labels)], eval_qid=[ids])
+    assert len(fitted.evals_result_["valid_0"]["nDCG@10"]) == 3
+
+
 def test_rows_in_any_order_and_data_frames(checkpoint: Path) -> None:
     pairs, labels, ids = word_task(4, 5)
     straight = ranker(checkpoint, epochs=1).fit(pairs, labels, qid=ids)

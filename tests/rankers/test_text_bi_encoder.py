@@ -25,16 +25,17 @@ from tests.rankers.tiny_bert import gradients, save_tiny_bert, word_task
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def vectors(checkpoint: Path, texts: list[str]) -> Any:
-    """Means of the last layer over the tokens of each text alone, of length 1."""
+def vectors(checkpoint: Path, texts: list[str], pooling: str = "mean") -> Any:
+    """Means of the last layer over the tokens of each text, or its first token's; of length 1."""
     from transformers import AutoModel, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(checkpoint)
     model = AutoModel.from_pretrained(checkpoint).eval()
     with torch.inference_mode():
         states = [model(**tokenizer(text, return_tensors="pt")).last_hidden_state for text in texts]
-    means = np.array([state[0].mean(0).numpy() for state in states])
-    return means / np.linalg.norm(means, axis=1, keepdims=True)
+    parts = [state[0].mean(0) if pooling == "mean" else state[0, 0] for state in states]
+    pooled = np.array([part.numpy() for part in parts])
+    return pooled / np.linalg.norm(pooled, axis=1, keepdims=True)
 
 
 TEXTS = ["w1 w2 w3", "w4", "w5 w6 w7 w8 w9 w1", ""]
@@ -162,8 +163,7 @@ def write_layout(folder: Path, *kinds: str, pooling: str = "1_Pooling", mode: st
     (folder / "modules.json").write_text(json.dumps(parts))
     if mode:
         (folder / pooling).mkdir(exist_ok=True)
-        content = {"pooling_mode_cls_token": mode == "cls", "pooling_mode_mean_tokens": True}
-        content["pooling_mode_mean_tokens"] = mode == "mean"
+        content = {f"pooling_mode_{each}": mode in each for each in ("cls_token", "mean_tokens")}
         (folder / pooling / "config.json").write_text(json.dumps(content))
 
 
@@ -172,10 +172,10 @@ def test_vectors_are_normalized_if_the_layout_says_so(tmp_path: Path) -> None:
     write_layout(tmp_path, "Transformer", "Pooling", "Normalize")
     (tmp_path / "config_sentence_transformers.json").write_text('{"similarity_fn_name": "dot"}')
     encoder = BiEncoder.load(tmp_path, 64)
-    vectors = encoder.embed(TEXTS, 2)
-    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    first = vectors(tmp_path, TEXTS, pooling="cls")
+    np.testing.assert_allclose(encoder.embed(TEXTS, 2), first, atol=1e-6)
     dots = encoder.predict([(TEXTS[0], TEXTS[1])], 2)
-    np.testing.assert_allclose(dots, [vectors[0] @ vectors[1]], rtol=1e-5)
+    np.testing.assert_allclose(dots, [first[0] @ first[1]], rtol=1e-5)
     encoder.save(tmp_path / "saved")
     parts = json.loads((tmp_path / "saved" / "modules.json").read_text())
     assert parts[-1]["type"].endswith(".Normalize")

@@ -16,6 +16,9 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 import torch
 
+from podium.errors import ArgumentError
+from podium.rankers.communicator import Communicator
+from podium.rankers.text_processes import require_same
 from tests.rankers.fit_text import fit_text
 from tests.rankers.tiny_bert import save_tiny_bert
 
@@ -53,6 +56,25 @@ def alone(folder: Path) -> Any:
     torch.set_num_threads(1)
     yield fit_text(str(folder / "bert"), PARAMETERS)
     torch.set_num_threads(threads)
+
+
+class Pair(Communicator):
+    """One of two processes; the other one always sends the same."""
+
+    size = 2
+
+    def __init__(self, *sent: float) -> None:
+        self.sent = np.array(sent)
+
+    def all_reduce(self, values: Any) -> Any:
+        return values + self.sent
+
+
+def test_processes_continue_after_the_same_epoch() -> None:
+    require_same(3, Pair(3, 9))
+    for other in (0, 2, 4):
+        with pytest.raises(ArgumentError, match="the processes have different checkpoints"):
+            require_same(3, Pair(other, other**2))
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import threading
 import zipfile
 
@@ -18,7 +19,7 @@ from podium.errors import DataError
 from podium.rankers import TextRanker
 from podium.serving import ModelSpec, ServingSettings, create_app, parse_model
 from podium.serving.repository import Repository
-from podium.serving.text_model import ServedTextModel
+from podium.serving.text_model import ServedTextModel, pack_folder
 from tests.rankers.tiny_bert import save_tiny_bert
 from tests.serving.service import TOKEN, bearer, linear, serving, write_tokens
 
@@ -155,6 +156,26 @@ def test_one_request_is_scored_at_a_time(folder, monkeypatch):
                 assert answer.status_code == 503
             go_on.set()
         assert started == ["first"]
+
+
+def test_a_ranker_without_finite_scores_is_refused(folder, tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    shutil.copytree(folder / "texts", tmp_path / "texts")
+    file = tmp_path / "texts" / "model.safetensors"
+    weights = load_file(file)
+    weights["classifier.bias"][0] = float("nan")
+    save_file(weights, file, metadata={"format": "pt"})
+    settings = ServingSettings(models=(ModelSpec("m", 1, str(tmp_path / "texts")),))
+    with pytest.raises(DataError, match="does not give finite scores"):
+        Repository(settings, tmp_path / "shared").reload()
+
+
+def test_a_folder_that_is_too_large_is_refused(folder):
+    size = sum(path.stat().st_size for path in (folder / "texts").rglob("*"))
+    assert len(pack_folder(folder / "texts", 2 * size)) > size / 2
+    with pytest.raises(DataError, match="is larger than 1 GiB"):
+        pack_folder(folder / "texts", size // 2)
 
 
 def packed(**files):
