@@ -203,7 +203,7 @@ def test_a_checkpoint_of_other_rows_is_refused(checkpoint: Path, tmp_path: Path)
     kept.fit(pairs, labels, qid=ids)
     changed = [(query, f"{document} w1") for query, document in pairs]
     others: list[dict[str, Any]] = [
-        {"y": labels[::-1]}, {"X": changed}, {"qid": ids[::-1]},
+        {"y": labels[::-1]}, {"X": changed}, {"qid": np.repeat(["a", "b"], [3, 5])},
         {"eval_set": [(pairs, labels)], "eval_qid": [ids]},
     ]  # fmt: skip
     for other in others:
