@@ -168,7 +168,7 @@ def test_a_ranker_without_finite_scores_is_refused(folder, tmp_path):
     save_file(weights, file, metadata={"format": "pt"})
     settings = ServingSettings(models=(ModelSpec("m", 1, str(tmp_path / "texts")),))
     with pytest.raises(DataError, match="does not give finite scores"):
-        Repository(settings, tmp_path / "shared").reload()
+        Repository(settings, tmp_path).reload()
 
 
 def test_a_folder_that_is_too_large_is_refused(folder):
@@ -199,7 +199,7 @@ def test_files_that_are_not_packed_rankers_are_refused(tmp_path, content, messag
     (tmp_path / "packed").write_bytes(content)
     settings = ServingSettings(models=(ModelSpec("m", 1, str(tmp_path / "packed")),))
     with pytest.raises(DataError, match=message):
-        Repository(settings, tmp_path / "shared").reload()
+        Repository(settings, tmp_path).reload()
 
 
 def test_texts_have_no_shadow(folder, tmp_path):
