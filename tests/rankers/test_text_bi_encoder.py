@@ -249,7 +249,8 @@ def test_what_cannot_be_embedded_is_refused(checkpoint: Path) -> None:
         with pytest.raises(DataError, match="a text that is not a string"):
             embedder.embed(wrong)  # type: ignore[arg-type]
     for name in ("max_length", "mini_batch_size"):
+        wrong_sizes: dict[str, Any] = {name: 0}
         with pytest.raises(ArgumentError, match=f"{name} is 0"):
-            TextEmbedder(checkpoint, **{name: 0})
+            TextEmbedder(checkpoint, **wrong_sizes)
     with pytest.raises(ArgumentError, match="device 'tpu' cannot be used"):
         TextEmbedder(checkpoint, device="tpu")

@@ -144,7 +144,7 @@ def test_a_fit_that_reports_another_measure_is_not_pruned() -> None:
             super().__init__(column, bonus)
             self.measure = measure
 
-    grid = {"column": [0, 1, 2, 3, 4, 5], "bonus": [0.0, 1.0]}
+    grid: dict[str, Any] = {"column": [0, 1, 2, 3, 4, 5], "bonus": [0.0, 1.0]}
     for measure, own, expected in (
         ("WKT(k=5)", "nDCG@10", False), ("nDCG@10", "nDCG@5", False), ("nDCG@10", "nDCG@10", True),
     ):  # fmt: skip
@@ -159,7 +159,10 @@ def test_a_fit_that_reports_another_measure_is_not_pruned() -> None:
 
 
 def test_a_large_space_is_not_listed() -> None:
-    grid = {"column": [1] * 30_000, "bonus": [0.5] * 30_000}  # a list of 900 million combinations
+    grid: dict[str, Any] = {
+        "column": [1] * 30_000,
+        "bonus": [0.5] * 30_000,
+    }  # a list of 900 million combinations
     result = tune(Reported(), grid, DATA, DATA, n_trials=2, sampler="tpe")
     assert [trial.params for trial in result.trials] == [{"column": 1, "bonus": 0.5}] * 2
 

@@ -71,7 +71,7 @@ def layout_file(model: str | os.PathLike[str], name: str) -> Path | None:
     if Path(model).is_dir():
         path = Path(model) / name
         return path if path.is_file() else None
-    from transformers.utils import cached_file
+    from transformers.utils.hub import cached_file
 
     cached = cached_file(os.fspath(model), name, _raise_exceptions_for_missing_entries=False)
     return None if cached is None else Path(cached)
