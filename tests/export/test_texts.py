@@ -14,7 +14,7 @@ pytest.importorskip("transformers")
 pytest.importorskip("onnxruntime")
 import torch
 
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 from podium.export import export_text_ranker, verify_text_export
 from podium.export.texts import OnnxTextRanker
 from podium.rankers import TextRanker
@@ -95,6 +95,41 @@ def test_a_graph_that_cannot_be_run_is_refused(folder: Path, tmp_path: Path) -> 
     (tmp_path / "golden.jsonl").write_text('{"query": "w1", "document": "w2", "score": 1}\n')
     (tmp_path / "manifest.json").write_text(json.dumps(MANIFEST))
     assert "cannot score the golden pairs ('pixels')" in fail("verify", tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
+def test_masks_of_other_shapes(tmp_path: Path) -> None:
+    """DeBERTa takes the tokenizer's mask only; its positions are relative."""
+    from transformers import DebertaV2Config, DebertaV2Model
+
+    save_tiny_bert(tmp_path)
+    config = DebertaV2Config(
+        vocab_size=70, hidden_size=32, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=64, max_position_embeddings=40, relative_attention=True,
+        position_biased_input=False, pos_att_type=["p2c", "c2p"],
+    )  # fmt: skip
+    DebertaV2Model(config).save_pretrained(tmp_path)
+    pairs, labels, ids = word_task(2, 4)
+    fitted = TextRanker(tmp_path, max_length=30, epochs=1).fit(pairs, labels, qid=ids)
+    manifest = export_text_ranker(fitted, tmp_path / "out")
+    scores = OnnxTextRanker(tmp_path / "out", manifest).predict(pairs)
+    np.testing.assert_allclose(scores, fitted.predict(pairs), atol=1e-5)
+
+
+def test_what_cannot_be_traced_is_refused(folder: Path, tmp_path: Path) -> None:
+    class Untraceable(torch.nn.Linear):
+        def forward(self, states: torch.Tensor) -> torch.Tensor:
+            if torch.jit.is_tracing():  # type: ignore[no-untyped-call]
+                raise ValueError("not while it is traced")
+            return super().forward(states)
+
+    pairs, labels, ids = word_task(2, 4)
+    fitted = TextRanker(folder / "bert", max_length=40, epochs=1).fit(pairs, labels, qid=ids)
+    fitted.encoder_.module.classifier = Untraceable(32, 1)
+    message = r"BertForSequenceClassification cannot be traced \(not while it is traced\)"
+    with pytest.raises(ArgumentError, match=message):
+        export_text_ranker(fitted, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_scores_within_rounding_have_no_order(folder: Path, tmp_path: Path) -> None:

@@ -285,6 +285,20 @@ class OnnxTextRanker:
 
 def _graph(encoder: TextEncoder, is_bi_encoder: bool) -> bytes:
     """Trace the transformer and return the bytes of its graph."""
+    try:
+        return _traced(encoder, is_bi_encoder, own_mask=True)
+    except Exception:
+        try:
+            return _traced(encoder, is_bi_encoder, own_mask=False)
+        except Exception as error:
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+            raise ArgumentError(
+                f"{type(encoder.module).__name__} cannot be traced ({reason})",
+                hint="Train another checkpoint, such as a BERT, for ONNX.",
+            ) from error
+
+
+def _traced(encoder: TextEncoder, is_bi_encoder: bool, *, own_mask: bool) -> bytes:
     import torch
 
     tokens = encoder.tokenizer(["a b", "c"], padding=True, return_tensors="pt")
@@ -299,9 +313,10 @@ def _graph(encoder: TextEncoder, is_bi_encoder: bool) -> bytes:
         def forward(self, *values: torch.Tensor) -> Any:
             inputs = dict(zip(names, values, strict=True))
             mask = inputs["attention_mask"]
-            # The mask that transformers make depends on the tokens that they are traced with.
-            hidden = (1.0 - mask[:, None, None, :].float()) * torch.finfo(torch.float32).min
-            inputs["attention_mask"] = hidden.expand(-1, 1, mask.shape[1], -1)
+            if own_mask:
+                # The mask that transformers make depends on the tokens that they are traced with.
+                hidden = (1.0 - mask[:, None, None, :].float()) * torch.finfo(torch.float32).min
+                inputs["attention_mask"] = hidden.expand(-1, 1, mask.shape[1], -1)
             if is_bi_encoder:
                 states = self.module.transformer(**inputs).last_hidden_state
                 return self.module.pool(states, mask)

@@ -27,7 +27,7 @@ _PAIRS_AT_ONCE = 4096
 """Pairs whose vectors are multiplied together."""
 
 _NOT_OF_THE_MODEL = ("_name_or_path", "transformers_version", "architectures", "dtype")
-"""What a configuration says of where it is from."""
+"""What a configuration says of where it is from, in some versions of transformers."""
 
 
 class TextEmbedder:
