@@ -15,6 +15,7 @@ from podium.studio.accounts import service as accounts
 from podium.studio.accounts import throttling
 from podium.studio.accounts.audit import record
 from podium.studio.errors import RefusedError
+from podium.studio.messages import Message
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.tables import Project
 from podium.studio.store.text import storable
@@ -22,6 +23,7 @@ from podium.studio.store.tokens import digest, new_secret
 from podium.studio.web.access import COOKIE, person_of, signed_in
 from podium.studio.web.cookies import cookie, drop_cookie, set_cookie
 from podium.studio.web.forms import read_csrf
+from podium.studio.web.languages import keep_language
 from podium.studio.web.pages import render
 
 router = APIRouter(dependencies=[Depends(read_csrf)], include_in_schema=False)
@@ -77,18 +79,20 @@ def sign_in(
     outcome = "failed" if user_id is None else "signed in"
     _LOG.info("sign-in", outcome=outcome, user=user_id, address=address)
     if user_id is None:
-        return _sign_in_page(request, to, email, "Wrong e-mail or password.", 401)
+        return _sign_in_page(request, to, email, Message("Wrong e-mail or password."), 401)
     return start_session(request, user_id, inside(to))
 
 
 @router.post("/sign-out")
 def sign_out(request: Request) -> Response:
     """Sign out of this browser."""
-    signed_in(request)
+    person = signed_in(request)
     secret = cookie(request, COOKIE)
     in_transaction(request.app.state.engine, lambda c: accounts.sign_out(c, secret))
     response = RedirectResponse("/sign-in", 303)
     drop_cookie(request, response, COOKIE)
+    if person.language:
+        keep_language(request, response, person.language)
     return response
 
 
