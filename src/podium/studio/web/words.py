@@ -38,14 +38,12 @@ _MESSAGES = (
     Message("good"),
     Message("excellent"),
     Message("perfect"),
-    # What imports and exports report
+    # What jobs report
+    Message("added"),
     Message("queries"),
-    Message("documents"),
-    Message("judgments"),
-    Message("skipped"),
+    Message("rows"),
+    Message("bytes"),
     Message("gold"),
-    Message("format"),
-    Message("content"),
     Message("judged by"),
     # Colours of grades
     Message("red"),
