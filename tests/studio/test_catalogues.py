@@ -7,6 +7,7 @@ import re
 import pytest
 
 from tests.studio.catalogues import (
+    ROOT,
     TEMPLATE,
     extracted,
     languages,
@@ -16,6 +17,14 @@ from tests.studio.catalogues import (
     written,
 )
 
+TEMPLATES = ROOT / "src/podium/studio/web/templates"
+_JINJA = re.compile(
+    r"\{% trans.*?endtrans %\}|\{% block main_class %\}.*?endblock %\}"
+    r"|\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}",
+    re.DOTALL,
+)
+_ATTRIBUTE = re.compile(r"(?:aria-label|title|placeholder|alt)=\"(?!http)([^\"]*)\"")
+_SENTENCE = re.compile(r"\"([A-Z][^\"\n]* [^\"\n]*)\"")
 _PLACEHOLDER = re.compile(r"%\(\w+\)s|%%")
 _TAG = re.compile(r"<[^>]*>")
 FILES = {file.parts[-3]: file for file in languages()}
@@ -38,6 +47,22 @@ def test_messages_come_from_templates_code_and_scripts(template):
         "Your last answer was undone.": "web/judge.ts",
     }.items():
         assert source in [name for name, _ in template[message].locations]
+
+
+@pytest.mark.parametrize("file", sorted(TEMPLATES.glob("*.html")), ids=lambda file: file.stem)
+def test_templates_say_nothing_that_is_not_translated(file):
+    text = _JINJA.sub("", file.read_text())
+    said = " ".join([*_ATTRIBUTE.findall(text), _TAG.sub(" ", text)])
+    assert re.findall(r"[A-Za-z]+", said.replace("Podium Studio", "")) == []
+
+
+def test_scripts_say_nothing_that_is_not_translated(template):
+    sentences = {
+        (file.name, sentence)
+        for file in (ROOT / "web").glob("*.ts")
+        for sentence in _SENTENCE.findall(file.read_text())
+    }
+    assert {pair for pair in sentences if pair[1] not in template} == set()
 
 
 def test_german_is_one_of_the_languages():

@@ -21,7 +21,7 @@ class RefusedError(PodiumError):
         404
     """
 
-    def __init__(self, status: int, problem: str, **values: Value) -> None:
+    def __init__(self, status: int, problem: str, /, **values: Value) -> None:
         message = problem if isinstance(problem, Message) else Message(problem, **values)
         super().__init__(message)
         self.status = status

@@ -55,9 +55,11 @@ def test_an_assessor_signs_in_judges_and_signs_out_in_german(engine, ann, person
 
     page.goto(f"/projects/{project}/dashboard")
     expect(page.get_by_role("heading", name="Fortschritt")).to_be_visible()
-    expect(page.locator("time").first).to_have_text(
-        re.compile(r"^\d{2}\.\d{2}\.\d{4}, \d{2}:\d{2}$")
-    )
+    page.goto(f"/projects/{project}/history")
+    expect(page.get_by_role("heading", name="Ihre Antworten")).to_be_visible()
+    german_time = re.compile(r"^\d{2}\.\d{2}\.\d{4}, \d{2}:\d{2}$")
+    expect(page.locator("time").first).to_have_text(german_time)
+    expect(page.locator("td em").first).to_have_text(re.compile("^(besser|schlechter) als$"))
 
     page.goto("/account")
     page.get_by_label("Sprache der Seiten").select_option("de")
