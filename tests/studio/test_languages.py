@@ -106,6 +106,7 @@ def test_the_account_counts_before_cookie_address_and_browser(studio):
     with Browser(address) as browser:  # another browser, the same account
         browser.sign_in(EMAIL)
         assert GERMAN in browser.get("/", headers={"accept-language": "en"}).text
+        assert GERMAN in browser.get("/nowhere", headers={"accept-language": "en"}).text
         browser.submit("/account/language", {"language": ""})
         assert ENGLISH in browser.get("/", headers={"accept-language": "en"}).text
         refused = browser.submit("/account/language", {"language": "xx"})

@@ -14,7 +14,7 @@ class Plural(NamedTuple):
     """The form of a message for several things, and how many there are."""
 
     template: str
-    count: int
+    number: int
 
 
 class Message(str):
@@ -53,7 +53,7 @@ class Message(str):
 
     @classmethod
     def _made(cls, template: str, plural: Plural | None, values: dict[str, Value]) -> Self:
-        form = template if plural is None or plural.count == 1 else plural.template
+        form = template if plural is None or plural.number == 1 else plural.template
         message = super().__new__(cls, _filled(form, values, str, _english))
         message.template, message.plural, message.values = template, plural, values
         return message

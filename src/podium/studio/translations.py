@@ -68,7 +68,7 @@ class Language:
 
     def _form(self, template: str, plural: Plural | None) -> str:
         if plural is not None:
-            return self.gettext.ngettext(template, plural.template, plural.count)
+            return self.gettext.ngettext(template, plural.template, plural.number)
         # The catalogue has its own head under the empty message.
         return self.gettext.gettext(template) if template else ""
 
@@ -126,14 +126,14 @@ def language(code: str) -> Language:
     return made(translations, in_scripts)
 
 
-def negotiated(wanted: Sequence[str]) -> str:
-    """The first of the wanted languages that there is, or English.
+def negotiated(preferred: Sequence[str]) -> str:
+    """The first of some languages, the most preferred first, that there is, or English.
 
     Example:
         >>> negotiated(["pt-BR", "de-AT", "en"]), negotiated(["tlh"])
         ('de', 'en')
     """
-    return negotiate_locale(wanted, list(languages()), sep="-") or SOURCE
+    return negotiate_locale(preferred, list(languages()), sep="-") or SOURCE
 
 
 def _name(locale: Locale) -> str:

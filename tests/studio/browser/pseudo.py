@@ -43,9 +43,10 @@ def installed(folder: Path) -> Iterator[None]:
     catalogue = Catalog(locale=CODE)
     for message in template:
         if message.id:
-            plural = None if isinstance(message.id, str) else message.id[-1]
-            string = mirrored(plural or message.id)
-            forms = string if plural is None else (string,) * catalogue.num_plurals
+            if isinstance(message.id, str):
+                forms: str | tuple[str, ...] = mirrored(message.id)
+            else:
+                forms = (mirrored(message.id[-1]),) * catalogue.num_plurals
             catalogue.add(message.id, forms, message.locations, context=message.context)
     file = folder / CODE / "LC_MESSAGES" / "podium.po"
     file.parent.mkdir(parents=True)

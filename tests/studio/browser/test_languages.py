@@ -35,9 +35,7 @@ def test_an_assessor_signs_in_judges_and_signs_out_in_german(engine, ann, person
     page.goto("/sign-in")
     page.get_by_role("link", name="Deutsch").click()
     expect(page.locator("html")).to_have_attribute("lang", "de")
-    page.get_by_label("E-Mail-Adresse").fill("ann@example.org")
-    page.get_by_label("Passwort").fill(PASSWORD)
-    page.get_by_role("button", name="Anmelden").click()
+    _sign_in(page, "E-Mail-Adresse", "Passwort", "Anmelden")
     expect(page.get_by_role("heading", level=1)).to_have_text("Projekte")
 
     tab = Judging(page, project).open()
@@ -68,7 +66,10 @@ def test_an_assessor_signs_in_judges_and_signs_out_in_german(engine, ann, person
     expect(page.get_by_role("heading", level=1)).to_have_text("Anmelden")
     page.context.clear_cookies(name="podium_language")
     page.goto("/sign-in")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
+    _sign_in(page, "E-mail address", "Password", "Sign in")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Projekte")
+    page.get_by_role("button", name="Abmelden").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Anmelden")
 
 
 def test_right_to_left_the_left_document_stays_left(
@@ -103,6 +104,12 @@ def test_right_to_left_the_left_document_stays_left(
             _check(page, axe)
         brand, account = page.locator(".brand"), page.locator(".who")
         assert brand.bounding_box()["x"] > account.bounding_box()["x"]
+
+
+def _sign_in(page: Page, email: str, password: str, button: str) -> None:
+    page.get_by_label(email).fill("ann@example.org")
+    page.get_by_label(password).fill(PASSWORD)
+    page.get_by_role("button", name=button).click()
 
 
 def _check(page: Page, axe: str) -> None:  # noqa: F811 - the script

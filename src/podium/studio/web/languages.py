@@ -52,7 +52,7 @@ def language_links(request: Request) -> list[tuple[str, str, str]]:
 
 
 def accepted(header: str) -> list[str]:
-    """The languages of an ``Accept-Language`` header, the most wanted first.
+    """The languages of an ``Accept-Language`` header, the most preferred first.
 
     Example:
         >>> accepted("fr;q=0.2, de-CH, en;q=0.5, *;q=0.1, it;q=0, x;q=high")

@@ -17,7 +17,7 @@ from podium.studio.accounts.audit import record
 from podium.studio.errors import RefusedError
 from podium.studio.messages import Message
 from podium.studio.store.database import in_transaction, reading
-from podium.studio.store.tables import Project
+from podium.studio.store.tables import Project, User
 from podium.studio.store.text import storable
 from podium.studio.store.tokens import digest, new_secret
 from podium.studio.web.access import COOKIE, person_of, signed_in
@@ -86,13 +86,11 @@ def sign_in(
 @router.post("/sign-out")
 def sign_out(request: Request) -> Response:
     """Sign out of this browser."""
-    person = signed_in(request)
+    signed_in(request)
     secret = cookie(request, COOKIE)
     in_transaction(request.app.state.engine, lambda c: accounts.sign_out(c, secret))
     response = RedirectResponse("/sign-in", 303)
     drop_cookie(request, response, COOKIE)
-    if person.language:
-        keep_language(request, response, person.language)
     return response
 
 
@@ -153,10 +151,15 @@ def join(
 def start_session(request: Request, user_id: int, to: str) -> Response:
     """Send a browser on with a session of its own, never one that it brought."""
     settings = request.app.state.settings
-    session = in_transaction(
-        request.app.state.engine, lambda c: accounts.sign_in(c, user_id, settings.session_hours)
-    )
+
+    def work(connection: Connection) -> tuple[accounts.BrowserSession, str | None]:
+        session = accounts.sign_in(connection, user_id, settings.session_hours)
+        return session, connection.scalar(select(User.language).where(User.id == user_id))
+
+    session, language = in_transaction(request.app.state.engine, work)
     response = RedirectResponse(to, 303)
+    if language:  # for pages that do not look up who asks, and for after signing out
+        keep_language(request, response, language)
     set_cookie(request, response, COOKIE, session.secret, int(settings.session_hours * 3600))
     drop_cookie(request, response, _FORM_COOKIE)
     return response
