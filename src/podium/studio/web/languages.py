@@ -19,12 +19,7 @@ _LONGEST_HEADER = 1000
 
 def language_of(request: Request) -> Language:
     """The language in which a request is answered."""
-    chosen = (
-        getattr(request.state, "language", ""),  # of the account: see `podium.studio.web.access`
-        request.query_params.get(PARAMETER, ""),
-        cookie(request, COOKIE),
-    )
-    for code in chosen:
+    for code in (_of_account(request), _of_address(request), cookie(request, COOKIE)):
         if code in languages():
             return language(code)
     return language(negotiated(accepted(request.headers.get("accept-language", ""))))
@@ -32,9 +27,18 @@ def language_of(request: Request) -> Language:
 
 def keep_choice(request: Request, response: Response) -> None:
     """Keep a language that the address chooses, for the pages that follow."""
-    code = request.query_params.get(PARAMETER, "")
-    if code in languages():
+    code = _of_address(request)
+    if code in languages() and not _of_account(request):
         keep_language(request, response, code)
+
+
+def _of_account(request: Request) -> str:
+    """As `podium.studio.web.access` found it; empty before it looked."""
+    return str(getattr(request.state, "language", ""))
+
+
+def _of_address(request: Request) -> str:
+    return request.query_params.get(PARAMETER, "")
 
 
 def keep_language(request: Request, response: Response, code: str) -> None:
