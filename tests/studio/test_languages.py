@@ -125,6 +125,8 @@ def test_programs_choose_a_language_and_are_told_in_it(studio, ann):
         assert english.status_code == german.status_code == 404
         assert client.put("/api/v1/me/language", json={"language": "de"}).status_code == 204
         assert client.get(path).json() == german.json()
+        others = {"accept-language": "en", "cookie": "podium_language=en"}
+        assert client.get(f"{path}?lang=en", headers=others).json() == german.json()
         assert client.put("/api/v1/me/language", json={"language": "de-x"}).status_code == 422
         assert client.put("/api/v1/me/language", json={"language": ""}).status_code == 204
         assert client.get(path).json() == english.json()
