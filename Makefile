@@ -13,7 +13,7 @@ CLEAN := dist/clean-venv
 WEB := src/podium/studio/web/static/built
 
 .DEFAULT_GOAL := help
-.PHONY: help system engines install web api-types lint format types imports web-types test test-slow fast slow coverage plain mutants fuzz docs site screenshots outputs bench \
+.PHONY: help system engines install web api-types messages lint format types imports web-types test test-slow fast slow coverage plain mutants fuzz docs site screenshots outputs bench \
   wheel lock locks audit sbom extras release-check ci clean
 
 help: ## list the targets
@@ -73,6 +73,9 @@ types: $(BIN)/python web-types ## mypy, strict on src, benchmarks and studies; T
 
 api-types: $(BIN)/python node_modules ## web/api-types.d.ts from the judging API's OpenAPI document
 	PATH="$(abspath $(BIN)):$$PATH" npm run --silent types
+
+messages: $(BIN)/python ## the studio's message catalogues: extract anew, and update every language's file
+	$(BIN)/python -m tests.studio.catalogues
 
 web-types: node_modules
 	npm run --silent typecheck

@@ -1,6 +1,7 @@
 /** A client for the judging API: see src/podium/studio/web/routes/judging.py. */
 
 import type { components } from "./api-types";
+import { gettext } from "./messages";
 
 type Schemas = components["schemas"];
 
@@ -118,7 +119,7 @@ export class Api {
     }
     if (status !== 200) {
       const detail = (body as { detail?: unknown } | null)?.detail;
-      throw new HttpError(status, String(detail ?? `Error ${status}.`), retryAfter);
+      throw new HttpError(status, String(detail ?? gettext("Error %(status)s.", { status })), retryAfter);
     }
     return body as T;
   }

@@ -4,6 +4,7 @@ import { type Api, type DocumentContent, type DocumentRef, isRetryable, type Tas
 import { Backoff } from "./backoff";
 import { createElement, part } from "./dom";
 import { highlightTerms } from "./highlight";
+import { gettext } from "./messages";
 import { resultFields } from "./result-fields";
 
 const LOADING_TIMEOUT_MS = 10_000;
@@ -117,14 +118,14 @@ export class DocumentsView {
     references: DocumentRef[],
   ): Promise<void> {
     const list = createElement("ol", { className: "ranking" });
-    const scroller = region(`${pane.dataset.label ?? ""} ranking`);
+    const scroller = region(gettext("%(side)s ranking", { side: pane.dataset.label ?? "" }));
     scroller.append(list);
     pane.replaceChildren(scroller);
     const places = references.map(({ place }) => place);
     const contents = await this.fetch(pane, task, places, false);
     for (const reference of references) {
       const content = contents.get(reference.place);
-      const title = content?.title || "Document";
+      const title = content?.title || gettext("Document");
       const body = createElement("div", { className: "document-body" });
       const heading = createElement("span", { dir: "auto" });
       heading.append(highlightTerms(title, content?.terms ?? []));
@@ -170,7 +171,7 @@ export class DocumentsView {
         return new Map(contents.map((content) => [content.place, content]));
       } catch (error) {
         const message = isRetryable(error)
-          ? "Could not load this document. Trying again…"
+          ? gettext("Could not load this document. Trying again…")
           : String((error as Error).message);
         const shown = target.querySelector(".document-body") ?? target;
         shown.replaceChildren(createElement("p", { className: "muted" }, message));
@@ -214,7 +215,7 @@ function textRegion(
   if (fields) scroller.append(fields);
   const paragraph = createElement("div", { className: "text", dir: "auto" });
   if (text) paragraph.append(highlightTerms(text, terms));
-  else if (!fields) paragraph.append("This document has no text.");
+  else if (!fields) paragraph.append(gettext("This document has no text."));
   if (paragraph.hasChildNodes()) scroller.append(paragraph);
   return scroller;
 }

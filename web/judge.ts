@@ -16,6 +16,7 @@ import { askComment, askSkipReason, askStillThere, openDialog } from "./dialogs"
 import { DocumentsView, type PreparedTask } from "./documents";
 import { announce, createElement, hideNotice, part, randomUuid, showNotice } from "./dom";
 import { bindShortcuts, returnFocusFromFrames } from "./keyboard";
+import { gettext } from "./messages";
 import { Outbox, type QueuedAnswer } from "./outbox";
 import { Questions } from "./questions";
 import { Screens } from "./screens";
@@ -124,7 +125,7 @@ class JudgingPage implements SenderListener {
 
   private keepComment(comment: string): void {
     this.comment = comment;
-    if (comment) showNotice("Your comment will be saved with your answer.");
+    if (comment) showNotice(gettext("Your comment will be saved with your answer."));
     else hideNotice();
   }
 
@@ -157,18 +158,25 @@ class JudgingPage implements SenderListener {
     if (!this.isReadable) return false;
     const unseen = this.seen.missing;
     if (unseen !== null) {
-      showNotice(`Look at the document “${unseen}” first: a verdict needs both to have been seen.`);
+      showNotice(
+        gettext(
+          "Look at the document “%(side)s” first: a verdict needs both to have been seen.",
+          { side: unseen },
+        ),
+      );
       return false;
     }
     const question = this.questions.askMissing();
-    if (question !== null) showNotice(`Please reply first: ${question}`);
+    if (question !== null) {
+      showNotice(gettext("Please reply first: %(question)s", { question }));
+    }
     return question === null;
   }
 
   private async undo(): Promise<void> {
     if (this.undoing) return;
     if (this.outbox.list().length) {
-      showNotice("Your last answer has not been sent yet. You can undo it once it has.");
+      showNotice(gettext("Your last answer has not been sent yet. You can undo it once it has."));
       return;
     }
     // Requests with the same token are one undo, however often they are sent.
@@ -183,11 +191,11 @@ class JudgingPage implements SenderListener {
         this.undoing = false;
         this.ahead.clear(false); // the server released what this tab held
         this.showNext(next);
-        showNotice("Your last answer was undone.");
+        showNotice(gettext("Your last answer was undone."));
         return;
       } catch (error) {
         if (isRetryable(error)) {
-          showNotice("Could not reach the server. Trying again to undo your answer…");
+          showNotice(gettext("Could not reach the server. Trying again to undo your answer…"));
           await this.backoff.wait();
           continue;
         }
@@ -211,7 +219,7 @@ class JudgingPage implements SenderListener {
       this.timer.resume("break");
       this.screens.show("task");
       part("task").focus({ preventScroll: true });
-      announce("Judging resumed.");
+      announce(gettext("Judging resumed."));
       this.renewIfDue();
     }
   }
@@ -261,12 +269,16 @@ class JudgingPage implements SenderListener {
     if (answer.tab === this.tab) this.answeredTokens.push(answer.token);
     if (!this.task) this.justSaved = true;
     if (!result.late && !result.counts && !result.repeated) {
-      showNotice("You already answered this, perhaps in another tab. Your first answer counts.");
+      showNotice(
+        gettext("You already answered this, perhaps in another tab. Your first answer counts."),
+      );
     } else if (result.late && !result.repeated) {
       showNotice(
         result.counts
-          ? "Your answer arrived late but still counts."
-          : "Your answer arrived late, after the task had gone to someone else. It was saved but does not count.",
+          ? gettext("Your answer arrived late but still counts.")
+          : gettext(
+              "Your answer arrived late, after the task had gone to someone else. It was saved but does not count.",
+            ),
       );
     }
   }
@@ -280,7 +292,7 @@ class JudgingPage implements SenderListener {
   }
 
   onDropped(problem: string): void {
-    showNotice(`An answer was rejected. ${problem}`);
+    showNotice(gettext("An answer was rejected. %(problem)s", { problem }));
   }
 
   onStuck(reason: "sign-in" | "out-of-date"): void {
@@ -412,9 +424,11 @@ class JudgingPage implements SenderListener {
   }
 
   private announceTask(task: Task, titles: string[]): void {
-    const documents = task.mode === "rankings" ? "Two rankings." : `${titles.join("; ")}.`;
-    const query = task.query_id === this.announcedQuery ? "" : `Query: ${task.query}. `;
-    announce((this.justSaved ? "Saved. " : "") + query + documents);
+    const documents = task.mode === "rankings" ? gettext("Two rankings.") : `${titles.join("; ")}.`;
+    const saved = this.justSaved ? [gettext("Saved.")] : [];
+    const isNew = task.query_id !== this.announcedQuery;
+    const query = isNew ? [gettext("Query: %(query)s.", { query: task.query })] : [];
+    announce([...saved, ...query, documents].join(" "));
     this.justSaved = false;
     this.announcedQuery = task.query_id;
   }
@@ -481,7 +495,7 @@ class JudgingPage implements SenderListener {
       if (this.task !== task || this.undoing) return;
       if (next.task?.token !== task.token) {
         this.showNext(next);
-        showNotice("You were away for a while, so this may be a different task.");
+        showNotice(gettext("You were away for a while, so this may be a different task."));
         return;
       }
       task.expires_at = next.task.expires_at;

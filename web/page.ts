@@ -7,11 +7,17 @@ interface SwapDetail {
   shouldSwap: boolean;
 }
 
-const FORMAT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+/** The page's language, as the reader's country writes it if the browser names one. */
+function locale(): string {
+  const language = document.documentElement.lang;
+  return navigator.languages.find((each) => each.split("-")[0] === language) ?? language;
+}
+
+const FORMAT = new Intl.DateTimeFormat(locale(), { dateStyle: "medium", timeStyle: "short" });
 /** The last response for each part that refreshes itself, by id. */
 const lastResponses = new Map<string, string>();
 
-/** Show times in the zone and format of the reader's browser; the server writes UTC. */
+/** Show times in the reader's zone and language; the server writes UTC. */
 function localiseTimes(root: ParentNode): void {
   for (const time of root.querySelectorAll<HTMLTimeElement>("time[datetime]")) {
     const moment = new Date(time.dateTime);

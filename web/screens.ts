@@ -2,6 +2,7 @@
 
 import type { NextResult, Progress } from "./api";
 import { announce, part } from "./dom";
+import { gettext, ngettext } from "./messages";
 
 export type Screen =
   | NextResult["state"]
@@ -38,21 +39,26 @@ export class Screens {
     const bar = part<HTMLProgressElement>("progress");
     bar.max = query_judged + Math.max(left, 1);
     bar.value = query_judged;
-    part("query-left").textContent = `about ${left} left`;
+    part("query-left").textContent = gettext("about %(count)s left", { count: left });
   }
 
   /** Show how much the person has judged. */
   showTotals({ judged, seconds }: Progress): void {
-    part("judged").textContent = `${judged} judged`;
-    part("average").textContent = judged ? `by you, ${Math.round(seconds / judged)} s each` : "by you";
+    part("judged").textContent = ngettext("%(count)s judged", "%(count)s judged", judged);
+    part("average").textContent = judged
+      ? gettext("by you, %(seconds)s s each", { seconds: Math.round(seconds / judged) })
+      : gettext("by you");
   }
 
   /** Show whether answers are saved, or how many have not been sent. */
   showSaveState(state: "saved" | "saving" | "none", unsent = 0): void {
     const labels = {
-      saved: "Saved",
+      saved: gettext("Saved"),
       none: "",
-      saving: unsent === 0 ? "Saving…" : `${unsent} not sent`,
+      saving:
+        unsent === 0
+          ? gettext("Saving…")
+          : ngettext("%(count)s not sent", "%(count)s not sent", unsent),
     };
     const badge = part("saved");
     badge.textContent = labels[state];

@@ -8,6 +8,7 @@ from tests.release.wheel_contents import problems
 GOOD = (
     "podium/__init__.py",
     "podium/py.typed",
+    "podium/studio/locale/de/LC_MESSAGES/podium.po",
     "podium/studio/web/static/built/judge.js",
     "podium-0.1.0.dist-info/METADATA",
 )
@@ -34,8 +35,9 @@ def test_only_the_package_belongs_in_it(tmp_path: Path) -> None:
     ]
 
 
-def test_it_has_the_pages_and_the_types(tmp_path: Path) -> None:
-    assert problems(wheel(tmp_path, GOOD[0], GOOD[3])) == [
+def test_it_has_the_pages_the_languages_and_the_types(tmp_path: Path) -> None:
+    assert problems(wheel(tmp_path, GOOD[0], GOOD[-1])) == [
         "podium/py.typed is missing",
+        "podium/studio/locale/de/LC_MESSAGES/podium.po is missing",
         "podium/studio/web/static/built/judge.js is missing",
     ]

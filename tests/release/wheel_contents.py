@@ -6,7 +6,11 @@ import sys
 import zipfile
 from pathlib import Path
 
-NEEDED = ("podium/py.typed", "podium/studio/web/static/built/judge.js")
+NEEDED = (
+    "podium/py.typed",
+    "podium/studio/locale/de/LC_MESSAGES/podium.po",
+    "podium/studio/web/static/built/judge.js",
+)
 
 
 def problems(wheel: Path) -> list[str]:

@@ -24,6 +24,7 @@ from podium.studio.store.tables import (
     ModelAssessor,
     ProjectQuery,
     QueryAssignment,
+    User,
 )
 from podium.studio.store.tokens import new_token
 from tests.studio.attacks.test_html import NESTED
@@ -286,3 +287,17 @@ def test_going_back_from_models_keeps_what_people_judged(engine):
     assert (query.judgments, query.done, query.entries) == (1, True, 2)
     state = reading(engine, lambda c: JudgingService(engine).query_state(c, row, query))
     assert (state.judgments, state.done) == (1, True)
+
+
+def test_languages_of_accounts_go_with_their_column(engine):
+    ann, bob = make_people(engine, 2)
+    with engine.begin() as connection:
+        connection.execute(update(User).where(User.id == ann).values(language="de"))
+    downgrade(engine, "0007")
+    with engine.connect() as connection:
+        rows = connection.execute(text("SELECT id, name FROM users ORDER BY id")).all()
+    assert [tuple(row) for row in rows] == [(ann, "Person 0"), (bob, "Person 1")]
+    assert "language" not in {column["name"] for column in inspect(engine).get_columns("users")}
+    upgrade(engine)
+    with engine.connect() as connection:
+        assert connection.scalars(select(User.language)).all() == ["", ""]

@@ -290,7 +290,7 @@ def test_what_cannot_be_added(engine, settings, endpoint):
     for wrong, problem in (
         ({"endpoint": "http://10.0.0.1/v1"}, "may not call"),
         ({"rubric": "name ="}, "rubric"),
-        ({"rubric": rubric_text("grades")}, "this project needs a pair"),
+        ({"rubric": rubric_text("grades")}, "this project needs “pair”"),
     ):
         with pytest.raises(RefusedError, match=problem):
             manager.add(**{"endpoint": endpoint, "max_requests": 1, **wrong})

@@ -111,9 +111,9 @@ def test_replies_are_checked_against_the_questions():
     ]
     assert checked_replies(asked, {"why": "price", "gone": "x"}, skipped=False) == {"why": "price"}
     assert checked_replies(asked, {}, skipped=True) is None
-    with pytest.raises(RefusedError, match="'Why\\?' is missing"):
+    with pytest.raises(RefusedError, match="“Why\\?” is missing"):
         checked_replies(asked, {"note": "x"}, skipped=False)
-    with pytest.raises(RefusedError, match="'cheap' is not a valid reply"):
+    with pytest.raises(RefusedError, match="“cheap” is not a valid reply"):
         checked_replies(asked, {"why": "cheap"}, skipped=False)
 
 

@@ -32,12 +32,14 @@ from podium.studio.judging.bulk_discards import DISCARD, RESTORE
 from podium.studio.judging.leases import delete_old_leases
 from podium.studio.judging.service import JudgingService
 from podium.studio.logs import describe_error
+from podium.studio.messages import Message
 from podium.studio.metrics import Metrics, forget_process
 from podium.studio.models.assessors import RUN
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect
 from podium.studio.transfer.images import ImageStore
 from podium.studio.web.assets import Assets
+from podium.studio.web.languages import language_of
 from podium.studio.web.middleware import RequestMiddleware
 from podium.studio.web.pages import render
 from podium.studio.web.problems import PROBLEMS
@@ -232,14 +234,15 @@ def _answer_errors(app: FastAPI) -> None:
     async def _not_storable(request: Request, error: Exception) -> Response:
         # Such a value comes with the request: asking again would come to the same.
         structlog.get_logger("podium.studio").warning("unstorable value", **describe_error(error))
-        return _worded(request, 422, "A value cannot be stored: it contains invalid characters.")
+        problem = Message("A value cannot be stored: it contains invalid characters.")
+        return _worded(request, 422, problem)
 
     @app.exception_handler(DBAPIError)
     @app.exception_handler(PoolTimeoutError)
     async def _no_database(request: Request, error: Exception) -> Response:
         structlog.get_logger("podium.studio").error("database", **describe_error(error))
         request.app.state.metrics.database_failed(type(error).__name__)
-        problem = "The database cannot be reached. The page retries automatically."
+        problem = Message("The database cannot be reached. The page retries automatically.")
         return _worded(request, 503, problem, {"Retry-After": "1"})
 
 
@@ -247,7 +250,8 @@ def _worded(
     request: Request, status: int, problem: str, headers: Mapping[str, str] | None = None
 ) -> Response:
     if request.url.path.startswith("/api/") or "text/html" not in request.headers.get("accept", ""):
-        return JSONResponse({"detail": problem}, status, headers=headers)
+        detail = language_of(request).translate(problem)
+        return JSONResponse({"detail": detail}, status, headers=headers)
     if status == 401:
         return RedirectResponse(f"/sign-in?{signing_in.back_to(request)}", 303)
     return render(request, "error.html", {"problem": problem, "status": status}, status=status)

@@ -5,20 +5,27 @@ from __future__ import annotations
 from pydantic import ValidationError
 
 from podium.errors import PodiumError
+from podium.studio.messages import Message, Value
 
 
 class RefusedError(PodiumError):
     """A request that cannot be carried out, with the HTTP status that says why.
+
+    Args:
+        status: The HTTP status.
+        problem: Why, as a `Message`: with ``%(name)s`` for each value.
+        values: The values.
 
     Example:
         >>> RefusedError(404, "The project does not exist.").status
         404
     """
 
-    def __init__(self, status: int, problem: str) -> None:
-        super().__init__(problem)
+    def __init__(self, status: int, problem: str, /, **values: Value) -> None:
+        message = problem if isinstance(problem, Message) else Message(problem, **values)
+        super().__init__(message)
         self.status = status
-        self.problem = problem
+        self.problem: Message = message
 
 
 def first_problem(error: ValidationError) -> str:

@@ -162,7 +162,7 @@ def project_query(stage: Stage, page: Page) -> None:
     project = busy_project(stage)
     page.goto(f"/projects/{project}/queries?sort=judgments&descending=true")
     page.locator("tbody a").first.click()
-    page.get_by_role("button", name="Withdraw Product").last.click()
+    page.get_by_role("button", name="Withdraw: Product").last.click()
     page.wait_for_selector("text=withdrawn >> visible=true")
     page.get_by_text("Correct", exact=True).first.click()
     page.get_by_role("button", name="Discard").first.click()

@@ -13,6 +13,7 @@ from podium.studio.json_types import JsonObject
 from podium.studio.store.rows import UserRow, fetch_all, fetch_one
 from podium.studio.store.tables import AuditRecord, Membership, SignInFailure, User
 from podium.studio.store.tokens import new_secret
+from podium.studio.translations import languages
 
 _PAGE = 200
 
@@ -155,11 +156,19 @@ def anonymise(connection: Connection, by: int | None, user_id: int) -> None:
             email_verified=False,
             password=None,
             subject=None,
+            language="",
             is_admin=False,
             disabled=True,
         )
     )
     record(connection, by, None, "anonymised an account", user=user_id)
+
+
+def set_language(connection: Connection, user_id: int, language: str) -> None:
+    """Choose the language of someone's pages; an empty one is what their browser asks for."""
+    if language and language not in languages():
+        raise RefusedError(422, "This language is not available.")
+    connection.execute(update(User).where(User.id == user_id).values(language=language))
 
 
 def server_audit(connection: Connection, before: int, limit: int) -> list[ServerAuditRow]:

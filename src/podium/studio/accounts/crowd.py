@@ -18,6 +18,7 @@ from podium.studio.accounts.audit import record
 from podium.studio.accounts.identity import Member
 from podium.studio.accounts.service import add_user
 from podium.studio.errors import RefusedError
+from podium.studio.messages import Message
 from podium.studio.store.enums import Role
 from podium.studio.store.rows import fetch_all, fetch_one
 from podium.studio.store.tables import (
@@ -32,7 +33,7 @@ from podium.studio.store.tokens import digest, new_secret
 MOST_LINKS = 50
 """How many links a project has at most."""
 _ID = re.compile(r"[A-Za-z0-9_.-]{1,200}")
-_GONE = "This link has expired, or enough people have taken part."
+_GONE = Message("This link has expired, or enough people have taken part.")
 
 
 class CrowdLinkRow(NamedTuple):
@@ -87,7 +88,9 @@ def make_link(
     """Create a link and return its secret, which is shown once."""
     count = connection.scalar(select(func.count()).where(CrowdLink.project_id == who.project.id))
     if (count or 0) >= MOST_LINKS:
-        raise RefusedError(429, f"A project has at most {MOST_LINKS} links: remove one.")
+        raise RefusedError(
+            429, "A project has at most %(most)s links: remove one.", most=MOST_LINKS
+        )
     secret = new_secret()
     connection.execute(
         insert(CrowdLink).values(

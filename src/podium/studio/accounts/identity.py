@@ -20,6 +20,7 @@ class Person:
         email: Their address.
         is_admin: Whether they administer the server: its projects and accounts.
         csrf: Their CSRF token; empty for programs.
+        language: The language of their pages; empty for the one that their browser asks for.
     """
 
     id: int
@@ -27,6 +28,7 @@ class Person:
     email: str
     is_admin: bool
     csrf: str = ""
+    language: str = ""
 
 
 @dataclass(frozen=True)

@@ -12,24 +12,36 @@ from podium.studio.accounts.service import end_access, hash_password, normal_ema
 from podium.studio.accounts.throttling import count_use, network
 from podium.studio.errors import RefusedError
 from podium.studio.jobs.outbox import enqueue_delivery
+from podium.studio.messages import Message
 from podium.studio.store.tables import PasswordReset, User
 from podium.studio.store.tokens import digest, new_secret
+from podium.studio.translations import Language, languages
+from podium.studio.translations import language as language_named
 
 _RESET_HOURS = 2.0
 _FREE_INVITATIONS = 100
 _FREE_RESETS = {"account": 3, "address": 20}
 
 
-def mail_invitation(connection: Connection, who: Member, email: str, link: str) -> None:
-    """Queue an e-mail with an invitation's link."""
+def mail_invitation(
+    connection: Connection, who: Member, email: str, link: str, language: Language
+) -> None:
+    """Queue an e-mail with an invitation's link, in the language of whoever invites."""
     address = normal_email(email)
     count_use(connection, f"mail:{who.person.id}", _FREE_INVITATIONS)
-    text = (
-        f"{who.person.name} invites you to judge search results in the project\n"
-        f'"{who.project.name}". Open this link to join:\n\n{link}\n\n'
-        "If you do not know what this is about, ignore this e-mail.\n"
+    text = Message(
+        "%(name)s invites you to judge search results in the project\n"
+        '"%(project)s". Open this link to join:\n\n%(link)s\n\n'
+        "If you do not know what this is about, ignore this e-mail.\n",
+        name=who.person.name,
+        project=who.project.name,
+        link=link,
     )
-    content = {"to": address, "subject": "Invitation to judge search results", "text": text}
+    content = {
+        "to": address,
+        "subject": language.translate(Message("Invitation to judge search results")),
+        "text": language.translate(text),
+    }
     enqueue_delivery(connection, content)
     record(connection, who.person.id, who.project.id, "sent an invitation", email=address)
 
@@ -40,13 +52,19 @@ def count_reset(connection: Connection, email: str, address: str) -> None:
     count_use(connection, f"reset-of:{email.strip().lower()[:320]}", _FREE_RESETS["account"])
 
 
-def request_reset(connection: Connection, email: str, public_url: str) -> None:
+def request_reset(connection: Connection, email: str, public_url: str, language: Language) -> None:
     """Queue an e-mail with a link to choose a new password, if there is such an account.
 
     Who asks is told the same in any case: whether there is an account is nobody's business.
+
+    Args:
+        connection: A transaction.
+        email: The address that someone gave.
+        public_url: Where the server is.
+        language: The language of the e-mail, if the account has none.
     """
     user = connection.execute(
-        select(User.id, User.email).where(
+        select(User.id, User.email, User.language).where(
             User.email == email.strip().lower(),
             User.disabled.is_(False),
             User.password.is_not(None),  # others sign in with OpenID, or not at all
@@ -61,12 +79,19 @@ def request_reset(connection: Connection, email: str, public_url: str) -> None:
             key=digest(secret), user_id=user.id, expires_at=now + 3600 * _RESET_HOURS
         )
     )
-    text = (
+    text = Message(
         "Someone, probably you, asked for a new password. Open this link within two hours to\n"
-        f"choose one:\n\n{public_url.rstrip('/')}/reset/{secret}\n\n"
-        "If it was not you, ignore this e-mail: your password stays as it is.\n"
+        "choose one:\n\n%(link)s\n\n"
+        "If it was not you, ignore this e-mail: your password stays as it is.\n",
+        link=f"{public_url.rstrip('/')}/reset/{secret}",
     )
-    content = {"to": user.email, "subject": "A new password for Podium Studio", "text": text}
+    if user.language in languages():
+        language = language_named(user.language)
+    content = {
+        "to": user.email,
+        "subject": language.translate(Message("A new password for Podium Studio")),
+        "text": language.translate(text),
+    }
     enqueue_delivery(connection, content)
     record(connection, None, None, "requested a password reset", user=user.id)
 

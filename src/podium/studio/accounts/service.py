@@ -101,7 +101,9 @@ def normal_email(email: str) -> str:
 def hash_password(password: str) -> str:
     """The Argon2id hash of a password."""
     if not _SHORTEST <= len(password) <= _LONGEST:
-        raise RefusedError(422, f"Choose a password of {_SHORTEST} characters or more.")
+        raise RefusedError(
+            422, "Choose a password of %(count)s characters or more.", count=_SHORTEST
+        )
     return _HASHER.hash(password)
 
 

@@ -35,7 +35,7 @@ def count_attempt(connection: Connection, email: str, address: str) -> None:
                 select(SignInFailure.locked_until).where(SignInFailure.key == key)
             )
             left = int((locked or now) - now) + 1
-            raise RefusedError(429, f"Too many attempts: wait {left} seconds.")
+            raise RefusedError(429, "Too many attempts: wait %(seconds)s seconds.", seconds=left)
         if count >= FREE[kind]:
             wait = min(2.0 ** (count - FREE[kind]), MAX_WAIT)
             connection.execute(

@@ -126,7 +126,10 @@ def enqueue(
         )
     )
     if (waiting or 0) >= MOST_UNDER_WAY:
-        raise RefusedError(429, f"{waiting} {kind}s of this project wait: cancel some, or wait.")
+        raise RefusedError(
+            429, "%(count)s jobs of this kind wait in this project: cancel some, or wait.",
+            count=int(waiting or 0),
+        )  # fmt: skip
     now = time.time()
     return int(
         connection.execute(

@@ -161,7 +161,7 @@ def decide(
     grades = grade_names(who.project.scale)
     parts = None if choice == SKIP else answer_entries(Mode(who.project.mode), task, choice, grades)
     if parts is None:
-        raise RefusedError(422, f"{choice!r} is not a valid answer here.")
+        raise RefusedError(422, "%(choice)s is not a valid answer here.", choice=repr(choice))
     now = time.time()
     append(
         connection, judged.state, query.id, who.person.id, parts, Purpose.ADJUDICATE, new_token(),

@@ -14,6 +14,7 @@ from sqlalchemy import ColumnElement, Connection, Select, func, literal, select
 
 from podium.judging.algorithms import CAREFUL
 from podium.studio.errors import RefusedError
+from podium.studio.messages import Message
 from podium.studio.store.enums import Mode
 from podium.studio.store.rows import ProjectRow
 from podium.studio.store.tables import (
@@ -26,8 +27,8 @@ from podium.studio.store.tables import (
 
 _KEPT_SECONDS = 5.0
 """How long the result is cached: pages that wait ask every few seconds."""
-_ASSIGN = "Assign the queries under Assignments, or let everyone judge all queries."
-NOT_ASSIGNED = f"No query is assigned to you. {_ASSIGN}"
+_ASSIGN = Message("Assign the queries under Assignments, or let everyone judge all queries.")
+NOT_ASSIGNED = Message("No query is assigned to you. %(remedy)s", remedy=_ASSIGN)
 
 
 @dataclass(frozen=True)
@@ -41,12 +42,19 @@ class BlockedQueries:
     """
 
     queries: int
-    why: str
-    remedy: str
+    why: Message
+    remedy: Message
 
-    def __str__(self) -> str:
-        noun = "query is" if self.queries == 1 else "queries are"
-        return f"{self.queries:,} {noun} blocked: {self.why} {self.remedy}"
+    @property
+    def message(self) -> Message:
+        """All of it in a sentence or two."""
+        return Message.counted(
+            "%(count)s query is blocked: %(why)s %(remedy)s",
+            "%(count)s queries are blocked: %(why)s %(remedy)s",
+            self.queries,
+            why=self.why,
+            remedy=self.remedy,
+        )
 
 
 @dataclass(frozen=True)
@@ -58,7 +66,7 @@ class BlockedSummary:
         blocks_everything: Whether all remaining work is blocked.
     """
 
-    messages: tuple[str, ...]
+    messages: tuple[Message, ...]
     blocks_everything: bool
 
 
@@ -104,7 +112,9 @@ def _problems(connection: Connection, project: ProjectRow) -> BlockedSummary:
         .where(ProjectQuery.project_id == project.id, ProjectQuery.done.is_(False))
     )
     blocks_everything = sum(each.queries for each in blocked) >= int(open_queries or 0)
-    return BlockedSummary(tuple(map(str, blocked)), bool(blocked) and blocks_everything)
+    return BlockedSummary(
+        tuple(each.message for each in blocked), bool(blocked) and blocks_everything
+    )
 
 
 def people_needed(project: ProjectRow) -> int:
@@ -133,14 +143,23 @@ def blocked_work(connection: Connection, project: ProjectRow) -> list[BlockedQue
     blocked = []
     alone = sum(each.queries for each in understaffed if each.people == 0)
     if alone:
-        blocked.append(BlockedQueries(alone, "nobody is assigned.", _ASSIGN))
+        blocked.append(BlockedQueries(alone, Message("nobody is assigned."), _ASSIGN))
     others = [each for each in understaffed if each.people]
     if others:
         needed, most = people_needed(project), max(each.people for each in others)
-        can = "can judge"
         if project.assigned_only:
-            can = "is assigned" if most == 1 else "are assigned"
-        why = f"{needed} people are needed, and only {most} {can}."
+            why = Message.counted(
+                "%(needed)s people are needed, and only %(count)s is assigned.",
+                "%(needed)s people are needed, and only %(count)s are assigned.",
+                most,
+                needed=needed,
+            )
+        else:
+            why = Message(
+                "%(needed)s people are needed, and only %(count)s can judge.",
+                needed=needed,
+                count=most,
+            )
         count = sum(each.queries for each in others)
         blocked.append(BlockedQueries(count, why, _remedy(project, needed)))
     return blocked
@@ -161,8 +180,12 @@ def check_assignments(connection: Connection, project: ProjectRow) -> None:
         count = sum(each.queries for each in understaffed)
         raise RefusedError(
             422,
-            f"{needed} people must judge a query, but {count:,} would be assigned to fewer: "
-            f"to {fewest}. {_remedy(project, needed)}",
+            "%(needed)s people must judge a query, but %(count)s would be assigned to fewer: to "
+            "%(fewest)s. %(remedy)s",
+            needed=needed,
+            count=count,
+            fewest=fewest,
+            remedy=_remedy(project, needed),
         )
 
 
@@ -248,13 +271,18 @@ def _nothing_for_anyone(
     )
     if not count:
         return []
-    why = "everyone who can judge has already judged or skipped the remaining pairs."
-    remedy = "Invite someone else, or ask those who skipped pairs to undo that."
+    why = Message("everyone who can judge has already judged or skipped the remaining pairs.")
+    remedy = Message("Invite someone else, or ask those who skipped pairs to undo that.")
     return [BlockedQueries(int(count), why, remedy)]
 
 
-def _remedy(project: ProjectRow, needed: int) -> str:
-    lower = "lower the number of people who judge a pair in the settings"
+def _remedy(project: ProjectRow, needed: int) -> Message:
     if project.assigned_only:
-        return f"Assign each query to {needed} people, or {lower}."
-    return f"Invite more people, or {lower}."
+        return Message(
+            "Assign each query to %(needed)s people, or lower the number of people who judge a "
+            "pair in the settings.",
+            needed=needed,
+        )
+    return Message(
+        "Invite more people, or lower the number of people who judge a pair in the settings."
+    )

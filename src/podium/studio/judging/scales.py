@@ -132,9 +132,14 @@ def checked_replies(
     for each in stored:
         name, reply = str(each["name"]), replies.get(str(each["name"]), "").strip()
         if reply and each["options"] and reply not in each["options"]:
-            raise RefusedError(422, f"{reply!r} is not a valid reply to {each['text']!r}.")
+            raise RefusedError(
+                422, "“%(reply)s” is not a valid reply to “%(question)s”.", reply=reply,
+                question=str(each["text"]),
+            )  # fmt: skip
         if reply:
             kept[name] = reply
         elif each["required"] and not skipped:
-            raise RefusedError(422, f"A reply to {each['text']!r} is missing.")
+            raise RefusedError(
+                422, "A reply to “%(question)s” is missing.", question=str(each["text"])
+            )
     return kept or None

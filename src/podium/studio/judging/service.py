@@ -297,7 +297,7 @@ class JudgingService:
         task = JudgingTask(lease.left, lease.right, Purpose(lease.purpose))
         answer_parts = answer_entries(Mode(project.mode), task, choice, grade_names(project.scale))
         if answer_parts is None:
-            raise RefusedError(422, f"{choice!r} is not a valid answer here.")
+            raise RefusedError(422, "%(choice)s is not a valid answer here.", choice=repr(choice))
         kept = checked_replies(project.questions, replies or {}, skipped=choice == SKIP)
         now = self._clock()
         late = bool(lease.released) or lease.expires_at < now
@@ -416,7 +416,9 @@ class JudgingService:
             self._cache.put(query.id, state)
             if not before or state.withdrawn:
                 raise RefusedError(409, "This answer cannot be changed any more.")
-            raise RefusedError(422, f"{change.choice!r} is not a valid answer here.")
+            raise RefusedError(
+                422, "%(choice)s is not a valid answer here.", choice=repr(change.choice)
+            )
         first = before[0]
         counts = first.counts
         append_undo(connection, state, query, before, new_token(), now, "changed")

@@ -14,6 +14,7 @@ from podium.studio.judging.leases import HeldPair
 from podium.studio.judging.modes import JudgingTask
 from podium.studio.judging.open_work import OpenWork
 from podium.studio.judging.query_state import QueryState
+from podium.studio.messages import Message
 from podium.studio.store.enums import Mode, Purpose
 from podium.studio.store.rows import ProjectQueryRow, ProjectRow
 from podium.studio.store.tables import Gold, JudgmentCount, LogEntry, ProjectQuery
@@ -41,7 +42,7 @@ class NoTask:
 
     why: Literal["wait", "paused", "yours-done", "done", "blocked", "training"]
     seconds: float = 0.0
-    problems: tuple[str, ...] = ()
+    problems: tuple[Message, ...] = ()
 
 
 class TaskSelector:

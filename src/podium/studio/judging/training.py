@@ -223,7 +223,7 @@ def answer_example(
     grades = grade_names(project.scale)
     parts = None if choice == SKIP else answer_entries(Mode(project.mode), task, choice, grades)
     if parts is None:
-        raise RefusedError(422, f"{choice!r} is not a valid answer here.")
+        raise RefusedError(422, "%(choice)s is not a valid answer here.", choice=repr(choice))
     # Two requests at the same time: the second waits here, and finds the first one's answer.
     connection.execute(
         select(Membership.role)

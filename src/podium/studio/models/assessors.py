@@ -150,7 +150,7 @@ def add_model(
         select(func.count()).where(ModelAssessor.project_id == who.project.id)
     )
     if (count or 0) >= MOST_MODELS:
-        raise RefusedError(429, f"A project has at most {MOST_MODELS} models.")
+        raise RefusedError(429, "A project has at most %(most)s models.", most=MOST_MODELS)
     # Podium's own is copied: another version may have another.
     task = _TASKS[mode]
     text = storable(addition.rubric).strip() or rubric_text("pairs" if task == "pair" else "grades")
@@ -260,9 +260,12 @@ def _check_rubric(text: str, task: str) -> Rubric:
     try:
         rubric = parse_rubric(text)
     except DataError as error:
-        raise RefusedError(422, f"The rubric: {error}") from error
+        raise RefusedError(422, "The rubric: %(problem)s", problem=str(error)) from error
     if rubric.task != task:
-        raise RefusedError(422, f"The rubric is for a {rubric.task}; this project needs a {task}.")
+        raise RefusedError(
+            422, "The rubric is for “%(task)s”; this project needs “%(needed)s”.",
+            task=rubric.task, needed=task,
+        )  # fmt: skip
     return rubric
 
 
@@ -274,6 +277,8 @@ def _check_grades(rubric: Rubric, project: ProjectRow) -> None:
     if highest > most:
         raise RefusedError(
             422,
-            f"The rubric has grades up to {highest}, but the project's grades are 0 to {most}. "
+            "The rubric has grades up to %(highest)s, but the project's grades are 0 to %(most)s. "
             "Give a rubric with the project's grades.",
+            highest=highest,
+            most=most,
         )

@@ -111,8 +111,9 @@ def change_project(
     if raised:
         raise RefusedError(
             409,
-            f"There are judgments: {' and '.join(raised)} cannot be changed any more, except that "
-            "fewer people may judge a pair, a smaller share of pairs, or a lower budget.",
+            "There are judgments: %(settings)s cannot be changed any more, except that fewer "
+            "people may judge a pair, a smaller share of pairs, or a lower budget.",
+            settings=", ".join(raised),
         )
     connection.execute(
         update(Project)

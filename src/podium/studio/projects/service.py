@@ -134,7 +134,9 @@ def create_project(connection: Connection, owner_id: int, settings: ProjectSetti
     count = connection.scalar(select(func.count()).select_from(Project))
     if (count or 0) >= MAX_PROJECTS:
         raise RefusedError(
-            429, f"There are {count} projects, the most a server allows. Delete one first."
+            429,
+            "There are %(count)s projects, the most a server allows. Delete one first.",
+            count=int(count or 0),
         )
     project_id = connection.execute(
         insert(Project)

@@ -54,7 +54,7 @@ def add_webhook(
         )
     count = connection.scalar(select(func.count()).where(Webhook.project_id == who.project.id))
     if (count or 0) >= MOST_WEBHOOKS:
-        raise RefusedError(429, f"A project has at most {MOST_WEBHOOKS} webhooks.")
+        raise RefusedError(429, "A project has at most %(most)s webhooks.", most=MOST_WEBHOOKS)
     secret = new_secret()
     number = connection.execute(
         insert(Webhook)

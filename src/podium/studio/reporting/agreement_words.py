@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from podium.studio.json_types import JsonObject
+from podium.studio.messages import Message
 
 _WORDS = (
-    (0.0, "poor"),
-    (0.2, "slight"),
-    (0.4, "fair"),
-    (0.6, "moderate"),
-    (0.8, "substantial"),
+    (0.0, Message("poor")),
+    (0.2, Message("slight")),
+    (0.4, Message("fair")),
+    (0.6, Message("moderate")),
+    (0.8, Message("substantial")),
 )
+_MOST = Message("almost perfect")
 
 
-def kappa_word(kappa: float) -> str:
+def kappa_word(kappa: float) -> Message:
     """The word for a kappa.
 
     Example:
         >>> kappa_word(-0.1), kappa_word(0.5), kappa_word(0.9)
         ('poor', 'moderate', 'almost perfect')
     """
-    return next((word for most, word in _WORDS if kappa < most), "almost perfect")
+    return next((word for most, word in _WORDS if kappa < most), _MOST)
 
 
-def agreement_words(agreement: JsonObject) -> str:
+def agreement_words(agreement: JsonObject) -> Message:
     """A report's agreement as a sentence, with the range that its interval allows.
 
     Example:
@@ -35,14 +37,24 @@ def agreement_words(agreement: JsonObject) -> str:
         'Agreement beyond chance is slight.'
     """
     word = kappa_word(agreement["fleiss"])
-    sentence = f"Agreement beyond chance is {word}"
     interval = agreement.get("fleiss_interval")
-    if interval is None:
-        return f"{sentence}."
-    low, high = map(kappa_word, interval)
-    ends = []
+    low, high = (word, word) if interval is None else map(kappa_word, interval)
+    if low != word and high != word:
+        return Message(
+            "Agreement beyond chance is %(word)s; it may be as low as %(low)s or as high as "
+            "%(high)s.",
+            word=word,
+            low=low,
+            high=high,
+        )
     if low != word:
-        ends.append(f"as low as {low}")
+        return Message(
+            "Agreement beyond chance is %(word)s; it may be as low as %(low)s.", word=word, low=low
+        )
     if high != word:
-        ends.append(f"as high as {high}")
-    return f"{sentence}; it may be {' or '.join(ends)}." if ends else f"{sentence}."
+        return Message(
+            "Agreement beyond chance is %(word)s; it may be as high as %(high)s.",
+            word=word,
+            high=high,
+        )
+    return Message("Agreement beyond chance is %(word)s.", word=word)

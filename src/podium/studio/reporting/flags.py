@@ -13,6 +13,9 @@ from math import sqrt
 import numpy as np
 from scipy.special import bdtrc, ndtr
 
+from podium.studio.json_types import JsonObject
+from podium.studio.messages import Message
+
 _MIN_CHECKS = 10
 _MIN_SIDES = 40
 _MIN_TIMES = 20
@@ -42,7 +45,7 @@ class AssessorStats:
     recent: Sequence[Sequence[float]] = ()
 
 
-def quality_flags(stats: AssessorStats) -> list[str]:
+def quality_flags(stats: AssessorStats) -> list[Message]:
     """The reasons to talk to an assessor, if any.
 
     Example:
@@ -55,14 +58,30 @@ def quality_flags(stats: AssessorStats) -> list[str]:
     asked, right = stats.gold
     if asked >= _MIN_CHECKS and wilson_upper(right, asked) < _CARELESS:
         flags.append(
-            f"Got {right} of {asked} gold pairs right; careful assessors get nearly all right."
+            Message(
+                "Got %(right)s of %(asked)s gold pairs right; careful assessors get nearly all "
+                "right.",
+                right=right,
+                asked=asked,
+            )
         )
     asked, same = stats.again
     if asked >= _MIN_CHECKS and wilson_upper(same, asked) < _CARELESS:
-        flags.append(f"Gave the same answer for only {same} of {asked} repeated pairs.")
+        flags.append(
+            Message(
+                "Gave the same answer for only %(same)s of %(asked)s repeated pairs.",
+                same=same,
+                asked=asked,
+            )
+        )
     flags += _one_sided(*stats.sides)
     flags += _too_fast(stats.recent)
     return flags
+
+
+def shown_flags(care: JsonObject) -> list[str]:
+    """The flags in a report, to be shown; reports of older versions have them in English alone."""
+    return [Message.loaded(each) for each in care.get("messages", ())] or care["flags"]
 
 
 def wilson_interval(hits: int, tries: int, z: float = 1.96) -> tuple[float, float]:
@@ -89,21 +108,34 @@ def wilson_upper(hits: int, tries: int) -> float:
     return wilson_interval(hits, tries)[1]
 
 
-def _one_sided(left: int, ties: int, right: int) -> list[str]:
+def _one_sided(left: int, ties: int, right: int) -> list[Message]:
     """Sides are random, so careful assessors choose each about equally often."""
     strict, most = left + right, max(left, right)
     if strict >= _MIN_SIDES and most > 0.7 * strict:
         by_chance = 2 * float(bdtrc(most - 1, strict, 0.5))
         if by_chance < _CHANCE:
-            side = "left" if left > right else "right"
-            return [f"Chose {side} in {most} of {strict} pairs; sides are drawn at random."]
+            if left > right:
+                return [
+                    Message(
+                        "Chose left in %(most)s of %(strict)s pairs; sides are drawn at random.",
+                        most=most,
+                        strict=strict,
+                    )
+                ]
+            return [
+                Message(
+                    "Chose right in %(most)s of %(strict)s pairs; sides are drawn at random.",
+                    most=most,
+                    strict=strict,
+                )
+            ]
     total = strict + ties
     if total >= _MIN_SIDES and 1 - wilson_upper(strict, total) > 0.8:
-        return [f"Judged {ties} of {total} pairs equal."]
+        return [Message("Judged %(ties)s of %(total)s pairs equal.", ties=ties, total=total)]
     return []
 
 
-def _too_fast(recent: Sequence[Sequence[float]]) -> list[str]:
+def _too_fast(recent: Sequence[Sequence[float]]) -> list[Message]:
     if len(recent) < _MIN_TIMES:
         return []
     seconds = np.array([each[1] for each in recent], float)
@@ -112,7 +144,12 @@ def _too_fast(recent: Sequence[Sequence[float]]) -> list[str]:
     hasty = int((seconds < needed).sum())
     if 1 - wilson_upper(len(recent) - hasty, len(recent)) > 0.4:
         return [
-            f"{hasty} of the latest {len(recent)} judgments were faster than the texts can be read."
+            Message(
+                "%(hasty)s of the latest %(count)s judgments were faster than the texts can be "
+                "read.",
+                hasty=hasty,
+                count=len(recent),
+            )
         ]
     if len(recent) < 2 * _MIN_TIMES:
         return []
@@ -120,7 +157,11 @@ def _too_fast(recent: Sequence[Sequence[float]]) -> list[str]:
     before, now = float(np.median(earlier)), float(np.median(latest))
     if now < before / 2 and _mann_whitney_p(latest, earlier) < _CHANCE:
         return [
-            f"Has become much faster: {now:.1f} s per judgment recently, {before:.1f} s before."
+            Message(
+                "Has become much faster: %(now)s s per judgment recently, %(before)s s before.",
+                now=round(now, 1),
+                before=round(before, 1),
+            )
         ]
     return []
 

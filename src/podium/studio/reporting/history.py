@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from markupsafe import Markup
 
 from podium.reports.charts import COLOURS, Line, line_chart
+from podium.studio.messages import Message
 
 _POINTS = 200
 _POINT_EVERY = 60.0
@@ -39,7 +40,9 @@ def extended_history(history: Sequence[Point], now: float, judgments: int) -> li
     return points
 
 
-def history_chart(history: Sequence[Point], now: float, judgments: int) -> Markup | None:
+def history_chart(
+    history: Sequence[Point], now: float, judgments: int, translate: Callable[[str], str] = str
+) -> Markup | None:
     """A chart of the number of judgments over time; None if there is too little to show."""
     points = [*history, [now, judgments]]
     begin = points[0][0]
@@ -47,8 +50,9 @@ def history_chart(history: Sequence[Point], now: float, judgments: int) -> Marku
         return None
     times = [begin + (now - begin) * step / (_STEPS - 1) for step in range(_STEPS)]
     values = [_value_at(points, time) for time in times]
-    labels = [age_label(now - time) for time in times]
-    chart = line_chart("Judgments over time", labels, [Line("Judgments", values, COLOURS[0])])
+    labels = [translate(age_label(now - time)) for time in times]
+    title, name = translate(Message("Judgments over time")), translate(Message("Judgments"))
+    chart = line_chart(title, labels, [Line(name, values, COLOURS[0])])
     return Markup(chart)  # noqa: S704  # nosec B704 - numbers and our own words
 
 
@@ -60,7 +64,7 @@ def age_label(seconds: float) -> str:
         ('now', '-2 min', '-2 h', '-3 d')
     """
     if seconds < 30:
-        return "now"
+        return Message("now")
     unit, name = next((unit, name) for least, unit, name in _UNITS if seconds >= least)
     return f"-{round(seconds / unit)} {name}"
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, func, select
 
 from podium.studio.errors import RefusedError
 from podium.studio.json_types import JsonObject
-from podium.studio.reporting.flags import wilson_interval
+from podium.studio.reporting.flags import shown_flags, wilson_interval
 from podium.studio.store.tables import JudgmentCount, LogEntry, Membership, ProjectQuery, User
 
 _NO_CARE: JsonObject = {"gold": [0, 0], "again": [0, 0], "sides": [0, 0, 0], "flags": []}
@@ -127,7 +127,7 @@ def person_results(
         again=share_of(care["again"]),
         peers=share_of(report.get("peers", {}).get(str(user_id), [0, 0])),
         sides=tuple(care["sides"]),
-        flags=care["flags"],
+        flags=shown_flags(care),
         kappas=[
             couple
             for couple in report.get("couples", [])

@@ -96,7 +96,13 @@ class ReportBuilder:
                 (gold[0], gold[1]), (again[0], again[1]), (sides[0], sides[1], sides[2]), recent
             )
         )
-        return {"gold": gold, "again": again, "sides": sides, "flags": flags}
+        return {
+            "gold": gold,
+            "again": again,
+            "sides": sides,
+            "flags": [str(flag) for flag in flags],
+            "messages": [flag.stored() for flag in flags],  # for other languages
+        }
 
     def _agreement(self, mode: str) -> JsonObject:
         if not self._units:

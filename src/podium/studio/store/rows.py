@@ -126,6 +126,7 @@ class UserRow(NamedTuple):
     name: str
     password: str | None
     subject: str | None
+    language: str
     is_admin: bool
     disabled: bool
     created_at: float

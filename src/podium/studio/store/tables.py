@@ -51,6 +51,8 @@ class User(Base):
     password: Mapped[str | None] = mapped_column(String(200))
     subject: Mapped[str | None] = mapped_column(String(600), unique=True)
     """Who they are to the OpenID provider, with its issuer."""
+    language: Mapped[str] = mapped_column(String(20), default="", server_default="")
+    """The language of their pages; empty for the one that their browser asks for."""
     is_admin: Mapped[bool] = mapped_column(default=False)
     disabled: Mapped[bool] = mapped_column(default=False)
     created_at: Mapped[float]

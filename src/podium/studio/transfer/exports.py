@@ -56,14 +56,21 @@ class ExportOptions(BaseModel):
         if self.content not in EXPORT_CONTENTS[mode]:
             raise RefusedError(
                 422,
-                f"This project's mode is {mode.value}: it can export "
-                f"{', '.join(EXPORT_CONTENTS[mode])}, not {self.content}.",
+                "This project's mode is %(mode)s: it can export %(possible)s, not %(content)s.",
+                mode=mode.value,
+                possible=", ".join(EXPORT_CONTENTS[mode]),
+                content=self.content,
             )
         if self.format not in EXPORT_FORMATS[self.content]:
             formats = ", ".join(EXPORT_FORMATS[self.content])
-            raise RefusedError(422, f"{self.content} can be written as {formats}.")
+            raise RefusedError(
+                422, "%(content)s can be written as %(formats)s.", content=self.content,
+                formats=formats,
+            )  # fmt: skip
         if self.model is not None and self.content not in _BY_ONE:
-            raise RefusedError(422, f"{self.content} has what everyone judged: name no model.")
+            raise RefusedError(
+                422, "%(content)s has what everyone judged: name no model.", content=self.content
+            )
 
 
 def run_export(work: JobContext) -> None:

@@ -128,7 +128,9 @@ class ImageStore:
                 if len(self._failures) >= _MOST_FAILURES:
                     self._failures.clear()
                 self._failures[url] = now
-                raise RefusedError(404, f"The picture cannot be fetched: {error}.") from error
+                raise RefusedError(
+                    404, "The picture cannot be fetched: %(problem)s.", problem=str(error)
+                ) from error
             self._keep(path, content)
         kind = media_type(content)
         assert kind is not None

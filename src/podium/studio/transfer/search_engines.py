@@ -136,12 +136,16 @@ def check_search(search: EngineSearch, engines: Sequence[str]) -> JsonObject:
     try:
         template = parse_json(search.template.encode())
     except DataError as error:
-        raise RefusedError(422, f"The template {error}") from error
+        raise RefusedError(422, "The template %(problem)s", problem=str(error)) from error
     if not isinstance(template, dict) or bound(template, "a", 1) == bound(template, "b", 1):
-        raise RefusedError(422, f'The template must be a JSON object with "{QUERY}" in it.')
+        raise RefusedError(
+            422, "The template must be a JSON object with “%(query)s” in it.", query=QUERY
+        )
     body = _SOLR_BODY if search.kind == "solr" else _SEARCH_BODY
     if odd := sorted(template.keys() - body):
-        raise RefusedError(422, f"The template's {odd[0]!r} is not part of a search request.")
+        raise RefusedError(
+            422, "“%(name)s” in the template is not part of a search request.", name=odd[0]
+        )
     if search.kind == "solr":
         _check_solr(template)
     return template
@@ -160,10 +164,12 @@ def _check_reads(search: EngineSearch, engine: str) -> None:
         raise RefusedError(422, "The part of the URL before the last slash may only name an index.")
     ends = _SEARCHES[search.kind]
     if parts.path.rpartition("/")[2] not in ends:
-        raise RefusedError(422, f"The URL must end in {' or '.join(f'/{end}' for end in ends)}.")
+        raise RefusedError(
+            422, "The URL must end in %(ends)s.", ends=", ".join(f"/{end}" for end in ends)
+        )
     asked = {name for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
     if odd := sorted(asked - (_READS if search.kind != "solr" else set())):
-        raise RefusedError(422, f"{odd[0]}: set it in the template, not in the URL.")
+        raise RefusedError(422, "%(name)s: set it in the template, not in the URL.", name=odd[0])
 
 
 def _check_solr(template: JsonObject) -> None:

@@ -34,6 +34,7 @@ from podium.judging.models.answer_log import answer_to_json
 from podium.studio.json_types import JsonObject
 from podium.studio.judging.judged import JudgedQuery
 from podium.studio.judging.modes import QueryLogEntry, RankingsMode
+from podium.studio.messages import Message
 from podium.studio.models.answers import answers_on_query
 from podium.studio.store.database import reading
 from podium.studio.store.enums import Kind, Mode, Purpose
@@ -317,27 +318,62 @@ EXPORT_FORMATS: dict[str, dict[str, ExportFormat]] = {
 }
 """The formats of each kind of content."""
 
-_LABELS = "The label of each document: k for the best down to 1, and 0 below the top k."
-_GRADES = "The mean grade of each document, from 0 (the worst) on."
-DESCRIPTIONS: dict[tuple[str, str], str] = {
-    ("labels", "qrels"): f"{_LABELS} TREC qrels, for podium evaluate, podium train and trec_eval.",
-    ("labels", "csv"): f"{_LABELS} A table with the texts of queries, for spreadsheets and Podium.",
-    ("labels", "qrels-parquet"): f"{_LABELS} A table, for podium evaluate, train and data tools.",
-    ("labels", "prefs"): "The order of the documents as trec_eval's preferences (-R prefs).",
-    ("labels", "prefs-parquet"): "The order of the documents as preferences, as a table.",
-    ("labels", "jsonl"): f"{_LABELS} With the texts of queries and documents, one query per line.",
-    ("grades", "qrels"): "Mean grades rounded to integers: TREC qrels, for Podium and trec_eval.",
-    ("grades", "csv"): f"{_GRADES} A table with the texts of queries, for spreadsheets and Podium.",
-    ("grades", "qrels-parquet"): f"{_GRADES} A table, for podium evaluate, train and data tools.",
-    ("grades", "prefs"): "Preferences that the mean grades imply, as trec_eval takes them.",
-    ("grades", "prefs-parquet"): "Preferences that the mean grades imply, as a table.",
-    ("grades", "jsonl"): f"{_GRADES} With the texts of queries and documents, one query per line.",
-    ("preferences", "pairs"): "Every verdict that stands: query, two documents, which is better.",
-    ("preferences", "pairs-parquet"): "Every verdict that stands, as a table.",
-    ("totals", "jsonl"): "How often each answer was given on every two rankings of a query.",
-    ("log", "jsonl"): "Every answer, undo, skip and comment, by whom (ID, person or model).",
-    ("log", "csv"): "Every answer with its comment and whether it stands, for spreadsheets.",
-    ("answers", "jsonl"): "What models answered word by word, rubric and tokens: for podium audit.",
+DESCRIPTIONS: dict[tuple[str, str], Message] = {
+    ("labels", "qrels"): Message(
+        "The label of each document: k for the best down to 1, and 0 below the top k. TREC "
+        "qrels, for podium evaluate, podium train and trec_eval."
+    ),
+    ("labels", "csv"): Message(
+        "The label of each document: k for the best down to 1, and 0 below the top k. A table "
+        "with the texts of queries, for spreadsheets and Podium."
+    ),
+    ("labels", "qrels-parquet"): Message(
+        "The label of each document: k for the best down to 1, and 0 below the top k. A table, "
+        "for podium evaluate, train and data tools."
+    ),
+    ("labels", "prefs"): Message(
+        "The order of the documents as trec_eval's preferences (-R prefs)."
+    ),
+    ("labels", "prefs-parquet"): Message("The order of the documents as preferences, as a table."),
+    ("labels", "jsonl"): Message(
+        "The label of each document: k for the best down to 1, and 0 below the top k. With the "
+        "texts of queries and documents, one query per line."
+    ),
+    ("grades", "qrels"): Message(
+        "Mean grades rounded to integers: TREC qrels, for Podium and trec_eval."
+    ),
+    ("grades", "csv"): Message(
+        "The mean grade of each document, from 0 (the worst) on. A table with the texts of "
+        "queries, for spreadsheets and Podium."
+    ),
+    ("grades", "qrels-parquet"): Message(
+        "The mean grade of each document, from 0 (the worst) on. A table, for podium evaluate, "
+        "train and data tools."
+    ),
+    ("grades", "prefs"): Message(
+        "Preferences that the mean grades imply, as trec_eval takes them."
+    ),
+    ("grades", "prefs-parquet"): Message("Preferences that the mean grades imply, as a table."),
+    ("grades", "jsonl"): Message(
+        "The mean grade of each document, from 0 (the worst) on. With the texts of queries and "
+        "documents, one query per line."
+    ),
+    ("preferences", "pairs"): Message(
+        "Every verdict that stands: query, two documents, which is better."
+    ),
+    ("preferences", "pairs-parquet"): Message("Every verdict that stands, as a table."),
+    ("totals", "jsonl"): Message(
+        "How often each answer was given on every two rankings of a query."
+    ),
+    ("log", "jsonl"): Message(
+        "Every answer, undo, skip and comment, by whom (ID, person or model)."
+    ),
+    ("log", "csv"): Message(
+        "Every answer with its comment and whether it stands, for spreadsheets."
+    ),
+    ("answers", "jsonl"): Message(
+        "What models answered word by word, rubric and tokens: for podium audit."
+    ),
 }
 """What each file has, in a line."""
 

@@ -20,6 +20,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 
 from podium.studio.accounts.identity import Member, Person
 from podium.studio.errors import RefusedError
+from podium.studio.messages import Message
 from podium.studio.store.database import reading
 from podium.studio.store.enums import Role
 from podium.studio.store.prepared import Prepared
@@ -29,6 +30,10 @@ from podium.studio.store.tokens import digest
 from podium.studio.web.cookies import cookie
 
 COOKIE = "podium_session"
+_ONLY = {
+    Role.MANAGER: Message("Only managers of the project may do this."),
+    Role.OWNER: Message("Only owners of the project may do this."),
+}
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -41,11 +46,12 @@ class _Asker:
         name: str,
         email: str,
         is_admin: bool,
+        language: str,
         csrf: str,
         role: str | None,
         *project: object,
     ) -> None:
-        self.person = Person(user_id, name, email, is_admin, csrf)
+        self.person = Person(user_id, name, email, is_admin, csrf, language)
         self.role = Role(role or Role.OWNER)
         self.project = None if project[0] is None else ProjectRow._make(project)
 
@@ -71,6 +77,7 @@ def _identify(columns: Sequence[ColumnElement[object]]) -> _Statements:
                 User.name.label("person_name"),
                 User.email,
                 User.is_admin,
+                User.language,
                 csrf,
                 Membership.role,
                 *columns,
@@ -208,19 +215,25 @@ def _find_row(
         row = statements["token"].one(connection, key=key, now=time.time(), project=project)
         if row is None:
             raise RefusedError(401, "This API token is not valid or has expired.")
-        request.state.user = row.person.id
+        _note_person(request, row.person)
         return row
     secret = cookie(request, COOKIE)
     if not secret:
         return None
     row = statements["cookie"].one(connection, key=digest(secret), now=time.time(), project=project)
     if row is not None:
-        request.state.user = row.person.id
+        _note_person(request, row.person)
     if row is not None and request.method not in _SAFE and not skip_csrf:
         sent_csrf = request.headers.get("x-csrf-token") or str(getattr(request.state, "csrf", ""))
         if not hmac.compare_digest(sent_csrf.encode(), row.person.csrf.encode()):
             raise RefusedError(403, "This page is out of date: reload the page.")
     return row
+
+
+def _note_person(request: Request, person: Person) -> None:
+    """Tell the log who asks, and `podium.studio.web.languages` in which language."""
+    request.state.user = person.id
+    request.state.language = person.language
 
 
 def manager(asker: Annotated[Member, Depends(member)]) -> Member:
@@ -242,7 +255,7 @@ def admin(person: Annotated[Person, Depends(signed_in)]) -> Person:
 
 def _at_least(asker: Member, role: Role) -> Member:
     if not asker.may(role):
-        raise RefusedError(403, f"Only {role.value}s of the project may do this.")
+        raise RefusedError(403, _ONLY[role])
     return asker
 
 

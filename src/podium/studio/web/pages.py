@@ -1,8 +1,9 @@
-"""HTML pages from templates. Jinja escapes whatever is put into them."""
+"""HTML pages from templates, in the reader's language. Jinja escapes whatever is put into them."""
 
 from __future__ import annotations
 
 import time
+from functools import cache
 from pathlib import Path
 
 import jinja2
@@ -12,20 +13,14 @@ from markupsafe import Markup
 
 from podium.studio.accounts.identity import Person
 from podium.studio.json_types import JsonObject
+from podium.studio.translations import Language
 from podium.studio.web.assets import asset
-
-_TEMPLATES = jinja2.Environment(
-    loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
-    autoescape=True,
-    undefined=jinja2.StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
-_TEMPLATES.globals["asset"] = asset
+from podium.studio.web.languages import keep_choice, language_links, language_of
+from podium.studio.web.words import SKIP_REASONS, WORDS
 
 
 def moment(seconds: float) -> Markup:
-    """A time in UTC, which `web/page.ts` shows in the reader's zone.
+    """A time in UTC, which `web/page.ts` shows in the reader's zone and language.
 
     Example:
         >>> str(moment(0))
@@ -37,7 +32,40 @@ def moment(seconds: float) -> Markup:
     return Markup('<time datetime="{}">{}</time>').format(exact, words)
 
 
-_TEMPLATES.filters["moment"] = moment
+@cache
+def _templates(language: Language) -> jinja2.Environment:
+    """The templates for one language: what they are translated by is a part of them."""
+    templates = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        extensions=["jinja2.ext.i18n"],
+    )
+    # The extension adds this method when it is loaded.
+    templates.install_gettext_translations(language.gettext, newstyle=True)  # type: ignore[attr-defined]
+
+    def word(name: str) -> str:
+        """A word of the API, such as a role or a state, as people read it."""
+        return language.translate(WORDS.get(name, name))
+
+    def reason(text: str | None) -> str:
+        """Why a task was skipped, with the comment after it; or another comment."""
+        text = text or ""
+        for known in SKIP_REASONS:
+            if text == known or text.startswith(f"{known}: "):
+                return language.translate(known) + text[len(known) :]
+        return text
+
+    templates.globals["asset"] = asset
+    templates.globals["language"] = language
+    templates.filters["moment"] = moment
+    templates.filters["number"] = language.number
+    templates.filters["translated"] = language.translate
+    templates.filters["word"] = word
+    templates.filters["reason"] = reason
+    return templates
 
 
 def render(
@@ -57,7 +85,13 @@ def render(
         person: Who looks at it, if they signed in.
         status: The HTTP status.
     """
-    page = _TEMPLATES.get_template(template).render(
-        **values, person=person, csrf=person.csrf if person else "", path=request.url.path
-    )
-    return HTMLResponse(page, status)
+    page = _templates(language_of(request)).get_template(template).render(
+        **values,
+        person=person,
+        csrf=person.csrf if person else "",
+        path=request.url.path,
+        language_links=[] if person else language_links(request),
+    )  # fmt: skip
+    response = HTMLResponse(page, status)
+    keep_choice(request, response)
+    return response

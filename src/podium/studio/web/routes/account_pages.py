@@ -10,8 +10,12 @@ from podium.studio.accounts.identity import Person
 from podium.studio.errors import RefusedError
 from podium.studio.store.database import reading
 from podium.studio.store.text import storable
+from podium.studio.translations import languages
 from podium.studio.web.access import AnAdmin, AnyPerson
+from podium.studio.web.cookies import drop_cookie
 from podium.studio.web.forms import FormValues, read_csrf
+from podium.studio.web.languages import COOKIE as LANGUAGE_COOKIE
+from podium.studio.web.languages import keep_language
 from podium.studio.web.pages import render
 from podium.studio.web.routes import accounts
 from podium.studio.web.routes.accounts import AccountChange, PasswordChange
@@ -57,7 +61,7 @@ def act(request: Request, who: AnAdmin, user: Number, action: str, form: FormVal
 @router.get("/account")
 def account_page(request: Request, who: AnyPerson) -> Response:
     """One's own account."""
-    return render(request, "account.html", {"problem": ""}, person=who)
+    return _account_page(request, who)
 
 
 @router.post("/account/password")
@@ -67,9 +71,24 @@ def change_password(request: Request, who: AnyPerson, form: FormValues) -> Respo
     try:
         accounts.change_password(request, who, PasswordChange(old=old, new=new))
     except RefusedError as error:
-        shown = {"problem": error.problem}
-        return render(request, "account.html", shown, person=who, status=error.status)
+        return _account_page(request, who, error.problem, error.status)
     return RedirectResponse("/sign-in", 303)
+
+
+@router.post("/account/language")
+def set_language(request: Request, who: AnyPerson, form: FormValues) -> Response:
+    """Choose the language of one's pages; the browser keeps it for when one has signed out."""
+    code = form.get("language", "")[:20]
+    try:
+        accounts.set_language(request, who, accounts.LanguageChange(language=code))
+    except RefusedError as error:
+        return _account_page(request, who, error.problem, error.status)
+    response = RedirectResponse("/account", 303)
+    if code:
+        keep_language(request, response, code)
+    else:
+        drop_cookie(request, response, LANGUAGE_COOKIE)
+    return response
 
 
 @router.get("/audit")
@@ -81,6 +100,11 @@ def audit_page(request: Request, who: AnAdmin, before: str = "") -> Response:
     )
     older = rows[-1].id if len(rows) == _AUDIT_PAGE else None
     return render(request, "server_audit.html", {"rows": rows, "older": older}, person=who)
+
+
+def _account_page(request: Request, who: Person, problem: str = "", status: int = 200) -> Response:
+    values = {"problem": problem, "languages": languages()}
+    return render(request, "account.html", values, person=who, status=status)
 
 
 def _accounts_page(

@@ -1,4 +1,4 @@
-"""Accounts and the server's audit log, for administrators' programs; one's own password."""
+"""Accounts and the server's audit log, for administrators; one's own password and language."""
 
 from __future__ import annotations
 
@@ -66,6 +66,13 @@ class PasswordChange(_Body):
 
     old: str = Field(max_length=1000)
     new: str = Field(max_length=1000)
+
+
+class LanguageChange(_Body):
+    """The language of one's pages and of messages to one."""
+
+    language: str = Field(max_length=20)
+    """Its tag, such as ``de``; empty for what each request asks for."""
 
 
 class ServerAuditOut(BaseModel):
@@ -150,6 +157,15 @@ def change_password(request: Request, who: AnyPerson, change: PasswordChange) ->
     # Whoever found a browser unlocked must not guess the password there.
     in_transaction(engine, lambda c: throttling.count_attempt(c, who.email, address))
     in_transaction(engine, work)
+
+
+@router.put("/me/language", status_code=204, operation_id="set_language")
+def set_language(request: Request, who: AnyPerson, change: LanguageChange) -> None:
+    """Choose the language of your pages and of messages to you."""
+    in_transaction(
+        request.app.state.engine,
+        lambda c: administration.set_language(c, who.id, change.language),
+    )
 
 
 @router.get("/audit", operation_id="list_server_audit")

@@ -18,6 +18,7 @@ from podium.studio.reporting import reports
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.rows import ReportRow
 from podium.studio.web.access import AManager
+from podium.studio.web.languages import language_of
 
 router = APIRouter(prefix="/api/v1/projects/{project}", tags=["dashboard"])
 
@@ -56,7 +57,8 @@ class AskedAgain(BaseModel):
 def report(request: Request, who: AManager) -> ReportOut:
     """Agreement, self-consistency, gold accuracy, speed and contradictions, as of a moment ago."""
     _, row = present(request, who)
-    blocked = [str(each) for each in blocked_now(request, who)]
+    translate = language_of(request).translate
+    blocked = [translate(each.message) for each in blocked_now(request, who)]
     if row is None:
         return ReportOut(made_at=None, judgments=0, blocked=blocked, content={})
     return ReportOut(

@@ -15,13 +15,16 @@ from podium.studio.accounts.members import members_of
 from podium.studio.errors import RefusedError, first_problem
 from podium.studio.json_types import JsonObject
 from podium.studio.reporting.agreement_words import agreement_words
+from podium.studio.reporting.flags import shown_flags
 from podium.studio.reporting.history import history_chart
 from podium.studio.reporting.pace import Pace, pace_of
 from podium.studio.store.database import reading
 from podium.studio.store.rows import ReportRow
 from podium.studio.store.tables import QueryCandidate
+from podium.studio.translations import Language
 from podium.studio.web.access import AManager
 from podium.studio.web.forms import FormValues, read_csrf
+from podium.studio.web.languages import language_of
 from podium.studio.web.routes.dashboard import AskAgain, ask_again, blocked_now, present
 from podium.studio.web.routes.project_pages import render_project
 
@@ -74,7 +77,8 @@ def _values(request: Request, who: Member) -> JsonObject:
         "progress": progress,
         "report": content,
         "made_at": row.made_at if row is not None else None,
-        "chart": _chart(content, row),
+        "chart": _chart(content, row, language_of(request)),
+        "flags": shown_flags,
         "agreement_words": agreement_words(content["agreement"])
         if content.get("agreement")
         else "",
@@ -85,13 +89,14 @@ def _values(request: Request, who: Member) -> JsonObject:
     }
 
 
-def _chart(content: JsonObject, row: ReportRow | None) -> Markup | None:
+def _chart(content: JsonObject, row: ReportRow | None, language: Language) -> Markup | None:
     """The chart up to the report: the same until there is another, so that nothing flickers."""
     history = content.get("history")
     if row is None or not history:
         return None
     times = content.get("times", [])
-    return history_chart(history, row.made_at, sum(each["judgments"] for each in times))
+    judgments = sum(each["judgments"] for each in times)
+    return history_chart(history, row.made_at, judgments, language.translate)
 
 
 def _titles(connection: Connection, loops: list[JsonObject]) -> dict[tuple[int, int], str]:

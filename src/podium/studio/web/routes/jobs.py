@@ -222,7 +222,7 @@ def start_import(
     """Store uploads, and queue a job that imports them."""
     for role in _NEEDED.get(source, (source,)):
         if not files.get(role):
-            raise RefusedError(422, f"{role}: Choose a file.")
+            raise RefusedError(422, "%(field)s: Choose a file.", field=role)
     if who.project.mode == Mode.RANKINGS and source != "gold" and len(files["runs"]) < 2:
         raise RefusedError(422, "This project compares rankings: give two runs or more.")
     settings = request.app.state.settings

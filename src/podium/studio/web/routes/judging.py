@@ -36,6 +36,7 @@ from podium.studio.store.text import storable
 from podium.studio.transfer.images import ImageStore
 from podium.studio.web.access import AnyMember, member, member_in
 from podium.studio.web.documents import document_page, terms_in
+from podium.studio.web.languages import language_of
 
 router = APIRouter(prefix="/api/v1/projects/{project}", tags=["judging"])
 
@@ -237,7 +238,7 @@ def next_task(request: Request, project: Number, body: NextRequest) -> Response:
         who = member_in(connection, request, project)
         holder = body.holder(who.person.id)
         outcome, states = service.next_in(connection, who.project, holder, body.after)
-        return _next_out(connection, who, outcome), states
+        return _next_out(connection, request, who, outcome), states
 
     return _json(service.transact(work))
 
@@ -261,7 +262,7 @@ def answer(request: Request, project: Number, answer_request: AnswerRequest) -> 
             more=answer_request.more,
             after=answer_request.after,
         )
-        next_out = None if outcome is None else _next_out(connection, who, outcome)
+        next_out = None if outcome is None else _next_out(connection, request, who, outcome)
         return (who.project.mode, result, next_out), states
 
     mode, result, next_out = service.transact(work)
@@ -281,7 +282,7 @@ def undo(request: Request, project: Number, body: UndoRequest) -> Response:
         outcome, states = service.undo_in(
             connection, who.project, body.holder(who.person.id), body.token, body.answer
         )
-        return _next_out(connection, who, outcome), states
+        return _next_out(connection, request, who, outcome), states
 
     return _json(service.transact(work))
 
@@ -453,12 +454,13 @@ def document_out(request: Request, who: Member, query: int, row: DocumentRow) ->
     )
 
 
-def _next_out(connection: Connection, who: Member, outcome: NextTask) -> NextOut:
+def _next_out(connection: Connection, request: Request, who: Member, outcome: NextTask) -> NextOut:
     if not isinstance(outcome, LeasedTask):
+        translate = language_of(request).translate
         return NextOut(
             state=outcome.why,
             wait_seconds=outcome.seconds,
-            problems=list(outcome.problems),
+            problems=[translate(problem) for problem in outcome.problems],
         )
     judged, seconds = user_judgments(connection, who.project.id, who.person.id)
     query, mode = outcome.query, Mode(who.project.mode)

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from podium.studio.errors import RefusedError, first_problem
 from podium.studio.judging.scales import LONGEST_REPLY, AssessorQuestion, scale_of
+from podium.studio.messages import Message
 from podium.studio.projects.display import shown_document
 from podium.studio.projects.guidelines import guidelines_html
 from podium.studio.store.enums import Mode, Role
@@ -19,6 +20,7 @@ from podium.studio.web.forms import FormValues, read_csrf
 from podium.studio.web.pages import render
 from podium.studio.web.routes.judging import Number, ReleaseRequest, document_row, released
 from podium.studio.web.routes.project_pages import render_project
+from podium.studio.web.words import SKIP_REASONS
 
 router = APIRouter(include_in_schema=False)
 
@@ -29,7 +31,7 @@ class Button:
 
     Attributes:
         name: The answer or the command.
-        label: What the button says.
+        label: What the button says; a `Message` if it is not the project's own word.
         key: The key as browsers name it.
         key_label: The key as people read it.
         style: Its class.
@@ -48,22 +50,29 @@ class Button:
 
 _ANSWERS: dict[Mode, tuple[Button, ...]] = {
     Mode.PAIRS: (
-        Button("left", "Left is better", "ArrowLeft", "←", "prefer"),
-        Button("tie", "Equally good", "ArrowDown", "↓", other_key="0"),
-        Button("right", "Right is better", "ArrowRight", "→", "prefer"),
-        Button("bad-left", "Left is bad", "1", "1", "bad"),
-        Button("bad-both", "Both are bad", "2", "2", "bad"),
-        Button("bad-right", "Right is bad", "3", "3", "bad"),
+        Button("left", Message("Left is better"), "ArrowLeft", "←", "prefer"),
+        Button("tie", Message("Equally good"), "ArrowDown", "↓", other_key="0"),
+        Button("right", Message("Right is better"), "ArrowRight", "→", "prefer"),
+        Button("bad-left", Message("Left is bad"), "1", "1", "bad"),
+        Button("bad-both", Message("Both are bad"), "2", "2", "bad"),
+        Button("bad-right", Message("Right is bad"), "3", "3", "bad"),
     ),
     Mode.RANKINGS: (
-        Button("left-much", "Left is much better", "1", "1"),
-        Button("left", "Left is better", "2", "2"),
-        Button("same", "About the same", "3", "3"),
-        Button("right", "Right is better", "4", "4"),
-        Button("right-much", "Right is much better", "5", "5"),
+        Button("left-much", Message("Left is much better"), "1", "1"),
+        Button("left", Message("Left is better"), "2", "2"),
+        Button("same", Message("About the same"), "3", "3"),
+        Button("right", Message("Right is better"), "4", "4"),
+        Button("right-much", Message("Right is much better"), "5", "5"),
     ),
 }
 """To each way of judging its buttons, apart from grades; skipping has its own."""
+_GRADES = {
+    "bad": Message("Bad"),
+    "fair": Message("Fair"),
+    "good": Message("Good"),
+    "excellent": Message("Excellent"),
+    "perfect": Message("Perfect"),
+}
 
 
 def answer_buttons(project: ProjectRow) -> tuple[Button, ...]:
@@ -74,35 +83,28 @@ def answer_buttons(project: ProjectRow) -> tuple[Button, ...]:
     buttons = []
     for number, grade in enumerate(scale_of(project.scale), start=1):
         key = str(number % 10)  # the tenth is 0, as on the keyboard
-        label = grade.name if project.scale else grade.name.capitalize()
+        label = grade.name if project.scale else _GRADES[grade.name]
         style = f"colour-{grade.colour}" if grade.colour else ""
         buttons.append(Button(grade.name, label, key, key, style, description=grade.description))
     return tuple(buttons)
 
 
 COMMANDS = (
-    Button("undo", "Undo", "u", "U"),
-    Button("skip", "Skip", "s", "S"),
-    Button("comment", "Comment", "c", "C"),
-    Button("pause", "Pause", "p", "P"),
-    Button("guidelines", "Guidelines", "g", "G"),
-    Button("help", "Help", "?", "?"),
+    Button("undo", Message("Undo"), "u", "U"),
+    Button("skip", Message("Skip"), "s", "S"),
+    Button("comment", Message("Comment"), "c", "C"),
+    Button("pause", Message("Pause"), "p", "P"),
+    Button("guidelines", Message("Guidelines"), "g", "G"),
+    Button("help", Message("Help"), "?", "?"),
 )
 SCROLLING = (
-    Button("down", "Scroll documents down", "j", "J"),
-    Button("up", "Scroll documents up", "k", "K"),
-)
-REASONS = (
-    "I cannot tell",
-    "I do not know enough about this topic",
-    "A document is in a language I cannot read",
-    "A document is broken or missing",
-    "Other",
+    Button("down", Message("Scroll documents down"), "j", "J"),
+    Button("up", Message("Scroll documents up"), "k", "K"),
 )
 _SIDES = {
-    Mode.PAIRS: ("Left", "Right"),
-    Mode.GRADES: ("Document",),
-    Mode.RANKINGS: ("Left", "Right"),
+    Mode.PAIRS: (Message("Left"), Message("Right")),
+    Mode.GRADES: (Message("Document"),),
+    Mode.RANKINGS: (Message("Left"), Message("Right")),
 }
 
 
@@ -122,7 +124,7 @@ def judge(request: Request, who: AnyMember) -> HTMLResponse:
             "longest_reply": LONGEST_REPLY,
             "commands": COMMANDS,
             "scrolling": SCROLLING,
-            "reasons": REASONS,
+            "reasons": SKIP_REASONS,
             "guidelines": guidelines_html(who.project.guidelines),
         },
         person=who.person,

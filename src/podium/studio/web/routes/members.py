@@ -17,6 +17,7 @@ from podium.studio.projects import assignments as sharing
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
 from podium.studio.web.access import AManager
+from podium.studio.web.languages import language_of
 from podium.studio.web.routes.judging import Number
 
 router = APIRouter(prefix="/api/v1/projects/{project}", tags=["people"])
@@ -147,7 +148,7 @@ def invite(request: Request, who: AManager, body: InvitationIn) -> NewInvitation
         secret = people.make_invitation(connection, who, body.role, body.uses, body.days)
         link = join_link(request, secret)
         if body.email:
-            mail_invitation(connection, who, body.email, link)
+            mail_invitation(connection, who, body.email, link, language_of(request))
         return link
 
     return NewInvitationOut(link=in_transaction(request.app.state.engine, work))

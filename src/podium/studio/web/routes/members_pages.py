@@ -15,6 +15,7 @@ from podium.studio.accounts.identity import Member, Person
 from podium.studio.accounts.service import new_api_token
 from podium.studio.errors import RefusedError, first_problem
 from podium.studio.json_types import JsonObject
+from podium.studio.messages import Message
 from podium.studio.projects import assignments as sharing
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
@@ -148,7 +149,7 @@ def make_token(request: Request, who: AnyPerson, form: FormValues) -> Response:
     days = form.get("days", "")
     if not name or days not in map(str, _TOKEN_DAYS):
         return _tokens_page(
-            request, who, problem="Enter a name and an expiry for the token.", status=422
+            request, who, problem=Message("Enter a name and an expiry for the token."), status=422
         )
 
     def work(connection: Connection) -> str:

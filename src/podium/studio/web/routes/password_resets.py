@@ -11,6 +11,7 @@ from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.text import storable
 from podium.studio.store.tokens import new_secret
 from podium.studio.web.forms import read_csrf
+from podium.studio.web.languages import language_of
 from podium.studio.web.pages import render
 from podium.studio.web.routes.signing_in import Text, check_form, start_session, with_form_cookie
 
@@ -35,7 +36,9 @@ def request_reset(request: Request, email: Text = "", form: Text = "") -> Respon
         in_transaction(engine, lambda c: mail.count_reset(c, email, address))
     except RefusedError as error:
         return _page(request, {"step": "ask", "problem": error.problem}, error.status)
-    in_transaction(engine, lambda c: mail.request_reset(c, email, settings.public_url))
+    in_transaction(
+        engine, lambda c: mail.request_reset(c, email, settings.public_url, language_of(request))
+    )
     return _page(request, {"step": "sent", "problem": ""})
 
 

@@ -11,6 +11,7 @@ from podium.studio.accounts.identity import Member
 from podium.studio.accounts.members import members_of
 from podium.studio.errors import RefusedError, first_problem
 from podium.studio.json_types import JsonObject
+from podium.studio.messages import Message
 from podium.studio.projects.guidelines import guidelines_html
 from podium.studio.reporting.reports import report_of
 from podium.studio.store.database import reading
@@ -71,10 +72,10 @@ def set_training(
 ) -> Response:
     """Replace the examples."""
     if examples is None or not examples.filename:
-        return _quality_page(request, who, "Choose a file of examples.")
+        return _quality_page(request, who, Message("Choose a file of examples."))
     percent = form.get("pass_mark", "")
     if not (percent.isascii() and percent.isdigit() and len(percent) < 4 and int(percent) <= 100):
-        return _quality_page(request, who, "Give a pass mark of 0 to 100 percent.")
+        return _quality_page(request, who, Message("Give a pass mark of 0 to 100 percent."))
     try:
         training.set_training(request, who, examples, int(percent) / 100)
     except PodiumError as error:

@@ -11,6 +11,7 @@ from podium.studio.accounts.identity import Member
 from podium.studio.errors import RefusedError, first_problem
 from podium.studio.json_types import JsonObject
 from podium.studio.judging.scales import COLOURS, MOST_QUESTIONS, scale_of
+from podium.studio.messages import Message
 from podium.studio.projects.changes import ProjectChange, change_project, has_answers
 from podium.studio.projects.display import FieldRole, display_of
 from podium.studio.projects.document_fields import document_fields
@@ -25,14 +26,14 @@ router = APIRouter(
     include_in_schema=False,
 )
 _ROLES = {
-    FieldRole.TITLE: "Heading",
-    FieldRole.IMAGE: "Picture",
-    FieldRole.PRICE: "Price",
-    FieldRole.TAG: "Tag",
-    FieldRole.SNIPPET: "Snippet",
-    FieldRole.VALUE: "Value with label",
-    FieldRole.LINK: "Link to the source",
-    FieldRole.TEXT: "Text to read",
+    FieldRole.TITLE: Message("Heading"),
+    FieldRole.IMAGE: Message("Picture"),
+    FieldRole.PRICE: Message("Price"),
+    FieldRole.TAG: Message("Tag"),
+    FieldRole.SNIPPET: Message("Snippet"),
+    FieldRole.VALUE: Message("Value with label"),
+    FieldRole.LINK: Message("Link to the source"),
+    FieldRole.TEXT: Message("Text to read"),
 }
 _MOST_ROWS = 100
 _NO_GRADE: JsonObject = {"name": "", "description": "", "colour": ""}

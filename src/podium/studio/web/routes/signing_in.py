@@ -15,13 +15,15 @@ from podium.studio.accounts import service as accounts
 from podium.studio.accounts import throttling
 from podium.studio.accounts.audit import record
 from podium.studio.errors import RefusedError
+from podium.studio.messages import Message
 from podium.studio.store.database import in_transaction, reading
-from podium.studio.store.tables import Project
+from podium.studio.store.tables import Project, User
 from podium.studio.store.text import storable
 from podium.studio.store.tokens import digest, new_secret
 from podium.studio.web.access import COOKIE, person_of, signed_in
 from podium.studio.web.cookies import cookie, drop_cookie, set_cookie
 from podium.studio.web.forms import read_csrf
+from podium.studio.web.languages import keep_language
 from podium.studio.web.pages import render
 
 router = APIRouter(dependencies=[Depends(read_csrf)], include_in_schema=False)
@@ -77,7 +79,7 @@ def sign_in(
     outcome = "failed" if user_id is None else "signed in"
     _LOG.info("sign-in", outcome=outcome, user=user_id, address=address)
     if user_id is None:
-        return _sign_in_page(request, to, email, "Wrong e-mail or password.", 401)
+        return _sign_in_page(request, to, email, Message("Wrong e-mail or password."), 401)
     return start_session(request, user_id, inside(to))
 
 
@@ -149,10 +151,15 @@ def join(
 def start_session(request: Request, user_id: int, to: str) -> Response:
     """Send a browser on with a session of its own, never one that it brought."""
     settings = request.app.state.settings
-    session = in_transaction(
-        request.app.state.engine, lambda c: accounts.sign_in(c, user_id, settings.session_hours)
-    )
+
+    def work(connection: Connection) -> tuple[accounts.BrowserSession, str | None]:
+        session = accounts.sign_in(connection, user_id, settings.session_hours)
+        return session, connection.scalar(select(User.language).where(User.id == user_id))
+
+    session, language = in_transaction(request.app.state.engine, work)
     response = RedirectResponse(to, 303)
+    if language:  # for pages that do not look up who asks, and for after signing out
+        keep_language(request, response, language)
     set_cookie(request, response, COOKIE, session.secret, int(settings.session_hours * 3600))
     drop_cookie(request, response, _FORM_COOKIE)
     return response

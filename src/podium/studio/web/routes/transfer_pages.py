@@ -12,6 +12,7 @@ from podium.errors import PodiumError
 from podium.studio.accounts.identity import Member
 from podium.studio.errors import first_problem
 from podium.studio.json_types import JsonObject
+from podium.studio.messages import Message
 from podium.studio.models.assessors import models_of
 from podium.studio.store.database import reading
 from podium.studio.store.enums import Mode
@@ -35,16 +36,20 @@ _PLACE: JsonObject = {
     "include_in_schema": False,
 }
 _FIELDS = (
-    ("query", "Query text", "What was searched for."),
-    ("query_id", "Query ID", "Without it, the query text is the ID."),
-    ("description", "Query description", "What the searcher wants to find."),
-    ("document_id", "Document ID", "Without it, the URL is the ID."),
-    ("title", "Title", "Shown above the document."),
-    ("text", "Text", "What assessors read."),
-    ("html", "HTML", "Shown instead of the text; scripts are removed."),
-    ("url", "URL", "Where the document comes from."),
-    ("score", "Score", "Of a prior ranking; larger is better. It saves judgments."),
-    ("rank", "Rank", "In a prior ranking, from 1; used where there is no score."),
+    ("query", Message("Query text"), Message("What was searched for.")),
+    ("query_id", Message("Query ID"), Message("Without it, the query text is the ID.")),
+    ("description", Message("Query description"), Message("What the searcher wants to find.")),
+    ("document_id", Message("Document ID"), Message("Without it, the URL is the ID.")),
+    ("title", Message("Title"), Message("Shown above the document.")),
+    ("text", Message("Text"), Message("What assessors read.")),
+    ("html", Message("HTML"), Message("Shown instead of the text; scripts are removed.")),
+    ("url", Message("URL"), Message("Where the document comes from.")),
+    (
+        "score",
+        Message("Score"),
+        Message("Of a prior ranking; larger is better. It saves judgments."),
+    ),
+    ("rank", Message("Rank"), Message("In a prior ranking, from 1; used where there is no score.")),
 )
 """What columns can be: the field, its label, and a hint."""
 router = APIRouter(**_PLACE)
