@@ -39,14 +39,23 @@ from podium.data import Judgments, as_judgments
 from podium.measures import evaluate
 from podium.rankers import load_ranker
 from podium.studio.accounts.service import add_user
+from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction
 from tests.studio.browser.chromium import Judging
 from tests.studio.browser.shop_day import Assessor, Shop, as_run, judge_until_done
 from tests.studio.factories import PASSWORD
+from tests.studio.server import serving
 
 MANAGER = "mia@example.org"
 ZONE = "Asia/Tokyo"
 """Not the server's: what she reads and types are times of her own clock."""
+
+
+@pytest.fixture
+def address(engine, database):  # noqa: ARG001 (the engine makes the tables)
+    """A server at its own address: the links that it makes lead there."""
+    with serving(Settings(database=database)) as found:
+        yield found
 
 
 @dataclass

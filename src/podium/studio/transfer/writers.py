@@ -27,9 +27,9 @@ from podium.data import (
     write_qrels,
 )
 from podium.data.formats.parquet import parquet_writer, table_schema, write_row_groups
+from podium.data.grouping import Strings
 from podium.data.json_lines import json_line
 from podium.data.query_rows import QueryRows
-from podium.data.grouping import Strings
 from podium.errors import DataError
 from podium.judging import side_by_side_totals
 from podium.judging.entries import entry_to_json
