@@ -218,7 +218,7 @@ class Assessor:
         return answer.json()
 
 
-def judge_until_done(shop: Shop, people: list[Assessor], patience: float = 120.0) -> int:
+def judge_until_done(shop: Shop, people: list[Assessor], patience: float = 600.0) -> int:
     """Let people judge in turn until nothing is left for any of them; gives the answers."""
     before = sum(person.answers for person in people)
     number, last, end = 0, before, time.monotonic() + patience
