@@ -11,8 +11,7 @@ What the day consists of:
 4. She watches the dashboard, where the careless person stands out: by flags, gold pairs and
    agreement, or, where there are too few judgments for flags, by gold pairs alone.
 5. She takes that person out of the project and discards what they judged since the morning, on
-   their page, by the time of her own clock. Whatever blocks the rest the dashboard names; where it
-   is the overlap, she lowers it. The others judge again what was discarded.
+   their page, by the time of her own clock. The others judge again what was discarded.
 6. She makes herself adjudicator and decides where people disagree; judgments that contradict each
    other in a cycle are asked again by a button of the dashboard.
 7. When all queries are done she exports the top-k labels as CSV and as TREC qrels, and copies the
@@ -163,15 +162,6 @@ class Manager:
         row = self.page.locator("tr", has_text="Did not look")
         expect(row.get_by_text("done", exact=True)).to_be_visible(timeout=PATIENCE)
         return row.inner_text()
-
-    def lower_overlap(self) -> None:
-        """Do what the dashboard names as the remedy for blocked queries."""
-        self.go_to("Dashboard")
-        blocked = self.page.locator("section.notice", has_text="Blocked")
-        expect(blocked).to_contain_text("overlap")
-        blocked.get_by_role("link", name="Settings").click()
-        self.page.locator("[name=overlap_share]").fill("0")
-        self.page.get_by_role("button", name="Save settings").click()
 
     def adjudicate(self, shop: Shop) -> int:
         """Decide all disagreements; gives how many there were."""
@@ -351,8 +341,6 @@ def live_through(
     told = manager.discard(careless.name, begun - 60)
     assert re.search(r"(\d+) judgments", told).group(1) == str(careless.answers)
     rest = [person for person in people if person is not careless]
-    if len(rest) == 1:
-        manager.lower_overlap()
     decided = 0
     while True:
         judge_until_done(shop, rest)
@@ -391,7 +379,7 @@ def _share(cell: str) -> float:
 def test_a_day_of_three_queries(person_browser, engine, tmp_path):
     shop = Shop.stock(queries=3, items=5, k=3)
     careful, careless = Assessor("Cora", noise=0.0), Assessor("Carl", noise=None, seconds=2.0)
-    settings = {"overlap_share": "0.3", "gold_rate": "0.3"}
+    settings = {"gold_rate": "0.3"}
     day = live_through(
         shop, [careful, careless], careless, tmp_path, person_browser, engine, settings
     )
