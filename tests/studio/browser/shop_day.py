@@ -7,6 +7,8 @@ import io
 import random
 import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from uuid import uuid4
 
@@ -142,7 +144,7 @@ class Assessor:
     answers: int = 0
     state: str = "task"
     _rng: random.Random = field(init=False)
-    _client: Browser = field(init=False)
+    _client: Browser | None = None
     _path: str = field(init=False)
     _csrf: str = field(init=False)
     _task: dict | None = None
@@ -194,7 +196,8 @@ class Assessor:
         self._take(self._post("/answers", body)["next"])
 
     def close(self) -> None:
-        self._client.close()
+        if self._client is not None:
+            self._client.close()
 
     def _choice(self, shop: Shop, task: dict) -> str:
         if self.noise is None:
@@ -216,6 +219,16 @@ class Assessor:
         )
         assert answer.status_code == 200, answer.text
         return answer.json()
+
+
+@contextmanager
+def at_work(*people: Assessor) -> Iterator[list[Assessor]]:
+    """People whose connections are closed at the end of the day."""
+    try:
+        yield list(people)
+    finally:
+        for person in people:
+            person.close()
 
 
 def judge_until_done(shop: Shop, people: list[Assessor], patience: float = 600.0) -> int:

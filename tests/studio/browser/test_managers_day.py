@@ -41,7 +41,7 @@ from podium.studio.accounts.service import add_user
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction
 from tests.studio.browser.chromium import Judging
-from tests.studio.browser.shop_day import Assessor, Shop, as_run, judge_until_done
+from tests.studio.browser.shop_day import Assessor, Shop, as_run, at_work, judge_until_done
 from tests.studio.factories import PASSWORD
 from tests.studio.server import serving
 
@@ -350,7 +350,7 @@ def live_through(
             break
     manager.go_to("Dashboard")
     progress = f"{len(shop.worth)} of {len(shop.worth)}"
-    expect(manager.page.get_by_text(progress, exact=True)).to_be_visible()
+    expect(manager.page.locator("dd").get_by_text(progress, exact=True)).to_be_visible()
 
     labels = manager.export("csv")
     qrels = as_judgments(manager.export("qrels", underscores=True))
@@ -362,8 +362,6 @@ def live_through(
     (folder / "features.csv").write_bytes(shop.features)
     printed = train(folder, manager.notebook_lines())
     answers = sum(person.answers for person in people)
-    for person in people:
-        person.close()
     return Day(
         before, outcome(shop, after), answers, decided, printed, round(time.time() - begun, 1)
     )
@@ -380,9 +378,8 @@ def test_a_day_of_three_queries(person_browser, engine, tmp_path):
     shop = Shop.stock(queries=3, items=5, k=3)
     careful, careless = Assessor("Cora", noise=0.0), Assessor("Carl", noise=None, seconds=2.0)
     settings = {"gold_rate": "0.3"}
-    day = live_through(
-        shop, [careful, careless], careless, tmp_path, person_browser, engine, settings
-    )
+    with at_work(careful, careless) as people:
+        day = live_through(shop, people, careless, tmp_path, person_browser, engine, settings)
     assert day.without == Outcome(1.0, 1.0)  # nobody who is left makes mistakes
     assert day.with_careless.kappa_ndcg < 1.0
     assert load_ranker(tmp_path / "ranker.podium").feature_names_ == ["bm25", "clicks", "freshness"]
@@ -394,9 +391,9 @@ def test_a_day_of_a_hundred_queries(person_browser, engine, tmp_path, capsys):
     shop = Shop.stock(queries=100, items=15, k=10)
     careless = Assessor("Carl", noise=None, seconds=3.0)
     slow = Assessor("Sam", every=8, seconds=40.0)
-    people = [Assessor("Ada"), careless, slow, Assessor("Ben"), Assessor("Cleo")]
     settings = {"overlap_share": "0.2", "gold_rate": "0.05", "repeat_rate": "0.02"}
-    day = live_through(shop, people, careless, tmp_path, person_browser, engine, settings)
+    with at_work(Assessor("Ada"), careless, slow, Assessor("Ben"), Assessor("Cleo")) as people:
+        day = live_through(shop, people, careless, tmp_path, person_browser, engine, settings)
     with capsys.disabled():
         print(f"\n{day}")
     assert day.without.kappa_ndcg > day.with_careless.kappa_ndcg + 0.05

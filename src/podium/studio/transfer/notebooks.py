@@ -11,16 +11,14 @@ from podium.studio.transfer.exports import ExportOptions, download_name
 
 _READABLE = frozenset({"csv", "qrels", "qrels-parquet", "jsonl"})
 """Formats that `podium.data.as_judgments` reads as labels."""
+_ENOUGH_FOR_TREES = 50
+"""With fewer queries, a linear ranker: trees need many documents in each leaf."""
 
 
-def labels_file(project: ProjectRow, exports: Sequence[JobRow]) -> str | None:
-    """The newest file of labels as it is called when it is downloaded, or None.
+def newest_labels(exports: Sequence[JobRow]) -> JobRow | None:
+    """The newest of some exports, newest first, that wrote a file of labels by ID; or None.
 
     Files whose IDs were changed do not fit to a file of features.
-
-    Args:
-        project: The project.
-        exports: Its exports, newest first.
     """
     for job in exports:
         options = ExportOptions(**job.parameters)
@@ -31,30 +29,33 @@ def labels_file(project: ProjectRow, exports: Sequence[JobRow]) -> str | None:
             and options.format in _READABLE
             and not options.underscores
         ):
-            return download_name(project, job)
+            return job
     return None
 
 
-def training_lines(file: str, mode: Mode, k: int) -> str:
+def training_lines(project: ProjectRow, export: JobRow) -> str:
     """Lines that train a ranker from a file of labels and one of features.
 
-    Example:
-        >>> print(training_lines("shop-labels-7.csv", Mode.PAIRS, 10).splitlines()[-3])
-        ranker = TreeRanker("ListMLE(k=10)").fit(train, eval_set=validation)
+    Args:
+        project: The project.
+        export: The export that wrote the labels.
     """
+    file = download_name(project, export)
+    trees = export.result.get("queries", 0) >= _ENOUGH_FOR_TREES
+    ranker, extra = ("TreeRanker", "trees") if trees else ("LinearRanker", "rankers")
     loss, measure = "", "nDCG@10"
-    if mode is Mode.PAIRS:
-        loss, measure = f'"ListMLE(k={k})"', f"kNDCG(k={k})@{k}"
+    if project.mode == Mode.PAIRS:
+        loss, measure = f'"ListMLE(k={project.k})"', f"kNDCG(k={project.k})@{project.k}"
     return f"""\
-# %pip install "podium[trees]"
-from podium import TreeRanker, evaluate
+# %pip install "podium[{extra}]"
+from podium import {ranker}, evaluate
 from podium.data import as_judgments, read_csv
 
 # features.csv is your own: query_id, document_id, and a column for each feature.
 features = read_csv("features.csv", unlabelled=True)
 data = features.relabel(as_judgments("{file}"))
 train, validation = data.split(0.8, 0.2, seed=1)
-ranker = TreeRanker({loss}).fit(train, eval_set=validation)
+ranker = {ranker}({loss}).fit(train, eval_set=validation)
 print(evaluate("{measure}", validation, ranker.predict(validation)))
 ranker.save("ranker.podium")
 """

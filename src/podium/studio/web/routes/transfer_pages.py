@@ -19,7 +19,7 @@ from podium.studio.transfer.exports import KIND as EXPORT
 from podium.studio.transfer.exports import ExportOptions
 from podium.studio.transfer.imports import KIND as IMPORT
 from podium.studio.transfer.imports import Source
-from podium.studio.transfer.notebooks import labels_file, training_lines
+from podium.studio.transfer.notebooks import newest_labels, training_lines
 from podium.studio.transfer.readers import MAX_DEPTH
 from podium.studio.transfer.search_engines import DEFAULTS, EngineSearch
 from podium.studio.transfer.tables import TableColumns
@@ -168,12 +168,11 @@ def jobs_fragment(request: Request, who: AManager, kind: str) -> Response:
 def _jobs(request: Request, who: Member, kind: str) -> JsonObject:
     """The list of jobs, with the lines that train a ranker from the newest file of labels."""
     rows = jobs.job_rows(request, who, [kind])
-    file = labels_file(who.project, rows) if kind == EXPORT else None
-    mode, k = Mode(who.project.mode), who.project.k
+    labels = newest_labels(rows) if kind == EXPORT else None
     return {
         "kind": kind,
         "jobs": [jobs.job_out(row) for row in rows],
-        "lines": None if file is None else training_lines(file, mode, k),
+        "lines": None if labels is None else training_lines(who.project, labels),
     }
 
 
