@@ -382,7 +382,7 @@ def test_a_day_of_three_queries(person_browser, engine, tmp_path):
         day = live_through(shop, people, careless, tmp_path, person_browser, engine, settings)
     assert day.without == Outcome(1.0, 1.0)  # nobody who is left makes mistakes
     assert day.with_careless.kappa_ndcg < 1.0
-    assert load_ranker(tmp_path / "ranker.podium").feature_names_ == ["bm25", "clicks", "freshness"]
+    assert load_ranker(tmp_path / "ranker.podium").feature_names_ == ("bm25", "clicks", "freshness")
 
 
 @pytest.mark.slow
@@ -398,4 +398,4 @@ def test_a_day_of_a_hundred_queries(person_browser, engine, tmp_path, capsys):
         print(f"\n{day}")
     assert day.without.kappa_ndcg > day.with_careless.kappa_ndcg + 0.05
     assert day.without.top_share > day.with_careless.top_share + 0.05
-    assert load_ranker(tmp_path / "ranker.podium").feature_names_ == ["bm25", "clicks", "freshness"]
+    assert load_ranker(tmp_path / "ranker.podium").feature_names_ == ("bm25", "clicks", "freshness")
