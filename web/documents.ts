@@ -31,10 +31,14 @@ export class DocumentsView {
     return this.current ? panesOf(this.current.element) : [];
   }
 
-  /** Load a task's documents out of sight. */
+  /**
+   * Load a task's documents out of sight, laid out where they will be shown: showing them is a
+   * change of opacity. Browsers do not lay out frames that are not displayed or not visible.
+   */
   prepare(task: Task): PreparedTask {
     const element = this.template.content.firstElementChild!.cloneNode(true) as HTMLElement;
-    element.hidden = true;
+    element.className = "ahead";
+    element.inert = true;
     this.stage.append(element);
     const titles: string[] = [];
     const panes = panesOf(element);
@@ -49,8 +53,8 @@ export class DocumentsView {
   show(prepared: PreparedTask): void {
     if (this.current && this.current !== prepared) this.current.element.remove();
     this.current = prepared;
-    prepared.element.classList.add("documents");
-    prepared.element.hidden = false;
+    prepared.element.className = "documents";
+    prepared.element.inert = false;
   }
 
   /** Remove documents that will not be shown. */

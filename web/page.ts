@@ -27,6 +27,21 @@ function localiseTimes(root: ParentNode): void {
   }
 }
 
+/** Times that people type are of their own zone as well; the server takes UTC. */
+function localiseFields(root: ParentNode): void {
+  for (const field of root.querySelectorAll<HTMLInputElement>("input[data-utc]")) {
+    const sent = document.createElement("input");
+    sent.type = "hidden";
+    sent.name = field.name;
+    field.removeAttribute("name");
+    field.after(sent);
+    field.closest("label")?.querySelector("[data-zone]")?.remove();
+    field.form?.addEventListener("submit", () => {
+      sent.value = field.value && new Date(field.value).toISOString().slice(0, 16);
+    });
+  }
+}
+
 /** Leave a part alone if nothing in it changed; else keep open what the reader opened. */
 function beforeSwap(detail: SwapDetail): void {
   const { target, serverResponse } = detail;
@@ -58,6 +73,7 @@ function restorePositions(id: string, positions: number[]): void {
 }
 
 localiseTimes(document);
+localiseFields(document);
 addEventListener("htmx:beforeSwap", (event) =>
   beforeSwap((event as CustomEvent<SwapDetail>).detail),
 );

@@ -145,10 +145,7 @@ def test_a_study_that_needs_data_says_so(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    [
-        name if name == "focused" else pytest.param(name, marks=pytest.mark.long)
-        for name in STUDIES
-    ],
+    [name if name == "focused" else pytest.param(name, marks=pytest.mark.long) for name in STUDIES],
 )
 def test_the_small_form_of_a_study_writes_its_page(name: str, folder: Path, tmp_path: Path) -> None:
     page = tmp_path / "docs" / f"{name}.md"

@@ -24,6 +24,7 @@ from podium.studio.store.tokens import new_token
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import program, row_of
 from tests.studio.judging_helpers import judge_all, queries_of, truth
+from tests.studio.postgres import wait_until
 from tests.studio.server import serving
 
 WRONG = {"left": "right", "right": "left"}
@@ -104,6 +105,20 @@ def test_a_decision_stands_in_the_place_of_the_answers(engine, dispute, decision
     after = make_report(engine, project, ann)
     assert (after["overall"], after["decided"]["overall"]) == (0.0, 1.0)
     assert after["decided"]["units"] == 1
+
+
+def test_nothing_is_to_decide_only_once_all_answers_were_looked_through(engine, database):
+    ann, bob, cem = people = make_people(engine, 3)
+    project = make_project(engine, people, queries=1, items=2, k=1, overlap_share=1.0)
+    everyone(engine, project, {bob: truth, cem: always_wrong})
+    manager = member(engine, project, ann, Role.MANAGER)
+    in_transaction(engine, lambda c: adjudication.set_adjudicator(c, manager, ann))
+    path = f"/api/v1/projects/{project}/adjudication/next"
+    with serving(Settings(database=database)) as address, program(engine, address, ann) as client:
+        assert client.get(path).json()["checking"] is True
+        wait_until(lambda: not client.get(path).json()["checking"])
+        after = client.get(path).json()
+        assert (after["left"], len(after["dispute"]["votes"])) == (1, 2)
 
 
 def test_a_decision_that_is_undone_leaves_the_answers(engine, dispute):

@@ -8,12 +8,16 @@ import json
 
 import pytest
 
+from podium.data import Candidate, CandidateList
+from podium.errors import DataError
 from podium.studio.judging.judged import judged_queries
 from podium.studio.judging.service import JudgingService, LeasedTask
+from podium.studio.projects.service import add_queries
 from podium.studio.settings import Settings
-from podium.studio.store.database import connect
+from podium.studio.store.database import connect, in_transaction
 from podium.studio.store.enums import Mode
 from podium.studio.store.migrate import upgrade
+from podium.studio.transfer.exports import ExportOptions
 from podium.studio.transfer.writers import DESCRIPTIONS, EXPORT_CONTENTS, EXPORT_FORMATS
 from tests.cli.run_podium import succeed
 from tests.studio.factories import make_people, make_project
@@ -103,6 +107,51 @@ def test_evaluate_and_train_read_it(engine, projects, tmp_path, mode, content, f
         succeed("train", features, ranker, "--model", "RankSVM", "--labels", path, "--json")
     )
     assert report["training_labels"]["documents_labelled"] == 2 * ITEMS
+
+
+def spaced_project(engine, people, *names):
+    """Queries and documents whose IDs are words, as those of a table without a column of IDs."""
+    ann, _ = people
+    project = make_project(engine, [ann], queries=0, k=1)
+    service, row = JudgingService(engine), row_of(engine, project)
+    documents = (Candidate("sku 1", text="one"), Candidate("sku 2", text="two"))
+    queries = [CandidateList(name, name, documents) for name in names]
+    in_transaction(engine, lambda c: add_queries(c, row, queries))
+    given = service.next(row, ann, "t")
+    while isinstance(given, LeasedTask):
+        choice = "left" if given.task.left < given.task.right else "right"
+        _, given = service.answer(row, ann, given.token, choice, seconds=1, tab="t")
+    return project
+
+
+def written(engine, project, **options):
+    """The lines of an export."""
+    stream = io.BytesIO()
+    queries = judged_queries(engine, row_of(engine, project), only_done=False)
+    ExportOptions(**options).writer.write(stream, engine, queries, False)
+    return stream.getvalue().decode().splitlines()
+
+
+def test_spaces_in_ids_are_underscores_where_trec_has_none(engine, people):
+    project = spaced_project(engine, people, "red tent")
+    for content, form in (("labels", "qrels"), ("labels", "prefs"), ("preferences", "pairs")):
+        with pytest.raises(DataError, match="the ID 'red tent' contains white space") as error:
+            written(engine, project, content=content, format=form)
+        assert "Choose CSV, JSONL or Parquet" in str(error.value)
+    assert written(engine, project, format="qrels", underscores=True) == [
+        "red_tent 0 sku_1 1",
+        "red_tent 0 sku_2 0",
+    ]
+    (pair,) = written(engine, project, content="preferences", format="pairs", underscores=True)
+    assert sorted(pair.split()[:3]) == ["red_tent", "sku_1", "sku_2"]
+    table = written(engine, project, format="csv", underscores=True)
+    assert table[1].startswith("red tent,red tent,sku 1")  # which has no need of it
+
+
+def test_ids_that_would_become_the_same_are_refused(engine, people):
+    project = spaced_project(engine, people, "red tent", "red_tent")
+    with pytest.raises(DataError, match="'red tent' and 'red_tent' would both be 'red_tent'"):
+        written(engine, project, format="qrels", underscores=True)
 
 
 @pytest.mark.parametrize("mode", list(Mode))

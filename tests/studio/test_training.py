@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import time
 
 import pytest
 
 from podium.errors import DataError
+from podium.studio.accounts.service import sign_in
 from podium.studio.judging.training import read_examples
 from podium.studio.settings import Settings
+from podium.studio.store.database import in_transaction
 from podium.studio.store.enums import Mode
+from podium.studio.web.access import COOKIE
 from tests.studio.factories import make_people, make_project
-from tests.studio.http_client import program
+from tests.studio.http_client import Browser, program
 from tests.studio.server import serving
 
 
@@ -95,6 +99,32 @@ def test_training_comes_first_and_a_manager_can_allow(engine, database, project,
         assert good.post(f"{base}/next", json=task).json()["state"] == "task"
         assert good.get(f"{base}/training/mine").json()["may_judge"] is True
         assert manager.request("DELETE", f"{base}/training").json()["examples"] == 0
+
+
+def test_what_is_right_is_told_without_titles_that_are_hidden(engine, database, people):
+    ann, bob, _ = people
+    display = [{"field": "text", "role": "text"}]
+    project = make_project(engine, people, queries=1, items=4, display=display)
+    with (
+        serving(Settings(database=database)) as address,
+        program(engine, address, ann) as manager,
+        Browser(address) as page,
+    ):
+        base = f"/api/v1/projects/{project}/training"
+        manager.post(base, files={"examples": examples("left", "right")})
+        page.cookies.set(COOKIE, in_transaction(engine, lambda c: sign_in(c, bob, 1)).secret)
+        path = f"/projects/{project}/training"
+        shown = page.get(path).text
+        example = re.search(rf"{path}/(\d+)", shown)[0]
+        csrf = re.search(r'name="csrf" value="([^"]+)"', shown)[1]
+        told = page.post(example, data={"csrf": csrf, "choice": "left"}).text
+        assert "The left document is <strong>better than</strong> the right one. " in told
+        assert "Text of 0 for q0" in shown  # the document's own words
+        assert "Title" not in shown + told
+        number = example.rsplit("/", 1)[1]
+        with program(engine, address, bob) as client:
+            answered = client.post(f"{base}/examples/{number}/answer", json={"choice": "left"})
+        assert answered.json()["documents"] == ["", ""]
 
 
 def test_one_who_is_stopped_in_the_middle_gets_no_more(engine, database, project, people):

@@ -226,6 +226,9 @@ def export_command(
     ties: Annotated[
         bool, typer.Option("--ties", help="Give documents judged equal the same label.")
     ] = False,
+    underscores: Annotated[
+        bool, typer.Option("--underscores", help="Write spaces in IDs as _, for TREC's formats.")
+    ] = False,
     database: Database = None,
 ) -> None:
     """Export a project's results to a file."""
@@ -236,13 +239,14 @@ def export_command(
     from podium.studio.store.database import reading
     from podium.studio.store.enums import Mode
     from podium.studio.transfer.exports import ExportOptions
-    from podium.studio.transfer.writers import EXPORT_FORMATS
 
     with engine_for(database) as engine:
         row = reading(engine, lambda c: project_row(c, project))
-        options = ExportOptions.model_construct(content=content, format=target_format)
+        options = ExportOptions.model_construct(
+            content=content, format=target_format, underscores=underscores
+        )
         options.check(Mode(row.mode))
         queries = judged_queries(engine, row, only_done=only_done)
         with writing(output), atomic_write(output) as stream:
-            rows = EXPORT_FORMATS[content][target_format].write(stream, engine, queries, ties)
+            rows = options.writer.write(stream, engine, queries, ties)
     say(f"Wrote {rows} rows to {output}.")

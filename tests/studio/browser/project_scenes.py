@@ -175,6 +175,8 @@ def project_person(stage: Stage, page: Page) -> None:
     page.goto(f"/projects/{project}/dashboard")
     page.wait_for_selector("text=Krippendorff", timeout=60_000)
     page.goto(f"/projects/{project}/people/{stage.bob}")
+    page.get_by_role("button", name="Discard judgments").click()
+    page.wait_for_selector("#discards .badge.good", timeout=60_000)
 
 
 @scene()
@@ -248,11 +250,14 @@ def project_export(stage: Stage, page: Page) -> None:
     page.goto(f"/projects/{busy_project(stage)}/export")
     page.locator("main form button").first.click()
     page.wait_for_selector("a[href*='/file']", timeout=60_000)
+    page.locator("#training-lines summary").click()
 
 
 @scene()
 def project_people(stage: Stage, page: Page) -> None:
     page.goto(f"/projects/{busy_project(stage)}/people")
+    page.get_by_role("button", name="Create invitation link").click()
+    page.wait_for_selector("text=shown only once")
 
 
 @scene()
@@ -268,6 +273,9 @@ def project_audit(stage: Stage, page: Page) -> None:
 @scene()
 def tokens(_stage: Stage, page: Page) -> None:
     page.goto("/tokens")
+    page.locator("[name=name]").fill("Nightly import")
+    page.get_by_role("button", name="Create").click()
+    page.wait_for_selector("text=shown only once")
 
 
 @scene()

@@ -1,4 +1,4 @@
-"""Every screen by the rules of axe-core, light and dark, wide and narrow."""
+"""Every screen by the rules of axe-core, light and dark, wide and narrow; nothing is cut off."""
 
 from __future__ import annotations
 
@@ -13,6 +13,22 @@ from tests.studio.browser.screenshots import looks
 
 AXE = ROOT / "node_modules/axe-core/axe.min.js"
 STANDARDS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+WIDTHS = (1440, 768, 390)
+CUT_OFF = """() => {
+  const cut = [];
+  if (document.documentElement.scrollWidth > innerWidth) cut.push("the page scrolls sideways");
+  const words = "button, .button, .badge, summary, label, legend, h1, h2, h3, p, dt, dd, li, td";
+  for (const each of document.querySelectorAll(words)) {
+    const { width, right } = each.getBoundingClientRect();
+    if (!width || each.closest("[inert], .visually-hidden")) continue;
+    const scrolls = each.closest(".table, .scroller, .secret, .lines, pre, nav, dialog");
+    const wider = each.scrollWidth > each.clientWidth + 1 && each.clientWidth > 0;
+    if (wider || (right > innerWidth + 1 && !scrolls)) cut.push(each.outerHTML.slice(0, 200));
+  }
+  return cut;
+}"""
+"""Text that does not fit its element, or is beyond the edge of a page that does not scroll."""
 
 
 @pytest.fixture(scope="module")
@@ -46,3 +62,6 @@ def test_no_violation(engine, person_browser, axe, name):
             for node in each["nodes"]
         ]
         assert not problems, f"{look}: " + "\n".join(problems)
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate(CUT_OFF) == [], width

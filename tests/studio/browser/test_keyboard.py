@@ -138,9 +138,9 @@ def test_the_pointer_does_as_well(engine, judging):
     project = make_project(engine, [ann], queries=1, items=6)
     tab = judging(ann, project, viewport={"width": 390, "height": 844}, has_touch=True)
     tab.wait_for("task")
-    assert tab.page.locator(".document:visible").count() == 1
+    assert tab.page.locator(".documents .document:visible").count() == 1
     tab.page.get_by_role("button", name="Right", exact=True).tap()
-    assert tab.page.locator(".document:visible").get_attribute("aria-label") == "Right"
+    assert tab.page.locator(".documents .document:visible").get_attribute("aria-label") == "Right"
     tab.ready()  # both have been seen
     tab.page.get_by_role("button", name="Right is better").tap()
     tab.wait_until_saved()

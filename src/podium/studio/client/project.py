@@ -176,6 +176,7 @@ class StudioProject:
         *,
         only_done: bool = False,
         ties: bool = False,
+        underscores: bool = False,
         model: int | None = None,
     ) -> JsonObject:
         """Export the project's results to a file.
@@ -188,6 +189,8 @@ class StudioProject:
                 ``-parquet``.
             only_done: Whether to leave out queries that are not done yet.
             ties: Whether documents that were judged equal get equal labels.
+            underscores: Whether white space in IDs is written as ``_`` in TREC's formats, which
+                have none in IDs.
             model: The number of the language model whose labels, grades or preferences to export;
                 by default people's are.
 
@@ -196,7 +199,7 @@ class StudioProject:
         """
         order = {
             "content": content, "format": format, "only_done": only_done, "ties": ties,
-            "model": model,
+            "underscores": underscores, "model": model,
         }  # fmt: skip
         job = self._wait(self._studio.call("POST", f"{self._path}/exports", json=order))
         path = f"{self._path}/jobs/{job['id']}/file"

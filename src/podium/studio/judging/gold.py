@@ -7,9 +7,9 @@ from typing import IO
 
 from sqlalchemy import Connection, insert, select
 
-from podium.data.json_lines import json_lines
 from podium.errors import DataError
 from podium.studio.json_types import JsonObject
+from podium.studio.judging.record_files import read_records
 from podium.studio.store.enums import Mode
 from podium.studio.store.rows import ProjectRow
 from podium.studio.store.tables import Gold, ProjectQuery, QueryCandidate
@@ -29,7 +29,7 @@ class GoldPair:
 
 
 def read_gold(stream: IO[bytes]) -> list[GoldPair]:
-    r"""Read gold pairs from JSONL, one per line.
+    r"""Read gold pairs, one per line: JSONL, or a table of the same keys.
 
     Example:
         >>> import io
@@ -38,7 +38,7 @@ def read_gold(stream: IO[bytes]) -> list[GoldPair]:
         [GoldPair(query_id='q1', left='a', right='b', outcome=1)]
     """
     pairs: list[GoldPair] = []
-    for pair in json_lines(stream, _pair):
+    for pair in read_records(stream, _pair):
         pairs.append(pair)
         if len(pairs) > MOST:
             raise DataError(f"there are more than {MOST} gold pairs", hint="Import fewer.")

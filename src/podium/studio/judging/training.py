@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import IO, NamedTuple
 
 from sqlalchemy import Connection, delete, func, insert, select
 
-from podium.data.json_lines import json_lines
 from podium.errors import DataError
 from podium.judging.entries import GRADES
 from podium.studio.accounts.audit import record
@@ -22,6 +22,7 @@ from podium.studio.errors import RefusedError
 from podium.studio.json_types import JsonObject
 from podium.studio.judging.answer_choices import SKIP, answer_entries
 from podium.studio.judging.modes import NO_ITEM, JudgingTask
+from podium.studio.judging.record_files import read_records
 from podium.studio.judging.scales import grade_names
 from podium.studio.store.enums import Mode, Purpose, Role
 from podium.studio.store.rows import ProjectRow, fetch_all, fetch_one
@@ -101,7 +102,7 @@ class TrainingState:
 
 
 def read_examples(stream: IO[bytes], mode: Mode, grades: Sequence[str] = GRADES) -> list[Example]:
-    r"""Read examples from JSONL, one per line.
+    r"""Read examples, one per line: JSONL, or a table of the same keys.
 
     Example:
         >>> import io
@@ -109,9 +110,11 @@ def read_examples(stream: IO[bytes], mode: Mode, grades: Sequence[str] = GRADES)
         >>> read_examples(io.BytesIO(line + b"\n"), Mode.GRADES)[0].value
         2
     """
-    examples = list(json_lines(stream, lambda content: _example(content, mode, grades)))
+    records = read_records(stream, lambda content: _example(content, mode, grades))
+    examples = list(islice(records, MOST + 1))
     if not 0 < len(examples) <= MOST:
-        raise DataError(f"there are {len(examples)} examples", hint=f"Give 1 to {MOST}.")
+        count = f"more than {MOST}" if examples else "0"
+        raise DataError(f"there are {count} examples", hint=f"Give 1 to {MOST}.")
     return examples
 
 

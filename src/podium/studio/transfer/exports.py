@@ -22,7 +22,7 @@ from podium.studio.projects.service import project_row
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Mode
 from podium.studio.store.rows import JobRow, ProjectRow
-from podium.studio.transfer.writers import EXPORT_CONTENTS, EXPORT_FORMATS
+from podium.studio.transfer.writers import EXPORT_CONTENTS, EXPORT_FORMATS, ExportFormat
 
 KIND = "export"
 _BY_ONE = ("labels", "grades", "preferences")
@@ -48,6 +48,8 @@ class ExportOptions(BaseModel):
     """Whether to leave out queries that are not done yet."""
     ties: bool = False
     """Whether documents that were judged equal get equal labels."""
+    underscores: bool = False
+    """Whether white space in IDs is written as ``_`` where the format has none in IDs."""
     model: int | None = Field(default=None, ge=1, lt=2**62)
     """The model assessor whose judgments are exported; by default people's are."""
 
@@ -72,13 +74,19 @@ class ExportOptions(BaseModel):
                 422, "%(content)s has what everyone judged: name no model.", content=self.content
             )
 
+    @property
+    def writer(self) -> ExportFormat:
+        """What writes it."""
+        chosen = EXPORT_FORMATS[self.content][self.format]
+        return chosen.underscored or chosen if self.underscores else chosen
+
 
 def run_export(work: JobContext) -> None:
     """Run an export job."""
     options = ExportOptions(**work.job.parameters)
     project = reading(work.engine, lambda c: project_row(c, work.job.project_id))
     total = reading(work.engine, lambda c: project_progress(c, project.id)).queries
-    export_format = EXPORT_FORMATS[options.content][options.format]
+    export_format = options.writer
     model = None
     if options.model is not None:
         model_id = options.model

@@ -34,6 +34,9 @@ _LONGEST_FIELD = 4 << 20
 _MAX_JSON_BYTES = 64 << 20
 """JSON is read as a whole, which takes several times its size."""
 _DELIMITERS = (",", "\t", ";")
+_ZIP = b"PK\x03\x04"
+"""How workbooks of spreadsheets begin."""
+_SAVE_AS_CSV = "In a spreadsheet, save it as CSV UTF-8."
 _NAMES: dict[str, tuple[str, ...]] = {
     "query_id": ("query_id", "qid", "query-id", "topic", "topic_id"),
     "query": ("query", "query text", "query_text", "question", "prompt", "keywords", "text_query"),
@@ -210,6 +213,10 @@ def _rows(upload: Upload) -> Generator[dict[str, str]]:
     """The rows of a table by the names of their columns."""
     with open_upload(upload) as stream:
         head = stream.peek(1 << 16)  # type: ignore[attr-defined]
+        if head.startswith(_ZIP):
+            raise DataError(
+                "is a workbook or an archive, not a table", path=upload.name, hint=_SAVE_AS_CSV
+            )
         if head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith((b"[", b"{")):
             yield from _json_rows(stream.read(_MAX_JSON_BYTES + 1), upload.name)
             return
@@ -219,9 +226,7 @@ def _rows(upload: Upload) -> Generator[dict[str, str]]:
         try:
             yield from _separated_rows(text, _delimiter(head, upload.name), upload.name)
         except UnicodeError as error:
-            raise DataError(
-                "is not UTF-8 text", path=upload.name, hint="Convert the file first."
-            ) from error
+            raise DataError("is not UTF-8 text", path=upload.name, hint=_SAVE_AS_CSV) from error
         except csv.Error as error:
             raise DataError(f"is not a valid table: {error}", path=upload.name) from error
 

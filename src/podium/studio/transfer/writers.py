@@ -11,6 +11,7 @@ from typing import IO, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from sqlalchemy import Connection, Engine, select
 
@@ -26,8 +27,10 @@ from podium.data import (
     write_qrels,
 )
 from podium.data.formats.parquet import parquet_writer, table_schema, write_row_groups
+from podium.data.grouping import Strings
 from podium.data.json_lines import json_line
 from podium.data.query_rows import QueryRows
+from podium.errors import DataError
 from podium.judging import side_by_side_totals
 from podium.judging.entries import entry_to_json
 from podium.judging.models.answer_log import answer_to_json
@@ -42,6 +45,8 @@ from podium.studio.store.tables import QueryCandidate
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet takes a cell for a formula by."""
+_SPACE = r"[\s\x00-\x20]"
+"""What separates columns where IDs are words."""
 _Record = TypeVar("_Record")
 _Rows = TypeVar("_Rows", bound=QueryRows)
 
@@ -54,10 +59,13 @@ class ExportFormat:
         suffix: The file name suffix.
         write: Writes queries of a database to a stream and returns the number of rows. The last
             argument is whether documents that were judged equal get equal labels.
+        underscored: The same with white space in IDs written as ``_``, if the format has none in
+            IDs; None if it writes any ID.
     """
 
     suffix: str
     write: Callable[[IO[bytes], Engine, Iterable[JudgedQuery], bool], int]
+    underscored: ExportFormat | None = None
 
 
 def _export_format(
@@ -73,6 +81,65 @@ def _export_format(
         return write(stream, (row for each in queries for row in records(engine, each, ties)))
 
     return ExportFormat(suffix, write_queries)
+
+
+def _trec_format(
+    suffix: str,
+    records: Callable[[Engine, JudgedQuery, bool], Iterator[_Rows]],
+    write: Callable[[_Rows, IO[bytes]], None],
+) -> ExportFormat:
+    """A format of TREC's tools, which separate columns by white space."""
+
+    def checked(engine: Engine, each: JudgedQuery, ties: bool) -> Iterator[_Rows]:
+        return map(_check_ids, records(engine, each, ties))
+
+    def underscored(stream: IO[bytes], rows: Iterable[_Rows]) -> int:
+        return write_all(stream, _with_underscores(rows))
+
+    write_all = _text_writer(write)
+    return replace(
+        _export_format(suffix, checked, write_all),
+        underscored=_export_format(suffix, records, underscored),
+    )
+
+
+def _id_columns(rows: QueryRows) -> dict[str, Strings]:
+    """The columns of IDs, by their names."""
+    names = ("document_ids", "left", "right")
+    columns = {name: getattr(rows, name) for name in names if name in rows.ROW_FIELDS}
+    return {"query_ids": rows.query_ids, **columns}
+
+
+def _check_ids(rows: _Rows) -> _Rows:
+    """Refuse white space in IDs, and tell what to do about it."""
+    for ids in _id_columns(rows).values():
+        split = ids.filter(pc.match_substring_regex(ids, _SPACE))
+        if len(split):
+            raise DataError(
+                f"the ID {split[0].as_py()!r} contains white space, which TREC files cannot",
+                hint="Choose CSV, JSONL or Parquet, or have spaces in IDs written as _.",
+            )
+    return rows
+
+
+def _with_underscores(records: Iterable[_Rows]) -> Iterator[_Rows]:
+    """Write white space in IDs as ``_``; two IDs that become the same are an error."""
+    names: dict[str, str] = {}
+    for rows in records:
+        columns = _id_columns(rows)
+        written = {
+            name: pc.replace_substring_regex(ids, _SPACE, "_") for name, ids in columns.items()
+        }
+        documents: dict[str, str] = {}
+        for name, ids in columns.items():
+            known = names if name == "query_ids" else documents
+            for old, new in zip(ids.to_pylist(), written[name].to_pylist(), strict=True):
+                if known.setdefault(new, old) != old:
+                    raise DataError(
+                        f"the IDs {known[new]!r} and {old!r} would both be {new!r}",
+                        hint="Choose CSV, JSONL or Parquet.",
+                    )
+        yield replace(rows, **written)
 
 
 def _text_writer(
@@ -282,14 +349,14 @@ def _with_texts(connection: Connection, each: JudgedQuery, ties: bool) -> Candid
 
 
 _LABEL_FORMATS = {
-    "qrels": _export_format(".qrels", _qrels, _text_writer(write_qrels)),
+    "qrels": _trec_format(".qrels", _qrels, write_qrels),
     "csv": _export_format(
         ".csv",
         _label_cells,
         _csv_writer(["query_id", "query", "document_id", "title", "label"]),
     ),
     "qrels-parquet": _export_format(".parquet", _labels, _write_parquet),
-    "prefs": _export_format(".prefs", _levels, _text_writer(write_prefs)),
+    "prefs": _trec_format(".prefs", _levels, write_prefs),
     "prefs-parquet": _export_format(".parquet", _levels, _write_parquet),
     "jsonl": _export_format(".jsonl", _candidates, _write_candidates),
 }
@@ -297,7 +364,7 @@ EXPORT_FORMATS: dict[str, dict[str, ExportFormat]] = {
     "labels": _LABEL_FORMATS,
     "grades": _LABEL_FORMATS,
     "preferences": {
-        "pairs": _export_format(".pairs", _preferences, _text_writer(write_pairs)),
+        "pairs": _trec_format(".pairs", _preferences, write_pairs),
         "pairs-parquet": _export_format(".parquet", _preferences, _write_parquet),
     },
     "totals": {"jsonl": _export_format(".jsonl", _totals, _write_lines)},

@@ -74,6 +74,8 @@ class NextDisputeOut(BaseModel):
     dispute: DisputeOut | None
     left: int
     """How many wait, as of the last report."""
+    checking: bool
+    """Whether there are answers since the last report: more may be found."""
 
 
 class DecisionIn(BaseModel):
@@ -108,7 +110,7 @@ def set_adjudicator(request: Request, who: AManager, body: AdjudicatorIn) -> Adj
 @router.get("/next", operation_id="next_dispute")
 def next_dispute(request: Request, who: AnyMember) -> NextDisputeOut:
     """The next disagreement, with the earlier answers; for the adjudicator alone."""
-    refresh(request, who)
+    checking = refresh(request, who)
 
     def work(connection: Connection) -> NextDisputeOut:
         if adjudication.adjudicator_of(connection, who.project.id) != who.person.id:
@@ -116,7 +118,7 @@ def next_dispute(request: Request, who: AnyMember) -> NextDisputeOut:
         dispute = adjudication.next_dispute(connection, who.project)
         left = adjudication.count_disputes(connection, who.project.id)
         shown = None if dispute is None else _dispute(who, dispute)
-        return NextDisputeOut(dispute=shown, left=left)
+        return NextDisputeOut(dispute=shown, left=left, checking=checking)
 
     return reading(request.app.state.engine, work)
 
@@ -134,14 +136,18 @@ def decide(request: Request, who: AnyMember, body: DecisionIn) -> AdjudicationOu
     return in_transaction(request.app.state.engine, work)
 
 
-def refresh(request: Request, who: Member) -> None:
-    """Ask for a newer report if there is need: disagreements are found by it."""
+def refresh(request: Request, who: Member) -> bool:
+    """Ask for a newer report if there is need: disagreements are found by it.
+
+    Returns whether there are answers that the last report does not know.
+    """
     engine = request.app.state.engine
     progress = reading(engine, lambda c: project_progress(c, who.project.id))
     report = reading(engine, lambda c: reports.report_of(c, who.project.id))
     stale = reports.is_stale(report, progress.entries, time.time())
     if stale and reports.request_report(engine, who.project.id, who.person.id):
         request.app.state.worker.wake()
+    return report is None or report.entries != progress.entries
 
 
 def decision_choices(project: ProjectRow) -> list[str]:

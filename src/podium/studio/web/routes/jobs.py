@@ -237,7 +237,12 @@ def start_import(
 
 def jobs_of(request: Request, who: Member, kinds: list[str]) -> list[JobOut]:
     """The latest jobs of some kinds."""
-    rows = reading(
+    return [job_out(row) for row in job_rows(request, who, kinds)]
+
+
+def job_rows(request: Request, who: Member, kinds: list[str]) -> list[JobRow]:
+    """The rows of the latest jobs of some kinds, newest first."""
+    return reading(
         request.app.state.engine,
         lambda c: fetch_all(
             c,
@@ -248,7 +253,6 @@ def jobs_of(request: Request, who: Member, kinds: list[str]) -> list[JobOut]:
             JobRow,
         ),
     )
-    return [job_out(row) for row in rows]
 
 
 def _check_takes_tables(who: Member) -> None:

@@ -143,6 +143,7 @@ def _adjudicate_page(request: Request, who: Member, problem: str = "") -> Respon
         "dispute": upcoming.dispute,
         "texts": _texts(request, who, upcoming.dispute),
         "waiting": upcoming.left,
+        "checking": upcoming.checking,
         "answers": _answers(who),
     }
     return render_project(request, who, "adjudicate.html", values, status=409 if problem else 200)

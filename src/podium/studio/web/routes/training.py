@@ -13,6 +13,7 @@ from podium.studio.judging import training
 from podium.studio.judging.judged import load_judged_query
 from podium.studio.judging.modes import NO_ITEM, JudgingTask
 from podium.studio.judging.scales import grade_names
+from podium.studio.projects.display import FieldRole, shows
 from podium.studio.reporting.log_rows import named_documents, relation
 from podium.studio.reporting.query_results import query_row
 from podium.studio.store.database import in_transaction, reading
@@ -82,7 +83,7 @@ class ExampleAnswerOut(BaseModel):
 
     correct: bool
     documents: list[str]
-    """The titles of the documents, left first."""
+    """The titles of the documents, left first; empty where the project hides titles."""
     answer: str
     """How left compares with right, or the grade."""
     explanation: str
@@ -98,7 +99,7 @@ def get_training(request: Request, who: AManager) -> TrainingOut:
 def set_training(
     request: Request,
     who: AManager,
-    examples: Annotated[UploadFile, File(description="JSONL, one example per line.")],
+    examples: Annotated[UploadFile, File(description="CSV or JSONL, one example per line.")],
     pass_mark: Annotated[float, Form(ge=0, le=1, description="Share of right answers.")] = 0.8,
 ) -> TrainingOut:
     """Replace the project's examples. Who has qualified stays qualified; others begin anew."""
@@ -221,9 +222,12 @@ def _answer(
     kind = Kind.GRADE if who.project.mode == Mode.GRADES else Kind.VERDICT
     places = [place for place in (row.left, row.right) if place != NO_ITEM]
     names = named_documents(connection, [(row.query_id, place) for place in places])
+    titles = [names[row.query_id, place].title for place in places]
+    if not shows(who.project.display, "title", FieldRole.TITLE):
+        titles = [""] * len(places)
     return ExampleAnswerOut(
         correct=correct,
-        documents=[names[row.query_id, place].title for place in places],
+        documents=titles,
         answer=relation(kind, row.value, grade_names(who.project.scale)),
         explanation=row.explanation,
     )

@@ -20,6 +20,7 @@ from podium.studio.transfer.exports import KIND as EXPORT
 from podium.studio.transfer.exports import ExportOptions
 from podium.studio.transfer.imports import KIND as IMPORT
 from podium.studio.transfer.imports import Source
+from podium.studio.transfer.notebooks import newest_labels, training_lines
 from podium.studio.transfer.readers import MAX_DEPTH
 from podium.studio.transfer.search_engines import DEFAULTS, EngineSearch
 from podium.studio.transfer.tables import TableColumns
@@ -37,7 +38,11 @@ _PLACE: JsonObject = {
 }
 _FIELDS = (
     ("query", Message("Query text"), Message("What was searched for.")),
-    ("query_id", Message("Query ID"), Message("Without it, the query text is the ID.")),
+    (
+        "query_id",
+        Message("Query ID"),
+        Message("Without it, the query text is the ID. TREC files need IDs without spaces."),
+    ),
     ("description", Message("Query description"), Message("What the searcher wants to find.")),
     ("document_id", Message("Document ID"), Message("Without it, the URL is the ID.")),
     ("title", Message("Title"), Message("Shown above the document.")),
@@ -140,7 +145,8 @@ def export(request: Request, who: AManager, form: FormValues) -> Response:
     try:
         options = ExportOptions.model_validate(
             {"content": content, "format": export_format, "ties": "ties" in form,
-             "only_done": "only_done" in form, "model": form.get("model") or None}
+             "only_done": "only_done" in form, "underscores": "underscores" in form,
+             "model": form.get("model") or None}
         )  # fmt: skip
         jobs.export(request, who, options)
     except ValidationError as error:
@@ -160,8 +166,19 @@ def cancel(request: Request, who: AManager, job: Number) -> Response:
 @router.get("/jobs/{kind}")
 def jobs_fragment(request: Request, who: AManager, kind: str) -> Response:
     """The list of jobs, which the pages fetch again and again while something is under way."""
-    job = jobs.jobs_of(request, who, [kind if kind in (IMPORT, EXPORT) else IMPORT])
-    return render_project(request, who, "jobs.html", {"jobs": job, "kind": kind})
+    known = kind if kind in (IMPORT, EXPORT) else IMPORT
+    return render_project(request, who, "jobs.html", _jobs(request, who, known))
+
+
+def _jobs(request: Request, who: Member, kind: str) -> JsonObject:
+    """The list of jobs, with the lines that train a ranker from the newest file of labels."""
+    rows = jobs.job_rows(request, who, [kind])
+    labels = newest_labels(rows) if kind == EXPORT else None
+    return {
+        "kind": kind,
+        "jobs": [jobs.job_out(row) for row in rows],
+        "lines": None if labels is None else training_lines(who.project, labels),
+    }
 
 
 def _preview_page(request: Request, who: Member, values: JsonObject) -> Response:
@@ -171,8 +188,7 @@ def _preview_page(request: Request, who: Member, values: JsonObject) -> Response
 def _import_page(request: Request, who: Member, problem: str = "") -> Response:
     values = {
         "problem": problem,
-        "kind": IMPORT,
-        "jobs": jobs.jobs_of(request, who, [IMPORT]),
+        **_jobs(request, who, IMPORT),
         "engines": bool(request.app.state.settings.engines),
         "rankings": who.project.mode == Mode.RANKINGS,
         "pairs": who.project.mode == Mode.PAIRS,
@@ -187,8 +203,7 @@ def _export_page(request: Request, who: Member, problem: str = "") -> Response:
     values = {
         "models": models,
         "problem": problem,
-        "kind": EXPORT,
-        "jobs": jobs.jobs_of(request, who, [EXPORT]),
+        **_jobs(request, who, EXPORT),
         "choices": [
             (content, form, DESCRIPTIONS[content, form])
             for content in EXPORT_CONTENTS[Mode(who.project.mode)]

@@ -1,0 +1,97 @@
+"""Files of small records (gold pairs, examples): JSON lines, or a table of the same keys."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import IO, TypeVar
+
+from podium.data.files import numbered_lines, source_name
+from podium.data.json_lines import parse_object
+from podium.errors import DataError
+from podium.studio.json_types import JsonObject
+
+_Record = TypeVar("_Record")
+_DELIMITERS = (",", ";", "\t")
+
+
+def read_records(stream: IO[bytes], parse: Callable[[JsonObject], _Record]) -> Iterator[_Record]:
+    r"""Parse each record with ``parse``.
+
+    Spreadsheets write tables, programs JSON: a file whose first line is not an object is a table
+    (CSV, TSV or with semicolons) whose first line names the keys. All of its values are strings.
+
+    Example:
+        >>> import io
+        >>> list(read_records(io.BytesIO(b"left;right\na;b\n"), lambda record: record["right"]))
+        ['b']
+        >>> list(read_records(io.BytesIO(b'{"left": "a"}\n'), lambda record: record["left"]))
+        ['a']
+    """
+    name = source_name(stream)
+    lines = numbered_lines(stream)
+    first = next((each for each in lines if each[1].strip()), None)
+    if first is None:
+        return
+    read = _objects if first[1].lstrip().startswith(b"{") else _rows
+    for number, record in read(chain([first], lines), name):
+        try:
+            value = parse(record)
+        except DataError as error:
+            raise error.at(name, number) from error
+        yield value
+
+
+def _objects(lines: Iterable[tuple[int, bytes]], name: str) -> Iterator[tuple[int, JsonObject]]:
+    for number, line in lines:
+        if not line.strip():
+            continue
+        try:
+            record = parse_object(line)
+        except DataError as error:
+            raise error.at(name, number) from error
+        yield number, record
+
+
+def _rows(lines: Iterable[tuple[int, bytes]], name: str) -> Iterator[tuple[int, JsonObject]]:
+    numbers = [0]
+
+    def decoded() -> Iterator[str]:
+        for number, line in lines:
+            numbers[0] = number
+            try:
+                yield line.decode() + "\n"
+            except UnicodeError as error:
+                raise DataError(
+                    "is not UTF-8 text",
+                    path=name,
+                    line=number,
+                    hint="In a spreadsheet, save it as CSV UTF-8.",
+                ) from error
+
+    text = decoded()
+    header = next(text)
+    delimiter = max(_DELIMITERS, key=header.count)
+    (row,) = csv.reader([header], delimiter=delimiter)
+    keys = [cell.strip() for cell in row]
+    while keys and not keys[-1]:  # spreadsheets keep columns that were emptied
+        keys.pop()
+    if len(set(keys)) < len(keys):
+        raise DataError(
+            "two columns have the same name", path=name, line=numbers[0], hint="Keep one of them."
+        )
+    try:
+        for cells in csv.reader(text, delimiter=delimiter, strict=True):
+            if not any(cells):
+                continue
+            if any(cells[len(keys) :]):
+                raise DataError(
+                    f"has {len(cells)} cells, and the first line {len(keys)} names",
+                    path=name,
+                    line=numbers[0],
+                    hint="Quote cells that contain the separator.",
+                )
+            yield numbers[0], dict(zip(keys, (cell.strip() for cell in cells), strict=False))
+    except csv.Error as error:
+        raise DataError(f"is not a valid table: {error}", path=name, line=numbers[0]) from error
