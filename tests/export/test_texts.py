@@ -69,13 +69,14 @@ def test_commands_find_what_was_changed(ranker: TextRanker, tmp_path: Path) -> N
     assert done.returncode == 0, done.stderr
     assert b"0 of 72 golden rows off" in done.stdout
     golden = [json.loads(line) for line in (out / "golden.jsonl").read_text().splitlines()]
-    golden[3]["score"] += 1.0
+    golden[3]["score"] += 100.0  # the best of its query
     (out / "golden.jsonl").write_text("".join(json.dumps(each) + "\n" for each in golden))
     done = podium("verify", out)
     assert done.returncode == 1
     assert b"1 of 72 golden rows off" in done.stdout
     assert b"golden.jsonl is not as it was written" in done.stdout
     assert b"the graph scores otherwise: row 3" in done.stdout
+    assert b"the first 10 documents are others: 10 rows" in done.stdout
     assert "solr cannot score texts. Give --to onnx." in fail("export", saved, "--to", "solr")
     assert "no engine scores texts" in fail("verify", out, "http://localhost:1")
 
@@ -119,7 +120,7 @@ def test_masks_of_other_shapes(tmp_path: Path) -> None:
 def test_what_cannot_be_traced_is_refused(folder: Path, tmp_path: Path) -> None:
     class Untraceable(torch.nn.Linear):
         def forward(self, states: torch.Tensor) -> torch.Tensor:
-            if torch.jit.is_tracing():  # type: ignore[no-untyped-call]
+            if torch.jit.is_tracing():  # type: ignore[attr-defined]
                 raise ValueError("not while it is traced")
             return super().forward(states)
 
@@ -141,6 +142,13 @@ def test_scores_within_rounding_have_no_order(folder: Path, tmp_path: Path) -> N
     assert np.ptp(fitted.predict(pairs)) > 0
     export_text_ranker(fitted, tmp_path)
     assert verify_text_export(tmp_path).holds
+    lines = [json.loads(line) for line in (tmp_path / "golden.jsonl").read_text().splitlines()]
+    scores = [line["score"] for line in lines]
+    for line, score in zip(lines, reversed(scores), strict=True):
+        line["score"] = score
+    (tmp_path / "golden.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    findings = [finding.text for finding in verify_text_export(tmp_path).findings]
+    assert findings == ["golden.jsonl is not as it was written"]
 
 
 @pytest.mark.parametrize(

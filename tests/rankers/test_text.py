@@ -124,6 +124,9 @@ def test_scores_do_not_depend_on_the_mini_batch(checkpoint: Path) -> None:
     together = fitted.predict(pairs)
     one_by_one = np.array([fitted.predict([pair])[0] for pair in pairs])
     np.testing.assert_allclose(one_by_one, together, atol=1e-6)
+    # More than are tokenized at once.
+    many = fitted.set_params(mini_batch_size=1).predict(pairs * 4)
+    np.testing.assert_allclose(many, np.tile(together, 4), atol=1e-6)
     assert len(set(together.round(6))) > 10
 
 
@@ -191,6 +194,13 @@ def test_a_fit_that_was_stopped_is_continued(checkpoint: Path, tmp_path: Path) -
     assert after == [2, 3, 4]  # the second epoch had not been saved when it was stopped
     np.testing.assert_array_equal(kept.predict(pairs), whole.predict(pairs))
     assert kept.evals_result_ == whole.evals_result_
+    # Without validation the last epoch is kept: it depends on what was dropped in all of them.
+    kept = ranker(checkpoint, checkpoint_folder=tmp_path / "last")
+    with pytest.raises(FitInterrupted):
+        kept.fit(pairs, labels, qid=ids, progress=stop)
+    kept.fit(pairs, labels, qid=ids)
+    expected = ranker(checkpoint).fit(pairs, labels, qid=ids).predict(pairs)
+    np.testing.assert_array_equal(kept.predict(pairs), expected)
     other = ranker(checkpoint, measure="P(rel=5)@1", checkpoint_folder=tmp_path, max_length=47)
     with pytest.raises(DataError, match="of a ranker with other parameters"):
         other.fit(pairs, labels, qid=ids)

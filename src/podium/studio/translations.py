@@ -94,8 +94,8 @@ def language(code: str) -> Language:
         KeyError: There is no such language.
 
     Example:
-        >>> language("de").translate(Message("Sign in first."))
-        'Melden Sie sich zuerst an.'
+        >>> language("de").translate(Message("Saved"))
+        'Gespeichert'
     """
     locale = Locale.parse(code, sep="-") if code in languages() else None
     if locale is None:

@@ -14,6 +14,7 @@ from podium.studio.json_types import JsonObject
 
 _Record = TypeVar("_Record")
 _DELIMITERS = (",", ";", "\t")
+_SAVE_AS_CSV = "In a spreadsheet, save it as CSV UTF-8."
 
 
 def read_records(stream: IO[bytes], parse: Callable[[JsonObject], _Record]) -> Iterator[_Record]:
@@ -55,6 +56,7 @@ def _objects(lines: Iterable[tuple[int, bytes]], name: str) -> Iterator[tuple[in
 
 
 def _rows(lines: Iterable[tuple[int, bytes]], name: str) -> Iterator[tuple[int, JsonObject]]:
+    """The rows of a table by the names in its first line, with the number of their last line."""
     numbers = [0]
 
     def decoded() -> Iterator[str]:
@@ -63,35 +65,28 @@ def _rows(lines: Iterable[tuple[int, bytes]], name: str) -> Iterator[tuple[int, 
             try:
                 yield line.decode() + "\n"
             except UnicodeError as error:
-                raise DataError(
-                    "is not UTF-8 text",
-                    path=name,
-                    line=number,
-                    hint="In a spreadsheet, save it as CSV UTF-8.",
-                ) from error
+                raise problem("is not UTF-8 text", _SAVE_AS_CSV) from error
+
+    def problem(text: str, hint: str) -> DataError:
+        return DataError(text, path=name, line=numbers[0], hint=hint)
 
     text = decoded()
     header = next(text)
     delimiter = max(_DELIMITERS, key=header.count)
-    (row,) = csv.reader([header], delimiter=delimiter)
-    keys = [cell.strip() for cell in row]
-    while keys and not keys[-1]:  # spreadsheets keep columns that were emptied
-        keys.pop()
-    if len(set(keys)) < len(keys):
-        raise DataError(
-            "two columns have the same name", path=name, line=numbers[0], hint="Keep one of them."
-        )
     try:
-        for cells in csv.reader(text, delimiter=delimiter, strict=True):
-            if not any(cells):
-                continue
+        rows = csv.reader(chain([header], text), delimiter=delimiter, strict=True)
+        keys = [cell.strip() for cell in next(rows)]
+        while keys and not keys[-1]:  # spreadsheets keep columns that were emptied
+            keys.pop()
+        if len(set(keys)) < len(keys):
+            raise problem("two columns have the same name", "Keep one of them.")
+        for cells in rows:
             if any(cells[len(keys) :]):
-                raise DataError(
+                raise problem(
                     f"has {len(cells)} cells, and the first line {len(keys)} names",
-                    path=name,
-                    line=numbers[0],
-                    hint="Quote cells that contain the separator.",
+                    "Quote cells that contain the separator.",
                 )
-            yield numbers[0], dict(zip(keys, (cell.strip() for cell in cells), strict=False))
+            if any(cells):
+                yield numbers[0], dict(zip(keys, (cell.strip() for cell in cells), strict=False))
     except csv.Error as error:
-        raise DataError(f"is not a valid table: {error}", path=name, line=numbers[0]) from error
+        raise problem(f"is not a valid table: {error}", _SAVE_AS_CSV) from error
