@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import insert, select, update
 
 from podium.studio.judging.task_selection import NoTask
+from podium.studio.messages import Message
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Purpose
 from podium.studio.store.tables import Gold, Project, QueryAssignment, QueryCandidate
@@ -64,8 +65,10 @@ def test_only_assigned_queries(engine, service, clock):
         "blocked",
         15.0,
         (
-            "No query is assigned to you. Assign the queries under Assignments, or let "
-            "everyone judge all queries.",
+            Message(
+                "No query is assigned to you. Assign the queries under Assignments, or let "
+                "everyone judge all queries."
+            ),
         ),
     )
     given = service.next(project, bob, "t")
@@ -76,8 +79,10 @@ def test_only_assigned_queries(engine, service, clock):
         "blocked",
         15.0,
         (
-            "1 query is blocked: nobody is assigned. Assign the queries under Assignments, "
-            "or let everyone judge all queries.",
+            Message(
+                "1 query is blocked: nobody is assigned. Assign the queries under Assignments, "
+                "or let everyone judge all queries."
+            ),
         ),
     )
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from podium.studio.store.rows import JobRow
+from podium.studio.store.rows import JobRow, ProjectRow
 from podium.studio.transfer.exports import ExportOptions
 from podium.studio.transfer.notebooks import newest_labels, training_lines
 
@@ -45,7 +46,7 @@ def test_the_newest_file_that_has_labels_by_id(newer):
 )
 def test_the_ranker_fits_the_labels(mode, queries, ranker):
     project = SimpleNamespace(name="Autumn shop", mode=mode, k=4)
-    lines = training_lines(project, job(7, queries=queries)).splitlines()
+    lines = training_lines(cast(ProjectRow, project), job(7, queries=queries)).splitlines()
     assert f"ranker = {ranker}.fit(train, eval_set=validation)" in lines
     assert 'data = features.relabel(as_judgments("autumn-shop-labels-7.csv"))' in lines
     name = ranker.partition("(")[0]

@@ -34,7 +34,7 @@ import httpx
 import pytest
 from playwright.sync_api import BrowserContext, FilePayload, Page, expect
 
-from podium.data import Judgments, as_judgments
+from podium.data import Judgments, Preferences, as_judgments
 from podium.measures import evaluate
 from podium.rankers import load_ranker
 from podium.studio.accounts.service import add_user
@@ -254,7 +254,8 @@ class Outcome:
     top_share: float
 
 
-def outcome(shop: Shop, labels: Judgments) -> Outcome:
+def outcome(shop: Shop, labels: Judgments | Preferences) -> Outcome:
+    assert isinstance(labels, Judgments)
     measure = f"kNDCG(k={shop.k})@{shop.k}"
     (value,) = evaluate([measure], shop.truth, as_run(labels)).means.values()
     return Outcome(value, shop.top_share(labels))

@@ -24,6 +24,7 @@ from podium.studio.judging.task_selection import (
     no_task_reason,
     open_to,
 )
+from podium.studio.messages import Message
 from podium.studio.store.enums import Mode, Purpose
 from podium.studio.store.prepared import Prepared
 from podium.studio.store.rows import LeaseRow, ProjectQueryRow, ProjectRow
@@ -222,7 +223,7 @@ class TaskDispatcher:
 
     def _problems(
         self, connection: Connection, project: ProjectRow, work: OpenWork, no_task: NoTask
-    ) -> tuple[str, ...]:
+    ) -> tuple[Message, ...]:
         """Why an assessor without a task cannot go on until a manager changes something."""
         if no_task == NoTask("wait", LATER):
             return self._blocked.problems(connection, project).messages
