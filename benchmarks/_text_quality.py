@@ -229,7 +229,7 @@ def comparison() -> Comparison:
     cosine = all_scores("cosine")
     if cosine is None:
         raise FileNotFoundError("run python -m benchmarks._text_quality first")
-    systems = {"cosine": cosine, "BM25": candidates()}
+    systems = {"cosine": cosine, "BM25": candidates(), "random order": _random_scores()}
     systems["BM25 + cosine"] = stacked([candidates(), cosine])
     for method in METHODS:
         scores = all_scores(method)
@@ -239,6 +239,13 @@ def comparison() -> Comparison:
         systems[f"BM25 + cosine + {method}"] = stacked([candidates(), cosine, scores])
     runs = {name: _rankings(scores) for name, scores in systems.items()}
     return compare(_MEASURE, judged_passages().judgments, runs)
+
+
+def _random_scores() -> Scores:
+    random = np.random.default_rng(0)
+    return {
+        topic: {each: float(random.random()) for each in own} for topic, own in candidates().items()
+    }
 
 
 def _rankings(scores: Scores) -> Rankings:
