@@ -27,7 +27,7 @@ def address(engine, database):  # noqa: ARG001 (the engine makes the tables)
 
 @pytest.fixture
 def browser(address):
-    with httpx.Client(base_url=address, headers={"accept": "text/html"}) as client:
+    with httpx.Client(base_url=address, headers={"accept": "text/html"}, timeout=60) as client:
         yield client
 
 
@@ -57,7 +57,7 @@ def test_a_person_signs_in_and_judges(engine, browser):
 def test_programs_judge_with_a_token(engine, address):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=3, k=1)
-    with httpx.Client(base_url=address, headers=bearer(engine, ann)) as client:
+    with httpx.Client(base_url=address, headers=bearer(engine, ann), timeout=60) as client:
         found = client.post(f"/api/v1/projects/{project}/next", json={"tab": "t"}).json()
         count = 0
         while found["state"] == "task":
@@ -112,7 +112,7 @@ def test_too_many_failures_make_one_wait(engine, browser):
 @pytest.mark.usefixtures("engine")
 def test_a_large_request_is_refused(database):
     settings = Settings(database=database, largest_request=2000)
-    with serving(settings) as address, httpx.Client(base_url=address) as client:
+    with serving(settings) as address, httpx.Client(base_url=address, timeout=60) as client:
         assert client.post("/sign-in", content=b"x" * 3000).status_code == 413
         chunks = (b"x" * 1000 for _ in range(3))  # no length is told ahead
         form = {"content-type": "application/x-www-form-urlencoded"}
@@ -129,7 +129,7 @@ def test_members_of_other_projects_see_nothing(engine, address):
             insert(Membership).values(project_id=other, user_id=ann, role=Role.ASSESSOR.value)
         ),
     )
-    with httpx.Client(base_url=address, headers=bearer(engine, bob)) as client:
+    with httpx.Client(base_url=address, headers=bearer(engine, bob), timeout=60) as client:
         for path in (f"/api/v1/projects/{project}/queries/1/documents/0",):
             assert client.get(path).status_code == 404
         # The number of a query of another project does not help.

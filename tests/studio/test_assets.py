@@ -16,7 +16,7 @@ from tests.studio.server import serving
 def client(tmp_path):
     with (
         serving(Settings(database=f"sqlite:///{tmp_path / 'studio.db'}")) as address,
-        httpx.Client(base_url=address) as found,
+        httpx.Client(base_url=address, timeout=60) as found,
     ):
         yield found
 

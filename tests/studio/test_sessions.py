@@ -33,7 +33,7 @@ def ann(engine):
 def browser(engine, ann, database):  # noqa: ARG001 (they make the tables and the account)
     with (
         serving(Settings(database=database)) as address,
-        httpx.Client(base_url=address, headers={"accept": "text/html"}) as client,
+        httpx.Client(base_url=address, headers={"accept": "text/html"}, timeout=60) as client,
     ):
         yield client
 
@@ -86,7 +86,7 @@ def test_signing_in_needs_our_own_form(browser):
 @pytest.mark.usefixtures("engine", "ann")
 def test_cookies_are_closed_to_scripts_and_other_sites(database):
     settings = Settings(database=database, secure_cookies=True)
-    with serving(settings) as address, httpx.Client(base_url=address) as client:
+    with serving(settings) as address, httpx.Client(base_url=address, timeout=60) as client:
         page = client.get("/sign-in", headers={"accept": "text/html"})
         form = re.search(r'name="form" value="([^"]+)"', page.text).group(1)
         cookie = page.headers["set-cookie"].split(";")[0]

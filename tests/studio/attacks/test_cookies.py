@@ -26,7 +26,7 @@ KEYS = json.dumps({"keys": [RSAKey.generate_key(2048).as_dict(private=False)]})
 def test_cookies_are_safe_where_there_is_https(engine, database):
     in_transaction(engine, lambda c: add_user(c, ANN, "Ann", PASSWORD))
     settings = Settings(database=database, public_url="https://judge.example.org")
-    with serving(settings) as address, httpx.Client(base_url=address) as client:
+    with serving(settings) as address, httpx.Client(base_url=address, timeout=60) as client:
         page = client.get("/sign-in", headers={"accept": "text/html"})
         assert page.headers["strict-transport-security"] == "max-age=31536000"
         form = re.search(r'name="form" value="([^"]+)"', page.text).group(1)
