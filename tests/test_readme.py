@@ -22,6 +22,8 @@ LONG = {
     "docs/how-to/evaluate.md",
     "docs/how-to/explain.md",
     "docs/how-to/export/index.md",
+    "docs/how-to/features.md",
+    "docs/how-to/language-models.md",
     "docs/how-to/serving.md",
     "docs/how-to/train.md",
     "docs/how-to/utility.md",

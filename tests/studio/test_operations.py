@@ -23,6 +23,7 @@ from tests.studio.postgres import wait_until
 from tests.studio.test_cli import answers, running
 
 ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.xdist_group("operations")  # one server for all of them
 
 
 @dataclass

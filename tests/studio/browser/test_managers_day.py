@@ -375,6 +375,7 @@ def _share(cell: str) -> float:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_day_of_three_queries(person_browser, engine, tmp_path):
     shop = Shop.stock(queries=3, items=5, k=3)
     careful, careless = Assessor("Cora", noise=0.0), Assessor("Carl", noise=None, seconds=2.0)
