@@ -159,7 +159,7 @@ class Manager:
         self.page.locator("[data-utc]").fill(moment)
         self.page.locator("[name=reason]").last.fill("Did not look at the products.")
         self.page.get_by_role("button", name="Discard judgments").click()
-        row = self.page.locator("tr", has_text="Did not look")
+        row = self.page.locator("#discards tr", has_text="Did not look")
         expect(row.get_by_text("done", exact=True)).to_be_visible(timeout=PATIENCE)
         return row.inner_text()
 
