@@ -12,6 +12,7 @@ from aiosmtpd.smtp import AuthResult, LoginPassword
 from sqlalchemy import delete, select, update
 
 from podium.studio.accounts.service import add_user
+from podium.studio.jobs import mail
 from podium.studio.jobs.mail import send_mail
 from podium.studio.jobs.outbox import MOST_ATTEMPTS, Outbox, enqueue_delivery
 from podium.studio.settings import Settings
@@ -218,3 +219,18 @@ def test_problems_are_named_without_secrets(settings, change, problem):
     login = settings.model_copy(update={"smtp": settings.smtp.replace("p%40ss", "wr0ng")})
     assert send_mail(login, content) == "SMTPAuthenticationError: 535"
     assert send_mail(settings, {**content, "subject": "a\nBcc: b@c.d"}) == "ValueError"
+
+
+def test_no_password_goes_over_an_open_connection(settings, inbox, monkeypatch):
+    """This server has no encryption; that it is on this machine is told to nobody here."""
+    may_send = mail.may_send_password
+    asked = []
+
+    def seen_from_elsewhere(encrypted, address):
+        asked.append((encrypted, address))
+        return may_send(encrypted, "192.0.2.1")
+
+    monkeypatch.setattr(mail, "may_send_password", seen_from_elsewhere)
+    problem = mail.send_mail(settings, {"to": "x@example.org", "subject": "S", "text": "T"})
+    assert problem == "the mail server offers no encryption, so no password was sent"
+    assert (asked, inbox.messages) == ([(False, "127.0.0.1")], [])
