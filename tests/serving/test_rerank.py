@@ -119,8 +119,18 @@ def test_other_routes(service):
     assert [each["name"] for each in described["inputs"]] == ["query", "documents"]
     assert described["parameters"]["kind"] == "TextRanker"
     assert service.get("/v2/models/texts/ready").json() == {"name": "texts", "ready": True}
-    figures = service.get("/metrics").text
-    assert 'podium_serving_rankings_total{model="texts",version="1"}' in figures
+
+
+def test_rankings_are_counted(service):
+    name = 'podium_serving_rankings_total{model="texts",version="1"} '
+
+    def count() -> float:
+        lines = service.get("/metrics").text.splitlines()
+        return sum(float(line.removeprefix(name)) for line in lines if line.startswith(name))
+
+    before = count()
+    service.post("/rerank", json={"query": QUERY, "documents": TEXTS}).raise_for_status()
+    assert count() == before + 1
 
 
 def test_scoring_ends_when_time_is_up(folder):
