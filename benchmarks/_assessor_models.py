@@ -33,7 +33,7 @@ _CUTS = (0.4, 0.55, 0.7)
 _SOFTNESS = 0.05
 _YES_OR_NO = """
 name = "answers-the-query"
-version = 1
+version = 2
 task = "grade"
 instructions = "You judge whether a passage answers a question."
 question = "Query: {query}\\n\\n{document}\\n\\nDoes the passage answer the query?"
@@ -42,8 +42,9 @@ longest = 1500
 0 = "No, it does not."
 1 = "Yes, it does."
 [answer]
-format = "label"
+format = "json"
 """
+"""JSON, since llama.cpp holds a model to its schema: left alone, this one answers in prose."""
 
 
 def main() -> None:

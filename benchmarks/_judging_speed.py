@@ -93,7 +93,7 @@ def _delay(page: Page, milliseconds: int) -> None:
 
 if __name__ == "__main__":
     for number, away in ((1, 300), (2, 0)):
-        measured = milliseconds_to_the_next_pair(number, away, 20)
+        measured = milliseconds_to_the_next_pair(number, away, 60)
         quantiles = statistics.quantiles(measured, n=20)
         print(
             f"{number} people, {away} ms away: p50 {quantiles[9]:.0f}, p95 {quantiles[18]:.0f} ms"
