@@ -107,12 +107,15 @@ def test_nowhere_to_keep_a_cache(tmp_path: Path) -> None:
     assert not (tmp_path / "__pycache__").exists()
 
 
+LONG = [pytest.mark.slow, pytest.mark.long]
+
+
 @pytest.mark.parametrize(
     ("before", "after", "total"),
     [
         ("ROUNDS = 1", "ROUNDS = 2", 2 * 3 * (2 + 10 + 0.5)),
-        ("2.0 * value", "3.0 * value", 3 * (3 + 10 + 0.5)),
-        ("10.0 * value", "20.0 * value", 3 * (2 + 20 + 0.5)),
+        pytest.param("2.0 * value", "3.0 * value", 3 * (3 + 10 + 0.5), marks=LONG),
+        pytest.param("10.0 * value", "20.0 * value", 3 * (2 + 20 + 0.5), marks=LONG),
         # Two fields of one type change places: the type of the arguments does not tell.
         ("rise: float\n    fall: float", "fall: float\n    rise: float", 3 * (2 + 10 + 0.25)),
     ],

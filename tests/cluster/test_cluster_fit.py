@@ -106,6 +106,7 @@ def test_workers_that_cannot_start_are_said(raylets: Raylets, tmp_path: Path) ->
         fit(LinearRanker(LOSS), train, cluster=cluster)
 
 
+@pytest.mark.long
 def test_large_answers_are_added_in_runs(three: Cluster, tmp_path: Path) -> None:
     source = open_source(cut(made_up(60), tmp_path / "train", 7))
     actors = ShardActors(source, three)

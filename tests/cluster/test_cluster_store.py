@@ -47,6 +47,7 @@ def test_evaluations_read_and_write_there(
         opened.verify(shard)
 
 
+@pytest.mark.long
 def test_fits_read_there_and_keep_checkpoints_there(
     store: ObjectStore, three: Cluster, tmp_path: Path
 ) -> None:

@@ -61,6 +61,7 @@ def test_shards_move_away_from_a_slow_worker(three: Cluster, tmp_path: Path) -> 
     actors.close()
 
 
+@pytest.mark.long
 def test_workers_of_one_pace_keep_their_shards(three: Cluster, tmp_path: Path) -> None:
     source = open_source(cut(made_up(60, 10), tmp_path / "train", 12))
     actors = with_clocks(three, source, [1.4, 1.0, 1.0])  # below the bound of assignment.SLOW

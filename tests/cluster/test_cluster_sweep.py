@@ -225,6 +225,7 @@ def test_tuning_on_a_cluster_is_that_of_one_process(three: Cluster, tmp_path: Pa
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.xdist_group("cluster")
 def test_a_task_that_ends_its_process_fails_alone(three: Cluster, tmp_path: Path) -> None:
     results = tmp_path / "results.parquet"

@@ -152,7 +152,9 @@ def test_a_load_over_http_serves_the_new_file(file, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)]
+)
 def test_one_process_ends_with_status_0_and_leaves_nothing(file, tmp_path, monkeypatch, number):
     (tmp_path / "temporary").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))

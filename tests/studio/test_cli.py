@@ -80,7 +80,7 @@ def test_the_demonstration_is_made_once(engine):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.long), 2])
 def test_a_server_of_several_processes(database, tmp_path, workers):
     port = free_port()
     words = ["serve", "--database", database, "--port", port]
