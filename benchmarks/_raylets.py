@@ -45,7 +45,7 @@ class Raylets:
             self.others.remove(node)
         while len(self.others) < 2:
             self.others.append(self._cluster.add_node(**self._each))
-        self._cluster.wait_for_nodes()
+        self._cluster.wait_for_nodes(timeout=120)
 
     def kill_one(self, draw: random.Random) -> None:
         """Kill -9 a raylet that is not the head's."""

@@ -127,8 +127,9 @@ async def _judge_and_kill(
         if judging.done():
             break
         if what == "server":
-            server = rng.choice(servers)
-            # One that is still starting would not be missed by anyone.
+            # One that is still starting would not be missed by anyone, and waiting for it where
+            # starting takes long would let the judging end before the killing does.
+            server = rng.choice([each for each in servers if each.is_up()] or servers)
             await asyncio.to_thread(server.wait)
             await asyncio.to_thread(server.kill)
             server.start()

@@ -125,16 +125,19 @@ class Server:
     def wait(self, seconds: float = 60.0) -> None:
         """Wait until it takes connections."""
         end = time.monotonic() + seconds
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
-            except OSError:
-                ended = self._process is not None and self._process.poll() is not None
-                if ended or time.monotonic() > end:
-                    raise
-                time.sleep(0.05)
-            else:
-                return
+        while not self.is_up():
+            ended = self._process is not None and self._process.poll() is not None
+            if ended or time.monotonic() > end:
+                raise ConnectionError(f"nobody answers at port {self.port}")
+            time.sleep(0.05)
+
+    def is_up(self) -> bool:
+        """Whether it takes connections."""
+        try:
+            socket.create_connection(("127.0.0.1", self.port), 1).close()
+        except OSError:
+            return False
+        return True
 
     def kill(self) -> None:
         """End it at once, as a crash would: the process and its workers."""

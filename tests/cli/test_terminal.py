@@ -150,10 +150,11 @@ def test_reports_of_a_fit(folder: Path) -> None:
     mean = evaluate("nDCG@10", data, ranker.predict(data)).means["nDCG@10"]
     assert float(facts["validation nDCG@10"]) == pytest.approx(mean, abs=5e-5)
     assert facts["saved"] == str(folder / "model")
-    assert float(facts["seconds"]) < elapsed
+    assert float(facts["seconds"]) <= elapsed + 0.05  # rounded to tenths
+    started = time.monotonic()
     report = json.loads(succeed("train", *files, *options, "--json"))
     assert report["training"]["blank_queries"] == 1
-    assert 0 < report["seconds"] < elapsed
+    assert 0 < report["seconds"] < time.monotonic() - started
     assert list(report["validation_measure"]) == ["nDCG@10"]
     search = ("tune", *files, "--validation", folder / "fit.txt", "-s", "linear")
     report = json.loads(succeed(*search, "--try", "alpha=0.1,10", "--json"))

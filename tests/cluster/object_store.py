@@ -44,7 +44,7 @@ class ObjectStore:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        self._make_bucket(time.monotonic() + 60)
+        self._make_bucket(time.monotonic() + 120)
 
     def _make_bucket(self, deadline: float) -> None:
         while True:

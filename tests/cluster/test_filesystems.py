@@ -30,7 +30,7 @@ def test_a_pipe_is_written_to(tmp_path: Path) -> None:
     reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()), daemon=True)
     reader.start()
     write_bytes(b"through", str(pipe))
-    reader.join(timeout=30)
+    reader.join(timeout=60)
     assert received == [b"through"]
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 

@@ -64,7 +64,7 @@ def pipe(tmp_path: Path) -> Iterator[tuple[Path, list[bytes]]]:
     yield path, received
     if reader.is_alive():  # it still waits for someone to write
         os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
-    reader.join(timeout=30)
+    reader.join(timeout=60)
 
 
 def wait_for(received: list[bytes]) -> bytes:

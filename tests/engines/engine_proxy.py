@@ -92,7 +92,7 @@ def proxied(url: str) -> Iterator[EngineProxy]:
 
     thread = threading.Thread(target=asyncio.run, args=(run(),), daemon=True)
     thread.start()
-    ready.wait(10)
+    ready.wait(60)
     try:
         yield proxy
     finally:

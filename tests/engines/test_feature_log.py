@@ -56,7 +56,7 @@ def core(request) -> Iterator[str]:
     server: SolrServer = request.getfixturevalue(request.param)
     yield fill_solr(server.core, COLLECTION.documents)
     delete = {"delete": {"query": "*:*"}}
-    httpx.post(f"{server.core}/update?commit=true", json=delete, trust_env=False)
+    httpx.post(f"{server.core}/update?commit=true", json=delete, trust_env=False, timeout=60)
 
 
 @pytest.fixture
@@ -105,6 +105,7 @@ class _Handler(BaseHTTPRequestHandler):
         answer = httpx.request(
             self.command, self.server.engine + self.path, content=body, trust_env=False,
             headers={"content-type": self.headers.get("content-type", "application/json")},
+            timeout=60,
         )  # fmt: skip
         self._answer(answer.status_code, answer.content, {})
 
@@ -386,8 +387,10 @@ def test_the_rate_is_kept(shop, files):
     queries = list(itertools.islice(read_queries(files / "queries.jsonl"), 4))
     with proxy(shop) as (server, address):
         search = feature_search(definitions, "opensearch", address, "rate_features")
+        begun = time.monotonic()  # the first search may arrive late
         log_features(search, queries, files / "a.parquet", LogSettings(depth=5, rate=5.0))
-        assert server.times[3] - server.times[0] >= 3 / 5.0 - 0.05
+        assert len(server.times) == 4
+        assert server.times[3] - begun >= 3 / 5.0
 
 
 def test_queries_without_a_column_or_a_candidate_are_told(shop, files):

@@ -163,7 +163,9 @@ def test_solr_requests_that_do_more_than_search_are_refused_and_change_nothing(
                 template=json.dumps(template),
             )
         )
-    everything = httpx.get(f"{collection}/select?q=*:*&fl=id&sort=id asc", trust_env=False).json()
+    everything = httpx.get(
+        f"{collection}/select?q=*:*&fl=id&sort=id asc", trust_env=False, timeout=60
+    ).json()
     assert [each["id"] for each in everything["response"]["docs"]] == ["d1", "d2", "d3"]
 
 

@@ -65,7 +65,9 @@ def without_missing(ranker, folder: Path, version: str) -> ExportFolder:
 
 
 def indices(url: str) -> list[str]:
-    listed = httpx.get(f"{url}/_cat/indices?h=index&format=json", trust_env=False).json()
+    listed = httpx.get(
+        f"{url}/_cat/indices?h=index&format=json", trust_env=False, timeout=60
+    ).json()
     return sorted(each["index"] for each in listed)
 
 
@@ -155,7 +157,7 @@ def test_solr_scores_trees(solr, trees, tmp_path):
     verification = verified(export, solr.core)
     assert (verification.rows, verification.off) == (len(export.golden_rows().scores), ())
     assert verification.largest <= 1e-6
-    remaining = httpx.get(f"{solr.core}/select?q=*:*", trust_env=False).json()
+    remaining = httpx.get(f"{solr.core}/select?q=*:*", trust_env=False, timeout=60).json()
     assert remaining["response"]["numFound"] == 0
 
 
@@ -202,15 +204,15 @@ def test_a_collection_with_documents_is_not_touched(solr, linear, tmp_path):
     engine = connect_engine("solr", solr.core)
     engine.put(export)
     update = f"{solr.core}/update?commit=true"
-    httpx.post(update, json=[{"id": "served"}], trust_env=False).raise_for_status()
+    httpx.post(update, json=[{"id": "served"}], trust_env=False, timeout=60).raise_for_status()
     try:
         with pytest.raises(DataError, match="the collection has documents"):
             engine.score(export, export.golden_rows().values)
-        answer = httpx.get(f"{solr.core}/select?q=*:*&fl=id", trust_env=False).json()
+        answer = httpx.get(f"{solr.core}/select?q=*:*&fl=id", trust_env=False, timeout=60).json()
         assert answer["response"]["docs"] == [{"id": "served"}]
     finally:
         delete = {"delete": {"query": "*:*"}}
-        httpx.post(update, json=delete, trust_env=False).raise_for_status()
+        httpx.post(update, json=delete, trust_env=False, timeout=60).raise_for_status()
 
 
 @pytest.mark.parametrize(

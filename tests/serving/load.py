@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import threading
+import time
 from typing import Any, Self
 
 import numpy as np
@@ -51,8 +52,16 @@ class Load:
         for thread in self._threads:
             thread.join(60)
 
+    def wait_for(self, digest: str, seconds: float = 60.0) -> None:
+        """Wait for one more answer of a model."""
+        before, deadline = self.answers[digest], time.monotonic() + seconds
+        while self.answers[digest] == before:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"no answer of {digest}")
+            time.sleep(0.01)
+
     def _run(self) -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
         while not self._stopping.is_set():
             try:
                 connection.request("POST", self.path, self._body)  # connects anew if closed

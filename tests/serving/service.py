@@ -96,7 +96,7 @@ class Command:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and self.process.poll() is None:
             try:
-                if httpx.get(f"{self.address}/v2/health/ready").status_code == 200:
+                if httpx.get(f"{self.address}/v2/health/ready", timeout=60).status_code == 200:
                     return
             except httpx.HTTPError:
                 pass
@@ -104,7 +104,8 @@ class Command:
         raise RuntimeError(self.log.read_text())
 
     def events(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.log.read_text().splitlines()]
+        whole = self.log.read_text().rpartition("\n")[0]  # without a line that is being written
+        return [json.loads(line) for line in whole.splitlines()]
 
     def wait_for_event(self, name: str, count: int = 1, seconds: float = 60.0) -> None:
         deadline = time.monotonic() + seconds

@@ -25,10 +25,14 @@ def test_a_bundle_serves_without_its_files(tmp_path):
     folder.mkdir()
     with serving(unpack_service(bundle, folder)) as address:
         body = rank_body(rows()[:7])
-        answer = httpx.post(f"{address}/rank", json=body, headers=bearer(ADMIN)).json()
-        assert httpx.post(f"{address}/rank", json=body).status_code == 401
-        too_many = httpx.post(f"{address}/rank", json=rank_body(rows()[:8]), headers=bearer(ADMIN))
-        load = httpx.post(f"{address}/v2/repository/models/m/load", headers=bearer(ADMIN))
+        answer = httpx.post(f"{address}/rank", json=body, headers=bearer(ADMIN), timeout=60).json()
+        assert httpx.post(f"{address}/rank", json=body, timeout=60).status_code == 401
+        too_many = httpx.post(
+            f"{address}/rank", json=rank_body(rows()[:8]), headers=bearer(ADMIN), timeout=60
+        )
+        load = httpx.post(
+            f"{address}/v2/repository/models/m/load", headers=bearer(ADMIN), timeout=60
+        )
     expected = np.sort(-trees()._predict(rows()[:7]))
     np.testing.assert_allclose([-each["score"] for each in answer["ranking"]], expected, atol=1e-6)
     assert too_many.status_code == 400

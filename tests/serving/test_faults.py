@@ -35,6 +35,7 @@ def run(tmp_path, reloads, kills):
                 partial.replace(file)
                 service.signal(signal.SIGHUP)
                 service.wait_for_event("models loaded", number + 1)
+                load.wait_for(hashlib.sha256(contents[(number + 1) % 2]).hexdigest())
                 time.sleep(0.3)
             lost_by_reloads = load.failed
             for number in range(kills):
@@ -72,9 +73,9 @@ def test_a_load_over_http_reaches_all_processes_before_it_is_answered(tmp_path):
         load = f"{service.address}/v2/repository/models/m/load"
         assert httpx.post(load, headers=bearer(ADMIN), timeout=60).status_code == 200
         digests = {
-            httpx.get(f"{service.address}/v2/models/m", headers=bearer(ADMIN)).json()["parameters"][
-                "sha256"
-            ]
+            httpx.get(f"{service.address}/v2/models/m", headers=bearer(ADMIN), timeout=60).json()[
+                "parameters"
+            ]["sha256"]
             for _ in range(40)  # each connection reaches either process
         }
     assert digests == {hashlib.sha256(file.read_bytes()).hexdigest()}

@@ -157,7 +157,7 @@ def test_json_tensors_are_flat_or_nested(address):
     url = f"{address}/v2/models/web/infer"
     expected = trees(-1.0)._predict(np.array([[1, np.nan, 3]], np.float32)).tolist()
     for data in ([1, None, 3], [[1, None, 3]]):
-        answer = httpx.post(url, json=infer_body(data=data), headers=reader()).json()
+        answer = httpx.post(url, json=infer_body(data=data), headers=reader(), timeout=60).json()
         assert answer["outputs"][0]["shape"] == [1]
         assert answer["outputs"][0]["data"] == pytest.approx(expected, abs=1e-6)
 
@@ -181,7 +181,7 @@ def test_json_tensors_are_flat_or_nested(address):
     ],
 )
 def test_invalid_tensors_are_refused_with_the_reason(address, body, words):
-    answer = httpx.post(f"{address}/v2/models/web/infer", json=body, headers=reader())
+    answer = httpx.post(f"{address}/v2/models/web/infer", json=body, headers=reader(), timeout=60)
     assert answer.status_code == 400
     assert words in answer.json()["error"]
 
@@ -190,7 +190,7 @@ def test_invalid_tensors_are_refused_with_the_reason(address, body, words):
 def test_an_invalid_header_length_is_refused(address, length):
     answer = httpx.post(
         f"{address}/v2/models/web/infer", json=infer_body(),
-        headers=reader() | {"Inference-Header-Content-Length": length.encode()},
+        headers=reader() | {"Inference-Header-Content-Length": length.encode()}, timeout=60,
     )  # fmt: skip
     assert answer.status_code == 400
 
@@ -203,7 +203,10 @@ def test_binary_data_must_have_the_size_of_the_shape(address):
     headers = reader() | {"Inference-Header-Content-Length": str(len(header))}
     statuses = [
         httpx.post(
-            f"{address}/v2/models/web/infer", content=header + bytes(size), headers=headers
+            f"{address}/v2/models/web/infer",
+            content=header + bytes(size),
+            headers=headers,
+            timeout=60,
         ).status_code
         for size in (11, 12, 13)
     ]

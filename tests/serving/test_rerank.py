@@ -11,13 +11,15 @@ import zipfile
 import httpx
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from podium.errors import DataError
 from podium.rankers import TextRanker
-from podium.serving import ModelSpec, ServingSettings, create_app, parse_model
+from podium.serving import ModelSpec, ServingSettings, create_app, parse_model, rerank
+from podium.serving.gateway import read_body
 from podium.serving.repository import Repository
 from podium.serving.text_model import ServedTextModel, pack_folder
 from tests.rankers.tiny_bert import save_tiny_bert
@@ -133,6 +135,17 @@ def test_rankings_are_counted(service):
     assert count() == before + 1
 
 
+@pytest.fixture
+def patient(monkeypatch):
+    """Bodies may take their time to arrive: what is limited is the time of scoring."""
+
+    def read(scope, receive, settings):
+        return read_body(scope, receive, replace(settings, most_seconds=60.0))
+
+    monkeypatch.setattr(rerank, "read_body", read)
+
+
+@pytest.mark.usefixtures("patient")
 def test_scoring_ends_when_time_is_up(folder):
     settings = ServingSettings(models=(parse_model(str(folder / "texts")),), most_seconds=0.05)
     asked = {"query": QUERY, "documents": ["w1 " * 30] * 9000}
@@ -144,6 +157,7 @@ def test_scoring_ends_when_time_is_up(folder):
         assert (answer.status_code, answer.json()) == (503, {"error": "scoring took too long"})
 
 
+@pytest.mark.usefixtures("patient")
 def test_one_request_is_scored_at_a_time(folder, monkeypatch):
     """A thread whose time is up cannot be stopped: nobody else scores until it has ended."""
     started, go_on = [], threading.Event()

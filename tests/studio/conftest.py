@@ -37,7 +37,8 @@ def postgres() -> Iterator[Postgres]:
         if os.environ.get("CI"):
             pytest.fail("PostgreSQL is missing: .ci/run installs it")
         pytest.skip("needs PostgreSQL 15: apt-get install postgresql")
-    with Postgres(fsync="off") as server:
+    # Statistics are renewed when a test says so, and at no other time.
+    with Postgres(fsync="off", autovacuum="off") as server:
         yield server
 
 

@@ -20,12 +20,12 @@ def bearer(engine, user) -> dict[str, str]:
 
 def program(engine, address, user) -> httpx.Client:
     """A program with someone's API token."""
-    return httpx.Client(base_url=address, headers=bearer(engine, user), timeout=30)
+    return httpx.Client(base_url=address, headers=bearer(engine, user), timeout=60)
 
 
 class Browser(httpx.Client):
     def __init__(self, address: str) -> None:
-        super().__init__(base_url=address, headers={"accept": "text/html"}, timeout=30)
+        super().__init__(base_url=address, headers={"accept": "text/html"}, timeout=60)
 
     def sign_in(self, email: str, password: str = PASSWORD) -> httpx.Response:
         page = self.get("/sign-in")

@@ -55,6 +55,6 @@ def test_an_export_is_written_to_a_pipe(project, tmp_path: Path) -> None:
     reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()), daemon=True)
     reader.start()
     result = project.export(pipe, "labels", "qrels")
-    reader.join(timeout=30)
+    reader.join(timeout=60)
     assert len(found[0].splitlines()) == result["rows"]
     assert stat.S_ISFIFO(pipe.stat().st_mode)

@@ -109,7 +109,7 @@ def test_an_account_is_found_by_its_verified_address_and_then_by_its_subject(eng
     ann = in_transaction(engine, lambda c: add_user(c, "ann@example.org", "Ann", None))
     project = make_project(engine, [ann])
     with make_server() as address:
-        assert "Sign in with your organisation" in httpx.get(f"{address}/sign-in").text
+        assert "Sign in with your organisation" in httpx.get(f"{address}/sign-in", timeout=60).text
         browser, answer = sign_in(address, "ann", f"/projects/{project}")
         assert answer.headers["location"] == f"/projects/{project}"
         assert "Ann" in browser.get("/").text
@@ -140,11 +140,15 @@ def test_who_took_the_address_first_does_not_keep_a_way_in(engine, make_server):
         stolen.sign_in("ann@example.org", "password of the thief")
         assert "Not Ann" in stolen.get("/").text
         headers = {"authorization": f"Bearer {token}"}
-        assert httpx.get(f"{address}/api/v1/projects", headers=headers).status_code == 200
+        assert (
+            httpx.get(f"{address}/api/v1/projects", headers=headers, timeout=60).status_code == 200
+        )
         browser, _ = sign_in(address, "ann")
         assert "Not Ann" in browser.get("/").text  # the account is hers now
         assert stolen.get("/").headers["location"].startswith("/sign-in")
-        assert httpx.get(f"{address}/api/v1/projects", headers=headers).status_code == 401
+        assert (
+            httpx.get(f"{address}/api/v1/projects", headers=headers, timeout=60).status_code == 401
+        )
         assert stolen.sign_in("ann@example.org", "password of the thief").status_code == 401
         browser.close()
     row = reading(

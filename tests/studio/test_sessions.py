@@ -59,7 +59,7 @@ def test_every_sign_in_has_a_session_of_its_own_and_signing_out_ends_it(browser)
     browser.cookies.clear()
     sign_in(browser, EMAIL)
     assert browser.cookies[COOKIE] != first
-    old = httpx.get(browser.base_url.join("/"), cookies={COOKIE: first})
+    old = httpx.get(browser.base_url.join("/"), cookies={COOKIE: first}, timeout=60)
     assert old.status_code in (303, 401)
 
 

@@ -122,7 +122,7 @@ def test_a_large_import_renews_the_statistics_of_the_database(engine, address):
         add(0, import_jobs.ANALYZE_FROM - 1)
         assert counted()["queries"] <= 0
         add(import_jobs.ANALYZE_FROM - 1, 2 * import_jobs.ANALYZE_FROM - 1)
-        wait_until(lambda: counted() == {"queries": 999, "candidates": 2997}, 10)
+        wait_until(lambda: counted() == {"queries": 999, "candidates": 2997})
 
 
 def test_a_small_file_cannot_stand_for_a_huge_one(tmp_path):

@@ -63,7 +63,7 @@ def test_a_database_that_hangs_hangs_nobody_for_long(own_postgres, own_engine):
                 for _ in range(3):
                     begun = time.monotonic()
                     figures = httpx.get(f"{address}/metrics", timeout=30)
-                    assert time.monotonic() - begun < 6  # without a limit it takes 10 s or more
+                    assert time.monotonic() - begun < 9  # without a limit it takes 10 s or more
                     assert figures.status_code == 200
                     assert "podium_database_up 0.0" in figures.text
                     assert 'route="/api/v1/projects",status="200"} 1.0' in figures.text
@@ -72,9 +72,9 @@ def test_a_database_that_hangs_hangs_nobody_for_long(own_postgres, own_engine):
                 assert httpx.get(f"{address}/healthz", timeout=30).status_code == 200
                 found = [each.result() for each in asked]
             assert (ready.status_code, ready.json()) == (503, {"status": "no database"})
-            assert ready_after < 15
+            assert ready_after < 30
             assert {answer.status_code for answer in found} == {503}
-            assert time.monotonic() - started < 25
+            assert time.monotonic() - started < 30
         finally:
             for process in stopped:
                 process.send_signal(signal.SIGCONT)
@@ -112,7 +112,7 @@ def test_settings_change_while_an_import_is_under_way(engine, server):
     with ThreadPoolExecutor(20) as pool, program(engine, server, people[0]) as client:
         path = f"/api/v1/projects/{project}"
         job = pool.submit(in_transaction, engine, work)
-        assert importing.wait(30)
+        assert importing.wait(60)
         started = time.monotonic()
         changes = [{"guidelines": f"Version {n}."} for n in range(11)]
         found = list(pool.map(lambda each: client.patch(path, json=each).status_code, changes))

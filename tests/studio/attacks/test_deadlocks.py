@@ -138,7 +138,7 @@ def test_what_all_have_skipped_is_told(engine, judge):
     assert first.answer(first.next()["task"], "skip")["next"]["state"] == "wait"
     second.answer(second.next()["task"], "skip")
     # Both look again by themselves, and what was found for one holds for some seconds.
-    wait_until(lambda: {who.next()["state"] for who in (first, second)} == {"blocked"}, 15)
+    wait_until(lambda: {who.next()["state"] for who in (first, second)} == {"blocked"})
     after = second.next()
     assert (
         after["problems"]

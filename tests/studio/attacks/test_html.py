@@ -28,18 +28,20 @@ def test_nested_tags_fail_an_import_while_the_server_answers(engine, server):
     bad = _line("bad", ["<p>fine</p>", NESTED])
     good = _line("good", ["<p>fine</p><script>alert(1)</script>", "<b>also</b>"])
     with program(engine, server, people[0]) as client:
+        begun = time.monotonic()
         job = _import(client, project, bad)
         slowest = 0.0
         while job["state"] in ("waiting", "running"):
             started = time.monotonic()
-            assert httpx.get(f"{server}/healthz").status_code == 200
+            assert client.get("/healthz").status_code == 200
             slowest = max(slowest, time.monotonic() - started)
             time.sleep(0.02)
             job = client.get(f"/api/v1/projects/{project}/jobs/{job['id']}").json()
         assert job["state"] == "failed"
         assert "'d1' of query 'bad'" in job["error"]
         assert "HTML" in job["error"]
-        assert slowest < 2
+        # An answer that waited for the sanitiser would take most of the time.
+        assert slowest < max(2, (time.monotonic() - begun) / 2)
         job = ended(client, project, _import(client, project, good))
         assert job["state"] == "done", job
         query = client.get(f"/api/v1/projects/{project}/queries").json()[0]["id"]
@@ -53,14 +55,16 @@ def test_nested_tags_fail_an_import_while_the_server_answers(engine, server):
         assert "script" not in page.text.partition("<body>")[2]
 
 
-def test_limits_of_size_and_time():
-    limited = Sanitizer(seconds=0.3)
+def test_limits_of_size_and_time(monkeypatch):
+    limited = Sanitizer(seconds=60)
     try:
-        limited.clean("<b>x</b>")  # it has started
+        limited.clean("<b>x</b>")  # it has started, however long that took
         started = time.monotonic()
-        with pytest.raises(DataError, match=r"takes longer than 0.3 seconds"):
-            limited.clean(NESTED)
-        assert time.monotonic() - started < 3
+        with monkeypatch.context() as changed:
+            changed.setattr(limited, "_seconds", 0.3)
+            with pytest.raises(DataError, match=r"takes longer than 0.3 seconds"):
+                limited.clean(NESTED)
+        assert time.monotonic() - started < 30
         # The next document finds a new child process.
         assert limited.clean("<b>x</b>") == "<b>x</b>"
     finally:

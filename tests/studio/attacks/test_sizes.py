@@ -35,7 +35,7 @@ MEBIBYTE = 1 << 20
 def test_large_bodies_are_refused_before_they_are_read(server, method, path):
     answer = httpx.request(
         method, server + path, content=b"[" + b"0," * (MEBIBYTE // 2) + b"0]",
-        headers={"content-type": "application/json"},
+        headers={"content-type": "application/json"}, timeout=60,
     )  # fmt: skip
     assert answer.status_code == 413
 

@@ -148,7 +148,7 @@ def test_a_program_judges_to_the_end_though_it_has_to_wait_for_others(engine, cl
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(120)
     assert counts[ann] == counts[bob] > 4  # both judged every pair
     assert clients(ann, project).about["progress"]["share"] == 1
 
@@ -160,7 +160,7 @@ def test_a_program_waits_no_longer_than_it_is_told(engine, clients):
     )
     begun = time.monotonic()
     assert clients(ann, project).judge(by_place, wait=0.5) > 0
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 15  # as long as the server would have it wait
 
 
 def test_a_program_is_told_what_keeps_it_from_going_on(engine, clients):
@@ -198,9 +198,9 @@ def test_a_program_keeps_its_task_for_as_long_as_it_thinks(engine, clients, monk
 
     def think(_asked):
         # The lease is about to end, and is renewed meanwhile.
-        soon = time.time() + 5
+        soon = time.time() + 30
         in_transaction(engine, lambda c: c.execute(update(Lease).values(expires_at=soon)))
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         until = select(Lease.expires_at)
         while reading(engine, lambda c: c.scalar(until)) <= soon:
             assert time.monotonic() < end

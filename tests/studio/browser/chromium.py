@@ -36,6 +36,10 @@ _ARGUMENTS = [
 ]
 
 
+# As for what pages do: see `signed_in`. Playwright's five seconds are short on a busy machine.
+expect.set_options(timeout=60_000)
+
+
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """The system's Chromium, which talks to nobody but the tests' server."""

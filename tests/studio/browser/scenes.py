@@ -196,6 +196,7 @@ def judge_break(stage: Stage, page: Page) -> None:
 def judge_undone(stage: Stage, page: Page) -> None:
     tab = _judge(stage, page)
     tab.answer("ArrowLeft")
+    tab.wait_until_saved()
     tab.ready()
     page.keyboard.press("u")
     page.wait_for_selector("text=was undone")

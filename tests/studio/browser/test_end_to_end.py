@@ -100,7 +100,7 @@ def test_three_people_find_the_hidden_order(postgres, browser):
         contexts = [signed_in(browser, engine, address, person) for person in people]
         tabs = [Judging(context.new_page(), project).open() for context in contexts]
         count, undone = 0, 0
-        end = time.monotonic() + 300
+        end = time.monotonic() + 900
         while not all(tab.screen == "done" for tab in tabs):
             assert time.monotonic() < end
             for tab in tabs:

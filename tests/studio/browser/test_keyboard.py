@@ -76,6 +76,7 @@ def test_commands(engine, judging):
     tab.answer("ArrowLeft")
     tab.ready()
     assert tab.titles() != first
+    tab.wait_until_saved()  # the next task may be shown before that
     tab.page.keyboard.press("u")
     tab.page.wait_for_selector("text=was undone")
     tab.ready()

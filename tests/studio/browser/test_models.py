@@ -67,7 +67,7 @@ def test_two_people_and_a_model(browser, engine, database, tmp_path):
             page.goto(f"/projects/{project}/export")
             page.locator("select[name=model]").select_option(index=1)
             page.get_by_role("button", name="Export").click()
-            with page.expect_download() as download:
+            with page.expect_download(timeout=180_000) as download:
                 page.get_by_role("link", name="Download").click(timeout=120_000)
             download.value.save_as(tmp_path / "model.qrels")
             assert "-by-model-" in download.value.suggested_filename

@@ -29,7 +29,7 @@ def test_a_disagreement_is_decided(engine, person_browser):
     page.get_by_label("Adjudicator").select_option(str(ann))
     page.get_by_role("button", name="Save adjudicator").click()
     expect(page.get_by_role("link", name="Decide disagreements")).to_be_visible()
-    for _ in range(60):  # until the report has found it
+    for _ in range(240):  # until the report has found it
         page.goto(f"/projects/{project}/adjudicate")
         if page.get_by_text("It is newer.").count():
             break
