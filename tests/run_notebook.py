@@ -32,7 +32,7 @@ def run(path: Path, *, write: bool = False) -> list[str]:
     before = [shown(cell) for cell in notebook.cells]
     with tempfile.TemporaryDirectory() as folder:
         client = NotebookClient(
-            notebook, timeout=240, resources={"metadata": {"path": folder}}, record_timing=False
+            notebook, timeout=600, resources={"metadata": {"path": folder}}, record_timing=False
         )
         client.execute()
     differences = []

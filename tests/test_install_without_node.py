@@ -80,7 +80,7 @@ def test_the_library_works_and_the_studio_names_a_command(
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert studio.returncode == 1
     assert "python -m pip install --force-reinstall --no-deps ." in studio.stderr

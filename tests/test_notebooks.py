@@ -20,7 +20,7 @@ def run(path: Path, *options: str) -> "subprocess.CompletedProcess[str]":
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
     )
 
 

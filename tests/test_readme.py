@@ -37,7 +37,7 @@ def _page(page: Path) -> Any:
 
 def run(page: Path, *options: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, RUNNER, *options, page], capture_output=True, text=True, timeout=300
+        [sys.executable, RUNNER, *options, page], capture_output=True, text=True, timeout=900
     )
 
 

@@ -94,7 +94,7 @@ def test_ranges_of_queries_cover_all_once(sizes: list[int], threads: int) -> Non
 
 def test_large_work_is_done_in_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PODIUM_THREADS", "2")
-    together = threading.Barrier(2, timeout=30)
+    together = threading.Barrier(2, timeout=60)
 
     def meet(_first: int, _last: int) -> str:
         together.wait()  # two tasks are at work at once, or this fails
@@ -120,6 +120,6 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 def test_a_forked_process_has_threads_of_its_own() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", FORKING], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", FORKING], capture_output=True, text=True, timeout=300
     )
     assert (done.stdout, done.stderr) == ("0\n", "")

@@ -29,7 +29,7 @@ def podium_process(*arguments: object, stdin: bytes = b"", **environment: str) -
         input=stdin,
         capture_output=True,
         env=os.environ | _SURROUNDINGS | environment,
-        timeout=120,
+        timeout=300,
     )
 
 
@@ -60,7 +60,7 @@ def podium_on_terminal(*arguments: object, columns: int = 80) -> str:
     )
     os.close(end)
     seen = read_terminal(terminal)
-    assert process.wait(timeout=120) == 0, seen
+    assert process.wait(timeout=300) == 0, seen
     # Progress comes and goes by escape sequences.
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen.decode()).replace("\r\n", "\n")
 

@@ -153,7 +153,7 @@ def test_readers_that_leave_early(tmp_path: Path) -> None:
         tmp_path / "large.txt",
     )
     command = f"{PODIUM} convert {tmp_path / 'large.txt'} - --to letor | head -c 20"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, timeout=120)
+    done = subprocess.run(["bash", "-c", command], capture_output=True, timeout=300)
     assert len(done.stdout) == 20
     assert done.stderr == b""
 
@@ -170,7 +170,7 @@ def on_a_terminal(*arguments: object) -> tuple[int, bytes, bytes]:
     )
     os.close(end)
     seen = read_terminal(terminal)
-    output, _ = process.communicate(timeout=120)
+    output, _ = process.communicate(timeout=300)
     return process.returncode, output, seen
 
 

@@ -92,12 +92,12 @@ def test_an_error_that_was_not_expected_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("raise KeyError('missing\\nkey')\n")
     environment = os.environ | {"PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
     command = [str(PODIUM), "--use", "broken", "describe", "x.txt"]
-    done = subprocess.run(command, capture_output=True, env=environment, timeout=120)
+    done = subprocess.run(command, capture_output=True, env=environment, timeout=300)
     assert done.returncode == 1
     assert done.stderr.startswith(b"Error: KeyError: ")
     assert done.stderr.count(b"\n") == 1
     environment["PODIUM_TRACEBACK"] = "1"
-    done = subprocess.run(command, capture_output=True, env=environment, timeout=120)
+    done = subprocess.run(command, capture_output=True, env=environment, timeout=300)
     assert b"Traceback" in done.stderr
 
 

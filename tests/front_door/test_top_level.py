@@ -60,13 +60,13 @@ def test_measures_load_no_ranker() -> None:
 
 def test_module_runs_the_command() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "podium", "--version"], capture_output=True, text=True, timeout=120
+        [sys.executable, "-m", "podium", "--version"], capture_output=True, text=True, timeout=300
     )
     assert (done.returncode, done.stdout) == (0, f"podium {podium.__version__}\n")
 
 
 def test_usage_of_the_module() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "podium", "--help"], capture_output=True, text=True, timeout=120
+        [sys.executable, "-m", "podium", "--help"], capture_output=True, text=True, timeout=300
     )
     assert "Usage: python -m podium " in done.stdout

@@ -156,7 +156,7 @@ def test_compiled_code_is_kept_on_disk_until_the_file_changes(tmp_path: Path) ->
         if not file.exists() or file.read_text() != text:
             file.write_text(text)
         done = subprocess.run(
-            [sys.executable, file], capture_output=True, text=True, check=True, timeout=120
+            [sys.executable, file], capture_output=True, text=True, check=True, timeout=300
         )
         return [float(part) for part in done.stdout.split()]
 
