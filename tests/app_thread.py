@@ -29,4 +29,4 @@ def serving_app(app: FastAPI, port: int | None = None) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(60)

@@ -82,6 +82,7 @@ def test_generated_requests_are_answered_as_described(address, tmp_path, size):
             Path(sys.executable).with_name("schemathesis"), "run", "openapi.json",
             "--url", address, "-H", f"Authorization: Bearer {ADMIN}", "--seed", "1",
             "--phases", "fuzzing", "--max-examples", str(examples),
+            "--suppress-health-check", "all", "--request-timeout", "60",
             "--exclude-path-regex", "/unload$",
             "--checks", "not_a_server_error,content_type_conformance,response_schema_conformance",
         ],

@@ -42,6 +42,7 @@ def test_generated_requests_give_no_server_error(engine, database, tmp_path):
                 "--exclude-name", "PATCH /api/v1/projects/{project}/members/{user}",
                 "--exclude-name", "POST /api/v1/accounts/{user}/password",
                 "--suppress-health-check", "all", "--generation-deterministic",
+                "--request-timeout", "60",
                 "--max-time", str(_SECONDS),
                 "--continue-on-failure", "--no-color", "--workers", "2",
             ],

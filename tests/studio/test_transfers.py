@@ -79,7 +79,7 @@ def test_candidates_from_jsonl_compressed_or_not(engine, address, files):
         job = send(client, project, "candidates", candidates=more)
         assert job["result"] == {"added": 1, "skipped": 1, "queries": 2}
     assert names_of(engine, project) == ["q1", "q2"]
-    assert list(files.iterdir()) == []  # uploads are gone once they are read
+    wait_until(lambda: list(files.iterdir()) == [])  # uploads go once they are read
 
 
 @pytest.mark.parametrize(

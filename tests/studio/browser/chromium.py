@@ -44,7 +44,9 @@ expect.set_options(timeout=60_000)
 def chromium() -> Iterator[Browser]:
     """The system's Chromium, which talks to nobody but the tests' server."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=_ARGUMENTS)
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=_ARGUMENTS, timeout=180_000
+        )
         yield browser
         browser.close()
 
