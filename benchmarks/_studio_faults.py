@@ -129,7 +129,8 @@ async def _judge_and_kill(
         if what == "server":
             # One that is still starting would not be missed by anyone, and waiting for it where
             # starting takes long would let the judging end before the killing does.
-            server = rng.choice([each for each in servers if each.is_up()] or servers)
+            up = await asyncio.to_thread(lambda: [each for each in servers if each.is_up()])
+            server = rng.choice(up or servers)
             await asyncio.to_thread(server.wait)
             await asyncio.to_thread(server.kill)
             server.start()
