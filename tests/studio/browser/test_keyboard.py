@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 from sqlalchemy import select
 
 from podium.studio.judging.answer_choices import SKIP, choices
@@ -10,6 +11,7 @@ from podium.studio.store.database import reading
 from podium.studio.store.enums import Mode
 from podium.studio.store.tables import LogEntry
 from podium.studio.web.routes.judging_pages import answer_buttons
+from tests.studio.browser.test_time import let_it_accept, open_task
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import row_of
 from tests.studio.postgres import wait_until
@@ -103,15 +105,16 @@ def test_commands(engine, judging):
     assert read_log(engine)[-1].reason == "A document is broken or missing: empty"
 
 
-def test_a_held_key_and_one_pressed_too_soon_answer_once(engine, judging):
+def test_a_held_key_and_one_pressed_too_soon_answer_once(engine, person_browser):
     (ann,) = make_people(engine, 1)
-    tab = judging(ann, make_project(engine, [ann], queries=1, items=6))
-    tab.ready()
+    tab = open_task(person_browser(ann), make_project(engine, [ann], queries=1, items=6))
+    token = tab.ready()
     for _ in range(5):
         tab.page.keyboard.down("ArrowLeft")  # from the second on these are repetitions
     tab.page.keyboard.up("ArrowLeft")
+    expect(tab.page.locator('[data-part="task"]')).not_to_have_attribute("data-shows", token)
     tab.page.keyboard.press("ArrowLeft")
-    tab.ready()
+    let_it_accept(tab)
     assert len(read_log(engine)) == 1
 
 

@@ -25,11 +25,16 @@ def open_task(browser, project):
     page.clock.pause_at(1000)
     found = Judging(page, project).open()
     found.wait_for("task")
-    # Documents come in real time, and so does word of what was seen: neither is counted.
-    page.wait_for_selector(".documents [aria-busy]", state="detached")
-    page.clock.run_for(1000 * ACCEPTED_AFTER)
-    found.ready()
+    let_it_accept(found)
     return found
+
+
+def let_it_accept(tab):
+    """Let the time pass after which a task takes an answer, once its documents have come."""
+    # They come in real time, and so does word of what was seen: neither is counted.
+    tab.page.wait_for_selector(".documents [aria-busy]", state="detached")
+    tab.page.clock.run_for(1000 * ACCEPTED_AFTER)
+    tab.ready()
 
 
 @pytest.fixture
