@@ -197,6 +197,7 @@ def test_a_killed_raylet_loses_no_task(raylets: Raylets, three: Cluster, tmp_pat
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.xdist_group("cluster")
 def test_tuning_on_a_cluster_is_that_of_one_process(three: Cluster, tmp_path: Path) -> None:
     train, held_out = made_up(20, 10), made_up(10, 10, seed=1)

@@ -59,7 +59,7 @@ def in_both(judgments: Judgments, run: Rankings) -> tuple[Judgments, Rankings]:
     return judgments.select(both), run.select(both)
 
 
-@pytest.mark.parametrize("name", RUNS[:2])
+@pytest.mark.parametrize("name", [RUNS[0], pytest.param(RUNS[1], marks=pytest.mark.long)])
 def test_real_runs_without_ties(name: str) -> None:
     judgments, run = in_both(*dl21(name))
     ranx = Ranx()

@@ -63,6 +63,7 @@ def test_no_answer_is_wrong_and_only_requests_in_flight_are_lost(tmp_path, size)
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_load_over_http_reaches_all_processes_before_it_is_answered(tmp_path):
     file = tmp_path / "m.podium"
     trees().save(file)

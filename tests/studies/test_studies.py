@@ -141,12 +141,10 @@ def test_a_study_that_needs_data_says_so(tmp_path: Path) -> None:
         run_study(STUDIES["toprank"], Setup(tmp_path))
 
 
-# Each takes half a minute: two of them in CI.
+# Each takes half a minute or more: CI has the leaderboard's, in test_leaderboard.py.
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [name if name == "focused" else pytest.param(name, marks=pytest.mark.long) for name in STUDIES],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("name", STUDIES)
 def test_the_small_form_of_a_study_writes_its_page(name: str, folder: Path, tmp_path: Path) -> None:
     page = tmp_path / "docs" / f"{name}.md"
     command = [name, folder, "--quick", "--results", tmp_path, "--page", page]

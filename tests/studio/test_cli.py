@@ -81,6 +81,7 @@ def test_the_demonstration_is_made_once(engine):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
 @pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.long), 2])
 def test_a_server_of_several_processes(database, tmp_path, workers):
     port = free_port()

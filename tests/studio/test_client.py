@@ -123,6 +123,7 @@ def test_refusals_are_worded(studio, address, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
 def test_train_reads_a_projects_labels(studio, address, tmp_path):
     project = studio.create_project("Demo", k=2)
     project.import_candidates(demo_queries())
