@@ -116,10 +116,14 @@ def label_probabilities(reply: ChatReply, labels: Sequence[str], position: int) 
         labels: The labels that an answer may have.
         position: Where the label begins in the content.
     """
+    # Tokens may be more than the content: llama.cpp cuts a fence of Markdown off its JSON, others
+    # cut off what a model thought. What follows the label is the same in both.
+    written = "".join(choice.token for choice in reply.tokens)
+    label_begins = written.rfind(reply.content[position:])
     begin = 0
     for choice in reply.tokens:
         end = begin + len(choice.token)
-        if begin <= position < end:
+        if begin <= label_begins < end:
             masses = dict.fromkeys(labels, 0.0)
             for token, probability in choice.probabilities.items():
                 word = token.strip(" \t\n\"':,{}*.").upper()
