@@ -28,6 +28,8 @@ _MEASURE = "nDCG@10"
 _QUERIES, _SHARE = 100, 0.2
 _BUDGETS = (0, 10, 20, 40, 60, 80)
 _ITEMS = 50
+_KNOWN = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""From a useless model to one as good as a person."""
 
 
 def main() -> None:
@@ -168,16 +170,24 @@ def _savings(
     scores: dict[str, dict[str, float]],
     topics: int,
 ) -> None:
-    """Judge the top 10 of 50 passages pair by pair, from no order and from the model's."""
+    """Judge the top 10 of 50 passages pair by pair, from no order, the model's, and drawn ones.
+
+    Drawn models say what people say of a share of the passages, and of the others anything.
+    """
     random = np.random.default_rng(1)
-    totals = {"no order": [0.0], "the model's order": [0.0]}
+    drawn = {f"a model that knows {share:.0%}": share for share in _KNOWN}
+    totals = {prior: [0.0] for prior in ("no order", "the model's order", *drawn)}
     curves = {prior: np.zeros(len(_BUDGETS)) for prior in totals}
     for query in list(data.grades)[:topics]:
         grades = data.grades[query]
         items = sorted(grades)
         items = [items[index] for index in random.permutation(len(items))[:_ITEMS]]
         by_model = sorted(items, key=lambda item: -scores[query][item])
-        for prior, order in (("no order", items), ("the model's order", by_model)):
+        orders = {"no order": items, "the model's order": by_model}
+        for prior, share in drawn.items():
+            places = _drawn_order([grades[item] for item in items], share)
+            orders[prior] = [items[place] for place in places]
+        for prior, order in orders.items():
             session = Session(order, 10, ordered=prior != "no order")
             judgments = 0
             while not session.done:
@@ -202,6 +212,17 @@ def _savings(
         )
     saved = 1 - means["the model's order"] / means["no order"]
     report.check(f"judgments of people saved by {name}", 100 * saved, 0, unit="%")
+    for prior in drawn:
+        saved = 1 - means[prior] / means["no order"]
+        report.check(f"judgments of people saved by {prior}", 100 * saved, -2, unit="%")
+
+
+def _drawn_order(grades: list[int], share: float) -> list[int]:
+    random = np.random.default_rng(2)
+    guesses = np.array(grades)[random.permutation(len(grades))]
+    known = random.random(len(grades)) < share
+    values = np.where(known, grades, guesses)
+    return [int(index) for index in np.lexsort((random.random(len(grades)), -values))]
 
 
 def _quality(session: Session, grades: dict[str, int]) -> float:
