@@ -8,7 +8,7 @@ from podium.judging.models.rubric import read_rubric
 
 RUBRIC = read_rubric("grades")
 CONTENT = '{\n  "grade": 2\n}'
-OBJECT = ["{", "\n ", ' "', "g", "rade", '":', " ", "2", "\n", "}"]
+OBJECT = ["{", "\n ", ' "', "gr", "ade", '":', " ", "2", "\n", "}"]
 
 
 def found(content: str, tokens: list[str]) -> dict[str, float]:
