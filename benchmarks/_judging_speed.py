@@ -15,6 +15,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page
 
+from podium.logs import set_up_logs
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect
 from podium.studio.store.migrate import upgrade
@@ -51,6 +52,7 @@ def milliseconds_to_the_next_pair(people: int, delay: int, answers: int) -> list
         delay: How many milliseconds away the server is.
         answers: How many answers each gives.
     """
+    set_up_logs("ERROR")  # the server is in this process
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(database=f"sqlite:///{folder}/studio.db", exports=Path(folder))
         engine = connect(settings)

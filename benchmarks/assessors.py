@@ -28,8 +28,8 @@ _MEASURE = "nDCG@10"
 _QUERIES, _SHARE = 100, 0.2
 _BUDGETS = (0, 10, 20, 40, 60, 80)
 _ITEMS = 50
-_KNOWN = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""From a useless model to one as good as a person."""
+_RIGHT = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Shares of the passages that a drawn model grades as people do: from a useless model to people."""
 
 
 def main() -> None:
@@ -172,10 +172,10 @@ def _savings(
 ) -> None:
     """Judge the top 10 of 50 passages pair by pair, from no order, the model's, and drawn ones.
 
-    Drawn models say what people say of a share of the passages, and of the others anything.
+    Drawn models grade a share of the passages as people do; their other grades are shuffled.
     """
-    random = np.random.default_rng(1)
-    drawn = {f"a model that knows {share:.0%}": share for share in _KNOWN}
+    random, draws = np.random.default_rng(1), np.random.default_rng(2)
+    drawn = {f"a model right on {share:.0%}": share for share in _RIGHT}
     totals = {prior: [0.0] for prior in ("no order", "the model's order", *drawn)}
     curves = {prior: np.zeros(len(_BUDGETS)) for prior in totals}
     for query in list(data.grades)[:topics]:
@@ -185,8 +185,9 @@ def _savings(
         by_model = sorted(items, key=lambda item: -scores[query][item])
         orders = {"no order": items, "the model's order": by_model}
         for prior, share in drawn.items():
-            places = _drawn_order([grades[item] for item in items], share)
-            orders[prior] = [items[place] for place in places]
+            values = _drawn_grades([grades[item] for item in items], share, draws)
+            ranked = np.lexsort((draws.random(len(items)), -values))  # ties in any order
+            orders[prior] = [items[row] for row in ranked]
         for prior, order in orders.items():
             session = Session(order, 10, ordered=prior != "no order")
             judgments = 0
@@ -217,12 +218,11 @@ def _savings(
         report.check(f"judgments of people saved by {prior}", 100 * saved, -2, unit="%")
 
 
-def _drawn_order(grades: list[int], share: float) -> list[int]:
-    random = np.random.default_rng(2)
-    guesses = np.array(grades)[random.permutation(len(grades))]
-    known = random.random(len(grades)) < share
-    values = np.where(known, grades, guesses)
-    return [int(index) for index in np.lexsort((random.random(len(grades)), -values))]
+def _drawn_grades(
+    grades: list[int], share: float, random: np.random.Generator
+) -> NDArray[np.int64]:
+    right = random.random(len(grades)) < share
+    return np.where(right, grades, random.permutation(grades))
 
 
 def _quality(session: Session, grades: dict[str, int]) -> float:

@@ -28,7 +28,6 @@ from benchmarks._studio_engine import bare_engine
 from benchmarks._studio_faults import judge_under_faults
 from benchmarks._studio_next import FEW, MANY, seconds_to_the_next_task
 from benchmarks._studio_server import Server, create_data, running
-from podium.logs import set_up_logs
 from podium.studio.projects.service import ProjectSettings, create_project
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction
@@ -167,7 +166,6 @@ def _disturbed(report: Report, postgres: Postgres, size: Size, quick: bool) -> N
 
 def _in_the_browser(report: Report) -> None:
     """From the press of a key to the next pair on the screen."""
-    set_up_logs("ERROR")  # the server is in this process
     for people, delay, target in ((1, 300, 60), (2, 0, 100)):
         took = milliseconds_to_the_next_pair(people, delay, 60)
         where = f"{delay} ms away" if delay else "on this machine"

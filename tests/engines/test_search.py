@@ -23,9 +23,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engines")]
 
 QUERY = "red running shoe"
 BUDGET = 3_000
-"""Milliseconds, where a test is about them."""
+"""Milliseconds, in tests of the time budget."""
 ENOUGH = 60_000
-"""Milliseconds, where none is."""
+"""Milliseconds, in all other tests."""
 BUSY = 3.0
 """Seconds that a busy machine may add to the budget; without a budget it would be a minute."""
 

@@ -36,7 +36,7 @@ _ARGUMENTS = [
 ]
 
 
-# As for what pages do: see `signed_in`. Playwright's five seconds are short on a busy machine.
+# The limit of `signed_in` for expectations, too: five seconds are short on a busy machine.
 expect.set_options(timeout=60_000)
 
 

@@ -116,8 +116,8 @@ def label_probabilities(reply: ChatReply, labels: Sequence[str], position: int) 
         labels: The labels that an answer may have.
         position: Where the label begins in the content.
     """
-    # Tokens may be more than the content: llama.cpp cuts a fence of Markdown off its JSON, others
-    # cut off what a model thought. What follows the label is the same in both.
+    # Tokens may include text that the endpoint stripped from the content: llama.cpp strips the
+    # Markdown fence around JSON, others the model's reasoning. Both end alike, from the label on.
     written = "".join(choice.token for choice in reply.tokens)
     label_begins = written.rfind(reply.content[position:])
     begin = 0
