@@ -111,8 +111,6 @@ def test_eval_set(form: str, kind: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"eval_set": [(X, Y), (X, Y)]}, "eval_set has 2 data sets"),
-        ({"eval_set": [X, Y]}, "eval_set has 2 data sets"),
         ({"eval_set": X}, "eval_set is a ndarray"),
         ({"eval_set": [(X, Y)]}, "the rows are not grouped by query"),
         ({"eval_group": [[400]]}, "there is no eval_set"),

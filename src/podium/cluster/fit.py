@@ -76,8 +76,8 @@ def fit(
         return ranker.fit(train.manifest, eval_set=manifest, progress=progress)
     ranker.check_parameters()
     names = train.manifest.feature_names
-    held_out = None if validation is None else validation.manifest
-    aligned_validation(held_out, names, train.manifest.definitions_hash)
+    if validation is not None:
+        aligned_validation(validation.manifest, names, train.manifest.definitions_hash)
     for source, role in ((train, "training"), (validation, "validation")):
         if source is not None:
             _require_preferences(source, role)

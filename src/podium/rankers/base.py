@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from inspect import signature
 from io import BytesIO
-from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Never, Self, TypeAlias
 
 import numpy as np
@@ -30,14 +29,12 @@ from podium.rankers.categories import Categories, category_codes, find_categorie
 from podium.rankers.communicator import SINGLE_PROCESS, Communicator
 from podium.rankers.feature_columns import aligned_dataset, aligned_matrix, require_same_count
 from podium.rankers.fit_arguments import (
-    CallbackEnv,
-    EvalResult,
-    FitStopped,
+    EvalSet,
     check_callbacks,
     refuse_unknown_arguments,
-    stops_fit,
     validation_arguments,
 )
+from podium.rankers.fit_progress import FitProgress
 from podium.rankers.query_column import QUERY_COLUMN, with_query_column, without_query_column
 from podium.rankers.sample_weights import (
     FitWeights,
@@ -47,6 +44,7 @@ from podium.rankers.sample_weights import (
 )
 from podium.rankers.sparse_rows import SparseMatrix, SparseRows, is_sparse, sparse_matrix
 from podium.rankers.storage import Archive, archive_bytes, read_archive, write_archive
+from podium.rankers.validation_sets import ValidationSets, join_sets
 from podium.registry import Registry
 
 if TYPE_CHECKING:
@@ -56,8 +54,8 @@ if TYPE_CHECKING:
 TrainingData: TypeAlias = "Dataset | ShardSet | SparseRows"
 """The data other than arrays that a ranker can be fitted on."""
 
-EvalSet: TypeAlias = "tuple[Any, Any] | list[TrainingData] | list[tuple[Any, Any]]"
-"""Validation queries as LightGBM takes them: ``(X, y)``, or a list with one of these."""
+EvalSets: TypeAlias = "tuple[Any, Any] | list[TrainingData] | list[tuple[Any, Any]]"
+"""Validation queries as LightGBM takes them: ``(X, y)``, or a list of these."""
 
 Progress: TypeAlias = "Callable[[int, float, float | None], None]"
 """Called after each step of a fit with the step, the loss, and the validation measure or None."""
@@ -98,7 +96,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         categories_: The categories of each categorical feature, in the order of their codes.
         definitions_hash_: The hash of the definitions that its features follow, or None.
         evals_result_: The measure of the validation queries after each step, as LightGBM has it:
-            ``{"valid_0": {"nDCG@10": [...]}}``.
+            ``{"valid_0": {"nDCG@10": [...]}}``. With several sets, each has its history.
     """
 
     KINDS: ClassVar[Registry[type[Ranker]]] = Registry("ranker")
@@ -106,12 +104,19 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     takes_sparse: ClassVar[bool] = False
     """Whether it reads sparse matrices of SciPy without making them dense."""
 
+    measures_steps: ClassVar[bool] = True
+    """Whether validation queries are measured after each step."""
+
     streams: ClassVar[bool] = False
     """Whether it reads a shard set block by block instead of loading the whole set."""
 
     # What scikit-learn's metadata routing passes on without a request.
     __metadata_request__fit: ClassVar = dict.fromkeys(
-        ("qid", "group", "sample_weight", "eval_set", "eval_qid", "eval_group", "callbacks"), True
+        (
+            *("qid", "group", "sample_weight", "callbacks"),
+            *("eval_set", "eval_qid", "eval_group", "eval_names"),
+        ),
+        True,
     )
     __metadata_request__score: ClassVar = dict.fromkeys(("qid", "group", "sample_weight"), True)
 
@@ -135,9 +140,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
         sample_weight: SampleWeight | None = None,
-        eval_set: TrainingData | EvalSet | None = None,
+        eval_set: TrainingData | EvalSets | None = None,
         eval_qid: Any = None,
         eval_group: Any = None,
+        eval_names: Sequence[str] | None = None,
         callbacks: Sequence[Callable[[Any], None]] | None = None,
         progress: Progress | None = None,
         **unknown: Never,
@@ -157,9 +163,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 ``LambdaLoss`` and losses of pairs, where it multiplies the row's gradient, as in
                 LightGBM. Only ratios of weights matter to linear and boosted rankers.
             eval_set: Validation queries: the best model on them during training is kept. A data
-                set, or ``[(X, y)]`` as in LightGBM, with
-            eval_qid: ``[qid]``, one query id per row; or
-            eval_group: ``[group]``, the number of rows of each query.
+                set, or ``[(X, y)]`` as in LightGBM; of several, ``[(X, y), ...]``, the last decides
+                that is not the training data, which are called ``training``. With
+            eval_qid: ``[qid, ...]``, one query id per row; or
+            eval_group: ``[group, ...]``, the number of rows of each query.
+            eval_names: Names of the sets instead of ``valid_0``, ``valid_1``, ...
             callbacks: Called after each step as LightGBM calls them, such as
                 ``lightgbm.log_evaluation(10)`` and ``lightgbm.early_stopping(20)``.
             progress: Called after each step.
@@ -172,6 +180,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """
         refuse_unknown_arguments(unknown)
         self.check_parameters()
+        eval_sets = validation_arguments(eval_set, eval_qid, eval_group, eval_names, (X, y))
+        check_callbacks(callbacks, has_validation=bool(eval_sets))
         X, qid = with_query_column(X, qid, group)
         self._require_readable(X)
         categories = find_categories(X)
@@ -179,18 +189,20 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             raise self._no_categories(next(iter(categories)))
         data = as_training_data(X, y, qid, group, categories)
         names = tuple(data.feature_names)
-        check_callbacks(callbacks, has_validation=eval_set is not None)
-        parts = validation_arguments(eval_set, eval_qid, eval_group)
-        validation = (
-            None
-            if parts is None
-            else aligned_validation(
-                self._validation_data(*parts, categories), names, definitions_hash(data)
+        validation = {
+            name: aligned_validation(
+                self._validation_data(each, categories), names, definitions_hash(data)
             )
-        )
+            for name, each in eval_sets.items()
+        }
         require_preferences(data, "training")
-        if validation is not None:
-            require_preferences(validation, "validation")
+        held_out = sets = None
+        if validation:
+            for each in validation.values():
+                require_preferences(each, "validation")
+            training = frozenset(name for name, each in eval_sets.items() if each.is_training)
+            sets = ValidationSets({name: len(each) for name, each in validation.items()}, training)
+            held_out = join_sets(validation) if self.measures_steps else validation[sets.deciding]
         options: dict[str, Any] = {}
         if sample_weight is not None:
             if isinstance(data, SparseRows):
@@ -205,7 +217,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         with self._fitting(names, named or not are_numbers(names), definitions_hash(data)):
             self.categories_ = categories
             self.evals_result_: dict[str, dict[str, list[float]]] = {}
-            self._fit(data, validation, self._follow(callbacks or (), progress), **options)
+            following = FitProgress(self, sets, callbacks or (), progress)
+            self._fit(data, held_out, following, **options)
         return self
 
     def _require_readable(self, X: object) -> None:
@@ -226,12 +239,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             "LightGBM.",
         )
 
-    def _validation_data(
-        self, X: Any, y: Any, qid: Any, group: Any, categories: Categories
-    ) -> TrainingData:
-        X, qid = with_query_column(X, qid, group)
+    def _validation_data(self, eval_set: EvalSet, categories: Categories) -> TrainingData:
+        X, qid = with_query_column(eval_set.X, eval_set.qid, eval_set.group)
         self._require_readable(X)
-        return as_training_data(X, y, qid, group, categories)
+        return as_training_data(X, eval_set.y, qid, eval_set.group, categories)
 
     def _check_weights(self, weights: FitWeights) -> None:
         """Raise an ArgumentError for weights that the ranker or its loss cannot use."""
@@ -241,34 +252,6 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             )
         if hasattr(self, "loss") and self.loss_function().row_weighting is None:
             weights.require_queries_only(repr(self.loss_function()))
-
-    def _follow(
-        self, callbacks: Sequence[Callable[[Any], None]], progress: Progress | None
-    ) -> Progress:
-        """Return a function that records the validation measure and calls the callbacks."""
-        measure: str | Measure = getattr(self, "measure", "nDCG@10")
-        larger_is_better = parse_measure(measure).larger_is_better
-        parameters = self.get_params(deep=False)
-        limits = [parameters.get(name) for name in ("n_estimators", "epochs", "max_iter")]
-        last = next((limit for limit in limits if limit is not None), 0)
-
-        iterations = count()
-
-        def follow(step: int, loss: float, value: float | None) -> None:
-            results = []
-            if value is not None:
-                history = self.evals_result_.setdefault("valid_0", {})
-                history.setdefault(str(measure), []).append(value)
-                results = [EvalResult("valid_0", str(measure), value, larger_is_better)]
-            iteration = next(iterations)
-            environment = CallbackEnv(self, parameters, iteration, 0, last, results)
-            stops = [stops_fit(callback, environment) for callback in callbacks]
-            if progress is not None:
-                progress(step, loss, value)
-            if any(stops):
-                raise FitStopped
-
-        return follow
 
     @contextmanager
     def _fitting(
@@ -693,8 +676,8 @@ def as_training_data(
 
 
 def aligned_validation(
-    validation: TrainingData | None, names: tuple[str, ...], definitions: str | None
-) -> TrainingData | None:
+    validation: TrainingData, names: tuple[str, ...], definitions: str | None
+) -> TrainingData:
     """Return validation data with the features of the training data in the same order.
 
     Args:
@@ -702,10 +685,9 @@ def aligned_validation(
         names: The features of the training data.
         definitions: The hash of the definitions that they follow, if known.
     """
-    if validation is not None:
-        require_same_definitions(
-            definitions, definitions_hash(validation), "the training data", "the validation data"
-        )
+    require_same_definitions(
+        definitions, definitions_hash(validation), "the training data", "the validation data"
+    )
     if isinstance(validation, Dataset):
         try:
             return aligned_dataset(validation, names)
@@ -714,7 +696,7 @@ def aligned_validation(
                 f"the validation data have other features than the training data ({error.problem})",
                 hint="Give both the same columns.",
             ) from error
-    if validation is not None and tuple(validation.feature_names) != names:
+    if tuple(validation.feature_names) != names:
         raise DataError(
             "the validation data have other features than the training data, or in another order",
             hint="Give both the same columns in the same order.",

@@ -74,6 +74,8 @@ class CascadeRanker(Ranker):
         True
     """
 
+    measures_steps = False
+
     def __init__(
         self,
         base: Ranker | None = None,

@@ -17,8 +17,9 @@ _UNSUPPORTED_CALLBACKS = {
 _ELSEWHERE = {
     "eval_metric": 'Give the ranker a measure: TreeRanker(measure="nDCG@10").',
     "eval_at": 'Give the ranker a measure with its cut-off: TreeRanker(measure="nDCG@5").',
+    "eval_X": "Give eval_set=[(X, y)].",
+    "eval_y": "Give eval_set=[(X, y)].",
     "eval_sample_weight": "Validation queries count the same: leave it out.",
-    "eval_names": "The validation data are called valid_0: leave it out.",
     "categorical_feature": "Give a data frame with columns of type category.",
     "feature_name": "Give a data frame: its columns are the names.",
     "early_stopping_rounds": "Give it to the ranker: TreeRanker(early_stopping_rounds=50).",
@@ -32,8 +33,8 @@ _ELSEWHERE = {
 
 
 _ARGUMENTS = (
-    "X", "y", "qid", "group", "sample_weight", "eval_set", "eval_qid", "eval_group", "callbacks",
-    "progress",
+    "X", "y", "qid", "group", "sample_weight", "eval_set", "eval_qid", "eval_group",
+    "eval_names", "callbacks", "progress",
 )  # fmt: skip
 
 
@@ -42,10 +43,10 @@ class FitStopped(Exception):  # noqa: N818 (it is not an error)
 
 
 class EvalResult(NamedTuple):
-    """A value on the validation queries: a tuple to LightGBM below 4.7, its ``EvalResult`` since.
+    """A value on a validation set: a tuple to LightGBM below 4.7, its ``EvalResult`` since.
 
     Attributes:
-        dataset_name: The name of the validation data, ``valid_0``.
+        dataset_name: The name of the validation set, such as ``valid_0``.
         metric_name: The name of the measure.
         metric_value: The value.
         maximize: Whether larger is better.
@@ -75,7 +76,7 @@ class CallbackEnv(NamedTuple):
         iteration: The number of the step, from 0.
         begin_iteration: 0.
         end_iteration: The maximum number of steps, if the ranker has one.
-        evaluation_result_list: The value on the validation queries; empty without them.
+        evaluation_result_list: The value on each validation set; empty without them.
     """
 
     model: Any
@@ -95,32 +96,89 @@ def refuse_unknown_arguments(arguments: Mapping[str, object]) -> None:
         raise ArgumentError(f"fit has no argument {name}", hint=hint)
 
 
-def validation_arguments(
-    eval_set: Any, eval_qid: Any, eval_group: Any
-) -> tuple[Any, Any, Any, Any] | None:
-    """Return X, y, qid and group of the validation queries; None if there are none.
+class EvalSet(NamedTuple):
+    """One set of validation queries as it was given to ``fit``.
 
-    ``eval_set`` is a data set, ``(X, y)``, or a list with one of these, as in LightGBM.
+    Attributes:
+        X: Features, or a data set.
+        y: Labels.
+        qid: One query id per row.
+        group: The number of rows of each query.
+        is_training: Whether they are the training data themselves.
+    """
+
+    X: Any
+    y: Any
+    qid: Any
+    group: Any
+    is_training: bool
+
+
+def validation_arguments(
+    eval_set: Any,
+    eval_qid: Any,
+    eval_group: Any,
+    eval_names: Any = None,
+    training: tuple[Any, Any] = (None, None),
+) -> dict[str, EvalSet]:
+    """Return the sets of validation queries by their names; none if there are none.
+
+    Args:
+        eval_set: A data set, ``(X, y)``, or a list of these, as in LightGBM.
+        eval_qid: One query id per row, or a list of such arrays.
+        eval_group: The number of rows of each query, or a list of such arrays.
+        eval_names: The sets' names; by default ``valid_0`` and so on. As in LightGBM, the training
+            data beside other sets are called ``training``.
+        training: ``X`` and ``y`` of the training data.
     """
     if eval_set is None:
-        if eval_qid is not None or eval_group is not None:
+        if eval_qid is not None or eval_group is not None or eval_names is not None:
             raise ArgumentError("there is no eval_set", hint="Give eval_set=[(X, y)] as well.")
-        return None
-    if isinstance(eval_set, list):
-        if len(eval_set) != 1:
-            raise ArgumentError(
-                f"eval_set has {len(eval_set)} data sets", hint="Give one: eval_set=[(X, y)]."
-            )
-        eval_set = eval_set[0]
+        return {}
+    listed = eval_set if isinstance(eval_set, list) else [eval_set]
+    if not listed:
+        raise ArgumentError("eval_set is empty", hint="Give eval_set=[(X, y)], or leave it out.")
+    ids, sizes = (
+        _for_each(values, name, len(listed))
+        for values, name in ((eval_qid, "eval_qid"), (eval_group, "eval_group"))
+    )
+    sets = [
+        EvalSet(X, y, qid, group, X is training[0] and y is training[1])
+        for (X, y), qid, group in zip(map(_labelled, listed), ids, sizes, strict=True)
+    ]
+    names = [f"valid_{number}" for number in range(len(sets))]
+    if eval_names is not None:
+        names = [eval_names] if isinstance(eval_names, str) else list(eval_names)
+    elif len(sets) > 1:
+        names = [
+            "training" if each.is_training else name for name, each in zip(names, sets, strict=True)
+        ]
+    if len(names) != len(sets) or len(set(names)) != len(sets):
+        raise ArgumentError(
+            f"{len(sets)} validation sets have the names {', '.join(map(repr, names))}",
+            hint="Give each one of its own: eval_names=[...].",
+        )
+    return dict(zip(names, sets, strict=True))
+
+
+def only_set(sets: Mapping[str, EvalSet]) -> EvalSet | None:
+    """Return the set of validation queries for rankers that take one; None if there is none."""
+    if len(sets) > 1:
+        raise ArgumentError(
+            f"eval_set has {len(sets)} data sets", hint="Give one: eval_set=[(X, y)]."
+        )
+    return next(iter(sets.values()), None)
+
+
+def _labelled(eval_set: Any) -> tuple[Any, Any]:
     if isinstance(eval_set, Dataset | ShardSet):
-        return eval_set, None, _only(eval_qid, "eval_qid"), _only(eval_group, "eval_group")
+        return eval_set, None
     if not isinstance(eval_set, tuple) or len(eval_set) != 2:
         raise ArgumentError(
             f"eval_set is a {type(eval_set).__name__}",
             hint="Give a data set, or eval_set=[(X, y)] with eval_qid=[qid] or eval_group=[group].",
         )
-    X, y = eval_set
-    return X, y, _only(eval_qid, "eval_qid"), _only(eval_group, "eval_group")
+    return eval_set
 
 
 def check_callbacks(
@@ -131,10 +189,15 @@ def check_callbacks(
         hint = _UNSUPPORTED_CALLBACKS.get(type(callback).__name__)
         if hint is not None:
             raise ArgumentError(f"{type(callback).__name__} has no effect here", hint=hint)
-        if type(callback).__name__ == "_EarlyStoppingCallback" and not has_validation:
+        if stops_early(callback) and not has_validation:
             raise ArgumentError(
                 "there are no validation queries for early stopping", hint="Give eval_set."
             )
+
+
+def stops_early(callback: Callable[[Any], None]) -> bool:
+    """Whether a callback is LightGBM's ``early_stopping``, which training data do not concern."""
+    return type(callback).__name__ == "_EarlyStoppingCallback"
 
 
 def stops_fit(callback: Callable[[Any], None], environment: CallbackEnv) -> bool:
@@ -149,12 +212,23 @@ def stops_fit(callback: Callable[[Any], None], environment: CallbackEnv) -> bool
     return False
 
 
-def _only(values: Any, name: str) -> Any:
-    """Unwrap LightGBM's list with one array per data set; a single array remains."""
-    if not isinstance(values, list | tuple) or not values:
-        return values
-    if isinstance(values[0], str) or not hasattr(values[0], "__len__"):
-        return values
-    if len(values) != 1:
-        raise ArgumentError(f"{name} has {len(values)} arrays", hint="Give one, as in eval_set.")
-    return values[0]
+def _for_each(values: Any, name: str, sets: int) -> list[Any]:
+    """Return one array per set of LightGBM's list; with one set, its array may be given itself."""
+    if values is None:
+        return [None] * sets
+    is_list = isinstance(values, list | tuple) and len(values) > 0
+    if is_list and all(each is None or _is_array(each) for each in values):
+        if len(values) != sets:
+            raise ArgumentError(
+                f"{name} has {len(values)} arrays", hint=f"Give {sets}, as in eval_set."
+            )
+        return list(values)
+    if sets > 1:
+        raise ArgumentError(
+            f"{name} is one array for {sets} data sets", hint=f"Give a list of {sets} arrays."
+        )
+    return [values]
+
+
+def _is_array(value: Any) -> bool:
+    return not isinstance(value, str) and hasattr(value, "__len__")

@@ -17,16 +17,23 @@ _MOST_FEATURES = 25
 def learning_curve(
     results: Mapping[str, Mapping[str, Sequence[float]]], *, larger_is_better: bool
 ) -> Figure:
-    """Draw the measure of the validation queries after each step."""
+    """Draw the measure of each validation set after each step."""
     if not results:
         raise ArgumentError(
             "there is no learning curve", hint="Fit with an eval_set of validation queries."
         )
-    ((measure, values),) = results["valid_0"].items()
-    best = int(np.argmax(values) if larger_is_better else np.argmin(values))
-    title = f"{measure} of the validation queries: best {values[best]:.4f} at step {best + 1}"
-    steps = range(1, len(values) + 1)
-    return Figure.of_chart(title, curve_chart({measure: (steps, values)}, title=title, axis="step"))
+    (measure,) = next(iter(results.values()))
+    curves = {
+        name: (range(1, len(history[measure]) + 1), history[measure])
+        for name, history in results.items()
+    }
+    title = f"{measure} after each step"
+    if len(results) == 1:
+        ((steps, values),) = curves.values()
+        best = int(np.argmax(values) if larger_is_better else np.argmin(values))
+        title = f"{measure} of the validation queries: best {values[best]:.4f} at step {best + 1}"
+        curves = {measure: (steps, values)}
+    return Figure.of_chart(title, curve_chart(curves, title=title, axis="step"))
 
 
 def importance_bars(names: Sequence[str], values: Doubles, what: str) -> Figure:

@@ -28,7 +28,8 @@ from podium.rankers.base import (
     require_preferences,
 )
 from podium.rankers.communicator import Communicator
-from podium.rankers.fit_arguments import validation_arguments
+from podium.rankers.fit_arguments import only_set, validation_arguments
+from podium.rankers.fit_progress import FitProgress
 from podium.rankers.neural_checkpoint import (
     arrays_with_prefix,
     make_checkpoint,
@@ -44,6 +45,7 @@ from podium.rankers.text_gradients import accumulate_gradients, mean_loss
 from podium.rankers.text_pairs import TextPairs, read_pairs
 from podium.rankers.text_processes import require_same, sum_gradients, text_processes
 from podium.rankers.validation_monitor import ValidationMonitor
+from podium.rankers.validation_sets import ValidationSets
 
 PARAMETERS_FILE = "podium.json"
 _CHECKPOINT = "checkpoint.podium"
@@ -176,10 +178,12 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         loss = parse_loss(self.loss) if isinstance(self.loss, str) else self.loss
         data = TextPairs.from_rows(X, y, qid=qid, group=group)
         require_preferences(data.queries, "training")
-        parts = validation_arguments(eval_set, eval_qid, eval_group)
+        held_out = only_set(validation_arguments(eval_set, eval_qid, eval_group))
         validation = None
-        if parts is not None:
-            validation = TextPairs.from_rows(parts[0], parts[1], qid=parts[2], group=parts[3])
+        if held_out is not None:
+            validation = TextPairs.from_rows(
+                held_out.X, held_out.y, qid=held_out.qid, group=held_out.group
+            )
             require_preferences(validation.queries, "validation")
         with torch.random.fork_rng():
             encoder = self._load(self.model)
@@ -200,12 +204,13 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         )
         steps = -(-len(data.queries) // self.batch_queries) * self.epochs
         self.evals_result_: dict[str, dict[str, list[float]]] = {}
+        sets = None if validation is None else ValidationSets({"valid_0": len(validation.queries)})
         processes = text_processes(next(encoder.module.parameters()).device)
         monitor: ValidationMonitor[dict[str, Floats]] = ValidationMonitor(
             lambda _state, _block: self._scores(encoder, validation),
             self.measure,
             None if validation is None else validation.queries,
-            self._follow(progress),
+            FitProgress(self, sets, (), progress),
             # All have the same validation queries, but must not stop at different epochs.
             processes,
         )
@@ -287,16 +292,6 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
             _set_state(encoder, weights)
         encoder.module.eval()  # several threads may score with it, so that none has dropout
         self.encoder_ = encoder
-
-    def _follow(self, progress: Progress | None) -> Progress:
-        def follow(step: int, loss: float, value: float | None) -> None:
-            if value is not None:
-                history = self.evals_result_.setdefault("valid_0", {})
-                history.setdefault(str(self.measure), []).append(value)
-            if progress is not None:
-                progress(step, loss, value)
-
-        return follow
 
     def _scores(self, encoder: TextEncoder, pairs: TextPairs | None) -> Doubles:
         assert pairs is not None  # asked with validation queries only

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -13,6 +13,7 @@ from podium.measures import Measure, evaluate, parse_measure
 from podium.rankers.base import Progress, TrainingData, query_blocks
 from podium.rankers.communicator import SINGLE_PROCESS, Communicator
 from podium.rankers.fit_arguments import FitStopped
+from podium.rankers.fit_progress import FitProgress
 
 _Model = TypeVar("_Model")
 
@@ -50,6 +51,7 @@ class ValidationMonitor(Generic[_Model]):
         self._larger_is_better = parse_measure(measure).larger_is_better
         self._validation = validation
         self._progress = progress
+        self._sets = progress.validation if isinstance(progress, FitProgress) else None
         self._communicator = communicator
         self.model: _Model | None = None
         self.best_value = -np.inf
@@ -59,16 +61,24 @@ class ValidationMonitor(Generic[_Model]):
     def __call__(self, step: int, model: _Model, loss: float) -> None:
         """Evaluate the model after a step, and report progress."""
         value = None
+        by_name: dict[str, float] = {}
         if not self._has_validation():
             self.model, self.best_step = model, step
         else:
-            value = self._validation_value(model)
+            values = self._validation_values(model)
+            value = values[-1]
+            if self._sets is not None:
+                by_name = dict(zip(self._sets.sizes, values, strict=True))
+                value = by_name[self._sets.deciding]
             signed_value = value if self._larger_is_better else -value
             if signed_value > self.best_value:
                 self.model, self.best_step, self.best_value = model, step, signed_value
         if self._progress is not None:
             try:
-                self._progress(step, loss, value)
+                if isinstance(self._progress, FitProgress):
+                    self._progress(step, loss, value, by_name)
+                else:
+                    self._progress(step, loss, value)
             except FitStopped:
                 self.stopped = True
 
@@ -99,19 +109,35 @@ class ValidationMonitor(Generic[_Model]):
     def _has_validation(self) -> bool:
         return self._validation is not None
 
-    def _validation_value(self, model: _Model) -> float:
-        total, count = self._communicator.all_reduce(self._value_sums(model))
-        return float(total / count) if count else np.nan
+    def _validation_values(self, model: _Model) -> list[float]:
+        """Return the measure of each set of validation queries."""
+        sums = self._communicator.all_reduce(self._value_sums(model))
+        return [float(total / count) if count else np.nan for total, count in sums.reshape(-1, 2)]
 
     def _value_sums(self, model: _Model) -> Doubles:
-        """Sum the measure over the queries that have a value, and count them."""
-        sums = np.zeros(2)
+        """Sum the measure over the queries of each set that have a value, and count them."""
+        first_queries = () if self._sets is None else self._sets.first_queries
+        sums = np.zeros(2 * (len(first_queries) + 1))
+        # Several sets are in memory, and so in one block.
         for block in query_blocks(self._validation) if self._validation is not None else ():
-            sums += value_sums(self._measure, block, self._predict(model, block))
+            sums += value_sums(self._measure, block, self._predict(model, block), first_queries)
         return sums
 
 
-def value_sums(measure: str | Measure, block: Dataset, scores: Doubles) -> Doubles:
-    """Sum a measure over the queries of a block that have a value, and count them."""
+def value_sums(
+    measure: str | Measure, block: Dataset, scores: Doubles, first_queries: Sequence[int] = ()
+) -> Doubles:
+    """Sum a measure over the queries of a block that have a value, and count them.
+
+    Args:
+        measure: The measure.
+        block: The queries.
+        scores: One score per row.
+        first_queries: Where further sets of queries begin; each has its sum and count.
+    """
     values = evaluate(measure, block, scores)[measure]
-    return np.array([np.nansum(values), np.count_nonzero(~np.isnan(values))], np.float64)
+    sums = [
+        (np.nansum(part), np.count_nonzero(~np.isnan(part)))
+        for part in np.split(values, first_queries)
+    ]
+    return np.array(sums, np.float64).reshape(-1)
