@@ -37,10 +37,10 @@ def accumulate_gradients(
     """
     count = sum(map(len, rows))
     scores = np.empty(count)
-    states = []
+    states = _RandomStates(len(batches))
     kept: torch.Tensor | None = None
-    for batch, where in zip(batches, rows, strict=True):
-        states.append(_random_state())
+    for number, (batch, where) in enumerate(zip(batches, rows, strict=True)):
+        states.save(number)
         if len(batches) == 1:  # nothing is saved by scoring it twice
             kept = score(batch)
             scores[where] = _array(kept)
@@ -48,9 +48,9 @@ def accumulate_gradients(
             with torch.no_grad():
                 scores[where] = _array(score(batch))
     result = evaluate(scores)
-    for batch, where, state in zip(batches, rows, states, strict=True):
+    for number, (batch, where) in enumerate(zip(batches, rows, strict=True)):
         if kept is None:
-            _set_random_state(state)  # the same units are dropped again
+            states.restore(number)  # the same units are dropped again
         again = score(batch) if kept is None else kept
         gradient = torch.from_numpy(result.gradient[where])
         again.backward(gradient.to(again))  # type: ignore[no-untyped-call]
@@ -75,12 +75,28 @@ def _array(scores: torch.Tensor) -> Doubles:
     return np.asarray(scores.detach().double().cpu().numpy(), np.float64)
 
 
-def _random_state() -> tuple[torch.Tensor, list[torch.Tensor]]:
+class _RandomStates:
+    """The states of the random generators before each mini-batch.
+
+    They are written into one block that is allocated first: a small allocation that stays after
+    each mini-batch would keep the memory that the mini-batch leaves from being used again whole.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._states = [torch.empty((count, len(state)), dtype=state.dtype) for state in _states()]
+
+    def save(self, number: int) -> None:
+        for kept, state in zip(self._states, _states(), strict=True):
+            kept[number] = state
+
+    def restore(self, number: int) -> None:
+        # Copied: PyTorch reads a generator's state from the beginning of a tensor's memory.
+        state, *devices = (kept[number].clone() for kept in self._states)
+        torch.set_rng_state(state)
+        if devices:
+            torch.cuda.set_rng_state_all(devices)
+
+
+def _states() -> list[torch.Tensor]:
     devices = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
-    return torch.get_rng_state(), devices
-
-
-def _set_random_state(state: tuple[torch.Tensor, list[torch.Tensor]]) -> None:
-    torch.set_rng_state(state[0])
-    if state[1]:
-        torch.cuda.set_rng_state_all(state[1])
+    return [torch.get_rng_state(), *devices]
