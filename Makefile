@@ -6,7 +6,7 @@ PYTHON ?= python3
 PYTEST_ARGS ?=
 # `make bench BENCH_ARGS=` runs the benchmarks at full size.
 BENCH_ARGS ?= --quick
-BENCHMARKS := data evaluation statistics learning models judging assessors utility export explain studio cluster serving text
+BENCHMARKS := data evaluation statistics learning models judging assessors utility export explain studio cluster serving text newcomer
 
 BIN := $(VENV)/bin
 CLEAN := dist/clean-venv

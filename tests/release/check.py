@@ -28,6 +28,10 @@ MUTATED = (
 FAULTS = (
     "tests/studio/test_faults.py tests/serving/test_faults.py tests/engines/test_search_faults.py"
 )
+BENCHMARKS = (
+    "data evaluation statistics learning models judging assessors utility export explain studio "
+    "cluster serving text newcomer"
+)
 
 STEPS: Mapping[str, str] = {
     "lint": "make lint imports locks",
@@ -36,7 +40,10 @@ STEPS: Mapping[str, str] = {
     "fault tests": f"make test-slow PYTEST_ARGS='{FAULTS}'",
     "fuzzing": "make fuzz",
     "mutants": f"make mutants MODULES='{MUTATED}'",
-    "benchmarks": "make bench BENCH_ARGS=",
+    **{
+        f"benchmark of {name}": f"make bench BENCHMARKS={name} BENCH_ARGS="
+        for name in BENCHMARKS.split()
+    },
     "advisories": "make audit",
     "bill of materials": "make sbom",
     "wheel": "make wheel",

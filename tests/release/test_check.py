@@ -83,3 +83,11 @@ def test_steps_are_targets_of_the_makefile(command: str) -> None:
     words = command.split("'")[0].split()
     assert words[0] == "make"
     assert {word for word in words[1:] if "=" not in word} <= known
+
+
+def test_each_benchmark_is_a_step() -> None:
+    root = Path(__file__).parents[2]
+    names = {path.stem for path in root.glob("benchmarks/[!_]*.py")}
+    assert {name.removeprefix("benchmark of ") for name in STEPS if "benchmark" in name} == names
+    makefile = re.findall(r"^BENCHMARKS := (.*)$", (root / "Makefile").read_text(), re.MULTILINE)
+    assert [set(line.split()) for line in makefile] == [names]
