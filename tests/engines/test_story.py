@@ -18,7 +18,7 @@ from sqlalchemy import insert
 
 from benchmarks._chat_endpoint import ChatServer, serve_chat
 from benchmarks._serving_processes import served
-from podium.data import Dataset, read_parquet, read_qrels, read_run
+from podium.data import Dataset, Rankings, read_parquet, read_qrels, read_run
 from podium.judging import Endpoint, EndpointAssessor, Outcome
 from podium.studio.accounts.service import new_api_token
 from podium.studio.client import StudioClient
@@ -129,16 +129,28 @@ def studio_of_three(
     engine.dispose()
 
 
+def scores(run: Rankings, query: str) -> dict[str, float]:
+    ranked = run.select([query])
+    return dict(zip(ranked.document_ids.to_pylist(), ranked.scores.tolist(), strict=True))
+
+
 def done(*arguments: object) -> str:
     ended = podium(*arguments)
     assert ended.returncode == 0, (ended.stdout, ended.stderr)
     return ended.stdout.decode()
 
 
-def engine_order(url: str, text: str) -> list[str]:
-    body = {"size": DEPTH, "query": {"multi_match": {"query": text, "fields": FIELDS}}}
+def search(url: str, text: str, **more: object) -> dict[str, float]:
+    body = {"size": DEPTH, "query": {"multi_match": {"query": text, "fields": FIELDS}}, **more}
     answer = httpx.post(f"{url}/_search", json=body, trust_env=False, timeout=60).json()
-    return [hit["_id"] for hit in answer["hits"]["hits"]]
+    return {hit["_id"]: hit["_score"] for hit in answer["hits"]["hits"]}
+
+
+def reranked(url: str, text: str) -> dict[str, float]:
+    """The engine's own search with the exported model."""
+    model = {"sltr": {"model": "story", "params": {"query": text}}}
+    query = {"query_weight": 0, "rescore_query": model}
+    return search(url, text, rescore={"window_size": DEPTH, "query": query})
 
 
 def test_from_an_engine_to_a_served_ranker(opensearch_ltr, tmp_path, monkeypatch):
@@ -197,7 +209,7 @@ def test_from_an_engine_to_a_served_ranker(opensearch_ltr, tmp_path, monkeypatch
         judged = labels.select([name])
         pairs = zip(judged.labels.tolist(), judged.document_ids.to_pylist(), strict=True)
         best = max(pairs)[1]
-        clicks = {each: PRODUCTS[each]["clicks"] for each in engine_order(url, text)}
+        clicks = {each: PRODUCTS[each]["clicks"] for each in search(url, text)}
         assert PRODUCTS[best]["clicks"] == max(clicks.values())
 
     # Features by the engine, a ranker, and a run of each system on queries that it did not see.
@@ -220,7 +232,7 @@ def test_from_an_engine_to_a_served_ranker(opensearch_ltr, tmp_path, monkeypatch
     tests = [name for name in QUERIES if name.startswith("test")]
     with Path("old.run").open("w") as file:
         for name in tests:
-            for rank, document in enumerate(engine_order(url, QUERIES[name]), start=1):
+            for rank, document in enumerate(search(url, QUERIES[name]), start=1):
                 file.write(f"{name} Q0 {document} {rank} {DEPTH - rank} old\n")
     kept = [
         line for line in Path("labels.qrels").read_text().splitlines() if line.startswith("test")
@@ -232,20 +244,21 @@ def test_from_an_engine_to_a_served_ranker(opensearch_ltr, tmp_path, monkeypatch
     assert podium("compare", "test.qrels", "old.run", "new.run", *gate).returncode == 0
     assert podium("compare", "test.qrels", "new.run", "old.run", *gate).returncode != 0
 
-    # Exported, put into the engine, verified there.
-    done(
-        "export", "run/ranker.podium", "--to", "opensearch", "--definitions", "features.toml",
-        "-o", "export", "--put", opensearch_ltr.url,
-    )  # fmt: skip
-    verified = done("verify", "export", opensearch_ltr.url, "--definitions", "features.toml")
-    assert re.search(r"\b0 of \d+ golden rows off", verified)
+    # Exported, and verified in the engine: golden rows, which have values and no texts, by an
+    # export that reads fields; then the engine itself scores the test's searches.
+    put = ("--to", "opensearch", "--name", "story", "--put", opensearch_ltr.url)
+    done("export", "run/ranker.podium", "-o", "golden", *put)
+    assert re.search(r"\b0 of \d+ golden rows off", done("verify", "golden", opensearch_ltr.url))
+    done("export", "run/ranker.podium", "-o", "export", "--definitions", "features.toml", *put)
+    run = read_run("new.run")
+    for name in tests:
+        assert reranked(url, QUERIES[name]) == pytest.approx(scores(run, name), rel=1e-5, abs=1e-5)
 
     # Served before the engine: the order of the run.
     Path("search.toml").write_text(
         f'engine = "opensearch"\nurl = "{url}"\ndefinitions = "features.toml"\n'
         f"depth = {DEPTH}\nbudget_ms = 60000\n"
     )
-    run = read_run("new.run")
     ranker = tmp_path / "run/ranker.podium"
     with served(ranker, "--search", "search.toml", "--ranking-log", "logs") as (port, _):
         for name in tests:
@@ -255,11 +268,7 @@ def test_from_an_engine_to_a_served_ranker(opensearch_ltr, tmp_path, monkeypatch
             ).json()
             assert answer["reranked"], answer
             hits = {hit["id"]: hit["score"] for hit in answer["hits"]}
-            ranked = run.select([name])
-            expected = dict(
-                zip(ranked.document_ids.to_pylist(), ranked.scores.tolist(), strict=True)
-            )
-            assert hits == pytest.approx(expected, rel=1e-5, abs=1e-5)
+            assert hits == pytest.approx(scores(run, name), rel=1e-5, abs=1e-5)
 
     # No drift while products are as they were; then everything is clicked more.
     assert "Against training: 0 of 3 features have shifted." in done(
