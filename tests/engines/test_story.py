@@ -1,6 +1,6 @@
 """From a running engine to a served ranker: every step of a search team, once, in order.
 
-Candidates come from OpenSearch, two people and a model judge them in the studio, a ranker is
+Candidates come from an engine, two people and a model judge them in the studio, a ranker is
 trained on what they said, gated, exported, verified in the engine, served, and watched for drift.
 """
 
@@ -27,37 +27,21 @@ from podium.studio.store.database import connect, in_transaction
 from podium.studio.store.migrate import upgrade
 from podium.studio.store.tables import Membership
 from tests.cli.run_podium import podium
-from tests.engines.shop import products
-from tests.features.collection import fill_opensearch
+from tests.engines.shop import empty_solr, products
+from tests.engines.story_engines import (
+    DEFINITIONS,
+    DEPTH,
+    MODEL,
+    InOpenSearch,
+    InSolr,
+    StoryEngine,
+)
 from tests.studio.factories import make_people
 from tests.studio.server import serving
 
-pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.xdist_group("engines")]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engines")]
 
-INDEX, K, DEPTH = "story", 2, 6
-FIELDS = ["title^2", "body"]
-DEFINITIONS = """\
-[candidates]
-template = { multi_match = { query = "{{query}}", fields = ["title^2", "body"] } }
-
-[[feature]]
-name = "title_match"
-source = "engine"
-template = { match = { title = "{{query}}" } }
-missing = 0.0
-
-[[feature]]
-name = "body_match"
-source = "engine"
-template = { match = { body = "{{query}}" } }
-missing = 0.0
-
-[[feature]]
-name = "clicks"
-source = "field"
-field = "clicks"
-missing = 0.0
-"""
+K = 2
 WORDS = ("red", "blue", "running", "walking", "shoe", "boot", "lace", "sole", "trail", "city")
 QUERIES = {
     f"{part}{first}{step}": f"{WORDS[first]} {WORDS[(first + step) % 10]}"
@@ -140,22 +124,19 @@ def done(*arguments: object) -> str:
     return ended.stdout.decode()
 
 
-def search(url: str, text: str, **more: object) -> dict[str, float]:
-    body = {"size": DEPTH, "query": {"multi_match": {"query": text, "fields": FIELDS}}, **more}
-    answer = httpx.post(f"{url}/_search", json=body, trust_env=False, timeout=60).json()
-    return {hit["_id"]: hit["_score"] for hit in answer["hits"]["hits"]}
+@pytest.fixture(params=["solr", "opensearch"])
+def engine(request: pytest.FixtureRequest) -> Iterator[StoryEngine]:
+    if request.param == "opensearch":
+        yield InOpenSearch(request.getfixturevalue("opensearch_ltr"), PRODUCTS)
+        return
+    server = request.getfixturevalue("solr")
+    empty_solr(server)
+    yield InSolr(server, PRODUCTS)
+    empty_solr(server)
 
 
-def reranked(url: str, text: str) -> dict[str, float]:
-    """The engine's own search with the exported model."""
-    model = {"sltr": {"model": "story", "params": {"query": text}}}
-    query = {"query_weight": 0, "rescore_query": model}
-    return search(url, text, rescore={"window_size": DEPTH, "query": query})
-
-
-def test_from_an_engine_to_a_served_ranker(opensearch_ltr, tmp_path, monkeypatch):
+def test_from_an_engine_to_a_served_ranker(engine, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    url = fill_opensearch(opensearch_ltr.url, INDEX, PRODUCTS)
     Path("features.toml").write_text(DEFINITIONS)
     for part in ("train", "test"):
         lines = [f"{name}\t{text}\n" for name, text in QUERIES.items() if name.startswith(part)]
@@ -163,17 +144,14 @@ def test_from_an_engine_to_a_served_ranker(opensearch_ltr, tmp_path, monkeypatch
 
     # Candidates from the engine, judged by two people and a model.
     with ExitStack() as stack:
-        clients, join = stack.enter_context(studio_of_three(tmp_path, opensearch_ltr.url))
+        clients, join = stack.enter_context(studio_of_three(tmp_path, engine.server))
         ann, bob, robot = clients
         project = ann.create_project("Shop", k=K)
-        template = {
-            "size": "{{size}}",
-            "query": {"multi_match": {"query": "{{query}}", "fields": FIELDS}},
-        }
+        asked = "".join(f"{name}\t{text}\n" for name, text in QUERIES.items())
+        template = json.dumps(engine.candidates["template"])
         result = project.import_from_engine(
-            url=f"{url}/_search",
-            queries="".join(f"{name}\t{text}\n" for name, text in QUERIES.items()),
-            template=json.dumps(template),
+            **engine.candidates | {"template": template},
+            queries=asked,
             depth=DEPTH,
             text_field="body",
         )
@@ -209,21 +187,14 @@ def test_from_an_engine_to_a_served_ranker(opensearch_ltr, tmp_path, monkeypatch
         judged = labels.select([name])
         pairs = zip(judged.labels.tolist(), judged.document_ids.to_pylist(), strict=True)
         best = max(pairs)[1]
-        clicks = {each: PRODUCTS[each]["clicks"] for each in search(url, text)}
+        clicks = {each: PRODUCTS[each]["clicks"] for each in engine.search(text)}
         assert PRODUCTS[best]["clicks"] == max(clicks.values())
 
     # Features by the engine, a ranker, and a run of each system on queries that it did not see.
     log = (
-        "features",
-        "log",
-        "features.toml",
-        "--engine",
-        url,
-        "--depth",
-        DEPTH,
-        "--labels",
-        "labels.qrels",
-    )
+        "features", "log", "features.toml", "--engine", engine.url, "--depth", DEPTH,
+        "--labels", "labels.qrels",
+    )  # fmt: skip
     done(*log, "--queries", "train.tsv", "-o", "train.parquet", "--put")
     done(*log, "--queries", "test.tsv", "-o", "test.parquet")
     done("train", "train.parquet", "--scorer", "linear", "--loss", "ListNet()", "--run-dir", "run")
@@ -232,7 +203,7 @@ def test_from_an_engine_to_a_served_ranker(opensearch_ltr, tmp_path, monkeypatch
     tests = [name for name in QUERIES if name.startswith("test")]
     with Path("old.run").open("w") as file:
         for name in tests:
-            for rank, document in enumerate(search(url, QUERIES[name]), start=1):
+            for rank, document in enumerate(engine.search(QUERIES[name]), start=1):
                 file.write(f"{name} Q0 {document} {rank} {DEPTH - rank} old\n")
     kept = [
         line for line in Path("labels.qrels").read_text().splitlines() if line.startswith("test")
@@ -244,19 +215,20 @@ def test_from_an_engine_to_a_served_ranker(opensearch_ltr, tmp_path, monkeypatch
     assert podium("compare", "test.qrels", "old.run", "new.run", *gate).returncode == 0
     assert podium("compare", "test.qrels", "new.run", "old.run", *gate).returncode != 0
 
-    # Exported, and verified in the engine: golden rows, which have values and no texts, by an
-    # export that reads fields; then the engine itself scores the test's searches.
-    put = ("--to", "opensearch", "--name", "story", "--put", opensearch_ltr.url)
-    done("export", "run/ranker.podium", "-o", "golden", *put)
-    assert re.search(r"\b0 of \d+ golden rows off", done("verify", "golden", opensearch_ltr.url))
-    done("export", "run/ranker.podium", "-o", "export", "--definitions", "features.toml", *put)
+    # Exported and verified; then the engine itself scores the test's searches.
+    done(
+        "export", "run/ranker.podium", *engine.target, "--definitions", "features.toml",
+        "-o", "export", "--name", MODEL, "--put", engine.models,
+    )  # fmt: skip
+    assert re.search(r"\b0 of \d+ golden rows off", done("verify", "export"))
     run = read_run("new.run")
     for name in tests:
-        assert reranked(url, QUERIES[name]) == pytest.approx(scores(run, name), rel=1e-5, abs=1e-5)
+        found = engine.search(QUERIES[name], model=True)
+        assert found == pytest.approx(scores(run, name), rel=1e-5, abs=1e-5)
 
     # Served before the engine: the order of the run.
     Path("search.toml").write_text(
-        f'engine = "opensearch"\nurl = "{url}"\ndefinitions = "features.toml"\n'
+        f'engine = "{engine.kind}"\nurl = "{engine.url}"\ndefinitions = "features.toml"\n'
         f"depth = {DEPTH}\nbudget_ms = 60000\n"
     )
     ranker = tmp_path / "run/ranker.podium"
