@@ -8,6 +8,9 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?= --quick
 BENCHMARKS := data evaluation statistics learning models judging assessors utility export explain studio cluster serving text newcomer
 
+# Tests start thousands of processes: none of them is to compile every module anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 BIN := $(VENV)/bin
 CLEAN := dist/clean-venv
 WEB := src/podium/studio/web/static/built
@@ -37,12 +40,13 @@ engines: $(BIN)/python ## OpenSearch and Solr for tests, in .engines
 # PyTorch is pinned: its CUDA build is large and is to be installed once. The peers have
 # xgboost-cpu, so the extra trees, which would bring CUDA again, is not asked for.
 # uv resolves these extras in seconds where pip takes minutes; pip, where only pip knows the registry.
+# Modules are compiled when they are first imported: most of PyTorch's never are.
 DEVELOPMENT := 'torch==2.13.0' --editable '.[dev,peers,rankers,tuning,text,cluster,export,serving,mlflow]'
 install: ## make .venv and install Podium in it, editable, with every development tool
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip install --quiet --python $(BIN)/python $(DEVELOPMENT) || \
-	  $(BIN)/python -m pip install --quiet $(DEVELOPMENT)
+	  $(BIN)/python -m pip install --quiet --no-compile $(DEVELOPMENT)
 	@test -f $(WEB)/judge.js || { echo "The pages of Podium Studio have no scripts:" \
 	  "install Node.js 18 or later, then run 'make web'." >&2; exit 1; }
 
