@@ -117,7 +117,8 @@ def _count_grades(
             judged[query - first] = end - begin
             largest = max(largest, highest)
         else:
-            counts[: highest + 1] = 0
+            for grade in range(highest + 1):  # assigning to a slice takes long to compile
+                counts[grade] = 0
             judged[query - first] = -1
             unsorted += 1
     return float(largest), unsorted
