@@ -191,6 +191,21 @@ def test_the_same_run_twice_is_not_inferior_and_not_superior() -> None:
     assert not comparison.require("nDCG@5 > baseline").shown
 
 
+def test_queries_that_only_the_baseline_answers_are_not_left_out_in_silence() -> None:
+    truth, runs = made_up()
+    part = {query: run for query, run in runs["s1"].items() if query > "q3"}
+    systems = {"old": runs["s0"], "new": part}
+    by_tool = compare("nDCG@5", truth, systems, conventions="trec_eval")
+    assert by_tool.unanswered == {"new": by_tool.left_out}
+    with pytest.raises(DataError, match=rf"'new' has no value for {by_tool.left_out} of the"):
+        by_tool.require("nDCG@5 >= baseline - 0.5")
+    assert compare("nDCG@5", truth, systems).require("nDCG@5 >= baseline - 0.9").shown
+    # Queries that the baseline lacks are no fault of the other system.
+    other = compare("nDCG@5", truth, {"old": part, "new": runs["s1"]}, conventions="trec_eval")
+    assert other.left_out == by_tool.left_out
+    assert other.require("nDCG@5 >= baseline - 0.5").shown
+
+
 def test_several_systems_are_corrected_by_holm_over_their_joint_claims() -> None:
     truth, runs = made_up(systems=4, gain=0.2)
     comparison = compare(["nDCG@5", "AP"], truth, runs)
