@@ -91,7 +91,7 @@ class RequirementResult:
             that share of it which a percentage leaves), or the mean itself.
         bound: What it must be shown to be beyond.
         limit: The end of the one-sided interval of ``value``, at the level of the test, which has
-            to be beyond the bound; NaN for a single query.
+            to be beyond the bound; NaN for a single query, and for too few with the same value.
         p_value: Of the one-sided test.
         corrected: The p-value after Holm's correction over systems.
         shown: Whether that is below the level.
@@ -290,7 +290,11 @@ def _tested(
     gap = test.mean - sign * requirement.offset
     needed = None
     if gap > 0 and len(values) > 1:
-        needed = queries_needed(gap, test.deviation, level=level, one_sided=True)
+        needed = (
+            queries_needed(gap, test.deviation, level=level, one_sided=True)
+            if test.deviation
+            else math.floor(-math.log2(level)) + 1  # the sign test's
+        )
     return RequirementResult(
         requirement=requirement,
         system=system,
