@@ -87,6 +87,22 @@ def test_other_data_are_refused(folder: Path, name: str) -> None:
     assert message.startswith(f"{name}: is not what the ranker was trained on")
 
 
+def test_rows_per_query_beside_the_data_belong_to_them(folder: Path) -> None:
+    rows = (f"{row % 3} 1:{row % 7} 2:{row % 5}" for row in range(60))
+    (folder / "rows.txt").write_text("\n".join(rows) + "\n")
+    sizes = folder / "rows.txt.query"
+    sizes.write_text("10\n" * 6)
+    done = podium("train", "rows.txt", "--scorer", "linear", "--run-dir", "grouped")
+    assert done.returncode == 0, done.stderr
+    record = json.loads((folder / "grouped/run.json").read_text())
+    assert record["digests"]["rows.txt.query"] == sha256(sizes.read_bytes()).hexdigest()
+    assert podium("reproduce", "grouped").returncode == 0
+    sizes.write_text("20\n" * 3)
+    assert fail("reproduce", "grouped").startswith("rows.txt.query: is not what")
+    sizes.unlink()
+    assert fail("reproduce", "grouped").startswith("rows.txt.query: is not what")
+
+
 def test_a_difference_is_told(folder: Path) -> None:
     record = json.loads((folder / "run/run.json").read_text())
     versions = record["versions"] | {"numpy": "1.0"}

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -264,8 +265,22 @@ def test_all_judged_is_decided() -> None:
 
 def test_the_chance_to_turn_is_the_normal_tail() -> None:
     plan = next_judgments("DCG@4", TRUTH, OLD, NEW, bound=-0.3)
-    expected = float(stats.norm.sf(abs(plan.expected + 0.3) / plan.deviation))
+    assert plan.difference < -0.3 < plan.expected
+    expected = float(stats.norm.sf(-(plan.expected + 0.3) / plan.deviation))
     assert plan.chance_to_turn == pytest.approx(expected)
+
+
+def test_a_difference_that_is_expected_to_turn_turns_more_often_than_not() -> None:
+    plan = replace(
+        next_judgments("DCG@4", TRUTH, OLD, NEW), difference=0.02, expected=-0.03, deviation=0.02
+    )
+    turns = float(stats.norm.cdf(1.5))
+    assert plan.chance_to_turn == pytest.approx(turns)
+    assert replace(plan, difference=-0.02).chance_to_turn == pytest.approx(1 - turns)
+    assert replace(plan, difference=0.0).chance_to_turn == pytest.approx(1 - turns)
+    assert replace(plan, bound=-0.05).chance_to_turn == pytest.approx(float(stats.norm.sf(1)))
+    assert replace(plan, deviation=0.0).chance_to_turn == 1.0
+    assert replace(plan, deviation=0.0, difference=-0.01).chance_to_turn == 0.0
 
 
 @pytest.mark.parametrize("count", [0, -1, True, 1.5])

@@ -107,7 +107,11 @@ def test_equal_weights_change_nothing_and_weights_are_counts() -> None:
 
 
 def test_values_without_spread() -> None:
-    assert mean_above(np.full(5, 0.2), 0.1, 0.05).p_value == 0.0
+    assert mean_above(np.full(5, 0.2), 0.1, 0.05).p_value == 2**-5
+    assert mean_above(np.full(5, 0.2), 0.1, 0.05).low == pytest.approx(0.2)
+    few = mean_above(np.full(4, 0.2), 0.1, 0.05)
+    assert few.p_value == 2**-4
+    assert math.isnan(few.low)
     assert mean_above(np.full(5, 0.1), 0.1, 0.05).p_value == 1.0
     assert mean_above(np.full(5, 0.0), 0.1, 0.05).p_value == 1.0
     single = mean_above(np.array([0.3]), 0.1, 0.05)
@@ -189,6 +193,34 @@ def test_the_same_run_twice_is_not_inferior_and_not_superior() -> None:
     comparison = compare("nDCG@5", truth, {"old": runs["s0"], "new": runs["s0"]})
     assert comparison.require("nDCG@5 >= baseline - 0.001").shown
     assert not comparison.require("nDCG@5 > baseline").shown
+
+
+def test_a_few_equal_differences_show_nothing() -> None:
+    truth = {f"q{query}": {"a": 1} for query in range(5)}
+    run = {query: {"a": 2.0, "b": 1.0} for query in truth}
+    kinds = {"kind": {query: "rare" if query > "q2" else "common" for query in truth}}
+    comparison = compare("RR", truth, {"old": run, "new": run})
+    assert comparison.require("RR >= baseline - 0.005").shown
+    result = comparison.require("RR >= baseline - 0.005", look="1/5").results[0]
+    assert (result.shown, result.needed) == (False, 7)
+    rare = comparison.require("RR >= baseline - 0.005 in kind=rare", properties=kinds).results[0]
+    assert (rare.queries, rare.shown, rare.p_value, rare.needed) == (2, False, 0.25, 5)
+    assert math.isnan(rare.limit)
+
+
+def test_queries_that_only_the_baseline_answers_are_not_left_out_in_silence() -> None:
+    truth, runs = made_up()
+    part = {query: run for query, run in runs["s1"].items() if query > "q3"}
+    systems = {"old": runs["s0"], "new": part}
+    by_tool = compare("nDCG@5", truth, systems, conventions="trec_eval")
+    assert by_tool.unanswered == {"new": by_tool.left_out}
+    with pytest.raises(DataError, match=rf"'new' has no value for {by_tool.left_out} of the"):
+        by_tool.require("nDCG@5 >= baseline - 0.5")
+    assert compare("nDCG@5", truth, systems).require("nDCG@5 >= baseline - 0.9").shown
+    # Queries that the baseline lacks are no fault of the other system.
+    other = compare("nDCG@5", truth, {"old": part, "new": runs["s1"]}, conventions="trec_eval")
+    assert other.left_out == by_tool.left_out
+    assert other.require("nDCG@5 >= baseline - 0.5").shown
 
 
 def test_several_systems_are_corrected_by_holm_over_their_joint_claims() -> None:

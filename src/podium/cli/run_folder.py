@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 from podium.cli.fit_report import FitReport
 from podium.cli.reading import Reading
 from podium.cli.train import STUDIO, TrainingRequest
+from podium.data.formats.letor import GROUP_SUFFIX, group_file
 from podium.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
@@ -71,7 +72,9 @@ def recorded(
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise ArgumentError(f"{folder} is not an empty folder", hint="Name a new one.")
     # Before they are read: a file that changes later has another digest than the record's.
-    digests = {name: digest_of(name) for name in _files(request)}
+    digests = {
+        read: digest for name in _files(request) for read, digest in _digests(name, name).items()
+    }
     path.mkdir(parents=True, exist_ok=True)
     saved = path / RANKER_FILE
     yield str(saved)
@@ -168,18 +171,28 @@ def located(record: RunRecord) -> TrainingRequest:
         # Not that of Path, which raises an OSError for names that are too long.
         exists = os.path.exists(name)  # noqa: PTH110
         paths[name] = name if exists else str(Path(record.directory) / name)
-        if digest_of(paths[name]) != record.digests.get(name):
-            raise DataError(
-                "is not what the ranker was trained on: its digest differs from the record's",
-                path=paths[name],
-                hint="Restore the file, or run podium reproduce where it is.",
-            )
+        now = _digests(name, paths[name])
+        then = {each: record.digests.get(each) for each in (name, f"{name}{GROUP_SUFFIX}")}
+        for each, digest in then.items():
+            if now.get(each) != digest:
+                raise DataError(
+                    "is not what the ranker was trained on: its digest differs from the record's",
+                    path=paths[name] + each.removeprefix(name),
+                    hint="Restore the file, or run podium reproduce where it is.",
+                )
     content = {each.name: getattr(record.request, each.name) for each in fields(TrainingRequest)}
     for name in ("data", "validation", "labels"):
         content[name] = paths.get(content[name])
     reading = {each.name: getattr(content["reading"], each.name) for each in fields(Reading)}
     reading["group"] = paths.get(reading["group"])
     return TrainingRequest(**{**content, "reading": Reading(**reading)})
+
+
+def _digests(name: str, path: str) -> dict[str, str]:
+    """Digest a file, and the rows per query that are read with it."""
+    beside = group_file(path)
+    digests = {name: digest_of(path)}
+    return digests if beside is None else digests | {f"{name}{GROUP_SUFFIX}": digest_of(beside)}
 
 
 def digest_of(file_or_folder: str | os.PathLike[str]) -> str:

@@ -43,6 +43,8 @@ from podium.errors import DataError
 from podium.kernels import Bytes, Floats, Ints
 
 MAX_FEATURES = 10_000
+GROUP_SUFFIX = ".query"
+"""Of the file with rows per query that is read with a LETOR file, as in LightGBM."""
 _BLOCK_BYTES = 2 << 30
 
 _PROBLEMS = {
@@ -236,7 +238,7 @@ def _prefixed(prefix: str, words: Strings) -> Strings:
 def group_file(source: Source) -> Path | None:
     """Find the file with rows per query beside a LETOR file, named as in LightGBM."""
     if isinstance(source, str | os.PathLike) and os.fspath(source) != "-":
-        path = Path(f"{os.fspath(source)}.query")
+        path = Path(f"{os.fspath(source)}{GROUP_SUFFIX}")
         with suppress(OSError):  # the name may be too long
             return path if path.exists() else None
     return None

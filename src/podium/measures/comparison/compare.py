@@ -128,6 +128,7 @@ def compare(
         measures=tuple(parsed),
         query_ids=tuple(results[names[0]].query_ids.filter(keep).to_pylist()),
         left_out=int(np.sum(~keep)),
+        unanswered=_unanswered(results, parsed),
         values=values,
         summaries=ByMeasure(
             {
@@ -189,6 +190,18 @@ def _common(results: Mapping[str, Evaluation], measures: Sequence[Measure]) -> N
             hint="Do the query ids of judgments and runs match?",
         )
     return np.asarray(keep)
+
+
+def _unanswered(results: Mapping[str, Evaluation], measures: Sequence[Measure]) -> dict[str, int]:
+    """Count the queries of the baseline that a convention leaves out for each other system."""
+    missing = {
+        name: np.isnan(np.column_stack([evaluation[each] for each in measures])).any(axis=1)
+        for name, evaluation in results.items()
+    }
+    baseline, *others = missing
+    weights = results[baseline].query_weights
+    counted = ~missing[baseline] if weights is None else ~missing[baseline] & (weights > 0)
+    return {name: int(np.sum(counted & missing[name])) for name in others}
 
 
 def _cut_offs(measures: Sequence[Measure]) -> list[Measure]:

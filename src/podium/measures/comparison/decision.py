@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from podium.errors import ArgumentError
+from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
 from podium.measures.comparison.one_sided import mean_above
 from podium.measures.comparison.power import queries_needed
@@ -91,7 +91,7 @@ class RequirementResult:
             that share of it which a percentage leaves), or the mean itself.
         bound: What it must be shown to be beyond.
         limit: The end of the one-sided interval of ``value``, at the level of the test, which has
-            to be beyond the bound; NaN for a single query.
+            to be beyond the bound; NaN for a single query, and for too few with the same value.
         p_value: Of the one-sided test.
         corrected: The p-value after Holm's correction over systems.
         shown: Whether that is below the level.
@@ -222,6 +222,15 @@ def decide(
         raise ArgumentError("there are no requirements", hint="Give at least one.")
     if not 0 < level < 1:
         raise ArgumentError(f"level is {level}", hint="Give a number in (0, 1), such as 0.05.")
+    for system, count in comparison.unanswered.items():
+        # Left out, they would make a system that fails on hard queries look better.
+        if count:
+            raise DataError(
+                f"{system!r} has no value for {count:,} of the baseline's queries, which "
+                "these conventions leave out of the comparison",
+                hint="Complete its run, or choose conventions that count them as 0, such as "
+                "podium.",
+            )
     look = Look() if look is None else look
     slices = None
     if properties is not None:
@@ -281,7 +290,11 @@ def _tested(
     gap = test.mean - sign * requirement.offset
     needed = None
     if gap > 0 and len(values) > 1:
-        needed = queries_needed(gap, test.deviation, level=level, one_sided=True)
+        needed = (
+            queries_needed(gap, test.deviation, level=level, one_sided=True)
+            if test.deviation
+            else math.floor(-math.log2(level)) + 1  # the sign test's
+        )
     return RequirementResult(
         requirement=requirement,
         system=system,

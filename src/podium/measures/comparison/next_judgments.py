@@ -62,10 +62,15 @@ class JudgingPlan:
 
     @property
     def chance_to_turn(self) -> float:
-        """The chance that the difference is on the other side of the bound once all are judged."""
-        distance = abs(self.expected - self.bound)
+        """The chance that the difference is on the other side of the bound once all are judged.
+
+        It is above 1/2 where the labels to expect turn it. A difference that is at the bound now
+        is on no side; there it is the chance to end on the side that is not expected.
+        """
+        now, then = self.difference - self.bound, self.expected - self.bound
+        distance = math.copysign(1.0, now) * then if now else abs(then)
         if self.deviation == 0.0:
-            return 0.0
+            return float(distance < 0.0)
         return 0.5 * math.erfc(distance / self.deviation / math.sqrt(2.0))
 
 

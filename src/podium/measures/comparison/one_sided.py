@@ -19,7 +19,8 @@ class MeanTest:
 
     Attributes:
         mean: The mean.
-        low: What the mean is above, with the confidence asked for; NaN for a single value.
+        low: What the mean is above, with the confidence asked for; NaN for a single value, and
+            for equal ones that are too few for it.
         p_value: How surprising values so far above the bound would be, were the mean at it.
         deviation: The standard deviation of the values; NaN for a single value.
     """
@@ -39,8 +40,8 @@ def mean_above(
     statistic is corrected for skewness by Hall's transformation (Journal of the Royal Statistical
     Society B 54, 1992); where skewness makes the t-test cautious, it is left so. Few queries tell
     little about skewness, so it is taken one standard error (for normal values the square root of
-    6 / n) towards losses. With weights, as in ``weighted_interval``, the error of the mean is
-    enlarged by Kish's factor.
+    6 / n) towards losses. If all values are equal, the sign test takes the place of the t-test.
+    With weights, as in ``weighted_interval``, the error of the mean is enlarged by Kish's factor.
 
     Example:
         >>> test = mean_above(np.array([0.1, 0.1, 0.2, 0.1, 0.1, 0.6, 0.1]), 0.0, 0.05)
@@ -56,7 +57,15 @@ def mean_above(
         return MeanTest(mean, math.nan, 1.0, math.nan)
     largest = max(float(np.abs(values).max()), abs(bound))
     if float(np.ptp(values)) <= _TIE * largest:
-        return MeanTest(mean, mean, 0.0 if mean - bound > _TIE * largest else 1.0, 0.0)
+        # Equal values tell nothing about the spread: two of them must not show what they like. The
+        # sign test asks no more than that half of all values are at the bound or below.
+        chance = 0.5**count
+        return MeanTest(
+            mean,
+            mean if chance < level else math.nan,
+            chance if mean - bound > _TIE * largest else 1.0,
+            0.0,
+        )
     deviation = float(np.std(values, ddof=1))
     root = math.sqrt(float(np.sum(shares**2)))  # 1 / sqrt(count) if all count equally
     third = float(np.mean(((values - values.mean()) / np.std(values)) ** 3))

@@ -89,6 +89,8 @@ class Comparison:
         conventions: The conventions the values follow, in words.
         test: The test that decides significance.
         query_weights: The weight of each query; None if all count equally.
+        unanswered: For each other system, how many of the queries that were left out the baseline
+            has a value for.
     """
 
     systems: tuple[str, ...]
@@ -103,6 +105,7 @@ class Comparison:
     conventions: str
     test: TestName
     query_weights: Doubles | None = field(default=None, repr=False)
+    unanswered: Mapping[str, int] = field(default_factory=dict, repr=False)
 
     def __str__(self) -> str:
         from podium.measures.comparison.formats import as_markdown

@@ -240,8 +240,9 @@ def _t_test(differences: Doubles, _seed: int) -> float:
 
     if len(differences) < 2:  # the variance is unknown, so nothing can be significant
         return 1.0
-    if _no_spread(differences):  # t is 0 or infinite
-        return 1.0 if differences[0] == 0.0 else 0.0
+    if _no_spread(differences):
+        # t is 0 or infinite, even for two queries; the randomisation test has a value.
+        return 1.0 if differences[0] == 0.0 else 2.0 ** (1 - len(differences))
     return float(stats.ttest_1samp(differences, 0.0).pvalue)
 
 
