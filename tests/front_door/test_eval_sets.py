@@ -175,6 +175,9 @@ SPARSE = scipy.sparse.csr_array(X)
             {"eval_set": [(X, Y)] * 2, "eval_qid": [QID] * 2, "eval_names": ["a", "a"]},
             "2 validation sets have the names 'a', 'a'",
         ),
+        ({"eval_set": ()}, "eval_set is empty"),
+        ({"eval_set": [(X, Y)]}, "the rows of eval_set are not grouped by query. Give either eval"),
+        ({"eval_set": [(X, Y)], "eval_qid": [QID], "eval_names": [1]}, "eval_names are [1]"),
         ({"eval_names": ["a"]}, "there is no eval_set"),
         ({"eval_X": X, "eval_y": Y}, "Give eval_set=[(X, y)]"),
     ],
@@ -183,6 +186,36 @@ def test_refused_sets(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(podium.ArgumentError) as caught:
         podium.LinearRanker().fit(X, Y, qid=QID, **arguments)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "eval_set",
+    [
+        ((X[FIRST], Y[FIRST]), (X[SECOND], Y[SECOND])),
+        [[X[FIRST], Y[FIRST]], [X[SECOND], Y[SECOND]]],
+    ],
+    ids=["tuple of pairs", "pairs as lists"],
+)
+def test_sets_in_other_sequences(eval_set: Any) -> None:
+    ranker = podium.LinearRanker("ListNet()").fit(
+        TRAIN_X, TRAIN_Y, qid=QID[:240], eval_set=eval_set, eval_qid=(QID[FIRST], QID[SECOND])
+    )
+    histories = {name: each["nDCG@10"] for name, each in ranker.evals_result_.items()}
+    assert list(histories) == ["valid_0", "valid_1"]
+    best = int(np.argmax(histories["valid_1"]))
+    assert histories["valid_0"][best] == pytest.approx(measured(ranker, FIRST), abs=1e-6)
+
+
+def test_data_sets_in_a_tuple() -> None:
+    first, second = (podium.Dataset.from_arrays(X[r], Y[r], qid=QID[r]) for r in (FIRST, SECOND))
+    ranker = clone(KINDS[0]).fit(TRAIN_X, TRAIN_Y, qid=QID[:240], eval_set=(first, second))
+    assert list(ranker.evals_result_) == ["valid_0", "valid_1"]
+
+
+def test_linear_rankers_refuse_missing_values_of_validation_data() -> None:
+    missing = np.where(X > 0.9, np.nan, X)
+    with pytest.raises(podium.DataError, match="a linear ranker cannot score missing values"):
+        podium.LinearRanker().fit(X, Y, qid=QID, eval_set=(missing, Y), eval_qid=QID)
 
 
 def test_sparse_sets_are_one_only() -> None:

@@ -163,8 +163,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 ``LambdaLoss`` and losses of pairs, where it multiplies the row's gradient, as in
                 LightGBM. Only ratios of weights matter to linear and boosted rankers.
             eval_set: Validation queries: the best model on them during training is kept. A data
-                set, or ``[(X, y)]`` as in LightGBM; of several, ``[(X, y), ...]``, the last decides
-                that is not the training data, which are called ``training``. With
+                set, or ``[(X, y)]`` as in LightGBM; of several, ``[(X, y), ...]``, the last one
+                that is not the training data (called ``training``) decides. With
             eval_qid: ``[qid, ...]``, one query id per row; or
             eval_group: ``[group, ...]``, the number of rows of each query.
             eval_names: Names of the sets instead of ``valid_0``, ``valid_1``, ...
@@ -242,6 +242,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def _validation_data(self, eval_set: EvalSet, categories: Categories) -> TrainingData:
         X, qid = with_query_column(eval_set.X, eval_set.qid, eval_set.group)
         self._require_readable(X)
+        if qid is None and eval_set.group is None and not isinstance(X, Dataset | ShardSet):
+            raise ArgumentError(
+                "the rows of eval_set are not grouped by query",
+                hint="Give either eval_qid=[qid] or eval_group=[group], one for each set.",
+            )
         return as_training_data(X, eval_set.y, qid, eval_set.group, categories)
 
     def _check_weights(self, weights: FitWeights) -> None:

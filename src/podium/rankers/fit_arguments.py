@@ -135,7 +135,7 @@ def validation_arguments(
         if eval_qid is not None or eval_group is not None or eval_names is not None:
             raise ArgumentError("there is no eval_set", hint="Give eval_set=[(X, y)] as well.")
         return {}
-    listed = eval_set if isinstance(eval_set, list) else [eval_set]
+    listed = list(eval_set) if _is_several(eval_set) else [eval_set]
     if not listed:
         raise ArgumentError("eval_set is empty", hint="Give eval_set=[(X, y)], or leave it out.")
     ids, sizes = (
@@ -149,6 +149,8 @@ def validation_arguments(
     names = [f"valid_{number}" for number in range(len(sets))]
     if eval_names is not None:
         names = [eval_names] if isinstance(eval_names, str) else list(eval_names)
+        if not all(isinstance(name, str) for name in names):
+            raise ArgumentError(f"eval_names are {names!r}", hint="Give strings.")
     elif len(sets) > 1:
         names = [
             "training" if each.is_training else name for name, each in zip(names, sets, strict=True)
@@ -170,15 +172,23 @@ def only_set(sets: Mapping[str, EvalSet]) -> EvalSet | None:
     return next(iter(sets.values()), None)
 
 
+def _is_several(eval_set: Any) -> bool:
+    """Whether sets are listed: in a list, or as XGBoost also takes them, in a tuple of pairs."""
+    if isinstance(eval_set, tuple):
+        return all(isinstance(each, tuple | Dataset | ShardSet) for each in eval_set)
+    return isinstance(eval_set, list)
+
+
 def _labelled(eval_set: Any) -> tuple[Any, Any]:
     if isinstance(eval_set, Dataset | ShardSet):
         return eval_set, None
-    if not isinstance(eval_set, tuple) or len(eval_set) != 2:
+    if not isinstance(eval_set, tuple | list) or len(eval_set) != 2:
         raise ArgumentError(
             f"eval_set is a {type(eval_set).__name__}",
             hint="Give a data set, or eval_set=[(X, y)] with eval_qid=[qid] or eval_group=[group].",
         )
-    return eval_set
+    X, y = eval_set
+    return X, y
 
 
 def check_callbacks(

@@ -120,7 +120,7 @@ class LinearRanker(Ranker):
         progress: Progress | None,
         weights: FitWeights | None = None,
     ) -> None:
-        scores: Callable[[Doubles, Dataset], Doubles] = block_scores
+        scores: Callable[[Doubles, Dataset], Doubles] = _complete_scores
         if isinstance(validation, SparseRows):
             matrix, validation = validation.features, validation.queries
             scores = lambda weights, _block: np.asarray(matrix @ weights)  # noqa: E731
@@ -316,6 +316,14 @@ class LinearRanker(Ranker):
         self.coef_ = np.asarray(archive.arrays["coef"], np.float64)
         if self.coef_.shape != (self.n_features_in_,):
             raise ValueError("the numbers of weights and features differ")
+
+
+def _complete_scores(weights: Doubles, block: Dataset) -> Doubles:
+    """Score the rows of validation data, in which no feature may be missing either."""
+    scores = block_scores(weights, block)
+    if np.isnan(scores).any():
+        raise missing_feature()
+    return scores
 
 
 class _StoppingMonitor(ValidationMonitor[Doubles]):
