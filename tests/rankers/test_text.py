@@ -149,6 +149,20 @@ def test_saved_and_loaded(checkpoint: Path, tmp_path: Path) -> None:
     assert "PairLogistic(k=2)" in (tmp_path / "saved" / "README.md").read_text()
 
 
+def test_parameters_of_numpy_are_saved(checkpoint: Path, tmp_path: Path) -> None:
+    """A grid of a search has them."""
+    pairs, labels, ids = word_task(2, 4)
+    kept = ranker(
+        checkpoint, epochs=np.int64(1), learning_rate=np.float32(2**-10), random_state=np.int64(3),
+        checkpoint_folder=tmp_path / "kept",
+    )  # fmt: skip
+    for _ in range(2):  # the second one is continued from the first's checkpoint
+        kept.fit(pairs, labels, qid=ids).save(tmp_path / "saved")
+    loaded = TextRanker.load(tmp_path / "saved")
+    np.testing.assert_array_equal(loaded.predict(pairs), kept.predict(pairs))
+    assert (loaded.epochs, loaded.learning_rate, loaded.random_state) == (1, 2**-10, 3)
+
+
 @pytest.mark.parametrize(
     "content",
     [

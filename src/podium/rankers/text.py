@@ -36,7 +36,7 @@ from podium.rankers.neural_checkpoint import (
     resume_from_checkpoint,
 )
 from podium.rankers.parameter_checks import check_integer, check_number
-from podium.rankers.storage import Archive, read_archive, write_archive
+from podium.rankers.storage import Archive, python_value, read_archive, write_archive
 from podium.rankers.text_bi_encoder import BiEncoder
 from podium.rankers.text_checkpoint import move_to_device, quiet
 from podium.rankers.text_cross_encoder import CrossEncoder
@@ -363,7 +363,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
             name: repr(value) if isinstance(value, Loss | Measure) else value
             for name, value in values.items()
         }
-        return dict(json.loads(json.dumps(plain)))
+        return dict(json.loads(json.dumps(plain, default=python_value)))
 
     def _load(self, model: str | os.PathLike[str], *, new_head: bool = True) -> TextEncoder:
         encoder: TextEncoder
