@@ -17,7 +17,7 @@ import torch
 from podium.errors import ArgumentError, DataError
 from podium.losses import Loss, loss_names, parse_loss
 from podium.rankers import FitInterrupted, NotFittedError, TextRanker, out_of_fold_scores
-from podium.rankers.storage import Archive, write_archive
+from podium.rankers.storage import Archive, read_archive, write_archive
 from podium.rankers.text_cross_encoder import CrossEncoder
 from podium.rankers.text_gradients import accumulate_gradients, mean_loss
 from tests.rankers.tiny_bert import WORDS, gradients, save_tiny_bert, word_task
@@ -241,6 +241,35 @@ def test_what_is_not_a_checkpoint_of_a_fit_is_refused(checkpoint: Path, tmp_path
         ranker(checkpoint, checkpoint_folder=tmp_path).fit(
             [("a", "b"), ("a", "c")], [1, 0], group=[2]
         )
+
+
+def test_a_checkpoint_of_other_weights_is_refused(tmp_path: Path) -> None:
+    """Their path, which is a parameter, is the same."""
+    pairs, labels, ids = word_task(2, 4)
+    model = save_tiny_bert(tmp_path / "bert")
+    kept = ranker(model, epochs=1, checkpoint_folder=tmp_path / "kept").fit(pairs, labels, qid=ids)
+    other = kept.encoder_.module.bert
+    other.save_pretrained(model)
+    with pytest.raises(DataError, match="of a fit that started from other weights"):
+        kept.fit(pairs, labels, qid=ids)
+
+
+def test_a_damaged_checkpoint_says_what_to_do(checkpoint: Path, tmp_path: Path) -> None:
+    pairs, labels, ids = word_task(2, 4)
+    kept = ranker(checkpoint, epochs=1, checkpoint_folder=tmp_path)
+    kept.fit(pairs, labels, qid=ids)
+    path = tmp_path / "checkpoint.podium"
+    whole, archive = path.read_bytes(), read_archive(path)
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DataError, match=r"checkpoint\.podium: .*Delete it to start anew"):
+        kept.fit(pairs, labels, qid=ids)
+    for damaged in (
+        Archive("", archive.metadata),
+        Archive("", {**archive.metadata, "rng": None}, archive.arrays),
+    ):
+        write_archive(damaged, path)
+        with pytest.raises(DataError, match=r"is not a whole checkpoint .*Delete it"):
+            kept.fit(pairs, labels, qid=ids)
 
 
 def test_a_fitted_ranker_has_no_dropout(checkpoint: Path) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -214,7 +215,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
             # All have the same validation queries, but must not stop at different epochs.
             processes,
         )
-        read = self._digests(data, validation)
+        read = self._digests(encoder, data, validation)
         epoch = self._resume(encoder, optimiser, monitor, rng, read)
         require_same(epoch, processes)
         encoder.module.train()
@@ -304,7 +305,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         optimiser: Any,
         monitor: ValidationMonitor[dict[str, Floats]],
         rng: np.random.Generator,
-        read: Sequence[str | None],
+        read: Mapping[str, Any],
     ) -> None:
         if self.checkpoint_folder is None:
             return
@@ -312,7 +313,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         folder.mkdir(parents=True, exist_ok=True)
         archive = make_checkpoint(epoch, _state(encoder), optimiser, monitor, rng)
         metadata = {
-            **archive.metadata, "parameters": self._plain_parameters(), "read": read,
+            **archive.metadata, **read, "parameters": self._plain_parameters(),
             "evals_result": self.evals_result_,
         }  # fmt: skip
         write_archive(Archive("", metadata, archive.arrays), folder / _CHECKPOINT)
@@ -323,7 +324,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         optimiser: Any,
         monitor: ValidationMonitor[dict[str, Floats]],
         rng: np.random.Generator,
-        read: Sequence[str | None],
+        read: Mapping[str, Any],
     ) -> int:
         """Continue a fit that was stopped; return the number of epochs that are done."""
         if self.checkpoint_folder is None:
@@ -331,27 +332,37 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         path = Path(self.checkpoint_folder) / _CHECKPOINT
         if not path.exists():
             return 0
-        checkpoint = read_archive(path)
+        hint = "Delete it to start anew, or give another checkpoint_folder."
+        try:
+            checkpoint = read_archive(path)
+        except DataError as error:
+            raise DataError(error.problem, path=path, hint=hint) from error
         for name, ours, words in (
             ("parameters", self._plain_parameters(), "of a ranker with other parameters"),
-            ("read", read, "of a fit to other rows"),
+            ("rows", read["rows"], "of a fit to other rows"),
+            ("weights", read["weights"], "of a fit that started from other weights"),
         ):
             if checkpoint.metadata.get(name) != ours:
-                raise DataError(
-                    f"is the checkpoint {words}",
-                    path=path,
-                    hint="Delete it to start anew, or give another checkpoint_folder.",
-                )
-        _set_state(encoder, arrays_with_prefix("now.", checkpoint))
-        epoch = resume_from_checkpoint(checkpoint, optimiser, monitor, rng)
-        self.evals_result_ = checkpoint.metadata["evals_result"]
+                raise DataError(f"is the checkpoint {words}", path=path, hint=hint)
+        try:
+            _set_state(encoder, arrays_with_prefix("now.", checkpoint))
+            epoch = resume_from_checkpoint(checkpoint, optimiser, monitor, rng)
+            self.evals_result_ = checkpoint.metadata["evals_result"]
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            reason = (str(error) or type(error).__name__).splitlines()[0][:200]
+            problem = f"is not a whole checkpoint ({reason})"
+            raise DataError(problem, path=path, hint=hint) from error
         return epoch
 
-    def _digests(self, *sets: TextPairs | None) -> list[str | None]:
-        """Return hashes of the rows, if there is a checkpoint to compare them with."""
+    def _digests(self, encoder: TextEncoder, *sets: TextPairs | None) -> dict[str, Any]:
+        """Return hashes of what a fit starts from, if there is a checkpoint to compare with."""
         if self.checkpoint_folder is None:
-            return []
-        return [None if each is None else each.digest() for each in sets]
+            return {}
+        weights = hashlib.sha256()
+        for value in _state(encoder).values():
+            weights.update(np.ascontiguousarray(value).tobytes())
+        rows = [None if each is None else each.digest() for each in sets]
+        return {"rows": rows, "weights": weights.hexdigest()}
 
     def _plain_parameters(self) -> dict[str, Any]:
         """Return the parameters as JSON has them, without those of this machine."""
