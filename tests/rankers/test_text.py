@@ -118,6 +118,25 @@ def test_rows_in_any_order_and_data_frames(checkpoint: Path) -> None:
     np.testing.assert_allclose(mixed.predict(frame), straight.predict(pairs)[turns], atol=1e-6)
 
 
+def test_searches_of_scikit_learn(checkpoint: Path) -> None:
+    """The query of each row is routed, or it is a column."""
+    from sklearn import config_context
+    from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+
+    pairs, labels, ids = word_task(4, 4)
+    frame = pd.DataFrame(pairs, columns=["query", "document"]).assign(qid=ids)
+    alone = ranker(checkpoint, epochs=1)
+    alone.fit(frame, labels, qid=ids)
+    by_column = ranker(checkpoint, epochs=1).fit(frame, labels)
+    np.testing.assert_array_equal(by_column.predict(frame), alone.predict(pairs))
+    folds = GroupKFold(2)
+    values = cross_val_score(alone, frame, labels, cv=folds, groups=ids, error_score="raise")
+    with config_context(enable_metadata_routing=True):
+        search = GridSearchCV(alone, {"epochs": [1]}, cv=folds, refit=False, error_score="raise")
+        search.fit(pairs, labels, qid=ids, groups=ids)
+    assert search.best_score_ == pytest.approx(values.mean())
+
+
 def test_scores_do_not_depend_on_the_mini_batch(checkpoint: Path) -> None:
     pairs, labels, ids = word_task(3, 7)
     fitted = ranker(checkpoint, epochs=1).fit(pairs, labels, qid=ids)

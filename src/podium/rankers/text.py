@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -91,6 +91,12 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         evals_result_: The measure of the validation queries after each epoch.
     """
 
+    # What scikit-learn's metadata routing passes on without a request.
+    __metadata_request__fit: ClassVar = dict.fromkeys(
+        ("qid", "group", "eval_set", "eval_qid", "eval_group"), True
+    )
+    __metadata_request__score: ClassVar = dict.fromkeys(("qid", "group"), True)
+
     def __init__(
         self,
         model: str | os.PathLike[str],
@@ -165,7 +171,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         Args:
             X: Pairs of a query and a document, or a data frame.
             y: One label per pair: grades, a full order or a top-k order.
-            qid: One query id per pair; or
+            qid: One query id per pair (or a column ``qid`` of the data frame); or
             group: the number of pairs of each query.
             eval_set: Validation queries, ``[(X, y)]``: the best model on them is kept.
             eval_qid: Their query ids, ``[qid]``; or
