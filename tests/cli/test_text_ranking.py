@@ -133,7 +133,7 @@ def test_labels_of_candidates_and_checkpoints(folder: Path) -> None:
         ((*TRAIN, "--labels", "other.qrels"), "other.qrels has no label for a document of bm25"),
         ((*TRAIN, "--labels", "some.qrels", "--scorer", "linear"), "--scorer is not for rankers"),
         ((*TRAIN, "--labels", "some.qrels", "--set", "trees=3"), "has no parameter trees"),
-        ((*TRAIN[:5], *SMALL), "--run has ids only. Give --topics and --documents too."),
+        ((*TRAIN[:5], *SMALL), "a run has ids only. Give --topics and --documents too."),
         (("train", "x.txt", "y", *TEXTS), "--topics is for rankers of texts. Add --text"),
         (("predict", "bert", "bm25.run", *TEXTS), "is not a saved TextRanker"),
         (("predict", "linear", "bm25.run", *TEXTS), "--topics is for rankers of texts"),

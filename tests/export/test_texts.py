@@ -13,6 +13,7 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 pytest.importorskip("onnxruntime")
 import torch
+from tokenizers import Tokenizer
 
 from podium.errors import ArgumentError, DataError
 from podium.export import export_text_ranker, verify_text_export
@@ -56,6 +57,9 @@ def test_the_graph_scores_as_the_ranker_does(ranker: TextRanker, tmp_path: Path)
         assert tops[0] == tops[1]
     verification = verify_text_export(tmp_path)
     assert (verification.holds, verification.rows) == (True, 72)
+    alone = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    assert len(alone.encode("w1", "w2 " * 900).ids) == 40  # the graph takes no more
+    assert len(alone.encode_batch(["w1", "w1 w2"])[0].ids) == 3  # and none is padded
     # It is the same when it is trained on: attention is only replaced in the graph.
     assert ranker.encoder_.module.config._attn_implementation != "eager"
 

@@ -302,7 +302,7 @@ def test_differences_of_rounding_alone_are_ties() -> None:
 
 def test_the_t_test_of_differences_without_spread() -> None:
     theirs = np.array([0.25, 0.5, 0.75])
-    for shift, p_value in ((0.125, 0.0), (-0.125, 0.0), (0.0, 1.0)):
+    for shift, p_value in ((0.125, 0.25), (-0.125, 0.25), (0.0, 1.0)):
         result = paired_difference(theirs + shift, theirs, tests=("t",))
         assert result.p_values == {"t": p_value}
         assert result.mean == result.low == result.high == shift

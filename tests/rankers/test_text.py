@@ -17,7 +17,7 @@ import torch
 from podium.errors import ArgumentError, DataError
 from podium.losses import Loss, loss_names, parse_loss
 from podium.rankers import FitInterrupted, NotFittedError, TextRanker, out_of_fold_scores
-from podium.rankers.storage import Archive, write_archive
+from podium.rankers.storage import Archive, read_archive, write_archive
 from podium.rankers.text_cross_encoder import CrossEncoder
 from podium.rankers.text_gradients import accumulate_gradients, mean_loss
 from tests.rankers.tiny_bert import WORDS, gradients, save_tiny_bert, word_task
@@ -118,6 +118,25 @@ def test_rows_in_any_order_and_data_frames(checkpoint: Path) -> None:
     np.testing.assert_allclose(mixed.predict(frame), straight.predict(pairs)[turns], atol=1e-6)
 
 
+def test_searches_of_scikit_learn(checkpoint: Path) -> None:
+    """The query of each row is routed, or it is a column."""
+    from sklearn import config_context
+    from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+
+    pairs, labels, ids = word_task(4, 4)
+    frame = pd.DataFrame(pairs, columns=["query", "document"]).assign(qid=ids)
+    alone = ranker(checkpoint, epochs=1)
+    alone.fit(frame, labels, qid=ids)
+    by_column = ranker(checkpoint, epochs=1).fit(frame, labels)
+    np.testing.assert_array_equal(by_column.predict(frame), alone.predict(pairs))
+    folds = GroupKFold(2)
+    values = cross_val_score(alone, frame, labels, cv=folds, groups=ids, error_score="raise")
+    with config_context(enable_metadata_routing=True):
+        search = GridSearchCV(alone, {"epochs": [1]}, cv=folds, refit=False, error_score="raise")
+        search.fit(pairs, labels, qid=ids, groups=ids)
+    assert search.best_score_ == pytest.approx(values.mean())
+
+
 def test_scores_do_not_depend_on_the_mini_batch(checkpoint: Path) -> None:
     pairs, labels, ids = word_task(3, 7)
     fitted = ranker(checkpoint, epochs=1).fit(pairs, labels, qid=ids)
@@ -147,6 +166,20 @@ def test_saved_and_loaded(checkpoint: Path, tmp_path: Path) -> None:
                 module(**batch).logits[:, 0].numpy(), fitted.predict(pairs)[where], atol=1e-6
             )
     assert "PairLogistic(k=2)" in (tmp_path / "saved" / "README.md").read_text()
+
+
+def test_parameters_of_numpy_are_saved(checkpoint: Path, tmp_path: Path) -> None:
+    """A grid of a search has them."""
+    pairs, labels, ids = word_task(2, 4)
+    kept = ranker(
+        checkpoint, epochs=np.int64(1), learning_rate=np.float32(2**-10), random_state=np.int64(3),
+        checkpoint_folder=tmp_path / "kept",
+    )  # fmt: skip
+    for _ in range(2):  # the second one is continued from the first's checkpoint
+        kept.fit(pairs, labels, qid=ids).save(tmp_path / "saved")
+    loaded = TextRanker.load(tmp_path / "saved")
+    np.testing.assert_array_equal(loaded.predict(pairs), kept.predict(pairs))
+    assert (loaded.epochs, loaded.learning_rate, loaded.random_state) == (1, 2**-10, 3)
 
 
 @pytest.mark.parametrize(
@@ -227,6 +260,35 @@ def test_what_is_not_a_checkpoint_of_a_fit_is_refused(checkpoint: Path, tmp_path
         ranker(checkpoint, checkpoint_folder=tmp_path).fit(
             [("a", "b"), ("a", "c")], [1, 0], group=[2]
         )
+
+
+def test_a_checkpoint_of_other_weights_is_refused(tmp_path: Path) -> None:
+    """Their path, which is a parameter, is the same."""
+    pairs, labels, ids = word_task(2, 4)
+    model = save_tiny_bert(tmp_path / "bert")
+    kept = ranker(model, epochs=1, checkpoint_folder=tmp_path / "kept").fit(pairs, labels, qid=ids)
+    other = kept.encoder_.module.bert
+    other.save_pretrained(model)
+    with pytest.raises(DataError, match="of a fit that started from other weights"):
+        kept.fit(pairs, labels, qid=ids)
+
+
+def test_a_damaged_checkpoint_says_what_to_do(checkpoint: Path, tmp_path: Path) -> None:
+    pairs, labels, ids = word_task(2, 4)
+    kept = ranker(checkpoint, epochs=1, checkpoint_folder=tmp_path)
+    kept.fit(pairs, labels, qid=ids)
+    path = tmp_path / "checkpoint.podium"
+    whole, archive = path.read_bytes(), read_archive(path)
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DataError, match=r"checkpoint\.podium: .*Delete it to start anew"):
+        kept.fit(pairs, labels, qid=ids)
+    for damaged in (
+        Archive("", archive.metadata),
+        Archive("", {**archive.metadata, "rng": None}, archive.arrays),
+    ):
+        write_archive(damaged, path)
+        with pytest.raises(DataError, match=r"is not a whole checkpoint .*Delete it"):
+            kept.fit(pairs, labels, qid=ids)
 
 
 def test_a_fitted_ranker_has_no_dropout(checkpoint: Path) -> None:

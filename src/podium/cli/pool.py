@@ -26,7 +26,7 @@ class CandidatePool:
             if self.source is not None:
                 raise ArgumentError("--run and --from name two sources. Give one of them.")
             if self.topics is None or self.documents is None:
-                raise ArgumentError("--run has ids only. Give --topics and --documents too.")
+                raise ArgumentError("a run has ids only. Give --topics and --documents too.")
             rankings = read_rankings(self.run)
             lists = run_candidates(rankings, self.topics, self.documents, depth=self.depth)
         elif self.source is not None:

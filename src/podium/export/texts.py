@@ -106,6 +106,10 @@ def export_text_ranker(
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     (path / MANIFEST).unlink(missing_ok=True)
+    backend = encoder.tokenizer.backend_tokenizer
+    backend.no_padding()
+    # So that who loads the file alone gives the graph no more tokens than it takes.
+    backend.enable_truncation(encoder.max_length, strategy="longest_first")
     written = {Path(name).name for name in encoder.tokenizer.save_pretrained(path)}
     lines = [
         json_line({"query": query, "document": document, "score": score})

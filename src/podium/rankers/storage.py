@@ -52,7 +52,7 @@ def write_archive(archive: Archive, path: str | os.PathLike[str]) -> None:
 def archive_bytes(archive: Archive) -> bytes:
     """Encode an archive as the bytes of its file."""
     content = {"version": VERSION, "kind": archive.kind, "metadata": archive.metadata}
-    text = json.dumps(content, indent=1, sort_keys=True, default=_python_value)
+    text = json.dumps(content, indent=1, sort_keys=True, default=python_value)
     entries = {"ranker.json": text.encode()}
     for name, array in archive.arrays.items():
         buffer = io.BytesIO()
@@ -72,7 +72,7 @@ def archive_entries(entries: Mapping[str, bytes]) -> bytes:
     return output.getvalue()
 
 
-def _python_value(value: object) -> Any:
+def python_value(value: object) -> Any:
     """Convert a NumPy number, boolean or array to a Python value for JSON."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()

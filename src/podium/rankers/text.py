@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -36,7 +37,7 @@ from podium.rankers.neural_checkpoint import (
     resume_from_checkpoint,
 )
 from podium.rankers.parameter_checks import check_integer, check_number
-from podium.rankers.storage import Archive, read_archive, write_archive
+from podium.rankers.storage import Archive, python_value, read_archive, write_archive
 from podium.rankers.text_bi_encoder import BiEncoder
 from podium.rankers.text_checkpoint import move_to_device, quiet
 from podium.rankers.text_cross_encoder import CrossEncoder
@@ -89,6 +90,12 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         encoder_: The fitted transformer and its tokenizer.
         evals_result_: The measure of the validation queries after each epoch.
     """
+
+    # What scikit-learn's metadata routing passes on without a request.
+    __metadata_request__fit: ClassVar = dict.fromkeys(
+        ("qid", "group", "eval_set", "eval_qid", "eval_group"), True
+    )
+    __metadata_request__score: ClassVar = dict.fromkeys(("qid", "group"), True)
 
     def __init__(
         self,
@@ -164,7 +171,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         Args:
             X: Pairs of a query and a document, or a data frame.
             y: One label per pair: grades, a full order or a top-k order.
-            qid: One query id per pair; or
+            qid: One query id per pair (or a column ``qid`` of the data frame); or
             group: the number of pairs of each query.
             eval_set: Validation queries, ``[(X, y)]``: the best model on them is kept.
             eval_qid: Their query ids, ``[qid]``; or
@@ -214,7 +221,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
             # All have the same validation queries, but must not stop at different epochs.
             processes,
         )
-        read = self._digests(data, validation)
+        read = self._digests(encoder, data, validation)
         epoch = self._resume(encoder, optimiser, monitor, rng, read)
         require_same(epoch, processes)
         encoder.module.train()
@@ -304,7 +311,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         optimiser: Any,
         monitor: ValidationMonitor[dict[str, Floats]],
         rng: np.random.Generator,
-        read: Sequence[str | None],
+        read: Mapping[str, Any],
     ) -> None:
         if self.checkpoint_folder is None:
             return
@@ -312,7 +319,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         folder.mkdir(parents=True, exist_ok=True)
         archive = make_checkpoint(epoch, _state(encoder), optimiser, monitor, rng)
         metadata = {
-            **archive.metadata, "parameters": self._plain_parameters(), "read": read,
+            **archive.metadata, **read, "parameters": self._plain_parameters(),
             "evals_result": self.evals_result_,
         }  # fmt: skip
         write_archive(Archive("", metadata, archive.arrays), folder / _CHECKPOINT)
@@ -323,7 +330,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         optimiser: Any,
         monitor: ValidationMonitor[dict[str, Floats]],
         rng: np.random.Generator,
-        read: Sequence[str | None],
+        read: Mapping[str, Any],
     ) -> int:
         """Continue a fit that was stopped; return the number of epochs that are done."""
         if self.checkpoint_folder is None:
@@ -331,27 +338,37 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         path = Path(self.checkpoint_folder) / _CHECKPOINT
         if not path.exists():
             return 0
-        checkpoint = read_archive(path)
+        hint = "Delete it to start anew, or give another checkpoint_folder."
+        try:
+            checkpoint = read_archive(path)
+        except DataError as error:
+            raise DataError(error.problem, path=path, hint=hint) from error
         for name, ours, words in (
             ("parameters", self._plain_parameters(), "of a ranker with other parameters"),
-            ("read", read, "of a fit to other rows"),
+            ("rows", read["rows"], "of a fit to other rows"),
+            ("weights", read["weights"], "of a fit that started from other weights"),
         ):
             if checkpoint.metadata.get(name) != ours:
-                raise DataError(
-                    f"is the checkpoint {words}",
-                    path=path,
-                    hint="Delete it to start anew, or give another checkpoint_folder.",
-                )
-        _set_state(encoder, arrays_with_prefix("now.", checkpoint))
-        epoch = resume_from_checkpoint(checkpoint, optimiser, monitor, rng)
-        self.evals_result_ = checkpoint.metadata["evals_result"]
+                raise DataError(f"is the checkpoint {words}", path=path, hint=hint)
+        try:
+            _set_state(encoder, arrays_with_prefix("now.", checkpoint))
+            epoch = resume_from_checkpoint(checkpoint, optimiser, monitor, rng)
+            self.evals_result_ = checkpoint.metadata["evals_result"]
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            reason = (str(error) or type(error).__name__).splitlines()[0][:200]
+            problem = f"is not a whole checkpoint ({reason})"
+            raise DataError(problem, path=path, hint=hint) from error
         return epoch
 
-    def _digests(self, *sets: TextPairs | None) -> list[str | None]:
-        """Return hashes of the rows, if there is a checkpoint to compare them with."""
+    def _digests(self, encoder: TextEncoder, *sets: TextPairs | None) -> dict[str, Any]:
+        """Return hashes of what a fit starts from, if there is a checkpoint to compare with."""
         if self.checkpoint_folder is None:
-            return []
-        return [None if each is None else each.digest() for each in sets]
+            return {}
+        weights = hashlib.sha256()
+        for value in _state(encoder).values():
+            weights.update(np.ascontiguousarray(value).tobytes())
+        rows = [None if each is None else each.digest() for each in sets]
+        return {"rows": rows, "weights": weights.hexdigest()}
 
     def _plain_parameters(self) -> dict[str, Any]:
         """Return the parameters as JSON has them, without those of this machine."""
@@ -363,7 +380,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
             name: repr(value) if isinstance(value, Loss | Measure) else value
             for name, value in values.items()
         }
-        return dict(json.loads(json.dumps(plain)))
+        return dict(json.loads(json.dumps(plain, default=python_value)))
 
     def _load(self, model: str | os.PathLike[str], *, new_head: bool = True) -> TextEncoder:
         encoder: TextEncoder

@@ -92,6 +92,8 @@ class CrossEncoder(TextEncoder):
         identity = {"activation_fn": "torch.nn.modules.linear.Identity"}
         self.module.config.sentence_transformers = identity
         self.module.save_pretrained(folder)
+        # Where it cuts texts unless it is told otherwise: as this ranker does.
+        self.tokenizer.model_max_length = self.max_length
         self.tokenizer.save_pretrained(folder)
         # That of a bi-encoder saved here before would make it draw a new head.
         (folder / LAYOUT).unlink(missing_ok=True)

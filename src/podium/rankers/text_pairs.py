@@ -15,6 +15,7 @@ from podium.data.grouping import group_rows, group_sizes, ungrouped_rows
 from podium.data.numbers import as_numbers
 from podium.errors import DataError
 from podium.kernels import Ints
+from podium.rankers.query_column import with_query_column
 
 Pair: TypeAlias = tuple[str, str]
 """A query and a document."""
@@ -44,7 +45,7 @@ class TextPairs:
         Args:
             X: Pairs of texts, or a data frame with columns ``query`` and ``document``.
             y: One label per row.
-            qid: One query id per row; or
+            qid: One query id per row; by default the column ``qid`` of a data frame; or
             group: the number of rows of each query.
         """
         pairs = read_pairs(X)
@@ -56,6 +57,8 @@ class TextPairs:
                 f"{len(pairs)} pairs of texts for {len(labels)} labels",
                 hint="Give one for each row.",
             )
+        if qid is None and group is None:  # a data frame may have other columns, such as this one
+            _, qid = with_query_column(X, qid, group)
         if (qid is None) == (group is None):
             raise ungrouped_rows(qid)
         grouping = group_rows(qid) if group is None else group_sizes(group, len(labels), None)
