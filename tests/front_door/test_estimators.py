@@ -112,7 +112,7 @@ def test_eval_set(form: str, kind: Any) -> None:
     ("arguments", "message"),
     [
         ({"eval_set": X}, "eval_set is a ndarray"),
-        ({"eval_set": [(X, Y)]}, "the rows are not grouped by query"),
+        ({"eval_set": [(X, Y)]}, "the rows of eval_set are not grouped by query"),
         ({"eval_group": [[400]]}, "there is no eval_set"),
         ({"eval_set": [(X, Y)], "eval_group": [[200, 200], [400]]}, "eval_group has 2 arrays"),
         ({"callbacks": [lightgbm.early_stopping(3)]}, "no validation queries for early stopping"),

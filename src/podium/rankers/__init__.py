@@ -16,6 +16,7 @@ from podium.rankers.distillation import teacher_labels
 from podium.rankers.explanation import Explanation, PairExplanation
 from podium.rankers.linear import LinearRanker
 from podium.rankers.neural import NeuralRanker
+from podium.rankers.staged import Stage, StagedRanker
 from podium.rankers.trees import TreeRanker
 from podium.rankers.tune import Trial, TuningResult, tune
 
@@ -37,6 +38,8 @@ __all__ = [
     "PairExplanation",
     "Ranker",
     "RankingLoss",
+    "Stage",
+    "StagedRanker",
     "TextEmbedder",
     "TextRanker",
     "TreeRanker",

@@ -293,7 +293,7 @@ def _tested(
         needed = (
             queries_needed(gap, test.deviation, level=level, one_sided=True)
             if test.deviation
-            else math.floor(-math.log2(level)) + 1  # the sign test's
+            else math.floor(math.log(level, 0.5)) + 1  # the sign test's
         )
     return RequirementResult(
         requirement=requirement,

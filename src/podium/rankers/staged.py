@@ -1,0 +1,237 @@
+"""Rankers in stages: cheap ones for all documents of a query, costly ones for the best of those."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Self
+
+import numpy as np
+
+from podium.data.grouping import Grouping, group_rows, group_sizes, ungrouped_rows
+from podium.data.numbers import as_numbers
+from podium.errors import ArgumentError, DataError
+from podium.kernels import Doubles, Ints
+from podium.measures import Measure, evaluate
+from podium.rankers.base import NotFittedError
+from podium.rankers.parameter_checks import check_integer
+
+_DEPTHS = (0, 5, 10, 20, 50, 100, 200, 500, 1000)
+
+ScoreRows = Callable[[int, Ints], Doubles]
+"""Scores rows by the stage of a number."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage: what scores documents, and what that costs.
+
+    Attributes:
+        input: The name of the input that it reads.
+        ranker: What has ``predict``, such as a ``TextRanker`` or a ``TreeRanker``, or a function of
+            rows; None if the input has the scores already, such as BM25's.
+        cost: The cost of scoring one document, in any unit, such as milliseconds.
+        depth: The number of documents of a query that it scores at most; None for ``fit`` to
+            choose.
+    """
+
+    input: str
+    ranker: Any = None
+    cost: float = 0.0
+    depth: int | None = None
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.cost) and self.cost >= 0):
+            raise ArgumentError(
+                f"the cost of {self.input!r} is {self.cost}", hint="Give a number of 0 or more."
+            )
+        if self.depth is not None:
+            check_integer("depth", self.depth, minimum=0)
+
+    def scores(self, rows: Any) -> Doubles:
+        """Score rows of the input."""
+        predict = getattr(self.ranker, "predict", self.ranker)
+        values = rows if predict is None else predict(rows)
+        numbers = as_numbers(values, np.float64, f"scores of {self.input}", dimensions=1)
+        if len(numbers) != _length(rows) or np.isnan(numbers).any():
+            raise DataError(
+                f"the stage {self.input!r} has no score for some of {_length(rows)} rows",
+                hint="A stage returns a number for each row.",
+            )
+        return numbers
+
+
+class StagedRanker:
+    """Rerank in stages, within a budget for each query.
+
+    The rows of a query start in the order that they have, such as an engine's. Each stage scores
+    the first of them, as many as its depth and what is left of the budget allow, and puts those in
+    the order of its scores, equal scores as they were; the next stage sees only these. No query
+    costs more than the budget, however many documents it has.
+
+    Args:
+        stages: From the cheapest to the most costly.
+        budget: What a query may cost, in the unit of the stages' costs.
+        measure: What ``fit`` chooses depths by.
+
+    Attributes:
+        depths_: The depth of each stage, after ``fit``.
+        value_: The mean of the measure that these had.
+
+    Example:
+        >>> stages = [Stage("bm25"), Stage("text", lambda texts: [len(t) for t in texts], cost=2.0)]
+        >>> ranker = StagedRanker(stages, budget=4.0)
+        >>> inputs = {"bm25": [1.0, 3.0, 2.0], "text": ["aaa", "b", "cc"]}
+        >>> ranker.fit(inputs, [0, 0, 1], group=[3]).predict(inputs, group=[3]).tolist()
+        [1.0, 2.0, 3.0]
+        >>> ranker.cost(3)
+        4.0
+    """
+
+    depths_: tuple[int, ...]
+    value_: float
+
+    def __init__(
+        self, stages: Sequence[Stage], *, budget: float, measure: Measure | str = "nDCG@10"
+    ) -> None:
+        if not stages:
+            raise ArgumentError("there are no stages", hint="Give at least one.")
+        if not (math.isfinite(budget) and budget > 0):
+            raise ArgumentError(f"budget is {budget}", hint="Give a number above 0.")
+        self.stages = tuple(stages)
+        self.budget = float(budget)
+        self.measure = measure
+
+    def fit(self, inputs: Mapping[str, Any], y: Any, *, qid: Any = None, group: Any = None) -> Self:
+        """Choose the depths with the best mean of the measure; of equal ones the cheapest.
+
+        Every stage scores every row once. Give queries that no stage was trained on: a ranker is
+        too good on its own training queries.
+
+        Args:
+            inputs: The rows of each input, by its name.
+            y: One label per row.
+            qid: One query id per row; or
+            group: the number of rows of each query.
+        """
+        grouping, rows = self._grouped(inputs, qid, group)
+        labels = as_numbers(y, np.float64, "labels", dimensions=1)
+        if len(labels) != rows:
+            raise DataError(f"{len(labels)} labels for {rows} rows", hint="Give one for each row.")
+        every = np.arange(rows)
+        known = [stage.scores(_taken(inputs[stage.input], every)) for stage in self.stages]
+        sizes = np.diff(grouping.offsets)
+        ordered = labels if grouping.order is None else labels[grouping.order]
+        best: tuple[float, float] | None = None
+        for depths in self._depths(int(sizes.max(initial=0))):
+            order, costs = self._run(depths, grouping, lambda number, at: known[number][at])
+            scores = _places(order, grouping)
+            ranked = scores if grouping.order is None else scores[grouping.order]
+            evaluation = evaluate(
+                self.measure, labels=ordered, scores=ranked, offsets=grouping.offsets
+            )
+            ((measure, value),) = evaluation.means.items()
+            key = (value if measure.larger_is_better else -value, -float(costs.mean()))
+            if best is None or key > best:
+                best, self.depths_, self.value_ = key, depths, value
+        return self
+
+    def predict(self, inputs: Mapping[str, Any], *, qid: Any = None, group: Any = None) -> Doubles:
+        """Return scores that have the order: the last of a query has 1, the one above it 2.
+
+        Each stage scores its rows of all queries at once.
+        """
+        if not hasattr(self, "depths_"):
+            raise NotFittedError("the depths are not chosen: call fit first")
+        grouping, _ = self._grouped(inputs, qid, group)
+
+        def score(number: int, rows: Ints) -> Doubles:
+            stage = self.stages[number]
+            return stage.scores(_taken(inputs[stage.input], rows))
+
+        return _places(self._run(self.depths_, grouping, score)[0], grouping)
+
+    def cost(self, documents: int) -> float:
+        """Return what a query with so many documents costs."""
+        if not hasattr(self, "depths_"):
+            raise NotFittedError("the depths are not chosen: call fit first")
+        check_integer("documents", documents, minimum=1)
+        one = group_sizes([documents], documents, None)
+        return float(self._run(self.depths_, one, lambda _number, rows: np.zeros(len(rows)))[1][0])
+
+    def _depths(self, longest: int) -> Iterator[tuple[int, ...]]:
+        """Yield choices of depths, but for those that an earlier stage cuts to another choice."""
+        grid = sorted({*(depth for depth in _DEPTHS if depth < longest), longest})
+        ways = [grid if each.depth is None else [each.depth] for each in self.stages]
+        for depths in product(*ways):
+            reached = longest
+            for stage, depth in zip(self.stages, depths, strict=True):
+                if stage.depth is None and depth > reached:
+                    break
+                reached = min(reached, depth) or reached
+            else:
+                yield depths
+
+    def _run(
+        self, depths: Sequence[int], grouping: Grouping, score: ScoreRows
+    ) -> tuple[Ints, Doubles]:
+        """Return the rows of all queries in their order, and what each query cost."""
+        sizes = np.diff(grouping.offsets)
+        query = np.repeat(np.arange(len(sizes)), sizes)
+        place = np.arange(len(query)) - grouping.offsets[query]
+        order = np.arange(len(query)) if grouping.order is None else grouping.order.copy()
+        reached, left = sizes, np.full(len(sizes), self.budget)
+        for number, (stage, depth) in enumerate(zip(self.stages, depths, strict=True)):
+            scored = np.minimum(reached, depth)
+            if stage.cost > 0:  # a millionth of a document is for rounding
+                scored = np.minimum(scored, np.floor(left / stage.cost + 1e-6).astype(np.int64))
+            chosen = place < scored[query]
+            rows = order[chosen]
+            if not len(rows):
+                continue
+            order[chosen] = rows[np.lexsort((-score(number, rows), query[chosen]))]
+            left = left - scored * stage.cost
+            reached = np.where(scored > 0, scored, reached)
+        return order, self.budget - left
+
+    def _grouped(self, inputs: Mapping[str, Any], qid: Any, group: Any) -> tuple[Grouping, int]:
+        missing = [stage.input for stage in self.stages if stage.input not in inputs]
+        if missing:
+            raise ArgumentError(
+                f"there is no input {missing[0]!r}",
+                hint=f"Give {', '.join(repr(each.input) for each in self.stages)}.",
+            )
+        lengths = {stage.input: _length(inputs[stage.input]) for stage in self.stages}
+        rows = next(iter(lengths.values()))
+        if (qid is None) == (group is None):
+            raise ungrouped_rows(qid)
+        grouping = group_rows(qid) if group is None else group_sizes(group, rows, None)
+        for name, length in lengths.items():
+            if length != grouping.offsets[-1]:
+                raise DataError(
+                    f"the input {name!r} has {length} rows, and the queries have "
+                    f"{grouping.offsets[-1]}",
+                    hint="Give all inputs for the same rows.",
+                )
+        return grouping, rows
+
+
+def _places(order: Ints, grouping: Grouping) -> Doubles:
+    """Return a score for each row, in the rows' own order: how far it is from the end."""
+    sizes = np.diff(grouping.offsets)
+    scores = np.empty(len(order))
+    scores[order] = np.repeat(grouping.offsets[1:], sizes) - np.arange(len(order))
+    return scores
+
+
+def _length(values: Any) -> int:
+    return int(values.shape[0]) if hasattr(values, "shape") else len(values)
+
+
+def _taken(values: Any, rows: Ints) -> Any:
+    """Return rows of an array, a sparse matrix, a data frame or a sequence."""
+    if hasattr(values, "iloc"):
+        return values.iloc[rows]
+    return values[rows] if hasattr(values, "shape") else [values[row] for row in rows]
