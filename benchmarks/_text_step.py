@@ -100,7 +100,7 @@ def _main() -> None:
     warm_pairs, warm_labels = _rows(4, int(words))
     _prepare(method, checkpoint, warm_pairs, warm_labels)()  # what is loaded and compiled once
     step = _prepare(method, checkpoint, pairs, labels)
-    ctypes.CDLL(None).malloc_trim(0)  # what is free already is not to be used for nothing
+    ctypes.CDLL(None).malloc_trim(0)  # what is free counts when it is used again
     Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here
     before, started = _status("VmRSS"), time.process_time()
     step()

@@ -204,3 +204,11 @@ def test_wrong_inputs() -> None:
         ranker.fit({"a": [1.0], "b": [1.0]}, [1], group=[1])
     with pytest.raises(ArgumentError, match="group"):
         ranker.fit({"a": [1.0], "b": [1.0]}, [1])
+
+
+def test_no_queries_are_refused() -> None:
+    ranker = StagedRanker([Stage("a")], budget=1.0)
+    with pytest.raises(DataError, match="has no value for any query"):
+        ranker.fit({"a": []}, [], group=[])
+    with pytest.raises(NotFittedError):
+        ranker.predict({"a": []}, group=[])

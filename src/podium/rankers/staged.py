@@ -124,7 +124,7 @@ class StagedRanker:
         known = [stage.scores(_taken(inputs[stage.input], every)) for stage in self.stages]
         sizes = np.diff(grouping.offsets)
         ordered = labels if grouping.order is None else labels[grouping.order]
-        best: tuple[float, float] | None = None
+        best = (-math.inf, -math.inf)
         for depths in self._depths(int(sizes.max(initial=0))):
             order, costs = self._run(depths, grouping, lambda number, at: known[number][at])
             scores = _places(order, grouping)
@@ -133,9 +133,14 @@ class StagedRanker:
                 self.measure, labels=ordered, scores=ranked, offsets=grouping.offsets
             )
             ((measure, value),) = evaluation.means.items()
-            key = (value if measure.larger_is_better else -value, -float(costs.mean()))
-            if best is None or key > best:
+            key = (value if measure.larger_is_better else -value, -float(costs.sum()))
+            if key > best:
                 best, self.depths_, self.value_ = key, depths, value
+        if best[0] == -math.inf:  # NaN is no larger
+            raise DataError(
+                "the measure has no value for any query",
+                hint="Give queries with labels.",
+            )
         return self
 
     def predict(self, inputs: Mapping[str, Any], *, qid: Any = None, group: Any = None) -> Doubles:
