@@ -91,6 +91,7 @@ def test_columns_by_other_names_and_whole_numbers_as_ids(tmp_path: Path) -> None
             "'a' are not contiguous",
         ),
         ({name: pa.array([], pa.float32()) for name in COLUMNS}, "has no rows"),
+        ({"query_id": [[1]], "label": [1], "score": [1]}, "'query_id' has lists or structures"),
     ],
 )
 def test_what_cannot_be_evaluated_is_refused(

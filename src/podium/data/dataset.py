@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike
 
 from podium.data import labels as label_orders
+from podium.data.arrow_arrays import filled, to_arrow
 from podium.data.columns import column_names, numbered_names, refuse_duplicates
 from podium.data.definitions_hash import common_hash
 from podium.data.frames import (
@@ -216,7 +217,7 @@ class Dataset(QueryRows):
     def _head_table(self, count: int) -> pa.Table:
         """Return the first rows as an Arrow table, with at most 20 features."""
         last = min(count, self.rows)
-        queries = self.query_ids.take(pa.array(self.query_of_row[:last]))
+        queries = self.query_ids.take(to_arrow(self.query_of_row[:last]))
         columns = [queries, self.labels[:last]]
         names = ["query_id", "label"]
         if self.document_ids is not None:
@@ -346,7 +347,7 @@ class Dataset(QueryRows):
         if self.document_ids is None:
             raise DataError("the data set has no document ids", hint="Give document_ids.")
         matched = pc.index_in(self.query_ids, value_set=judgments.query_ids)
-        positions = pc.fill_null(matched, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        positions = filled(matched, -1)
         if not part and not (positions >= 0).any():
             raise DataError("no query was judged", hint="Compare the query ids of both.")
         data, judged = self.select(positions >= 0), judgments.select(positions[positions >= 0])

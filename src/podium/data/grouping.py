@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
+from podium.data.arrow_arrays import to_arrow, to_numpy
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Ints
 
@@ -25,6 +26,8 @@ def as_strings(values: Any, what: str) -> Strings:
         >>> as_strings([10, 11], "query ids").to_pylist()
         ['10', '11']
     """
+    if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind == "i":
+        return to_arrow(values).cast(pa.large_string())
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if isinstance(values, np.ndarray) and values.dtype.kind in "OUST":
@@ -67,7 +70,7 @@ def group_runs(run_ids: Strings, run_starts: Ints, rows: int) -> Grouping:
         (['a', 'b'], [0, 3, 4], [0, 1, 3, 2])
     """
     encoded = pc.dictionary_encode(run_ids)
-    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    codes = to_numpy(encoded.indices).astype(np.int64)
     lengths = np.diff(np.append(run_starts, rows))
     sizes = np.bincount(codes, weights=lengths, minlength=len(encoded.dictionary))
     offsets = np.concatenate(([0], np.cumsum(sizes.astype(np.int64))))
@@ -101,8 +104,8 @@ def group_rows(query_of_row: Any) -> Grouping:
     if strings.null_count:
         raise DataError("qid has missing values", hint="Give every row a query id.")
     codes = pc.dictionary_encode(strings)
-    starts = _run_starts(codes.indices.to_numpy(zero_copy_only=False))
-    return group_runs(strings.take(pa.array(starts)), starts, len(strings))
+    starts = _run_starts(to_numpy(codes.indices))
+    return group_runs(strings.take(to_arrow(starts)), starts, len(strings))
 
 
 def group_sizes(group: ArrayLike, rows: int, query_ids: Sequence[str] | Strings | None) -> Grouping:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike
 
+from podium.data.arrow_arrays import filled
 from podium.data.grouping import Strings, as_strings, group_rows
 from podium.data.ids import match_rows
 from podium.data.numbers import as_numbers
@@ -80,7 +81,7 @@ class Rankings(QueryRows):
             ([2.0, nan], [2.0, 1.0], 1)
         """
         matched = pc.index_in(judgments.query_ids, value_set=self.query_ids)
-        positions = pc.fill_null(matched, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        positions = filled(matched, -1)
         ranked = np.flatnonzero(positions >= 0)
         sizes = np.zeros(len(judgments), np.int64)
         sizes[ranked] = self.sizes[positions[ranked]]

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
+from podium.data.arrow_arrays import to_arrow, to_numpy
 from podium.data.grouping import Grouping, Strings, as_strings, checked_offsets
 from podium.errors import DataError
 from podium.kernels import Ints
@@ -74,7 +75,7 @@ class QueryRows:
 
     def query_id_of_row(self) -> Strings:
         """The id of each row's query."""
-        return self.query_ids.take(pa.array(self.query_of_row))
+        return self.query_ids.take(to_arrow(self.query_of_row))
 
     def equals(self, other: Self) -> bool:
         """Whether two tables have the same values; NaN equals NaN."""
@@ -104,7 +105,7 @@ class QueryRows:
         else:
             rows = np.repeat(begins - offsets[:-1], sizes) + np.arange(offsets[-1])
         columns = {name: take_rows(column, rows) for name, column in self._columns().items()}
-        ids = self.query_ids.take(pa.array(chosen))
+        ids = self.query_ids.take(to_arrow(chosen))
         return replace(self, query_ids=ids, offsets=offsets, **columns)
 
     def _columns(self) -> dict[str, Any]:
@@ -119,7 +120,7 @@ class QueryRows:
             if matches.null_count:
                 missing = ids.filter(matches.is_null())[0].as_py()
                 raise DataError(f"no query has id {missing!r}", hint="See query_ids.")
-            chosen = matches.to_numpy(zero_copy_only=False).astype(np.int64)
+            chosen = to_numpy(matches).astype(np.int64)
         elif selection.dtype == bool:
             if selection.shape != (len(self),):
                 raise DataError(
@@ -139,14 +140,14 @@ class QueryRows:
             chosen = chosen % max(len(self), 1)
         if len(np.unique(chosen)) != len(chosen):
             raise DataError("a query is selected twice", hint="Select each at most once.")
-        return chosen  # type: ignore[no-any-return]
+        return chosen
 
 
 def take_rows(column: Any, rows: slice | Ints) -> Any:
     """Take rows of a NumPy or Arrow column; a slice is not copied."""
     if isinstance(column, np.ndarray) or isinstance(rows, slice):
         return column[rows]
-    return column.take(pa.array(rows))
+    return column.take(to_arrow(rows))
 
 
 def ordered_columns(grouping: Grouping, columns: dict[str, Any]) -> dict[str, Any]:

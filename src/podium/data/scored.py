@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from podium.data.arrow_arrays import to_arrow, to_numpy
 from podium.data.files import Reporter
 from podium.data.formats.parquet_file import open_parquet
 from podium.data.grouping import Strings, as_strings
@@ -100,14 +101,18 @@ def _parts(path: Path, columns: Columns, progress: Reporter | None) -> Iterator[
 def _row_groups(path: Path, columns: Columns) -> Iterator[list[int]]:
     """Row groups in batches of at least ``_ROWS`` rows."""
     with open_parquet(path) as file:
-        names = file.schema_arrow.names
+        schema = file.schema_arrow
         sizes = [file.metadata.row_group(at).num_rows for at in range(file.num_row_groups)]
     for column in columns:
-        if names.count(column) != 1:
+        if schema.names.count(column) != 1:
             raise DataError(
                 f"does not have exactly one column {column!r}",
                 path=path,
-                hint=f"Its columns are {', '.join(names[:12])}: name the right ones.",
+                hint=f"Its columns are {', '.join(schema.names[:12])}: name the right ones.",
+            )
+        if pa.types.is_nested(schema.field(column).type):
+            raise DataError(
+                f"column {column!r} has lists or structures", path=path, hint="Give single values."
             )
     batch: list[int] = []
     rows = 0
@@ -135,18 +140,15 @@ def query_runs(table: pa.Table, query: str, path: object) -> tuple[Strings, Ints
     """Return the query id and the first row of each run of rows with one query id."""
     _refuse_missing(table, query, path)
     ids = table[query].unify_dictionaries().combine_chunks()
-    if pa.types.is_dictionary(ids.type):
-        codes = ids.indices.to_numpy(zero_copy_only=False)
-    else:
-        codes = ids.to_numpy(zero_copy_only=False)
+    codes = to_numpy(ids.indices if pa.types.is_dictionary(ids.type) else ids)
     starts = np.concatenate(([0], np.flatnonzero(codes[1:] != codes[:-1]) + 1))[: len(codes)]
-    return as_strings(ids.take(pa.array(starts)), "query ids"), starts.astype(np.int64)
+    return as_strings(ids.take(to_arrow(starts)), "query ids"), starts.astype(np.int64)
 
 
 def number_column(table: pa.Table, name: str, path: object) -> NDArray[Any]:
     """Return a column of labels or scores as an array."""
     _refuse_missing(table, name, path)
-    values: NDArray[Any] = table[name].to_numpy()
+    values = to_numpy(table[name])
     if values.dtype.kind not in "fiub":
         raise DataError(f"column {name!r} is not numeric", path=path, hint="Convert it.")
     return values

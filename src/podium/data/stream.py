@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
+import pyarrow.compute as pc
 
 from podium.data.dataset import Dataset
 from podium.data.definitions_hash import common_hash
@@ -20,14 +21,22 @@ class SeenQueries:
     """Detects repeated query ids, in eight bytes per query.
 
     Hashes of ids are kept in sorted arrays; arrays of similar size are merged, so adding n ids
-    costs O(n log n) in total.
+    costs O(n log n) in total. The first ids wait for the second: most files are one block, and need
+    no hashes, whose loop would have to be compiled or loaded first.
     """
 
     def __init__(self) -> None:
+        self._first: Strings | None = None
         self._runs: list[Ints] = []
 
     def add(self, ids: Strings) -> str | None:
         """Add ids and return the first that was seen before or is repeated, if any."""
+        if self._first is None and not self._runs and 0 < len(ids) == len(pc.unique(ids)):
+            self._first = ids
+            return None
+        if self._first is not None:
+            self._runs.append(np.sort(query_keys(self._first)))
+            self._first = None
         keys = query_keys(ids)
         ordered = np.sort(keys)  # sorted lookups are cache-friendly
         repeated = [_common(ordered, run) for run in self._runs]

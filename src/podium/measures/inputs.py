@@ -343,12 +343,15 @@ def comparable_scores(
 
 def fixed(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return a contiguous read-only array, so that kernels compile for one type only."""
-    array = np.ascontiguousarray(values, dtype).view()
+    with np.errstate(over="ignore"):  # beyond float32 is infinite, as in trec_eval
+        array = np.ascontiguousarray(values, dtype).view()
     array.flags.writeable = False
     return array
 
 
 def _numbers(values: ArrayLike, what: str) -> NDArray[Any]:
+    if np.ma.is_masked(values):  # a masked value is a number still, which would count
+        raise DataError(f"some {what} are masked", hint="Leave those rows out, or fill them in.")
     array: NDArray[Any] = np.asarray(values)
     if array.size == 0:
         array = array.astype(np.float64)

@@ -152,11 +152,12 @@ def conventions_for(
             firsts.setdefault(tool, measure)
     if len(firsts) > 1:
         (one, first), (other, second), *_ = firsts.items()
+        # Two tools' names of one measure are one of Podium's.
+        own = dict.fromkeys(repr(parse_measure(each)) for each in (first, second))
         raise ArgumentError(
             f"{first!r} is a name of {one}, {second!r} one of {other}, and their conventions "
             "differ",
-            hint=f"Name the conventions, such as {one}, or write {parse_measure(first)!r} and "
-            f"{parse_measure(second)!r} for Podium's.",
+            hint=f"Name the conventions, such as {one}, or write {' and '.join(own)} for Podium's.",
         )
     return conventions_named(next(iter(firsts), "podium"))
 
