@@ -26,8 +26,10 @@ def thread_count() -> int:
         if hasattr(os, "sched_getaffinity"):
             return len(os.sched_getaffinity(0))
         return os.cpu_count() or 1
-    if not value.isdecimal() or int(value) < 1:
-        raise ArgumentError(f"PODIUM_THREADS is {value!r}. Set it to an integer of at least 1.")
+    if not value.isdecimal() or len(value) > 6 or int(value) < 1:
+        raise ArgumentError(
+            f"PODIUM_THREADS is {value[:20]!r}. Set it to an integer from 1 to 999999."
+        )
     return int(value)
 
 
@@ -35,6 +37,12 @@ _NAME = "podium"
 
 _MOST_RANGES = 256
 """Enough for several ranges per thread on the largest machines."""
+
+# Below some thousand rows the overhead of a thread costs more than the work.
+_LEAST_ROWS = 4096
+# A range costs some calls from Python: with so many rows, a hundredth of the work.
+_LONG_RANGE = 1 << 16
+_RANGES_PER_THREAD = 4
 
 
 @lru_cache(maxsize=1)
@@ -96,10 +104,25 @@ def over_queries(task: Callable[[int, int], _Result], offsets: NDArray[np.int64]
         >>> over_queries(lambda first, last: last - first, np.array([0, 2, 4]))
         [2]
     """
+    return _over_ranges(task, offsets, _LEAST_ROWS)
+
+
+def for_each_query(task: Callable[[int, int], None], offsets: NDArray[np.int64]) -> None:
+    """Run ``task(first, last)`` over ranges of queries, where each query has its own result.
+
+    The ranges do not change such results, so they are long, unless that leaves threads without
+    work. What is added up over ranges needs ``over_queries``.
+    """
+    even = int(offsets[-1]) // (_RANGES_PER_THREAD * thread_count())
+    _over_ranges(task, offsets, min(max(even, _LEAST_ROWS), _LONG_RANGE))
+
+
+def _over_ranges(
+    task: Callable[[int, int], _Result], offsets: NDArray[np.int64], least_rows: int
+) -> list[_Result]:
     queries, rows = len(offsets) - 1, int(offsets[-1])
-    # Several ranges per thread even out queries of unequal cost; below some thousand rows the
-    # overhead of a thread costs more than the work.
-    parts = max(1, min(_MOST_RANGES, rows // 4096, queries))
+    # Several ranges per thread even out queries of unequal cost.
+    parts = max(1, min(_MOST_RANGES, rows // least_rows, queries))
     if parts == 1:
         return [task(0, queries)]
     bounds = np.searchsorted(offsets, np.linspace(0, rows, parts + 1)[1:-1])

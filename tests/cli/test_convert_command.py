@@ -196,7 +196,7 @@ def test_threads_that_cannot_be(source: Path) -> None:
     done = podium_process("convert", source, "-", "--to", "letor", PODIUM_THREADS="many")
     assert done.returncode == 1
     assert done.stderr.decode() == (
-        "Error: PODIUM_THREADS is 'many'. Set it to an integer of at least 1.\n"
+        "Error: PODIUM_THREADS is 'many'. Set it to an integer from 1 to 999999.\n"
     )
 
 

@@ -1,6 +1,7 @@
 """The ways to call ``evaluate``, its result, and its errors."""
 
 import math
+from importlib import import_module
 
 import numpy as np
 import pyarrow as pa
@@ -146,6 +147,22 @@ def test_mistaken_tables() -> None:
         evaluate([], data, [1])
 
 
+@pytest.mark.parametrize("name", ["scores", "labels"])
+def test_masked_numbers_are_refused(name: str) -> None:
+    arrays = {"labels": [1, 0], "scores": [5.0, 2.0], "group": [2]}
+    masked = np.ma.masked_array(arrays[name], mask=[True, False])
+    with pytest.raises(DataError, match=f"some {name} are masked"):
+        evaluate("RR", **arrays | {name: masked})  # type: ignore[arg-type]
+    none = np.ma.masked_array(arrays[name], mask=[False, False])
+    assert evaluate("RR", **arrays | {name: none}).means["RR"] == 1  # type: ignore[arg-type]
+
+
+@pytest.mark.filterwarnings("error")
+def test_scores_beyond_float32_are_equal_in_trec_eval() -> None:
+    run = {"q": {"a": 1e39, "b": 1e300}}
+    assert evaluate("recip_rank", {"q": {"a": 1, "b": 0}}, run).means["RR"] == 0.5
+
+
 def test_a_nan_score_in_a_long_list() -> None:
     scores = np.arange(1000.0)
     scores[500] = math.nan
@@ -160,3 +177,26 @@ def test_fractional_labels() -> None:
     assert result[parse_measure("nDCG@2")][0] == pytest.approx(
         (low + high * second) / (high + low * second)
     )
+
+
+@pytest.mark.parametrize(
+    ("queries", "threads", "ranges"), [(100, 2, 1), (2_000, 2, 8), (2_000, 16, 9), (50_000, 2, 15)]
+)
+def test_long_inputs_are_split_among_threads_and_no_more(
+    queries: int, threads: int, ranges: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A range costs calls from Python: thousands of rows each would take twice as long."""
+    module = import_module("podium.measures.evaluate")
+    blocks, seen = module.blocks, []
+
+    def spied(plan: object, inputs: object, first: int, last: int) -> object:
+        seen.append((first, last))
+        return blocks(plan, inputs, first, last)
+
+    monkeypatch.setattr(module, "blocks", spied)
+    monkeypatch.setenv("PODIUM_THREADS", str(threads))
+    labels = np.arange(20 * queries) % 3
+    result = evaluate("P@1", labels=labels, scores=labels, group=[20] * queries)
+    assert result["P@1"].tolist() == [1.0] * queries
+    assert len(seen) == ranges
+    assert [first for first, _ in sorted(seen)][1:] == [last for _, last in sorted(seen)][:-1]

@@ -14,7 +14,7 @@ from podium.data.numbers import as_numbers
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Ints
 from podium.registry import Registry
-from podium.threads import over_queries
+from podium.threads import for_each_query
 
 
 class LossValues(NamedTuple):
@@ -140,7 +140,7 @@ class Loss(ABC):
         self.check(batch)
         if row_weights is not None:
             return self._evaluate_rows(batch, _checked_weights(row_weights, len(batch.scores)))
-        over_queries(lambda first, last: self.evaluate_range(batch, first, last), batch.offsets)
+        for_each_query(lambda first, last: self.evaluate_range(batch, first, last), batch.offsets)
         result = LossValues(batch.values, batch.gradient, batch.curvature)
         if query_weights is not None:
             _weigh(result, query_weights, batch.offsets)
@@ -161,7 +161,7 @@ class Loss(ABC):
             else:
                 self.evaluate_range(batch, first, last)
 
-        over_queries(work, batch.offsets)
+        for_each_query(work, batch.offsets)
         if not own_terms:
             np.multiply(batch.gradient, weights, out=batch.gradient)
             np.multiply(batch.curvature, weights, out=batch.curvature)

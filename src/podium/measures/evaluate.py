@@ -23,7 +23,7 @@ from podium.measures.names import is_ir_measure, parse_measure
 from podium.measures.presets import conventions_for
 from podium.measures.trec_eval import expand
 from podium.measures.value import Measure
-from podium.threads import over_queries
+from podium.threads import for_each_query
 
 Measures: TypeAlias = "Measure | str | Sequence[Measure | str]"
 
@@ -156,4 +156,4 @@ def _run(
                 each.run(plan, inputs, block, values[each.measure][block.first : block.last])
 
     if len(inputs.query_ids):
-        over_queries(work, inputs.offsets)
+        for_each_query(work, inputs.offsets)

@@ -25,7 +25,7 @@ from podium.rankers.linear_kernels import (
 )
 from podium.rankers.preconditioner import WithinQueryScatter, within_query_scatter
 from podium.rankers.sample_weights import FitWeights, evaluate_weighted, weighted_blocks
-from podium.threads import over_queries
+from podium.threads import for_each_query, over_queries
 
 _MAX_WEIGHT_SUM = 1e260
 """Weights with a larger absolute sum can give infinite scores on single-precision features."""
@@ -116,7 +116,7 @@ def block_risk(
     loss.check(batch)
     if not isinstance(loss, CompiledLoss):
         batch.scores[:] = block_scores(weights, block)
-        over_queries(lambda first, last: loss.evaluate_range(batch, first, last), offsets)
+        for_each_query(lambda first, last: loss.evaluate_range(batch, first, last), offsets)
         return float(batch.values.sum()), weighted_features(block.features, batch.gradient, offsets)
     compiled = specialize(risk_of_queries, {"query_loss": loss.query})
 

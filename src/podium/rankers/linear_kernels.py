@@ -14,7 +14,7 @@ import numpy as np
 from podium.errors import DataError
 from podium.kernels import Doubles, Floats, Ints, fast_kernel
 from podium.kernels.intrinsics import prefetch
-from podium.threads import over_queries
+from podium.threads import for_each_query, over_queries
 
 _CACHE_LINE = 16
 """Single-precision features per cache line."""
@@ -37,7 +37,7 @@ def linear_scores(features: Floats, weights: Doubles, offsets: Ints) -> Doubles:
         array([21., 43.])
     """
     scores = np.empty(len(features))
-    over_queries(
+    for_each_query(
         lambda first, last: score_rows(
             features[offsets[first] : offsets[last]],
             weights,
